@@ -19,6 +19,7 @@ from engine.cells.access import Rect, Span
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import harmless, may_fail
+from engine.cells.graph import Cells
 from exporters.compose.book import Book, Chart, Entry, Place, Sheet, TableFormula
 from exporters.compose.dressing import Dressing, When
 from exporters.compose.story import Suggestion
@@ -84,9 +85,13 @@ class Composer:
 
     def heads(self, *texts: str, style: str = "block") -> None:
         """Column heads for the following rows."""
-        for col, text in enumerate(texts):
-            self.sheet.put(self.cursor, col, text, style)
+        self.heads_at((self.cursor, 0), *texts, style=style)
         self.cursor += 1
+
+    def heads_at(self, at: Span, *texts: str, style: str = "block") -> None:
+        """The heads of a table's columns."""
+        for col, text in enumerate(texts, at[1]):
+            self.sheet.put(at[0], col, text, style)
 
     def text(self, *lines: str, style: str = "text") -> None:
         """Lines of text. Equations have the style "equation", remarks "note"."""
@@ -197,6 +202,22 @@ class Composer:
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
         """Tables of one column and n rows side by side, with their heads in row `top`."""
         return Columns(self, n, top, left)
+
+    def lay(
+        self, block: Block, at: Span, style: str, turned: bool = False, named: bool = True
+    ) -> Area:
+        """Put a block of the graph: what is typed in its cells, or their formulas."""
+        self.book.lay(Place(block, self.sheet.name, *at, turned, named), style)
+        return block.area
+
+    def typed_at(self, name: str, at: Span, values: Any, style: str) -> Area:
+        """A table of numbers and texts [rows, columns] to be typed over, beside a model."""
+        block = self.book.graph.input(name, np.array(values, dtype=object), ("", ""), "table")
+        return self.lay(block, at, style)
+
+    def computed_at(self, name: str, at: Span, shape: Span, formula: Cells, style: str) -> Area:
+        """A table of formulas beside a model, over blocks: so an edit reaches it."""
+        return self.lay(self.book.graph.table(name, shape, formula), at, style)
 
     def suggest(self, *suggestions: Suggestion, at: tuple[int, int, int] = (0, 2, 4)) -> None:
         """Suggested edits on this sheet, each with links to its cell and to a cell that it

@@ -41,10 +41,9 @@ from engine.cells.rounding import NEAR
 from engine.studies.lens import scoring
 from engine.studies.planes import principal
 from engine.text import word_lookup
-from exporters.compose.book import Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.lookups import product_sum
 from exporters.compose.story import Chosen
-from exporters.model import side_tables
 from exporters.model.model_book import ModelBook
 
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
@@ -69,9 +68,11 @@ class Spots:
 class Maps:
     """The tables for one list of words, in the order in which they read each other."""
 
-    def __init__(self, book: ModelBook, sheet: Sheet, chosen: Chosen, spots: Spots, x: np.ndarray):
+    def __init__(
+        self, book: ModelBook, page: Composer, chosen: Chosen, spots: Spots, x: np.ndarray
+    ):
         """`x` [n_words, d_model] are the words' vectors as built."""
-        self.book, self.sheet, self.spots, self.chosen = book, sheet, spots, chosen
+        self.book, self.page, self.spots, self.chosen = book, page, spots, chosen
         self.n, self.d = x.shape
         self.any_word = "look.words" in book.graph.blocks  # is found; else those as built alone
         self.right, self.below = spots.tables[1], spots.features[1]  # the next free columns
@@ -121,7 +122,7 @@ class Maps:
         self._typed("terms", (row + 1, col + 1), terms, "token")
         self._typed("near", (row + 4, col + 1), [[texts[self.chosen.nearest]]], "token")
         self._typed("left_out", (row + 6, col + 1), [[0]], "dial")
-        self.sheet.rules[row + 6, col + 1] = {"validate": "list", "source": ["0", "1", "2"]}
+        self.page.sheet.rules[row + 6, col + 1] = {"validate": "list", "source": ["0", "1", "2"]}
         given = self["left_out"][0, 0]
         inside = IF(ISNUMBER(given), MIN(N_OUT, MAX(0, INT(given))), 0)
         self._computed("out", self._down("left out", 1), (1, 1), lambda *_: inside, "id")
@@ -214,7 +215,7 @@ class Maps:
             length = SQRT(_squared(kept[:, k]))
             return IF(length > NEAR, 1 / length, 0)
 
-        self.sheet.put(top + self.d + 2, left, "without what is left out", "label")
+        self.page.sheet.put(top + self.d + 2, left, "without what is left out", "label")
         self._computed("kept", (top + self.d + 3, left), (self.d, self.n), rest)
         kept = self["kept"]
         self._computed("inverse", (top - 2, left), (1, self.n), inverted)
@@ -348,12 +349,12 @@ class Maps:
     # --- where tables stand ---------------------------------------------------------------
 
     def _typed(self, name: str, at: tuple[int, int], values: Sequence[Any], style: str) -> None:
-        side_tables.typed(self.book, self.sheet, f"map.{name}", at, values, style)
+        self.page.typed_at(f"map.{name}", at, values, style)
 
     def _computed(
         self, name: str, at: tuple[int, int], shape: Span, formula: Formula, style: str = "step"
     ) -> None:
-        side_tables.computed(self.book, self.sheet, f"map.{name}", at, shape, formula, style)
+        self.page.computed_at(f"map.{name}", at, shape, formula, style)
 
     def _per_word(
         self, name: str, head: str, formula: Formula, width: int = 1, style: str = "step"
@@ -370,14 +371,14 @@ class Maps:
     def _down(self, head: str, width: int) -> tuple[int, int]:
         """The next free columns for tables with a row for each word."""
         row, col = self.spots.tables[0], self.right
-        self.sheet.put(row - 1, col, head, "label")
+        self.page.sheet.put(row - 1, col, head, "label")
         self.right += width
         return row, col
 
     def _across(self, head: str, width: int) -> int:
         """The next free columns for tables with a row for each feature."""
         col = self.below
-        self.sheet.put(self.spots.features[0] - 1, col, head, "label")
+        self.page.sheet.put(self.spots.features[0] - 1, col, head, "label")
         self.below += width
         return col
 

@@ -15,10 +15,10 @@ from engine.cells.expression import Area
 from engine.studies.lens import scoring
 from engine.studies.tsne import tsne
 from exporters.compose import label_placement, theme
-from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
 from exporters.compose.story import Chosen
-from exporters.model import layout, side_tables
+from exporters.model import layout
 from exporters.model.maps import Maps, Spots
 from exporters.model.model_book import ModelBook
 from exporters.pages import trajectory
@@ -71,26 +71,25 @@ def add(book: ModelBook) -> None:
     """Add the list, the settings, the maps, the table of methods; the computations to the right and
     below."""
     page = layout.page(book, SHEET)
-    sheet = page.sheet
-    sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE_COL), 9.3)
+    page.sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE_COL), 9.3)
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
     below = max(LIST_ROW + len(x), CHART_ROWS[-1] + 17) + 12
     spots = Spots((LIST_ROW, 1), PANEL, (LIST_ROW, TABLES_COL), (below, 4))
-    maps = Maps(book, sheet, chosen, spots, x)
+    maps = Maps(book, page, chosen, spots, x)
     for d in range(x.shape[1]):
-        sheet.put(below + d, 1, d, "label number")
-    _list(sheet, chosen)
+        page.sheet.put(below + d, 1, d, "label number")
+    _list(page, chosen)
     _panel(page, maps)
     sides = [
         label_placement.sides(points, [texts(book)[v] for v in chosen.ids], SIZE)
         for points in _as_built(maps)
     ]
     maps.points(np.array([[side != "" for side in line] for line in sides]).T)
-    _live_charts(sheet, maps, chosen, sides)
-    _methods(sheet)
+    _live_charts(page, maps, chosen, sides)
+    _methods(page)
     if len(x) > 3:
-        _neighbours(book, sheet, x, chosen)
+        _neighbours(book, page, x, chosen)
     if chosen.suggestions:
         page.cursor = TRIES_ROW - 1
         page.suggest(*chosen.suggestions, at=(11, 14, 0))
@@ -135,29 +134,29 @@ def word_vector(book: ModelBook, v: int) -> Area:
     return scored.words[v, :] if scored.by_rows else scored.words[:, v]
 
 
-def _list(sheet: Sheet, chosen: Chosen) -> None:
+def _list(page: Composer, chosen: Chosen) -> None:
     """Add each group's name and colour beside its words."""
-    side_tables.heads(sheet, LIST_ROW - 1, 0, ("group", "word"), "label")
+    page.heads_at((LIST_ROW - 1, 0), *("group", "word"), style="label")
     row = LIST_ROW
     for g, (name, ids) in enumerate(chosen.groups.items()):
         style = f"group {g % len(theme.GROUPS)}"
-        sheet.put(row, 0, name, style)
+        page.sheet.put(row, 0, name, style)
         for k in range(len(ids)):
-            sheet.put(row + k, 2, "●", style)
+            page.sheet.put(row + k, 2, "●", style)
         row += len(ids)
 
 
 def _panel(page: Composer, maps: Maps) -> None:
     """Add labels for the cells to type in, and the shares above the maps."""
-    sheet, (row, col) = page.sheet, PANEL
+    row, col = PANEL
     for k, text in ((1, "direction 1"), (2, "direction 2"), (4, "nearest to"), (6, "left out")):
-        sheet.put(row + k, col, text, "row label")
+        page.sheet.put(row + k, col, text, "row label")
     for k, text in ((1, "mean of"), (4, "minus mean of"), (8, "a word each; blank is nothing")):
-        sheet.put(row, col + k, text, "note" if k == 8 else "label")
-    sheet.put(row + 5, col + 1, "cosine", "row label")
+        page.sheet.put(row, col + k, text, "note" if k == 8 else "label")
+    page.sheet.put(row + 5, col + 1, "cosine", "row label")
     text = "components taken off with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
-    sheet.put(row + 6, col + 2, text, "note")
-    sheet.put(row + 4, col + 9, ANY_WORD if maps.any_word else BUILT_WITH, "note")
+    page.sheet.put(row + 6, col + 2, text, "note")
+    page.sheet.put(row + 4, col + 9, ANY_WORD if maps.any_word else BUILT_WITH, "note")
     first, second = CHART_COLS
     shares = (
         (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),
@@ -167,9 +166,9 @@ def _panel(page: Composer, maps: Maps) -> None:
     )
     for at, left, name, text in shares:
         page.show(name, (at, left), maps[name][0, 0], "percent")
-        sheet.put(at, left + 1, text, "note")
+        page.sheet.put(at, left + 1, text, "note")
     if not maps.bases[1][1]:
-        sheet.put(CHART_ROWS[0] + 15, second, ON_A_LINE, "note")
+        page.sheet.put(CHART_ROWS[0] + 15, second, ON_A_LINE, "note")
 
 
 def _as_built(maps: Maps) -> list[np.ndarray]:
@@ -179,7 +178,9 @@ def _as_built(maps: Maps) -> list[np.ndarray]:
     return [np.array(values[name][:, :2], dtype=np.float64) for name in found]
 
 
-def _live_charts(sheet: Sheet, maps: Maps, chosen: Chosen, sides: Sequence[Sequence[str]]) -> None:
+def _live_charts(
+    page: Composer, maps: Maps, chosen: Chosen, sides: Sequence[Sequence[str]]
+) -> None:
     """Add a chart for each live map: each word is a series, whose name is a cell and its label."""
     kinds = (
         ("Two directions that you choose", ("direction 1", "direction 2"), 0, 0),
@@ -196,7 +197,7 @@ def _live_charts(sheet: Sheet, maps: Maps, chosen: Chosen, sides: Sequence[Seque
             for k in range(maps.n)
         ]  # fmt: skip
         at = (CHART_ROWS[row], CHART_COLS[col])
-        sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, axes, number="0.0"))
+        page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, axes, number="0.0"))
 
 
 def colours_of(chosen: Chosen) -> list[str]:
@@ -205,37 +206,37 @@ def colours_of(chosen: Chosen) -> list[str]:
     return [theme.GROUPS[g % len(theme.GROUPS)] for g, n in enumerate(sizes) for _ in range(n)]
 
 
-def _methods(sheet: Sheet) -> None:
+def _methods(page: Composer) -> None:
     """Add what each kind of map keeps and what it loses."""
     row, col = CHART_ROWS[1], CHART_COLS[1]
-    sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
+    page.sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
     for c, column in enumerate(METHODS):
         for k, text in enumerate(column):
             style = "text" if c and k else "block"
-            sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, style)
+            page.sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, style)
     for k, text in enumerate((LONG_SPREAD, *CAUTION), row + 3 + len(METHODS[0])):
-        sheet.put(k, col, text, "note")
+        page.sheet.put(k, col, text, "note")
 
 
-def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chosen) -> None:
+def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Chosen) -> None:
     """Add four pictures by t-SNE, constants: two seeds across, two perplexities down."""
     words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
     named = TSNE_COL + 2 * len(RUNS)  # the words' own cells: in a chart wow!A1 would be a reference
-    sheet.put(LIST_ROW - 1, named, "drawn", "label")
+    page.sheet.put(LIST_ROW - 1, named, "drawn", "label")
     for k, word in enumerate(words):
-        sheet.put(LIST_ROW + k, named, word, "word")
+        page.sheet.put(LIST_ROW + k, named, word, "word")
     runs = zip(RUNS, tsne(vectors, RUNS), strict=True)
     for n, ((seed, perplexity), points) in enumerate(runs):  # points: [n_words, 2]
         col = TSNE_COL + 2 * n
-        sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
+        page.sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
         for k, (a, b) in enumerate(points.tolist()):
-            sheet.put(LIST_ROW + k, col, a, "basis")
-            sheet.put(LIST_ROW + k, col + 1, b, "basis")
+            page.sheet.put(LIST_ROW + k, col, a, "basis")
+            page.sheet.put(LIST_ROW + k, col + 1, b, "basis")
         series = []
         for k, side in enumerate(label_placement.sides(points, words, SIZE)):
-            x, y = (sheet[LIST_ROW + k, c] for c in (col, col + 1))
-            name = sheet[LIST_ROW + k, named] if side else " "
+            x, y = (page.sheet[LIST_ROW + k, c] for c in (col, col + 1))
+            name = page.sheet[LIST_ROW + k, named] if side else " "
             series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
         title = f"t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only"
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])
-        sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))
+        page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))

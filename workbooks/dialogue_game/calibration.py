@@ -12,14 +12,13 @@ from math import log
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, Nth
+from engine.cells.expression import Area, Expression, Nth
 from engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
-from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import between
 from exporters.compose.story import Suggestion
-from exporters.model import layout, side_tables
+from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from workbooks.dialogue_game import game, measured
 
@@ -55,42 +54,41 @@ TEXT = (
 def add(book: ModelBook) -> None:
     """Add four situations, live in the temperature; counts over games; nonsense; three suggested
     edits."""
-    sheet = book.sheet(SHEET)
-    sheet.purpose = PURPOSE
-    layout.dress(book, sheet)
-    sheet.widths = {0: 14} | dict.fromkeys(range(1, 17), 9.3) | {17: 3}
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = {0: 14} | dict.fromkeys(range(1, 17), 9.3) | {17: 3}
     for k, line in enumerate(TEXT):
-        sheet.put(4 + k, 0, line)
-    sheet.put(HEAT_ROW, 0, "temperature", "row label")
-    side_tables.typed(book, sheet, "calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
-    sheet.rules[HEAT_ROW, 1] = between(COLDEST, 20, "A temperature from 0.05 to 20.")
-    _situations(book, sheet)
-    _chart(book, sheet)
-    _counted(sheet, _nonsense(book, sheet, HEAT_ROW))
+        page.sheet.put(4 + k, 0, line)
+    page.sheet.put(HEAT_ROW, 0, "temperature", "row label")
+    page.typed_at("calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
+    page.sheet.rules[HEAT_ROW, 1] = between(COLDEST, 20, "A temperature from 0.05 to 20.")
+    _situations(book, page)
+    _chart(book, page)
+    _counted(page, _nonsense(book, page, HEAT_ROW))
     page = Composer(book, SHEET, TRIES_ROW - 1)
     page.suggest(*_suggestions(), at=(RIGHT + 1, RIGHT + 4, 0))
 
 
-def _situations(book: ModelBook, sheet: Sheet) -> None:
+def _situations(book: ModelBook, page: Composer) -> None:
     """Add, for each situation, the grammar's probabilities and the model's logits as constants, and
     the model's probabilities, live."""
-    sheet.put(SHARES_ROW - 1, 0, "word", "row label")
+    page.sheet.put(SHARES_ROW - 1, 0, "word", "row label")
     for k, word in enumerate(game.WORDS):
-        sheet.put(SHARES_ROW + k, 0, word, "row label")
+        page.sheet.put(SHARES_ROW + k, 0, word, "row label")
     for k, text in enumerate(("sum; loss, nats", "floor of the loss", "above the floor")):
-        sheet.put(END + k, 0, text, "row label")
+        page.sheet.put(END + k, 0, text, "row label")
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
-        sheet.put(SHARES_ROW - 2, col, text, "block")
-        side_tables.heads(sheet, SHARES_ROW - 1, col, STEPS, "label")
+        page.sheet.put(SHARES_ROW - 2, col, text, "block")
+        page.heads_at((SHARES_ROW - 1, col), *STEPS, style="label")
         columns = np.column_stack([exact(text), logits(book, text)]).tolist()
         name, at = f"calibration.{n}", (SHARES_ROW, col)
-        _situation(book, sheet, side_tables.typed(book, sheet, name, at, columns, "basis"), col)
+        _situation(book, page, page.typed_at(name, at, columns, "basis"), col)
 
 
-def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
+def _situation(book: ModelBook, page: Composer, given: Area, col: int) -> None:
     """One situation's softmax at the temperature, its loss under the grammar, and the floor."""
-    typed, name = book.graph["calibration.temperature"][0, 0], given.name
+    typed, name = book.graph["calibration.temperature"][0, 0], given.grid.name
     heat = MAX(IFERROR(N(typed), 0), COLDEST)  # whatever is typed
     shares, said = given[:, 0], given[:, 1]  # [n_words, 1] each
 
@@ -98,21 +96,17 @@ def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
         return EXP((given[k, 1] - MAX(said)) / heat)
 
     one = (N_WORDS, 1)
-    exps = side_tables.computed(book, sheet, f"{name}.exp", (SHARES_ROW, col + 2), one, exp, "step")
-    total = SUM(exps.area)
-    side_tables.computed(
-        book, sheet, f"{name}.model", (SHARES_ROW, col + 3), one,
-        lambda k, _: exps[k, 0] / total, "live here",
-    )  # fmt: skip
-    page = Composer(book, SHEET)
+    exps = page.computed_at(f"{name}.exp", (SHARES_ROW, col + 2), one, exp, "step")
+    total = SUM(exps)
+    page.computed_at(f"{name}.model", (SHARES_ROW, col + 3), one, lambda k, _: exps[k, 0] / total, "live here")  # fmt: skip
     page.show(f"{name[-1]}.total", (END, col + 2), total, "total")
 
     def loss(*_: int) -> Expression:
         return LN(total) + (MAX(said) - SUMPRODUCT(shares, said)) / heat
 
-    side_tables.computed(book, sheet, f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
-    sheet.put(END + 1, col + 3, entropy(exact(SITUATIONS[int(name[-1])])), "basis")
-    lost = sheet[END, col + 3] - sheet[END + 1, col + 3]
+    page.computed_at(f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
+    page.sheet.put(END + 1, col + 3, entropy(exact(SITUATIONS[int(name[-1])])), "basis")
+    lost = page.sheet[END, col + 3] - page.sheet[END + 1, col + 3]
     page.show(f"{name[-1]}.above", (END + 2, col + 3), lost, "step")
 
 
@@ -133,68 +127,61 @@ def logits(book: ModelBook, text: str) -> list[float]:
     return found
 
 
-def _chart(book: ModelBook, sheet: Sheet) -> None:
+def _chart(book: ModelBook, page: Composer) -> None:
     """Add the chart of the grammar's probability against the model's, a series for each situation,
     and the diagonal."""
-    ends = side_tables.typed(
-        book, sheet, "calibration.diagonal", (HEAT_ROW, 4), [[0, DIAGONAL]], "basis"
-    )
-    sheet.put(HEAT_ROW, 3, "diagonal", "row label")
+    ends = page.typed_at("calibration.diagonal", (HEAT_ROW, 4), [[0, DIAGONAL]], "basis")
+    page.sheet.put(HEAT_ROW, 3, "diagonal", "row label")
     rows = slice(SHARES_ROW, END)
-    series = [Series("right", ends.area, ends.area, joined=True)]
+    series = [Series("right", ends, ends, joined=True)]
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
-        series.append(Series(text, sheet[rows, col + 3], sheet[rows, col]))
+        series.append(Series(text, page.sheet[rows, col + 3], page.sheet[rows, col]))
     title = "What the grammar gives each word, against what the model says"
     axes = ("the model says", "the grammar's share")
-    sheet.charts.append(
+    page.sheet.charts.append(
         Chart(CHART_ROW, 0, "scatter", title, series, (520, 400), axes, number="0%")
     )
 
 
-def _counted(sheet: Sheet, row: int) -> None:
+def _counted(page: Composer, row: int) -> None:
     """Add the same over whole games, in bins of the model's probability: constants."""
     found, heads = (
         measured.stored(),
         ("it says from", "to", "words", "on average", "grammar", "came"),
     )
-    sheet.put(row, RIGHT, "Counted over whole games", "heading")
+    page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
     text = f"Every word after every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came; constants."
-    sheet.put(row + 1, RIGHT, text, "note")
-    side_tables.heads(sheet, row + 2, RIGHT, heads, "label")
+    page.sheet.put(row + 1, RIGHT, text, "note")
+    page.heads_at((row + 2, RIGHT), *heads, style="label")
     styles = ("share", "share", "count", "basis", "basis", "basis")
     for k, line in enumerate(found["bins"], row + 3):
         for col, (value, style) in enumerate(zip(line, styles, strict=True)):
-            sheet.put(k, RIGHT + col, value, "basis" if style == "share" else style)
+            page.sheet.put(k, RIGHT + col, value, "basis" if style == "share" else style)
 
 
-def _nonsense(book: ModelBook, sheet: Sheet, row: int) -> int:
+def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     """Add the predictions after nonsense sentences as constants, and after the sentence on Play,
     live."""
-    sheet.put(row, RIGHT, "A ranking always comes back", "heading")
+    page.sheet.put(row, RIGHT, "A ranking always comes back", "heading")
     text = "In an order that no game has, words get scores all the same, which sum to one; and the first may look certain."
-    sheet.put(row + 1, RIGHT, text, "note")
-    side_tables.heads(
-        sheet, row + 2, RIGHT, ("first word", "probability", "entropy", "after"), "label"
+    page.sheet.put(row + 1, RIGHT, text, "note")
+    page.heads_at(
+        (row + 2, RIGHT), *("first word", "probability", "entropy", "after"), style="label"
     )
     for k, words in enumerate(NONSENSE, row + 3):
         probs = softmax(logits(book, words))
-        sheet.put(k, RIGHT, game.WORDS[int(probs.argmax())], "word")
-        sheet.put(k, RIGHT + 1, float(probs.max()), "tiny")
-        sheet.put(k, RIGHT + 2, entropy(probs.tolist()), "basis")
-        sheet.put(k, RIGHT + 3, words)
+        page.sheet.put(k, RIGHT, game.WORDS[int(probs.argmax())], "word")
+        page.sheet.put(k, RIGHT + 1, float(probs.max()), "tiny")
+        page.sheet.put(k, RIGHT + 2, entropy(probs.tolist()), "basis")
+        page.sheet.put(k, RIGHT + 3, words)
     k = row + 3 + len(NONSENSE)
     last = book.views.stages
     probs_now = book.graph[f"lens.{len(last) - 1}.probs"].area
     first = MATCH(MAX(probs_now), probs_now, 0)
-    side_tables.computed(
-        book, sheet, "nonsense.word", (k, RIGHT), (1, 1),
-        lambda *_: Nth(book.graph["outputs"].area, first), "word",
-    )  # fmt: skip
-    side_tables.computed(
-        book, sheet, "nonsense.now", (k, RIGHT + 1), (1, 1), lambda *_: MAX(probs_now), "live"
-    )
-    sheet.put(k, RIGHT + 3, "after the sentence on Play, live: type one there", "note")
+    page.computed_at("nonsense.word", (k, RIGHT), (1, 1), lambda *_: Nth(book.graph["outputs"].area, first), "word")  # fmt: skip
+    page.computed_at("nonsense.now", (k, RIGHT + 1), (1, 1), lambda *_: MAX(probs_now), "live")
+    page.sheet.put(k, RIGHT + 3, "after the sentence on Play, live: type one there", "note")
     return k + 2
 
 

@@ -9,7 +9,6 @@ from engine.cells.functions import INDEX, MAX, MIN, SQRT, SUMPRODUCT
 from exporters.assemble.worksheets import Comparison, compare, worksheet
 from exporters.compose.composer import Composer
 from exporters.compose.lookups import place_of_largest, product_sum
-from exporters.model import side_tables
 from exporters.model.model_book import ModelBook
 from exporters.pages import lens, vocabulary
 from workbooks.dialogue_game import game
@@ -104,7 +103,7 @@ def along(book: ModelBook, stage: int) -> Expression:
 
 def _stages(book: ModelBook, ws: Composer, top: int) -> None:
     """Add each stage: Tarso's probability, the most likely word, the coordinate along Tarso."""
-    side_tables.heads(ws.sheet, top, 1, ("after", "Tarso", "first word", "along Tarso"))
+    ws.heads_at((top, 1), *("after", "Tarso", "first word", "along Tarso"))
     stages = ws.table("stages", (top + 1, 2), (len(book.views.stages), 3))
     for k, name in enumerate(lens.stage_names(book)):
         row, chances = top + 1 + k, book.graph[f"lens.{k}.probs"].area.as_range

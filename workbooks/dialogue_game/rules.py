@@ -10,16 +10,14 @@ every rule of the game with every part off.
 
 from collections.abc import Mapping
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, Nth, expression
+from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import IF, LARGE, MATCH
 from engine.cells.name import Name
 from engine.studies import ablation
-from exporters.compose.book import Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
 from exporters.compose.story import Suggestion
-from exporters.model import layout, side_tables
+from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from workbooks.dialogue_game import game, measured
 
@@ -47,29 +45,28 @@ def kept() -> Kept:
 
 def add(book: ModelBook) -> None:
     """Add the guided tour of heads, three suggested edits, the table."""
-    sheet = book.sheet(SHEET)
-    sheet.purpose = PURPOSE
-    layout.dress(book, sheet)
-    sheet.widths = {0: 22} | dict.fromkeys(range(1, 14), 15) | {TRY_COL: 20}
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = {0: 22} | dict.fromkeys(range(1, 14), 15) | {TRY_COL: 20}
     for k, line in enumerate(WALK):
-        sheet.put(4 + k, 0, line)
+        page.sheet.put(4 + k, 0, line)
     heads = [part for part in ablation.parts(book.graph) if part.rpartition(".")[2] != "mlp"]
     heads = [part for part in heads if not part.endswith(".attn")]
-    _walk(book, sheet, heads)
+    _walk(book, page, heads)
     page = Composer(book, SHEET, WALK_ROW + len(heads) + 3)
     page.suggest(*_suggestions(heads), at=(TRY_COL, TRY_COL + 1, 0))
-    _table(sheet, page.cursor + 1)
+    _table(page, page.cursor + 1)
 
 
-def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
+def _walk(book: ModelBook, page: Composer, heads: list[str]) -> None:
     """Add each head's picture in words, a cell for a guess, and the result of switching it off."""
     last = book.passage.n_prompt - 1
     caller = min(1, last)
     n, top = len(heads), WALK_ROW + 1
-    side_tables.heads(sheet, WALK_ROW, 0, COLUMNS)
+    page.heads_at((WALK_ROW, 0), *COLUMNS)
     patterns = [book.graph[f"{head}.pattern"] for head in heads]
     for k, head in enumerate(heads):
-        sheet.link(top + k, 0, short(head), book.address(patterns[k].area))
+        page.sheet.link(top + k, 0, short(head), book.address(patterns[k].area))
 
     def words(k: int, _: int) -> Expression:
         row = patterns[k][last, : last + 1]
@@ -80,16 +77,16 @@ def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
         own = patterns[k][last, : last + 1]
         return LARGE(own, 1) if j == 0 else expression(patterns[k][last, caller])
 
-    side_tables.computed(book, sheet, "walk.word", (top, 1), (n, 1), words, "word")
-    side_tables.computed(book, sheet, "walk.share", (top, 2), (n, 2), shares, "live percent")
-    sheet.dress(sheet[top : top + n, 2:4], "scale")
-    guess = side_tables.typed(book, sheet, "walk.guess", (top, GUESS), [[""]] * n, "token")
+    page.computed_at("walk.word", (top, 1), (n, 1), words, "word")
+    page.computed_at("walk.share", (top, 2), (n, 2), shares, "live percent")
+    page.dress(page.sheet[top : top + n, 2:4], "scale")
+    guess = page.typed_at("walk.guess", (top, GUESS), [[""]] * n, "token")
     for k in range(n):
-        sheet.rules[top + k, GUESS] = {"validate": "list", "source": ["yes", "no"]}
-    _answers(book, sheet, heads, guess, top)
+        page.sheet.rules[top + k, GUESS] = {"validate": "list", "source": ["yes", "no"]}
+    _answers(book, page, heads, guess, top)
 
 
-def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top: int) -> None:
+def _answers(book: ModelBook, page: Composer, heads: list[str], guess: Area, top: int) -> None:
     """Add the answers, shown after a guess; and the model's current prediction."""
     found, last = kept(), book.passage.n_prompt - 1
     ident = int(book.value("target", 0, 0))
@@ -102,15 +99,13 @@ def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top:
         reply = IF(guess[k, 0] == right, "Right: ", "No: ") & text
         return IF(guess[k, 0] == "", "type yes or no", reply)
 
-    side_tables.computed(book, sheet, "walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
+    page.computed_at("walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
     below = top + len(heads) + 1
     chance = book.graph["probs"][last, ident] + 0
-    sheet.put(below, 0, word, "word")
-    side_tables.computed(
-        book, sheet, "walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent"
-    )
-    sheet.put(below, 2, "is its probability now; switch heads off on", "note")
-    sheet.link(below, 5, "Switches", "Switches!A1")
+    page.sheet.put(below, 0, word, "word")
+    page.computed_at("walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent")
+    page.sheet.put(below, 2, "is its probability now; switch heads off on", "note")
+    page.sheet.link(below, 5, "Switches", "Switches!A1")
 
 
 def broken(found: Kept, part: str) -> dict[str, float]:
@@ -153,19 +148,19 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     ]  # fmt: skip
 
 
-def _table(sheet: Sheet, row: int) -> None:
+def _table(page: Composer, row: int) -> None:
     """Every rule with every part off: constants, with how they were measured."""
     found, n_games = kept(), measured.stored()["games"]
-    sheet.put(row, 0, "Every rule with every part off, one at a time", "heading")
+    page.sheet.put(row, 0, "Every rule with every part off, one at a time", "heading")
     text = f"How much of the probability is left to words that keep the rule, on average over {n_games} fresh games: constants, measured by the engine. Orange: below {BROKEN:.0%}."
-    sheet.put(row + 1, 0, text, "note")
-    side_tables.heads(
-        sheet, row + 2, 1, [short(part) if part else "all work" for part in found], "label"
+    page.sheet.put(row + 1, 0, text, "note")
+    page.heads_at(
+        (row + 2, 1), *[short(part) if part else "all work" for part in found], style="label"
     )
     for k, (rule, meaning) in enumerate(game.RULES.items(), row + 3):
-        sheet.put(k, 0, rule, "row label")
+        page.sheet.put(k, 0, rule, "row label")
         for col, part in enumerate(found, 1):
-            sheet.put(k, col, found[part][rule], "constant percent")
-        sheet.put(k, len(found) + 1, meaning, "note")
-    cells = sheet[row + 3 : row + 3 + len(game.RULES), 1 : 1 + len(found)]
-    sheet.dress(cells, When("differs", sheet[row + 3, 1] < BROKEN))
+            page.sheet.put(k, col, found[part][rule], "constant percent")
+        page.sheet.put(k, len(found) + 1, meaning, "note")
+    cells = page.sheet[row + 3 : row + 3 + len(game.RULES), 1 : 1 + len(found)]
+    page.dress(cells, When("differs", page.sheet[row + 3, 1] < BROKEN))

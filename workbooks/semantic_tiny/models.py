@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
+from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import IF, SUM
 from engine.models import checkpoint
 from engine.studies.lens import scoring
 from engine.studies.planes import principal
 from exporters.compose import label_placement, theme
-from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
 from exporters.compose.lookups import product_sum
 from exporters.compose.story import Suggestion
-from exporters.model import layout, side_tables
+from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 
@@ -59,7 +59,7 @@ CLOUDS = (
 def vectors(book: ModelBook) -> None:
     """Add the content words' vectors of both models: the other one's as typed constants, this one's
     looked up in its embedding."""
-    sheet, left = book.sheet(SHEET), 2 + semantics.spec().d_model + 2
+    page, left = Composer(book, SHEET), 2 + semantics.spec().d_model + 2
     own = checkpoint.load(semantics.FOLDER / f"scale-{WIDE}").weights["W_E"][semantics.ROWS]
     scored = scoring(book.graph)
 
@@ -68,104 +68,91 @@ def vectors(book: ModelBook) -> None:
         return expression(scored.words[word, d] if scored.by_rows else scored.words[d, word])
 
     top = VECTORS_ROW + MIDDLE_ROWS
-    side_tables.typed(book, sheet, "models.wide", (top, 2), own.tolist(), "weight blue")
+    page.typed_at("models.wide", (top, 2), own.tolist(), "weight blue")
     shape = (N_WORDS, book.model.spec.d_model)
-    side_tables.computed(book, sheet, "models.narrow", (top, left), shape, entry, "step green")
+    page.computed_at("models.narrow", (top, left), shape, entry, "step green")
     for k, word in enumerate(semantics.CONTENT):
-        sheet.put(top + k, 1, word, "row label")
-        sheet.put(top + k, left - 1, word, "row label")
+        page.sheet.put(top + k, 1, word, "row label")
+        page.sheet.put(top + k, left - 1, word, "row label")
 
 
 def add(book: ModelBook) -> None:
     """Three maps, three edits; points and vectors below."""
-    sheet = book.sheet(SHEET)
-    sheet.purpose = PURPOSE
-    layout.dress(book, sheet)
-    sheet.widths = dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3)
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3)
     for k, line in enumerate(ABOUT):
-        sheet.put(4 + k, 0, line)
-    sheet.put(
+        page.sheet.put(4 + k, 0, line)
+    page.sheet.put(
         POINTS_ROW - 2, 0, "The points of the maps, and the words that are written", "heading"
     )
     for k, word in enumerate(semantics.CONTENT):
-        sheet.put(POINTS_ROW + k, 0, word, "row label")
+        page.sheet.put(POINTS_ROW + k, 0, word, "row label")
     for n, cloud in enumerate(CLOUDS):
-        _map(book, sheet, cloud, n)
+        _map(book, page, cloud, n)
     page = Composer(book, SHEET, TRIES_ROW - 1)
     page.suggest(*_suggestions(), at=(14, 16, 0))
     page.text(OPENS, style="note")
 
 
-def _map(book: ModelBook, sheet: Sheet, cloud: Cloud, n: int) -> None:
+def _map(book: ModelBook, page: Composer, cloud: Cloud, n: int) -> None:
     """Add one cloud's mean, components, points, share and chart."""
     table = book.graph[cloud.vectors]
     left = book.places[cloud.vectors].left if n else 2 * semantics.spec().d_model + 10
     top = VECTORS_ROW
     axes, _ = principal(np.array(book.values[cloud.vectors], dtype=np.float64), 2)  # [2, d]
-    sheet.put(top - 1, left, cloud.title, "block")
+    page.sheet.put(top - 1, left, cloud.title, "block")
     for k, text in enumerate(("mean", "component 1", "component 2")):
-        sheet.put(top + k, left - 1, text, "row label")
-    mean = side_tables.computed(
-        book, sheet, f"models.mean_{cloud.name}", (top, left), (1, table.shape[1]),
-        lambda _, d: SUM(table[:, d]) / N_WORDS, "step",
-    )  # fmt: skip
-    basis = side_tables.typed(
-        book, sheet, f"models.basis_{cloud.name}", (top + 1, left), axes.tolist(), "basis"
-    )
-    points = _points(book, sheet, cloud, mean, basis, 1 + 2 * n)
+        page.sheet.put(top + k, left - 1, text, "row label")
+    mean = page.computed_at(f"models.mean_{cloud.name}", (top, left), (1, table.shape[1]), lambda _, d: SUM(table[:, d]) / N_WORDS, "step")  # fmt: skip
+    basis = page.typed_at(f"models.basis_{cloud.name}", (top + 1, left), axes.tolist(), "basis")
+    points = _points(book, page, cloud, mean, basis, 1 + 2 * n)
     share = _share(table, mean, points)
     col = CHART_COLS[n]
-    side_tables.computed(
-        book,
-        sheet,
-        f"models.share_{cloud.name}",
-        (SHARE_ROW, col),
-        (1, 1),
-        lambda *_: share,
-        "percent",
+    page.computed_at(
+        f"models.share_{cloud.name}", (SHARE_ROW, col), (1, 1), lambda *_: share, "percent"
     )
-    sheet.put(SHARE_ROW, col + 1, f"{cloud.told} lies in this plane", "note")
-    _chart(book, sheet, cloud, points, n)
+    page.sheet.put(SHARE_ROW, col + 1, f"{cloud.told} lies in this plane", "note")
+    _chart(book, page, cloud, points, n)
 
 
 def _points(
-    book: ModelBook, sheet: Sheet, cloud: Cloud, mean: Block, basis: Block, col: int
-) -> Block:
+    book: ModelBook, page: Composer, cloud: Cloud, mean: Area, basis: Area, col: int
+) -> Area:
     """Add each word's coordinates along the two components, from the mean."""
     table = book.graph[cloud.vectors]
 
     def along(k: int, c: int) -> Expression:
-        middle = product_sum(mean.area.fixed, basis[c, :].fixed)
+        middle = product_sum(mean.fixed, basis[c, :].fixed)
         return product_sum(table[k, :], basis[c, :].fixed) - middle
 
-    sheet.put(POINTS_ROW - 1, col, cloud.name, "label")
+    page.sheet.put(POINTS_ROW - 1, col, cloud.name, "label")
     name = f"models.point_{cloud.name}"
-    return side_tables.computed(book, sheet, name, (POINTS_ROW, col), (N_WORDS, 2), along, "step")
+    return page.computed_at(name, (POINTS_ROW, col), (N_WORDS, 2), along, "step")
 
 
-def _share(table: Block, mean: Block, points: Block) -> Expression:
+def _share(table: Block, mean: Area, points: Area) -> Expression:
     """Add the share of the vectors' variance in the drawn plane; 0 if there is none."""
-    spread = product_sum(table.area, table.area) - N_WORDS * product_sum(mean.area, mean.area)
-    drawn = points.area
+    spread = product_sum(table.area, table.area) - N_WORDS * product_sum(mean, mean)
     middle = (SUM(points[:, 0]) ** 2 + SUM(points[:, 1]) ** 2) / N_WORDS
-    return IF(spread > 0, (product_sum(drawn, drawn) - middle) / spread, 0)
+    return IF(spread > 0, (product_sum(points, points) - middle) / spread, 0)
 
 
-def _chart(book: ModelBook, sheet: Sheet, cloud: Cloud, points: Block, n: int) -> None:
+def _chart(book: ModelBook, page: Composer, cloud: Cloud, points: Area, n: int) -> None:
     """Add the map: a series for each word, named if there is room."""
-    built = np.array(book.values[points.name], dtype=np.float64)
+    built = np.array(book.values[points.grid.name], dtype=np.float64)
     sides, series, col = label_placement.sides(built, semantics.CONTENT, SIZE), [], 8 + n
-    sheet.put(POINTS_ROW - 1, col, f"on {cloud.name}", "label")
+    page.sheet.put(POINTS_ROW - 1, col, f"on {cloud.name}", "label")
     colours = [
         theme.GROUPS[g] for g, (a, b) in enumerate(semantics.KINDS.values()) for _ in range(a, b)
     ]
     for k, (word, side) in enumerate(zip(semantics.CONTENT, sides, strict=True)):
-        sheet.put(POINTS_ROW + k, col, word if side else " ", "word")
-        x, y, name = points[k, 0], points[k, 1], sheet[POINTS_ROW + k, col]
+        page.sheet.put(POINTS_ROW + k, col, word if side else " ", "word")
+        x, y, name = points[k, 0], points[k, 1], page.sheet[POINTS_ROW + k, col]
         series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
     axes = ("component 1", "component 2")
     at = (CHART_ROW, CHART_COLS[n])
-    sheet.charts.append(Chart(*at, "scatter", cloud.title, series, SIZE, axes, number="0.0"))
+    page.sheet.charts.append(Chart(*at, "scatter", cloud.title, series, SIZE, axes, number="0.0"))
 
 
 def _suggestions() -> list[Suggestion]:

@@ -12,7 +12,6 @@ from engine.cells.functions import COUNTIF, EXACT
 from exporters.assemble.worksheets import Comparison, compare, worksheet
 from exporters.compose.book import Sheet
 from exporters.compose.composer import Composer
-from exporters.model import side_tables
 from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 from workbooks.semantic_tiny.study import ASKED_ROW, N_AXES, REPORT
@@ -78,7 +77,7 @@ def _figures(study: Sheet) -> list[Comparison]:
 def _tests(ws: Composer, study: Sheet) -> None:
     """The essay's three acceptance tests, for every set of vectors."""
     ws.heading("The essay's acceptance tests, of the table and of two trainings")
-    side_tables.heads(ws.sheet, ws.cursor, 2, list(SETS), "label")
+    ws.heads_at((ws.cursor, 2), *list(SETS), style="label")
     tests = ws.table("tests", (ws.cursor + 1, 2), (3, len(SETS)))
     for col, row in enumerate(SETS.values(), 2):
         told = (_share(study, row, 6), "percent"), (_probes(study, row), "count")
@@ -99,8 +98,8 @@ def _trap(ws: Composer) -> None:
     ws.heading("A measure that says nothing: R² on the words that a probe was fitted to")
     ws.text(*TRAP)
     rows = json.loads((semantics.FOLDER / "report.json").read_text())["rows"]
-    side_tables.heads(ws.sheet, ws.cursor + 1, 2, ("fitted to", "held out", "held out"), "label")
-    side_tables.heads(ws.sheet, ws.cursor, 2, ("untrained", "untrained", "from 0.02"), "label")
+    ws.heads_at((ws.cursor + 1, 2), *("fitted to", "held out", "held out"), style="label")
+    ws.heads_at((ws.cursor, 2), *("untrained", "untrained", "from 0.02"), style="label")
     for k, axis in enumerate(semantics.AXES, ws.cursor + 2):
         ws.sheet.put(k, 1, axis)
         for col, (row, way) in enumerate(WAYS, 2):

@@ -19,11 +19,11 @@ import numpy as np
 
 from engine.cells.expression import Expression
 from engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
-from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import between
 from exporters.compose.story import Suggestion
-from exporters.model import layout, side_tables
+from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 
@@ -63,20 +63,19 @@ class Probed(NamedTuple):
 def add(book: ModelBook) -> None:
     """Add the setting, the explained shares, two charts, three suggested edits; the computations
     below."""
-    sheet = book.sheet(SHEET)
-    sheet.purpose = PURPOSE
-    layout.dress(book, sheet)
-    sheet.widths = {0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5)
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = {0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5)
     for k, line in enumerate(ABOUT):
-        sheet.put(4 + k, 0, line)
-    _dial(book, sheet)
-    _axes(book, sheet)
+        page.sheet.put(4 + k, 0, line)
+    _dial(book, page)
+    _axes(book, page)
     probed = _probed(book)
     for n, one in enumerate(probed):
-        _probe(book, sheet, one, n)
-    _results(book, sheet, probed)
-    _anew(sheet, probed)
-    _charts(sheet, probed)
+        _probe(book, page, one, n)
+    _results(book, page, probed)
+    _anew(page, probed)
+    _charts(page, probed)
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions(), at=(13, 15, 0))
 
 
@@ -94,95 +93,88 @@ def _probed(book: ModelBook) -> list[Probed]:
     ]
 
 
-def _dial(book: ModelBook, sheet: Sheet) -> None:
+def _dial(book: ModelBook, page: Composer) -> None:
     """Add the setting: how many components a probe may use."""
-    sheet.put(ASKED_ROW, 0, "components", "row label")
-    side_tables.typed(book, sheet, "probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
+    page.sheet.put(ASKED_ROW, 0, "components", "row label")
+    page.typed_at("probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
     message = f"A whole number from 1 to {N_PARTS}."
-    sheet.rules[ASKED_ROW, 1] = between(1, N_PARTS, message, whole=True)
+    page.sheet.rules[ASKED_ROW, 1] = between(1, N_PARTS, message, whole=True)
     text = f"numbers that a probe may use, from 1 to {N_PARTS}: the principal components of the vectors, the widest first"
-    sheet.put(ASKED_ROW, 2, text, "note")
+    page.sheet.put(ASKED_ROW, 2, text, "note")
     given = book.graph["probes.components"][0, 0]
     used = IF(ISNUMBER(given), given, BUILT)
-    sheet.put(WORK_ROW + 3, 0, "1: used", "row label")
+    page.sheet.put(WORK_ROW + 3, 0, "1: used", "row label")
 
     def on(_: int, k: int) -> Expression:
         return IF(used > k, 1, 0)
 
-    side_tables.computed(book, sheet, "probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), on, "id")
+    page.computed_at("probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), on, "id")
 
 
-def _axes(book: ModelBook, sheet: Sheet) -> None:
+def _axes(book: ModelBook, page: Composer) -> None:
     """Add the table's values of each axis: their mean and variance."""
     table = book.graph["study.table"]
-    sheet.put(WORK_ROW - 1, 0, "axis", "block")
-    side_tables.heads(sheet, WORK_ROW - 1, 1, semantics.AXES, "label")
-    sheet.put(WORK_ROW, 0, "mean", "row label")
-    sheet.put(WORK_ROW + 1, 0, "spread", "row label")
-    mean = side_tables.computed(
-        book, sheet, "probes.mean", (WORK_ROW, 1), (1, N_AXES),
-        lambda _, a: SUM(table[:, a]) / N_WORDS, "step",
-    )  # fmt: skip
+    page.sheet.put(WORK_ROW - 1, 0, "axis", "block")
+    page.heads_at((WORK_ROW - 1, 1), *semantics.AXES, style="label")
+    page.sheet.put(WORK_ROW, 0, "mean", "row label")
+    page.sheet.put(WORK_ROW + 1, 0, "spread", "row label")
+    mean = page.computed_at("probes.mean", (WORK_ROW, 1), (1, N_AXES), lambda _, a: SUM(table[:, a]) / N_WORDS, "step")  # fmt: skip
 
     def spread(_: int, a: int) -> Expression:
         return SUMPRODUCT(table[:, a], table[:, a]) - N_WORDS * mean[0, a] ** 2
 
-    side_tables.computed(
-        book, sheet, "probes.spread", (WORK_ROW + 1, 1), (1, N_AXES), spread, "step"
-    )
+    page.computed_at("probes.spread", (WORK_ROW + 1, 1), (1, N_AXES), spread, "step")
 
 
-def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
+def _probe(book: ModelBook, page: Composer, probed: Probed, n: int) -> None:
     """Add one set's components, coefficients of the six probes, leverages, held-out errors."""
     table, mean, on = (book.graph[x] for x in ("study.table", "probes.mean", "probes.on"))
     top, right = WORK_ROW + 5 + n * (N_WORDS + N_AXES + 5), 2 + N_PARTS
-    sheet.put(top, 0, f"{probed.title}: coefficients", "block")
+    page.sheet.put(top, 0, f"{probed.title}: coefficients", "block")
     for a, axis in enumerate(semantics.AXES, top + 1):
-        sheet.put(a, 0, axis, "row label")
+        page.sheet.put(a, 0, axis, "row label")
     first = top + 2 + N_AXES
     text = "words along each component, brought to one length: constants"
-    sheet.put(first - 1, 1, text, "note")
-    side_tables.heads(sheet, first - 1, right, ("leverage", *semantics.AXES), "label")
-    sheet.put(first - 2, right + 1, "error when held out", "block")
+    page.sheet.put(first - 1, 1, text, "note")
+    page.heads_at((first - 1, right), *("leverage", *semantics.AXES), style="label")
+    page.sheet.put(first - 2, right + 1, "error when held out", "block")
     centred = probed.vectors - probed.vectors.mean(axis=0)
     unit = np.linalg.svd(centred, full_matrices=False)[0]  # [n_words, N_PARTS]
     unit = unit * np.sign(unit[np.abs(unit).argmax(axis=0), range(N_PARTS)])
     for k, word in enumerate(semantics.CONTENT, first):
-        sheet.put(k, 0, word, "row label")
+        page.sheet.put(k, 0, word, "row label")
     name = f"probes.{probed.name}"
-    parts = side_tables.typed(book, sheet, f"{name}.unit", (first, 1), unit.tolist(), "basis")
+    parts = page.typed_at(f"{name}.unit", (first, 1), unit.tolist(), "basis")
 
     def slope(a: int, k: int) -> Expression:
         return on[0, k] * SUMPRODUCT(parts[:, k], table[:, a])
 
     shape = (N_AXES, N_PARTS)
-    slopes = side_tables.computed(book, sheet, f"{name}.slope", (top + 1, 1), shape, slope, "step")
+    slopes = page.computed_at(f"{name}.slope", (top + 1, 1), shape, slope, "step")
 
     def pull(i: int, _: int) -> Expression:
         return 1 / N_WORDS + SUMPRODUCT(parts[i, :], parts[i, :], on.area.fixed)
 
-    pulls = side_tables.computed(
-        book, sheet, f"{name}.leverage", (first, right), (N_WORDS, 1), pull, "step"
-    )
+    pulls = page.computed_at(f"{name}.leverage", (first, right), (N_WORDS, 1), pull, "step")
 
     def error(i: int, a: int) -> Expression:
         left = table[i, a] - mean[0, a] - SUMPRODUCT(parts[i, :], slopes[a, :])
         return left / (1 - pulls[i, 0])
 
     shape = (N_WORDS, N_AXES)
-    side_tables.computed(book, sheet, f"{name}.error", (first, right + 1), shape, error, "step")
+    page.computed_at(f"{name}.error", (first, right + 1), shape, error, "step")
 
 
-def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
+def _results(book: ModelBook, page: Composer, probed: Sequence[Probed]) -> None:
     """Add the explained share of each axis, for the words fitted to and for words held out; and how
     many of the six pass."""
     spread = book.graph["probes.spread"]
     for way, text in enumerate(WAYS):
         first = 1 + way * len(probed)
-        sheet.put(TABLE_ROW, first, text, "block")
-        side_tables.heads(sheet, TABLE_ROW + 1, first, [one.title for one in probed], "label")
+        page.sheet.put(TABLE_ROW, first, text, "block")
+        page.heads_at((TABLE_ROW + 1, first), *[one.title for one in probed], style="label")
     for a, axis in enumerate(semantics.AXES):
-        sheet.put(TABLE_ROW + 2 + a, 0, axis, "row label")
+        page.sheet.put(TABLE_ROW + 2 + a, 0, axis, "row label")
 
     def explained(a: int, col: int) -> Expression:
         name = f"probes.{probed[col % len(probed)].name}"
@@ -195,29 +187,29 @@ def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
         return IF(spread[0, a] > 0, share, 0)
 
     shape, at = (N_AXES, 2 * len(probed)), (TABLE_ROW + 2, 1)
-    found = side_tables.computed(book, sheet, "probes.explained", at, shape, explained, "live")
+    found = page.computed_at("probes.explained", at, shape, explained, "live")
 
     def passed(_: int, col: int) -> Expression:
         return COUNTIF(found[:, col], f">{PASSES}")
 
     row = TABLE_ROW + 2 + N_AXES
-    sheet.put(row, 0, f"above {PASSES}", "row label")
-    side_tables.computed(book, sheet, "probes.passed", (row, 1), (1, shape[1]), passed, "count")
+    page.sheet.put(row, 0, f"above {PASSES}", "row label")
+    page.computed_at("probes.passed", (row, 1), (1, shape[1]), passed, "count")
     for k, text in enumerate(SETS, row + 2):
-        sheet.put(k, 1, text, "note")
-    sheet.dress(sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
+        page.sheet.put(k, 1, text, "note")
+    page.dress(page.sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
 
 
-def _anew(sheet: Sheet, probed: Sequence[Probed]) -> None:
+def _anew(page: Composer, probed: Sequence[Probed]) -> None:
     """Add the results if components, too, are found without the held-out word: constants."""
     text = f"of words held out, the {BUILT} components found anew without each: constants"
-    sheet.put(ANEW_ROW, 1, text, "block")
-    side_tables.heads(sheet, ANEW_ROW + 1, 1, [one.title for one in probed], "label")
+    page.sheet.put(ANEW_ROW, 1, text, "block")
+    page.heads_at((ANEW_ROW + 1, 1), *[one.title for one in probed], style="label")
     for col, one in enumerate(probed, 1):
         for a, share in enumerate(held_out_anew(one.vectors, BUILT), ANEW_ROW + 2):
-            sheet.put(a, col, float(share), "constant")
+            page.sheet.put(a, col, float(share), "constant")
     for a, axis in enumerate(semantics.AXES, ANEW_ROW + 2):
-        sheet.put(a, 0, axis, "row label")
+        page.sheet.put(a, 0, axis, "row label")
 
 
 def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:
@@ -237,16 +229,16 @@ def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:
     return found
 
 
-def _charts(sheet: Sheet, probed: Sequence[Probed]) -> None:
+def _charts(page: Composer, probed: Sequence[Probed]) -> None:
     """Add the two halves of the table as charts, side by side."""
     rows = slice(TABLE_ROW + 2, TABLE_ROW + 2 + N_AXES)
     for way, text in enumerate(WAYS):
         series = [
-            Series(one.title, sheet[rows, 0], sheet[rows, 1 + way * len(probed) + n])
+            Series(one.title, page.sheet[rows, 0], page.sheet[rows, 1 + way * len(probed) + n])
             for n, one in enumerate(probed)
         ]
         at = (CHART_ROW, CHART_COLS[way])
-        sheet.charts.append(Chart(*at, "column", f"R², {text}", series, SIZE, number="0.0"))
+        page.sheet.charts.append(Chart(*at, "column", f"R², {text}", series, SIZE, number="0.0"))
 
 
 def _suggestions() -> list[Suggestion]:

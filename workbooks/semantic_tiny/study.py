@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from engine.cells.expression import Expression, Nth
 from engine.cells.functions import IF, IFERROR, LARGE, MATCH, SQRT, SUMPRODUCT
-from exporters.compose.book import Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.story import Suggestion
-from exporters.model import layout, side_tables
+from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 
@@ -40,48 +39,47 @@ SETS = (
 def add(book: ModelBook) -> None:
     """Add the table and an analogy, live; three suggested edits; the measures of every run, as
     constants."""
-    sheet = book.sheet(SHEET)
-    sheet.purpose = "what was asked of the model, and what came out"
-    layout.dress(book, sheet)
-    sheet.widths = {0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20}
-    _asked(book, sheet)
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = "what was asked of the model, and what came out"
+    page.sheet.widths = {0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20}
+    _asked(book, page)
     for k, asked in enumerate(SETS):
-        _target(book, sheet, asked, k)
-        _cosines(book, sheet, asked, COSINES + k)
-        _nearest(book, sheet, asked, COSINES + k, NEAREST_AT + 3 * k)
-    sheet.dress(sheet[TOP : TOP + N_WORDS, COSINES : COSINES + len(SETS)], "scale")
+        _target(book, page, asked, k)
+        _cosines(book, page, asked, COSINES + k)
+        _nearest(book, page, asked, COSINES + k, NEAREST_AT + 3 * k)
+    page.dress(page.sheet[TOP : TOP + N_WORDS, COSINES : COSINES + len(SETS)], "scale")
     Composer(book, SHEET, TOP + N_WORDS).suggest(*_suggestions(), at=(10, 12, 0))
-    _report(sheet)
+    _report(page)
 
 
 def table(book: ModelBook) -> None:
     """Add the forty words and their coordinates, as inputs."""
-    sheet = book.sheet(SHEET)
-    sheet.put(TARGET_ROW - 1, 0, "The table, wired by hand: type over it", "heading")
+    page = layout.page(book, SHEET)
+    page.sheet.put(TARGET_ROW - 1, 0, "The table, wired by hand: type over it", "heading")
     words = [[word] for word in semantics.CONTENT]
-    side_tables.typed(book, sheet, "study.word", (TOP, 0), words, "word")
-    side_tables.heads(sheet, TOP - 1, 1, semantics.AXES, "label")
+    page.typed_at("study.word", (TOP, 0), words, "word")
+    page.heads_at((TOP - 1, 1), *semantics.AXES, style="label")
     values = semantics.TABLE.tolist()
-    side_tables.typed(book, sheet, "study.table", (TOP, 1), values, "weight blue")
+    page.typed_at("study.table", (TOP, 1), values, "weight blue")
 
 
-def _asked(book: ModelBook, sheet: Sheet) -> None:
+def _asked(book: ModelBook, page: Composer) -> None:
     """Add the words of the analogy, a − b + c, as inputs."""
-    sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
+    page.sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
     words = book.graph["study.word"]
-    side_tables.heads(sheet, ASKED_ROW - 1, 0, ("a", "− b", "+ c"), "label")
+    page.heads_at((ASKED_ROW - 1, 0), *("a", "− b", "+ c"), style="label")
     given = [[*semantics.ANALOGIES[0][:3]]]
-    asked = side_tables.typed(book, sheet, "study.asked", (ASKED_ROW, 0), given, "token")
+    asked = page.typed_at("study.asked", (ASKED_ROW, 0), given, "token")
     for k in range(3):
-        sheet.lists[ASKED_ROW, k] = sheet[TOP : TOP + N_WORDS, 0].fixed
+        page.sheet.lists[ASKED_ROW, k] = page.sheet[TOP : TOP + N_WORDS, 0].fixed
 
     def place(_: int, k: int) -> Expression:
         return IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0)
 
-    side_tables.computed(book, sheet, "study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
+    page.computed_at("study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
 
 
-def _target(book: ModelBook, sheet: Sheet, asked: Asked, k: int) -> None:
+def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
     """Add a − b + c, along every axis of the table, or every feature of learned vectors."""
     vectors, places = book.graph[asked.vectors], book.graph["study.place"]
 
@@ -90,14 +88,14 @@ def _target(book: ModelBook, sheet: Sheet, asked: Asked, k: int) -> None:
         return a - b + c
 
     at = (WORK + k, 1) if k else (TARGET_ROW, 1)
-    sheet.put(at[0], 0, asked.title if k else "a − b + c", "row label")
+    page.sheet.put(at[0], 0, asked.title if k else "a − b + c", "row label")
     if k == 1:
-        sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
+        page.sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
     name, shape = f"study.target_{asked.name}", (1, vectors.shape[1])
-    side_tables.computed(book, sheet, name, at, shape, entry, "step")
+    page.computed_at(name, at, shape, entry, "step")
 
 
-def _cosines(book: ModelBook, sheet: Sheet, asked: Asked, col: int) -> None:
+def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
     """Add each word's cosine with the target; blank for the three words of the analogy."""
     vectors, places = book.graph[asked.vectors], book.graph["study.place"]
     target = book.graph[f"study.target_{asked.name}"].area.fixed
@@ -108,15 +106,15 @@ def _cosines(book: ModelBook, sheet: Sheet, asked: Asked, col: int) -> None:
         among = sum((places[0, n] == k for n in range(3)), places[0, 0] * 0)
         return IF(among > 0, "", IF(lengths > 0, SUMPRODUCT(own, target) / lengths, 0))
 
-    sheet.put(TOP - 2, col, asked.title, "label")
-    sheet.put(TOP - 1, col, "cosine", "label")
+    page.sheet.put(TOP - 2, col, asked.title, "label")
+    page.sheet.put(TOP - 1, col, "cosine", "label")
     name = f"study.cosine_{asked.name}"
-    side_tables.computed(book, sheet, name, (TOP, col), (N_WORDS, 1), cosine, "live")
+    page.computed_at(name, (TOP, col), (N_WORDS, 1), cosine, "live")
 
 
-def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -> None:
+def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int) -> None:
     """Add the five nearest words, without those of the analogy."""
-    sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
+    page.sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
     cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
 
     def nearest(rank: int, _: int) -> Expression:
@@ -126,8 +124,8 @@ def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -
         return LARGE(cosines, rank + 1)
 
     row, shape, name = ASKED_ROW - 1, (NEAREST, 1), f"study.nearest_{asked.name}"
-    side_tables.computed(book, sheet, name, (row, left), shape, nearest, "word")
-    side_tables.computed(book, sheet, f"{name}_cosine", (row, left + 1), shape, largest, "step")
+    page.computed_at(name, (row, left), shape, nearest, "word")
+    page.computed_at(f"{name}_cosine", (row, left + 1), shape, largest, "step")
 
 
 def _suggestions() -> list[Suggestion]:
@@ -149,34 +147,34 @@ def _suggestions() -> list[Suggestion]:
     ]  # fmt: skip
 
 
-def _report(sheet: Sheet) -> None:
+def _report(page: Composer) -> None:
     """Every run: variance shares, probes, analogies, as measured."""
     report = json.loads((semantics.FOLDER / "report.json").read_text())
-    sheet.put(ASKED_ROW - 2, REPORT, "Every run, as it came out (constants)", "heading")
+    page.sheet.put(ASKED_ROW - 2, REPORT, "Every run, as it came out (constants)", "heading")
     text = f"loss in nats per token; its floor is {report['loss_floor']:.3f}. R² of a ridge probe, each word held out in turn: 1 is read off, 0 or less is not"
-    sheet.put(ASKED_ROW - 1, REPORT, text, "note")
+    page.sheet.put(ASKED_ROW - 1, REPORT, text, "note")
     heads = ["vectors", "seed", "loss", "2 PCs", "6 PCs"]
     heads += [f"R² {axis}" for axis in semantics.AXES]
     heads += [a["asked"] for a in report["rows"][0]["analogies"]]
     heads += ["cosine of the first"]
     for k, head in enumerate(heads):
-        sheet.put(ASKED_ROW, REPORT + k, head, "head" if k else "block")
-        sheet.widths = {**sheet.widths, REPORT + k: 20 if not k or k > 10 else 11}
+        page.sheet.put(ASKED_ROW, REPORT + k, head, "head" if k else "block")
+        page.sheet.widths = {**page.sheet.widths, REPORT + k: 20 if not k or k > 10 else 11}
     top = ASKED_ROW + 1
     for n, row in enumerate(report["rows"]):
-        sheet.put(top + n, REPORT, row["vectors"])
+        page.sheet.put(top + n, REPORT, row["vectors"])
         for k, key in ((1, "seed"), (2, "loss")):
             if row[key] is not None:
-                sheet.put(top + n, REPORT + k, float(row[key]), "id" if k == 1 else "basis")
+                page.sheet.put(top + n, REPORT + k, float(row[key]), "id" if k == 1 else "basis")
         for k, key in ((3, "share_of_2"), (4, "share_of_6")):
-            sheet.put(top + n, REPORT + k, row[key], "constant percent")
+            page.sheet.put(top + n, REPORT + k, row[key], "constant percent")
         for k, axis in enumerate(semantics.AXES):
-            sheet.put(top + n, REPORT + 5 + k, row["r2"][axis]["held_out"], "basis")
+            page.sheet.put(top + n, REPORT + 5 + k, row["r2"][axis]["held_out"], "basis")
         for k, answer in enumerate(row["analogies"]):
             said = next(iter(answer["nearest"]))
             text = said if answer["right"] else f"{said} (not {answer['wanted']})"
-            sheet.put(top + n, REPORT + 11 + k, text, "row label")
+            page.sheet.put(top + n, REPORT + 11 + k, text, "row label")
         cosine = next(iter(row["analogies"][0]["nearest"].values()))
-        sheet.put(top + n, REPORT + 11 + len(row["analogies"]), cosine, "basis")
-    probes = sheet[top : top + len(report["rows"]), REPORT + 5 : REPORT + 5 + N_AXES]
-    sheet.dress(probes, "scale")
+        page.sheet.put(top + n, REPORT + 11 + len(row["analogies"]), cosine, "basis")
+    probes = page.sheet[top : top + len(report["rows"]), REPORT + 5 : REPORT + 5 + N_AXES]
+    page.dress(probes, "scale")
