@@ -73,7 +73,7 @@ def main() -> None:
         for case, path, plain, values in zip(cases, files, found, recomputed, strict=True):
             book = read(path)
             report = compare("libreoffice", book, read_values(values, book))
-            line = str(values[ledger.SHEET][ledger.LINE_ROW, 0])
+            line = str(values[ledger.SHEET][ledger.LINE])
             says = report.agrees and line.endswith(f"now says {plain['word']}")
             row(case, plain, "says it" if says else f"FAILS: {report}; {line}")
 

@@ -27,7 +27,6 @@ from exporters.compose.dressing import Beyond, Unlike
 from exporters.compose.story import Other, PrintedNumber, Story, Suggestion
 from exporters.pages import ledger
 
-FIRST_ROW = 4  # below title, links and purpose
 LINK_ROOM = 20  # characters: where the ledger stands depends on no sheet's name
 FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
 
@@ -148,7 +147,7 @@ class Workbook:
 
 def worksheet(book: Book, name: str, purpose: str) -> Composer:
     """A new sheet with its title, a link to Start, and its purpose."""
-    ws = Composer(book, name, FIRST_ROW)
+    ws = Composer(book, name, cursor=4)
     ws.sheet.purpose = purpose
     ws.sheet.put(0, 0, f"{book.title} · {name}", "title")
     ws.sheet.link(1, 0, "← Start", "Start!A1")

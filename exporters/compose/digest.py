@@ -45,9 +45,9 @@ from exporters.compose.ranges import FRACTION, Range, of_formulas, of_inputs
 SHEET = "Digest"
 PURPOSE = "the sums of every range of formulas as built, and how far off they are in this program"
 AFTER = "Built"
-SHOWN_ROW = 3  # on Start
-VERDICT_ROW, DIFFER_ROW, FIRST_ROW, LARGEST_ROW = range(3, 7)
-ACROSS_ROW, HEAD_ROW, TOP = 8, 9, 10
+# the row of the verdict, here and on Start; below it how many ranges differ, the first, the largest
+SUMMARY = 3
+TOP = 10  # of the lines
 HEADS = (
     *("sheet", "row", "column", "rows", "columns", "size"),
     *("sum, or text", "by place", "by its square", "off by", "off by place", "off by its square"),
@@ -111,7 +111,7 @@ def fill(book: Book, edited: Expression | None = None) -> None:
     well.
     """
     sheet = book.sheet(SHEET)
-    found = of_formulas(book, SHEET, VERDICT_ROW)
+    found = of_formulas(book, SHEET, SUMMARY)
     inputs = of_inputs(book) if edited is None else []
     lines = [Line(one, row) for row, one in enumerate([*found, *inputs], TOP)]
     _helpers(sheet, [line.range.rect for line in lines])
@@ -123,11 +123,11 @@ def fill(book: Book, edited: Expression | None = None) -> None:
     differs = _differs(sheet, formulas)
     page = Composer(book, SHEET)
     summary = (
-        (DIFFER_ROW, "differ", "ranges that differ", SUMPRODUCT(differs), "count"),
-        (FIRST_ROW, "first", "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
-        (LARGEST_ROW, "largest", "off by at most", _largest(sheet, formulas), "off"),
+        ("differ", "ranges that differ", SUMPRODUCT(differs), "count"),
+        ("first", "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
+        ("largest", "off by at most", _largest(sheet, formulas), "off"),
     )
-    for row, name, what, formula, style in summary:
+    for row, (name, what, formula, style) in enumerate(summary, SUMMARY + 1):
         sheet.put(row, 1, what)
         page.show(name, (row, 0), formula, style, array=True)
     if edited is None:
@@ -135,24 +135,22 @@ def fill(book: Book, edited: Expression | None = None) -> None:
         edited = SUMPRODUCT(_differs(sheet, typed)) > 0 if inputs else expression(0) > 0
     n_cells = sum(one.n_cells for one in found)
     anew = "" if book.iterates else ANEW  # a latch, computed out of its turn, would be wrong
-    page.show(
-        "verdict", (VERDICT_ROW, 0), _verdict(sheet, formulas, n_cells, edited, anew), "block"
-    )
+    page.show("verdict", (SUMMARY, 0), _verdict(sheet, formulas, n_cells, edited, anew), "block")
 
 
 def show(book: Book) -> None:
     """Add the verdict to the first sheet, below the ledger, with the largest difference if nothing
     was edited."""
     digest, page = book.sheet(SHEET), Composer(book, next(iter(book.sheets)))
-    told = page.show("verdict", (SHOWN_ROW, 0), digest[VERDICT_ROW, 0], "ledger")
+    told = page.show("verdict", (SUMMARY, 0), digest[SUMMARY, 0], "ledger")
     by_edits = LEFT(told, len(EDITED)) == EDITED
     page.dress(told, When("differs", AND(LEFT(told, len(AGREES)) != AGREES, NOT(by_edits))))
-    page.show("largest", (SHOWN_ROW, 3), IF(by_edits, "", largest(book)), "largest gap")
+    page.show("largest", (SUMMARY, 3), IF(by_edits, "", largest(book)), "largest gap")
 
 
 def largest(book: Book) -> Area:
     """The cell with the largest relative difference of any range."""
-    return book.sheet(SHEET)[LARGEST_ROW, 0]
+    return book.sheet(SHEET)[SUMMARY + 3, 0]
 
 
 def _differs(sheet: Sheet, lines: slice) -> Expression:
@@ -168,7 +166,7 @@ def _largest(sheet: Sheet, lines: slice) -> Expression:
 
 def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew: str) -> Expression:
     """The verdict, one sentence, for Start and for bug reports."""
-    n, differ = lines.stop - lines.start, sheet[DIFFER_ROW, 0]
+    n, differ = lines.stop - lines.start, sheet[SUMMARY + 1, 0]
     other = f" of {n:,} ranges of formulas differ from what cellformer computed, the first at "
     told = differ & other & _first(sheet, lines) & anew
     agrees = f"{AGREES}: {n_cells:,} formulas in {n:,} ranges{anew}"
@@ -179,7 +177,7 @@ def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew:
 def _first(sheet: Sheet, lines: slice) -> Expression:
     """The address of the first cell that differs, or else of its range."""
     on, row, col, high, wide, by, by_place, by_square = (
-        INDEX(sheet[lines, k].as_range, sheet[FIRST_ROW, 0], 1)
+        INDEX(sheet[lines, k].as_range, sheet[SUMMARY + 2, 0], 1)
         for k in (ON, ROW, COL, HIGH, WIDE, *OFF)
     )
     letters = next(run.area for run in sheet.runs if run.area.left == LETTERS)
@@ -199,14 +197,14 @@ def _first(sheet: Sheet, lines: slice) -> Expression:
 def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
     """Add the constants that formulas use, and the column heads."""
     for col, head in enumerate(HEADS):
-        sheet.put(HEAD_ROW, col, head, "block")
+        sheet.put(TOP - 1, col, head, "block")
     sheet.widths = {ON: 14} | dict.fromkeys((*WAS, *OFF), 16)
-    sheet.frozen = (HEAD_ROW + 1, 1)
+    sheet.frozen = (TOP, 1)
     tall = max((r.bottom - r.top for r in rects), default=1)
     wide = max((r.right - r.left for r in rects), default=1)
     letters = [column(k) for k in range(max((r.right for r in rects), default=1))]
     down = Rect(TOP, TOP + tall, DOWN, DOWN + 1)
-    across = Rect(ACROSS_ROW, ACROSS_ROW + 1, COPIES, COPIES + wide)
+    across = Rect(TOP - 2, TOP - 1, COPIES, COPIES + wide)
     named = Rect(TOP, TOP + len(letters), LETTERS, LETTERS + 1)
     sheet.runs += [Run(down, "row number"), Run(across, "label number")]
     sheet.runs.append(Run(named, "label", letters))
@@ -298,7 +296,7 @@ def _places(sheet: Sheet, rect: Rect) -> Expression:
     """The index of each cell of a range, row by row, from 0."""
     height, width = rect.bottom - rect.top, rect.right - rect.left
     down = sheet[TOP : TOP + height, DOWN].as_range
-    return down * width + sheet[ACROSS_ROW, COPIES : COPIES + width].as_range
+    return down * width + sheet[TOP - 2, COPIES : COPIES + width].as_range
 
 
 def _in_short(number: float) -> float:

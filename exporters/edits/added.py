@@ -19,7 +19,7 @@ from exporters.model import source
 from exporters.pages import ledger, printed, vocabulary
 
 # rows from which on a sheet has what is of its workbook alone, and is not built again
-AS_TOLD = {START: 0, printed.SHEET: 0, vocabulary.SHEET: vocabulary.TRIES_ROW}
+AS_TOLD = {START: 0, printed.SHEET: 0, vocabulary.SHEET: vocabulary.TRIES}
 AS_TOLD |= {ledger.SHEET: 0, digest.SHEET: 0}
 QUOTED = re.compile('"(?:[^"]|"")*"')
 OUTSIDE = re.compile(

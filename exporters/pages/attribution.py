@@ -20,7 +20,7 @@ PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
 WORDS = ("target", "rival")  # a column each
-CHART_COL, EVERY_COL = 4, 14
+CHART, EVERY_TOKEN = 4, 14  # columns: of the chart, of the shares at every token
 
 
 def wanted(book: ModelBook) -> bool:
@@ -69,7 +69,7 @@ def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
         Series("target − rival", texts, sheet[TOP:end, 3]),
     ]
     title = "Shares of the target’s logit, and of its lead"
-    chart = Chart(TOP - 2, CHART_COL, "bar", title, series, size, number="0.0")
+    chart = Chart(TOP - 2, CHART, "bar", title, series, size, number="0.0")
     sheet.charts.append(chart)
 
 
@@ -82,7 +82,7 @@ def plain(writer: str) -> str:
 def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Block]) -> None:
     """Add every share of a word's logit at every token, a row for each writer."""
     n_tokens = len(book.passage.ids)
-    left = EVERY_COL + WORDS.index(word) * (n_tokens + 2)
+    left = EVERY_TOKEN + WORDS.index(word) * (n_tokens + 2)
     sheet.put(TOP - 2, left, f"{word}: share at every token", "block")
     at, name = (TOP - 1, left), f"attribution.{word}"
     layout.labels(book, sheet, name, at, "token", range(n_tokens), "label", across=True)

@@ -49,7 +49,8 @@ from exporters.play import ranking
 SHEET = "Built"
 PURPOSE = "every number as it was built; what was changed is listed here, and atop every sheet"
 AFTER = "Text"
-LINE_ROW, TOP, LEFT_COL = 3, 6, 10
+LINE = (3, 0)  # the cell of the line
+TOP, ORIGINALS = 6, 10  # the row of the lines it is made of; the column of what was built
 HEADS = ("what", "differ", "row", "column", "was", "is", "message", "messages so far")
 WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
 N_MOVED, N_TOLD = 2, 4  # lines reported on top of every sheet: of sheets, and of others
@@ -288,7 +289,7 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
     texts, values = _of_texts(book, line.block), book.graph.inputs[line.block.name]
     numbers = getattr(values, "dtype", None) != np.dtype(object)  # of a file, too
-    kept = Place(block, SHEET, below, LEFT_COL, place.turned, named=numbers)
+    kept = Place(block, SHEET, below, ORIGINALS, place.turned, named=numbers)
     book.others[block.name] = book.values[line.block.name]
     book.places[block.name] = kept
     if not numbers:
@@ -297,9 +298,9 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     else:
         sheet.regions.append((kept, "constant"))
     height, width = kept.size
-    sheet.put(below - 1, LEFT_COL - 1, line.what, "note")
-    down = Rect(below, below + height, LEFT_COL - 1, LEFT_COL)
-    across = Rect(below - 1, below, LEFT_COL, LEFT_COL + width)
+    sheet.put(below - 1, ORIGINALS - 1, line.what, "note")
+    down = Rect(below, below + height, ORIGINALS - 1, ORIGINALS)
+    across = Rect(below - 1, below, ORIGINALS, ORIGINALS + width)
     sheet.runs += [Run(down, "row number"), Run(across, "label number")]
     rows, cols = (sheet[r.top : r.bottom, r.left : r.right].as_range for r in (down, across))
     now, was = line.block.area, block.area
@@ -372,16 +373,16 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
         for k in range(1, n_told + 1):
             listed = listed & IFERROR("; " & INDEX(told, MATCH(k, ranks, 0), 1), "")
         n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)
-    sheet.put(LINE_ROW + 1, WHAT, "total", "note")
-    n = page.show("total", (LINE_ROW + 1, COUNT), n, "count")
+    sheet.put(LINE[0] + 1, WHAT, "total", "note")
+    n = page.show("total", (LINE[0] + 1, COUNT), n, "count")
     listed = MID(listed, 3, LONGEST_LINE) & IF(more > 0, f"; more on {SHEET}", "")
     edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed
     line = IF(n == 0, expression(f"{NONE}: everything is as built"), edits)
     line = IFERROR(line, f"{SHEET}: lines of it were deleted or typed over{UNDO}")
-    book.named_cells["ledger"] = (SHEET, LINE_ROW, 0)
+    book.named_cells["ledger"] = (SHEET, *LINE)
     said = _said(book) if isinstance(book, ModelBook) else None
     whole = line if said is None else line & IFERROR(said, " · an error: nothing is answered")
-    page.show("line", (LINE_ROW, 0), whole, "block")
+    page.show("line", LINE, whole, "block")
 
 
 def _said(book: ModelBook) -> Expression | None:
@@ -414,13 +415,13 @@ def _said(book: ModelBook) -> Expression | None:
 
 def edited(book: Book) -> Expression:
     """Whether anything differs."""
-    return LEFT(book.sheet(SHEET)[LINE_ROW, 0], len(NONE)) != NONE
+    return LEFT(book.sheet(SHEET)[LINE], len(NONE)) != NONE
 
 
 def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
     """Add the ledger's line to a sheet."""
     # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
-    told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0] & "", f"{SHEET}: {LOST}")
+    told = IFERROR(book.sheet(SHEET)[LINE] & "", f"{SHEET}: {LOST}")
     page = Composer(book, sheet.name)
     line = page.show("ledger", (row, col), told, "ledger")
     page.dress(line, When("differs", LEFT(line, len(NONE)) != NONE))

@@ -28,15 +28,18 @@ from exporters.play.sentence import answered, shortened
 SHEET = LEARNING
 PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"
 AFTER = "Play"
-RATE_ROW, TRIES_ROW, TABLE_ROW = 6, 13, 21
-BEFORE_ROW, AFTER_ROW, FELL_ROW, PROMISED_ROW, VERDICT_ROW = range(RATE_ROW + 1, RATE_ROW + 6)
-LABEL_COL, CELL_COL, NOTE_COL = 0, 1, 2
+LINES = (  # the rate, the loss before and after, and by how much it fell
+    ("learning rate", "every weight becomes: weight − rate × its gradient"),
+    ("loss before", "how surprising the words are that really follow, on average"),
+    ("loss after", "the same, computed anew with the weights after the step"),
+    ("it fell by", "what the step was worth"),
+    ("promised", "rate × gradients squared: what a straight line would give"),
+)
 # the columns of the words; what the table works with stands behind the parts
 WORD, FOLLOWS, PROBABILITY, SURPRISE, SAYS = 0, 1, 2, 5, 7
 TWICE = ("before step", "after step")
 HEADS = ("token", "really follows", *TWICE, "change", *TWICE, *TWICE)
 PART, SWITCH, PART_RATE, PROMISED = 10, 11, 12, 13
-PARTS_ROW = 6
 TARGET, SHARE, LIKELIEST = 16, 17, 18
 DECIMALS = 6  # of a fall: what is smaller is rounding
 
@@ -59,10 +62,8 @@ def add(book: ModelBook) -> None:
     }
     sheet.widths |= {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
     _loss(book, page, _parts(book, page))
-    page.cursor = TRIES_ROW - 1
     page.suggest(*suggestions(book), at=(SAYS - 1, SAYS + 1, 0))
     _words(book, page)
-    _workings(book, sheet)
 
 
 def losses(book: ModelBook) -> tuple[Area, Area]:
@@ -120,26 +121,20 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
     of = IF(shortened(book), f"the first {len(book.passage.ids)} tokens of ", "")
     learning = "One step of learning " & of & "‘" & book.graph["sentence"][0, 0] & "’"
     title = answered(book, learning, "No step of learning")
-    page.show("title", (RATE_ROW - 2, 0), title, "heading")
-    before, after = (
-        _settle(book, sheet, name, row, CELL_COL)
-        for name, row in ((LOSS, BEFORE_ROW), (LOSS_AFTER, AFTER_ROW))
-    )
-    _settle(book, sheet, RATE, RATE_ROW, CELL_COL)
-    sheet.rules[RATE_ROW, CELL_COL] = between(-1000, 1000, "A number from -1000 to 1000.")
-    fell = page.show("fell", (FELL_ROW, CELL_COL), before - after, "change plain")
-    together = SUM(parts.as_range)
-    promised = page.show("promised", (PROMISED_ROW, CELL_COL), together, "change plain")
-    for row, label, note in (
-        (RATE_ROW, "learning rate", "every weight becomes: weight − rate × its gradient"),
-        (BEFORE_ROW, "loss before", "how surprising the words are that really follow, on average"),
-        (AFTER_ROW, "loss after", "the same, computed anew with the weights after the step"),
-        (FELL_ROW, "it fell by", "what the step was worth"),
-        (PROMISED_ROW, "promised", "rate × gradients squared: what a straight line would give"),
-    ):
-        sheet.put(row, LABEL_COL, label, "row label")
-        sheet.put(row, NOTE_COL, note, "note")
-    page.show("verdict", (VERDICT_ROW, 0), _verdict(book, fell, promised), "block")
+    page.show("title", (page.cursor, 0), title, "heading")
+    top = page.cursor + 2
+    _settle(book, sheet, RATE, top, 1)
+    sheet.rules[top, 1] = between(-1000, 1000, "A number from -1000 to 1000.")
+    before = _settle(book, sheet, LOSS, top + 1, 1)
+    after = _settle(book, sheet, LOSS_AFTER, top + 2, 1)
+    fell = page.show("fell", (top + 3, 1), before - after, "change plain")
+    promised = page.show("promised", (top + 4, 1), SUM(parts.as_range), "change plain")
+    for row, (label, note) in enumerate(LINES, top):
+        sheet.put(row, 0, label, "row label")
+        sheet.put(row, 2, note, "note")
+    page.cursor = top + len(LINES)
+    page.show("verdict", (page.cursor, 0), _verdict(book, fell, promised), "block")
+    page.cursor += 1
 
 
 def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
@@ -168,17 +163,11 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
 def _parts(book: ModelBook, page: Composer) -> Area:
     """Add each part with its switch, its rate, and the (given) fall of the loss that it
     promises."""
-    sheet, parts = page.sheet, nudge.gradients(book.graph)
-    promises = page.table("promises", (PARTS_ROW, PROMISED), (len(parts), 1))
-    sheet.put(PARTS_ROW - 2, PART, "Who learns: 1 takes the step, 0 stays", "heading")
-    for col, head in (
-        (PART, "part"),
-        (SWITCH, "learns"),
-        (PART_RATE, "rate"),
-        (PROMISED, "promises"),
-    ):
-        sheet.put(PARTS_ROW - 1, col, head, "label")
-    for row, (part, gradients) in enumerate(parts.items(), PARTS_ROW):
+    sheet, parts, top = page.sheet, nudge.gradients(book.graph), page.cursor + 2
+    promises = page.table("promises", (top, PROMISED), (len(parts), 1))
+    sheet.put(top - 2, PART, "Who learns: 1 takes the step, 0 stays", "heading")
+    page.heads_at((top - 1, PART), "part", "learns", "rate", "promises", style="label")
+    for row, (part, gradients) in enumerate(parts.items(), top):
         sheet.link(row, PART, plain(part), book.address(gradients[0].area))
         switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
         book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
@@ -186,8 +175,8 @@ def _parts(book: ModelBook, page: Composer) -> Area:
         sheet.rules[row, SWITCH] = between(0, 1, "1 takes the step, 0 stays.")
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
         squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
-        promises.put(row - PARTS_ROW, 0, rate * SUM(*squares), "change plain")
-    sheet.dress(sheet[PARTS_ROW : PARTS_ROW + len(parts), SWITCH], Unlike(1))
+        promises.put(row - top, 0, rate * SUM(*squares), "change plain")
+    sheet.dress(sheet[top : top + len(parts), SWITCH], Unlike(1))
     return promises.area
 
 
@@ -196,25 +185,26 @@ def _parts(book: ModelBook, page: Composer) -> Area:
 
 def _words(book: ModelBook, page: Composer) -> None:
     """Add the predictions of each next word, before the step and after it."""
-    sheet, top, n = page.sheet, TABLE_ROW, len(book.passage.ids)
-    words = page.table("words", (top, 0), (n, SAYS + 2))
-    sheet.put(top - 3, 0, "Word by word, before the step and after it", "heading")
+    page.heading("Word by word, before the step and after it")
     note = "surprise: minus the logarithm of that; green: the right word"
-    sheet.put(top - 3, PROBABILITY + 2, note, "note")
+    page.sheet.put(page.cursor - 1, PROBABILITY + 2, note, "note")
     for col, head in (
         (PROBABILITY, "its probability"),
         (SURPRISE, "its surprise"),
         (SAYS, "likeliest"),
     ):
-        sheet.put(top - 2, col, head, "block")
-    for col, head in enumerate(HEADS):
-        sheet.put(top - 1, col, head, "label")
+        page.sheet.put(page.cursor, col, head, "block")
+    page.cursor += 1
+    page.heads(*HEADS, style="label")
+    n = len(book.passage.ids)
+    words = page.table("words", (page.cursor, 0), (n, SAYS + 2))
     for t in range(n):
         _word(book, words, t)
     page.dress(words.area[:, PROBABILITY : PROBABILITY + 2], "bar")
     first = words.area[0, SAYS]
     right = When("right", AND(first != "", first == words.area[0, FOLLOWS].fixed_cols))
     page.dress(words.area[:, SAYS : SAYS + 2], right)
+    _workings(book, page)
 
 
 def _word(book: ModelBook, words: Table, t: int) -> None:
@@ -241,7 +231,7 @@ def _word(book: ModelBook, words: Table, t: int) -> None:
 # --- the workings ---------------------------------------------------------------------------
 
 
-def _workings(book: ModelBook, sheet: Sheet) -> None:
+def _workings(book: ModelBook, page: Composer) -> None:
     """Add ids, and the weight of each token in the loss; the logits after the step, rounded for
     ranking."""
     n_tokens, n_words = book.graph["logits"].shape
@@ -250,16 +240,14 @@ def _workings(book: ModelBook, sheet: Sheet) -> None:
         (SHARE, f"{LOSS}.share", "counts", "step"),
         (LIKELIEST, "nudged.choice.likeliest", "likeliest id", "id"),
     ):
-        sheet.put(TABLE_ROW - 1, col, head, "label")
-        book.lay(Place(book.graph[name], SHEET, TABLE_ROW, col, turned=False), style)
-    row = TABLE_ROW + max(n_tokens, len(nudge.gradients(book.graph))) + 4
+        page.sheet.put(page.cursor - 1, col, head, "label")
+        page.lay(book.graph[name], (page.cursor, col), style)
+    row = page.cursor + max(n_tokens, len(nudge.gradients(book.graph))) + 4
     text = "Logits after the step, rounded: programs differ in the last digits, and ties go by id"
-    sheet.put(row - 2, 0, text, "heading")
+    page.sheet.put(row - 2, 0, text, "heading")
     at = row - 1, FOLLOWS
-    layout.labels(book, sheet, "nudged", at, "token", range(n_tokens), "label", across=True)
-    ranked = Place(
-        book.graph["nudged.choice.logits"], SHEET, row, FOLLOWS, turned=True, named=False
-    )
-    book.lay(ranked, "step")
-    words = Rect(row, row + n_words, LABEL_COL, LABEL_COL + 1)
-    sheet.runs.append(Run(words, "row label", book.labels["vocab"]))
+    layout.labels(book, page.sheet, "nudged", at, "token", range(n_tokens), "label", across=True)
+    ranked = book.graph["nudged.choice.logits"]
+    page.lay(ranked, (row, FOLLOWS), "step", turned=True, named=False)
+    words = Rect(row, row + n_words, 0, 1)
+    page.sheet.runs.append(Run(words, "row label", book.labels["vocab"]))

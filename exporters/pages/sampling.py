@@ -6,9 +6,8 @@ position t + 1 is chosen in column t, from the logits of position t, so nothing 
 its right. Below them is the typed sentence, in words (`engine.models.prompt`).
 """
 
-from collections.abc import Sequence
-
-from exporters.compose.book import Place
+from engine.cells.block import Block
+from exporters.compose.composer import Composer
 from exporters.model import layout
 from exporters.model.layout import PROMPT_COL
 from exporters.model.model_book import ModelBook
@@ -17,7 +16,6 @@ SHEET = "Sampling"
 PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, random number"
 OF_EACH = "what a word would be chosen by at each position: ranks, top-k, top-p, random number"
 AFTER = "Check"
-LABELS_ROW, TOP = 3, 5
 
 # tables with a row for every rank: name, heading, style
 STEPS = (
@@ -83,64 +81,55 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add the steps of every choice, one column per position."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
-    sheet.widths = {0: 14, 1: 14}
+    page = layout.page(book, SHEET)
+    page.widths({0: 14, 1: 14})
     if not book.plan.continues:
-        sheet.purpose = OF_EACH
-    at, tokens = (LABELS_ROW, PROMPT_COL), range(len(book.passage.ids))
-    layout.labels(book, sheet, "sampling", at, "token", tokens, "label", across=True)
-    row = TOP
+        page.sheet.purpose = OF_EACH
+    page.cursor -= 1  # above the first heading
+    at, tokens = (page.cursor, PROMPT_COL), range(len(book.passage.ids))
+    layout.labels(book, page.sheet, "sampling", at, "token", tokens, "label", across=True)
     for name, heading, style in STEPS:
-        sheet.put(row - 1, 0, heading, "heading")
-        row += _numbered(book, name, row, style) + 2
+        page.heading(heading)
+        _numbered(page, book.graph[name], style)
     for lines in (CHOICE, SENTENCE):
-        row = _lines(book, lines, row - 1) + 2
+        page.cursor += 1
+        for name, label, style in lines:
+            if name in book.graph.blocks:
+                page.sheet.put(page.cursor, 1, label, "row label")
+                _lay(page, book.graph[name], style)
     for name, heading in HALVING if "choice.n_kept" in book.graph.blocks else ():
-        sheet.put(row - 1, 0, heading, "heading")
-        for leaf, label, style in STEPS_OF_HALVING:
-            sheet.put(row, 0, label, "note")
-            row += _numbered(book, f"{name}.{leaf}", row, style) + 1
-        row += 1
-    sheet.put(row - 1, 0, ROUNDED, "heading")
+        page.heading(heading)
+        for k, (leaf, label, style) in enumerate(STEPS_OF_HALVING):
+            page.cursor += k > 0
+            page.sheet.put(page.cursor, 0, label, "note")
+            _numbered(page, book.graph[f"{name}.{leaf}"], style)
+    page.heading(ROUNDED)
+    top = page.cursor
     for v, word in enumerate(book.labels[book.graph["logits"].axes[1]]):
-        sheet.put(row + v, 0, v, "label number")
-        sheet.put(row + v, 1, word, "row label")
-    _lay(book, "choice.logits", row, "step green")
+        page.sheet.put(top + v, 0, v, "label number")
+        page.sheet.put(top + v, 1, word, "row label")
+    _lay(page, book.graph["choice.logits"], "step green")
     if "prompt.alike" in book.graph.blocks:
-        _alike(book, row)
+        _alike(book, page, top)
 
 
-def _alike(book: ModelBook, row: int) -> None:
+def _alike(book: ModelBook, page: Composer, row: int) -> None:
     """Add how similar each word is to an unknown one, to the right of the rounded logits."""
     col = PROMPT_COL + len(book.passage.ids) + 2
-    book.sheet(SHEET).put(row - 1, col - 1, ALIKE, "heading")
+    page.sheet.put(row - 1, col - 1, ALIKE, "heading")
     for v, word in enumerate(book.labels["vocab"]):
-        book.sheet(SHEET).put(row + v, col - 1, word, "row label")
-    book.lay(Place(book.graph["prompt.alike"], SHEET, row, col, turned=False, named=False), "step")
+        page.sheet.put(row + v, col - 1, word, "row label")
+    page.lay(book.graph["prompt.alike"], (row, col), "step", named=False)
 
 
-def _numbered(book: ModelBook, name: str, row: int, style: str) -> int:
-    """Add a table with its tokens across and its rows numbered; returns the number of rows."""
-    n_rows = _lay(book, name, row, style)
-    for k in range(n_rows):
-        book.sheet(SHEET).put(row + k, 1, k + 1, "label number")
-    return n_rows
+def _numbered(page: Composer, block: Block, style: str) -> None:
+    """Add a table with its tokens across and its rows numbered."""
+    for k in range(block.shape[1]):
+        page.sheet.put(page.cursor + k, 1, k + 1, "label number")
+    _lay(page, block, style)
 
 
-def _lines(book: ModelBook, lines: Sequence[tuple[str, str, str]], row: int) -> int:
-    """Add tables of one number or text for each token, with labels, as far as they exist; returns
-    the row below."""
-    for name, label, style in lines:
-        if name in book.graph.blocks:
-            book.sheet(SHEET).put(row, 1, label, "row label")
-            _lay(book, name, row, style)
-            row += 1
-    return row
-
-
-def _lay(book: ModelBook, name: str, row: int, style: str) -> int:
-    """Place a table with its tokens across; returns its number of rows."""
-    block = book.graph[name]
-    book.lay(Place(block, SHEET, row, PROMPT_COL, turned=True, named=False), style)
-    return block.shape[1]
+def _lay(page: Composer, block: Block, style: str) -> None:
+    """Place a table with its tokens across."""
+    page.lay(block, (page.cursor, PROMPT_COL), style, turned=True, named=False)
+    page.cursor += block.shape[1]

@@ -28,8 +28,7 @@ from exporters.pages.lens import stage_names
 SHEET = "Trajectory"
 PURPOSE = "the residual stream walking across a plane that you choose"
 AFTER = "Attribution"
-WORDS_ROW, TABLE_ROW = 5, 10
-CHART_COL = 6  # right of the table
+CHART = (4, 6)  # right of the words and the table
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 
 
@@ -57,12 +56,12 @@ def add(book: ModelBook) -> None:
     stages = book.views.stages
     if len(stages) == 1:
         text = "this model has no layers: the stream stands where the embedding put it"
-        sheet.put(WORDS_ROW - 1, CHART_COL, text, "note")
+        sheet.put(*CHART, text, "note")
         return
     series = [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
-    chart = Chart(WORDS_ROW - 1, CHART_COL, "scatter", title, series, (520, 420), axes, True, "0.0")
+    chart = Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "0.0")
     sheet.charts.append(chart)
 
 
@@ -76,13 +75,12 @@ def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
 
 def _words(book: ModelBook, page: Composer) -> Area:
     """Add four cells with words to choose, and their (given) ids: -1 for none."""
-    sheet, found = page.sheet, page.table("ids", (WORDS_ROW, 3), (2, 2))
+    sheet, found = page.sheet, page.table("ids", (page.cursor + 1, 3), (2, 2))
     texts = book.graph["outputs"].area.fixed.as_range
     words = book.labels[book.graph["logits"].axes[1]]
-    for col, head in ((1, "word"), (2, "minus"), (3, "id"), (4, "minus id")):
-        sheet.put(WORDS_ROW - 1, col, head, "label")
+    page.heads_at((page.cursor, 1), "word", "minus", "id", "minus id", style="label")
     for k, (plus, _) in enumerate(defaults(book)):
-        row = WORDS_ROW + k
+        row = page.cursor + 1 + k
         sheet.put(row, 0, f"direction {k + 1}", "row label")
         for j, text in enumerate((words[plus], "")):
             sheet.put(row, 1 + j, text, "token")
@@ -90,7 +88,8 @@ def _words(book: ModelBook, page: Composer) -> Area:
             ident = word_lookup.place_of(sheet[row, 1 + j], book.graph, "look.words")
             found.put(k, j, ident, "id")
     text = "choose words; leave ‘minus’ empty for the word’s own direction"
-    sheet.put(WORDS_ROW + 2, 1, text, "note")
+    sheet.put(page.cursor + 3, 1, text, "note")
+    page.cursor += 6
     return found.area
 
 
@@ -105,7 +104,7 @@ def basis(book: ModelBook) -> tuple[Area, Area]:
 def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
     """Add Gram-Schmidt, and the variance of the stages: six columns of d_model numbers."""
     n_stages, d_model = len(book.views.stages), book.model.spec.d_model
-    top = TABLE_ROW + max(n_stages, 14) + 8
+    top = page.cursor + max(n_stages, 14) + 8
     text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
     page.sheet.put(top - 3, 0, text, "heading")
     for col, name in enumerate(STEPS, 1):
@@ -169,29 +168,30 @@ def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
 def _path(book: ModelBook, page: Composer) -> Area:
     """Add the path's (given) coordinates, and how far each sublayer moved it."""
     for col, head in enumerate(("after", "along 1", "along 2", "step along 1", "step along 2")):
-        page.sheet.put(TABLE_ROW, col, head, "label" if col else "row label")
+        page.sheet.put(page.cursor, col, head, "label" if col else "row label")
     stages, directions = book.views.stages, basis(book)
     for k, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
-        page.sheet.link(TABLE_ROW + 1 + k, 0, name, book.address(stage.area))
+        page.sheet.link(page.cursor + 1 + k, 0, name, book.address(stage.area))
 
     def coordinate(k: int, way: int) -> Expression:
         return product_sum(book.graph[f"lens.{k}.x"].area, directions[way])
 
-    path = page.show("along", (TABLE_ROW + 1, 1), coordinate, "live", (len(stages), 2))
+    path = page.show("along", (page.cursor + 1, 1), coordinate, "live", (len(stages), 2))
 
     def step(k: int, way: int) -> Expression:
         return path[k + 1, way] - path[k, way]
 
     if len(stages) > 1:
-        at, shape = (TABLE_ROW + 2, 3), (len(stages) - 1, 2)
+        at, shape = (page.cursor + 2, 3), (len(stages) - 1, 2)
         page.dress(page.show("step", at, step, "change plain", shape), "diverging")
+    page.cursor += len(stages) + 2
     return path
 
 
 def _shares(book: ModelBook, page: Composer, path: Area) -> None:
     """Add the share of the path's variance in the plane, and the largest share of any plane."""
     sheet, n = page.sheet, len(book.views.stages)
-    row, spread = TABLE_ROW + n + 2, book.shown["trajectory.variance"].block.area
+    row, spread = page.cursor, book.shown["trajectory.variance"].block.area
     held = (VARP(path[:, 0].as_range) + VARP(path[:, 1].as_range)) / SUM(spread)
     sheet.put(row, 0, "spread in the plane", "row label")
     page.show("share", (row, 1), IF(SUM(spread) > 0, held, 0), "percent")

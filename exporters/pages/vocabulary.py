@@ -28,9 +28,9 @@ PURPOSE = "maps of chosen words: near whom, along which direction, and what a ma
 AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
-LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 27, 80
+TOP, PANEL, TABLES, TSNE = 5, (4, 4), 27, 80  # a row; a cell; columns
 CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (450, 300)
-TRIES_ROW = CHART_ROWS[-1] + 17
+TRIES = CHART_ROWS[-1] + 17
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
 METHODS = (  # a column each: what it is asked, who brings the axes, what it keeps and destroys
     ("", "who brings the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
@@ -71,11 +71,11 @@ def add(book: ModelBook) -> None:
     """Add the list, the settings, the maps, the table of methods; the computations to the right and
     below."""
     page = layout.page(book, SHEET)
-    page.sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE_COL), 9.3)
+    page.sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE), 9.3)
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
-    below = max(LIST_ROW + len(x), CHART_ROWS[-1] + 17) + 12
-    spots = Spots((LIST_ROW, 1), PANEL, (LIST_ROW, TABLES_COL), (below, 4))
+    below = max(TOP + len(x), CHART_ROWS[-1] + 17) + 12
+    spots = Spots((TOP, 1), PANEL, (TOP, TABLES), (below, 4))
     maps = Maps(book, page, chosen, spots, x)
     for d in range(x.shape[1]):
         page.sheet.put(below + d, 1, d, "label number")
@@ -91,7 +91,7 @@ def add(book: ModelBook) -> None:
     if len(x) > 3:
         _neighbours(book, page, x, chosen)
     if chosen.suggestions:
-        page.cursor = TRIES_ROW - 1
+        page.cursor = TRIES - 1
         page.suggest(*chosen.suggestions, at=(11, 14, 0))
 
 
@@ -136,8 +136,8 @@ def word_vector(book: ModelBook, v: int) -> Area:
 
 def _list(page: Composer, chosen: Chosen) -> None:
     """Add each group's name and colour beside its words."""
-    page.heads_at((LIST_ROW - 1, 0), *("group", "word"), style="label")
-    row = LIST_ROW
+    page.heads_at((TOP - 1, 0), "group", "word", style="label")
+    row = TOP
     for g, (name, ids) in enumerate(chosen.groups.items()):
         style = f"group {g % len(theme.GROUPS)}"
         page.sheet.put(row, 0, name, style)
@@ -221,21 +221,21 @@ def _methods(page: Composer) -> None:
 def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Chosen) -> None:
     """Add four pictures by t-SNE, constants: two seeds across, two perplexities down."""
     words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
-    named = TSNE_COL + 2 * len(RUNS)  # the words' own cells: in a chart wow!A1 would be a reference
-    page.sheet.put(LIST_ROW - 1, named, "drawn", "label")
+    named = TSNE + 2 * len(RUNS)  # the words' own cells: in a chart wow!A1 would be a reference
+    page.sheet.put(TOP - 1, named, "drawn", "label")
     for k, word in enumerate(words):
-        page.sheet.put(LIST_ROW + k, named, word, "word")
+        page.sheet.put(TOP + k, named, word, "word")
     runs = zip(RUNS, tsne(vectors, RUNS), strict=True)
     for n, ((seed, perplexity), points) in enumerate(runs):  # points: [n_words, 2]
-        col = TSNE_COL + 2 * n
-        page.sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
+        col = TSNE + 2 * n
+        page.sheet.put(TOP - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
         for k, (a, b) in enumerate(points.tolist()):
-            page.sheet.put(LIST_ROW + k, col, a, "basis")
-            page.sheet.put(LIST_ROW + k, col + 1, b, "basis")
+            page.sheet.put(TOP + k, col, a, "basis")
+            page.sheet.put(TOP + k, col + 1, b, "basis")
         series = []
         for k, side in enumerate(label_placement.sides(points, words, SIZE)):
-            x, y = (page.sheet[LIST_ROW + k, c] for c in (col, col + 1))
-            name = page.sheet[LIST_ROW + k, named] if side else " "
+            x, y = (page.sheet[TOP + k, c] for c in (col, col + 1))
+            name = page.sheet[TOP + k, named] if side else " "
             series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
         title = f"t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only"
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])

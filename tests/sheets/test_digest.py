@@ -49,7 +49,7 @@ def plants(file: WorkbookFile) -> list[tuple[CellAt, float | str]]:
 
 
 def ranges_of(book: Book) -> list[Range]:
-    return of_formulas(book, digest.SHEET, digest.VERDICT_ROW)
+    return of_formulas(book, digest.SHEET, digest.SUMMARY)
 
 
 def address(at: CellAt) -> str:

@@ -126,7 +126,7 @@ def differing(path: Path, book: ModelBook, edits: Sequence[Edit]) -> Iterator[st
         was, now = book.clean.cell(sheet, row, col), file[sheet][row, col]
         if not (was == now or (was == "" and now is None) or (was == 0 and now is None)):
             yield f"missing: {where[place]}, was {was!r}, is {now!r}"
-    if isinstance(file[ledger.SHEET][ledger.LINE_ROW, 0], CellError):
+    if isinstance(file[ledger.SHEET][ledger.LINE], CellError):
         yield "the ledger is an error"
     counted, listed = of_ledger(book, file), of_diff(found)
     lines = {line.what for line in ledger.watched(book) if line.typed}

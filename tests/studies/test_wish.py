@@ -147,7 +147,7 @@ def test_wished_word_in_libreoffice(wished, tmp_path, libreoffice) -> None:
     path, said = wished
     shown = libreoffice_shows({"gpt2": path}, tmp_path / "office")["gpt2"]
     assert_agrees(verify.read(path), shown)
-    line = str(shown[ledger.SHEET][ledger.LINE_ROW, 0])
+    line = str(shown[ledger.SHEET][ledger.LINE])
     assert line.startswith(f"{said['changed']} edits: ")
     assert line.endswith(f"now says {said['word']}")
 
