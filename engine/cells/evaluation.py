@@ -63,11 +63,12 @@ def _view(
     rows, cols = subscript
     if cols in ALONG:
         seen = _seen(cols, read[2:], out, mask)
-        return Line(array, "j" if rows == "j" else "i", seen, False, _blank(operand, mask))
+        along, blank = "j" if rows == "j" else "i", None if seen is None else _blank(operand, mask)
+        return Line(array, along, seen, False, blank)
     if rows in ALONG:
         seen = _seen(rows, read[:2], out, mask)
-        along = "j" if cols == "j" else "i"
-        return Line(array.swapaxes(-1, -2), along, seen, True, _blank(operand, mask))
+        along, blank = "j" if cols == "j" else "i", None if seen is None else _blank(operand, mask)
+        return Line(array.swapaxes(-1, -2), along, seen, True, blank)
     if cols[0] == "@":
         n = int(cols[1:]) - read.left
         array = array[..., n : n + 1]
