@@ -34,6 +34,7 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
         *("spec", "foreign", "tensors", "sentence_modules", "gguf_file", "formats"),
         *("ops", "forward", "parts", "rope", "alibi", "pooling", "architectures", "model"),
         *("checkpoint", "rank_search", "choosing", "generate", "prompt", "encoding"),
+        "prompt_status",
     ),
     "exporters": (*("compose", "file", "model", "play", "pages", "assemble", "edits", "checking"),),
 }

@@ -18,10 +18,10 @@ from engine.cells.arrays import ranked
 from engine.cells.files import check_replaceable
 from engine.cells.texts import readable
 from engine.models import checkpoint
+from engine.models.prompt_status import built_with
 from engine.studies.folding import folded
 from exporters.edits import edited
 from exporters.file.reading import WorkbookFile
-from exporters.play.sentence import built_with
 
 File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edited and saved.")]
 Built = Annotated[
@@ -169,7 +169,7 @@ def _short(value: float | str) -> str:
 
 def _prompt(found: edited.EditedModel) -> None:
     """Print the prompt if it changed, and its unknown words."""
-    was, now = built_with(found.book), found.sentence
+    was, now = built_with(found.book.graph), found.sentence
     if now != was:
         line(f"the prompt: {was} → {now}")
     for word in found.unknown:

@@ -13,11 +13,12 @@ from engine.cells.functions import MATCH, MAX, MIN
 from exporters.compose.address import quoted
 from exporters.compose.lookups import entry
 from exporters.compose.sentences import percent, quote, rounded, sentence
+from exporters.model import word_columns
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
 from exporters.pages import attribution, machine, nudge
-from exporters.play import every_word, ranking
+from exporters.play import ranking
 
 
 class Stop(NamedTuple):
@@ -153,7 +154,7 @@ def _mlp(book: ModelBook) -> Stop:
 
 
 def _logits(book: ModelBook) -> Stop:
-    logits = every_word.words(book).logits
+    logits = word_columns.words(book).logits
     text = (
         "At the end the stream of {word} is compared with every token of the vocabulary. How well "
         "a token fits is its logit, a score: the lowest is {least}, the highest {most}, that of "

@@ -17,16 +17,16 @@ LOSS: GradientOf = "the loss"
 MANY_WORDS = 2048  # above it, the logits of one token alone are shown
 
 
-# the parts of Play from top to bottom, and the row that each begins in
+# the parts of Play, each after those that it reads, and the row that it begins in
 AFTER_EVERY_TOKEN = {
     "sentence": 3,
     "text": 6,
-    "ranking": 8,
-    "settings": 22,
     "tokens": 30,
+    "settings": 22,
     "every word": 40,
+    "ranking": 8,
 }
-AFTER_LAST_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "text": 16, "ranking": 18}
+AFTER_LAST_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18, "text": 16}
 MASKED_WORD = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18}
 TWO_SENTENCES = {
     "sentence": 3,
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def parts(self) -> Mapping[str, int]:
-        """The parts of Play from top to bottom, each with its first row."""
+        """The parts of Play, each after those that it reads, with its first row."""
         if self.live:
             return AS_BUILT
         if self.gives == "sentence":

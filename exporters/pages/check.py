@@ -9,10 +9,10 @@ from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SQRT, SUM, SUMPRO
 from engine.cells.rounding import NEAR
 from exporters.compose import digest
 from exporters.compose.dressing import Unlike
-from exporters.model import layout
+from exporters.model import layout, word_columns
 from exporters.model.model_book import ModelBook
 from exporters.pages import attribution, index
-from exporters.play import every_word, vectors
+from exporters.play import vectors
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"
@@ -81,7 +81,7 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
         ABS(attribution.gap(book)) / _size(book),
     )
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
-    live = every_word.words(book).logits
+    live = word_columns.words(book).logits
     gap = ABS(MAX(last) - MAX(live)) + ABS(MIN(last) - MIN(live))
     yield "the last stage of Lens is the readout itself", gap / _size(book)
 
@@ -98,7 +98,7 @@ def _largest_change(book: ModelBook) -> Expression:
         cosine = book.shown["play.cosine.change"].block.area
         return MAX(*(SQRT(SUMPRODUCT(gap, gap)) for gap in gaps), ABS(cosine))
     if book.plan.readout.one_token:
-        words = every_word.words(book)
+        words = word_columns.words(book)
         gap = words.probs - words.baseline
         return SQRT(SUMPRODUCT(gap, gap))
     moved = book.shown["play.logits.change"].block.area
@@ -107,5 +107,5 @@ def _largest_change(book: ModelBook) -> Expression:
 
 def _size(book: ModelBook) -> Expression:
     """The largest logit, or 1: gaps between large logits are large."""
-    logits = every_word.words(book).logits
+    logits = word_columns.words(book).logits
     return MAX(1, MAX(logits), -MIN(logits))

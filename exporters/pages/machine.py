@@ -17,6 +17,7 @@ from functools import cached_property
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
+from engine.models.prompt_status import SILENT
 from engine.studies import lens
 from exporters.compose import theme
 from exporters.compose.book import Chart, Place, Series, Sheet
@@ -28,7 +29,7 @@ from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
 from exporters.play import ranking
-from exporters.play.sentence import SILENT, answered
+from exporters.play.sentence import answered
 
 SHEET = "Machine"
 PURPOSE = "the whole model at one token: what each part adds, where it looks, what comes next"

@@ -1,8 +1,7 @@
 """Play: type a sentence, and read the model's answer, ranked like search results.
 
 It is made of parts (see `exporters.play`). In models with a causal mask the sentence continues
-itself: a word that was not typed is the one that the column before it chose (see `sampling`). In
-others the sheet has the columns of its prompt and, for a missing word, the one as built.
+itself: a word that was not typed is the one that the column before it chose (see `sampling`).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from exporters.compose.composer import Composer
 from exporters.model import layout
 from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
-from exporters.play import every_word, ranking, sentence, settings, tokens, vectors
+from exporters.play import ranking, sentence, settings, tokens, vectors
 
 SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell, and read what the model makes of it"
@@ -27,14 +26,14 @@ PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
     "text": sentence.add_text,
     "ranking": ranking.add,
     "settings": settings.add,
-    "every word": every_word.add,
+    "every word": ranking.add_every_word,
     "cosine": vectors.add_cosine,
     "vectors": vectors.add,
 }
 
 
 def add(book: ModelBook) -> None:
-    """Add all parts, last to first: upper parts read lower ones."""
+    """Add all parts that the plan names."""
     ws, n = layout.page(book, PLAY), len(book.passage.ids)
     ws.sheet.purpose, _ = sentence.asked(book)
     if book.plan.ranks_every_token:
@@ -44,5 +43,5 @@ def add(book: ModelBook) -> None:
         encoder = book.plan.gives != "next word" and not book.live
         wide = dict.fromkeys(range(PROMPT_COL, PROMPT_COL + n if encoder else 8), 12)
         ws.widths({0: 13, 1: 16} | wide)
-    for part, top in reversed([*book.plan.parts.items()]):
+    for part, top in book.plan.parts.items():
         PARTS[part](book, ws, top)

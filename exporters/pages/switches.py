@@ -15,6 +15,7 @@ import numpy as np
 from engine.cells.expression import Expression
 from engine.cells.functions import SUM
 from engine.cells.name import Name
+from engine.models.prompt_status import built_with
 from engine.studies import ablation
 from exporters.compose.book import Place, Sheet
 from exporters.compose.composer import Composer
@@ -23,7 +24,6 @@ from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.layout import SWITCHES
 from exporters.model.model_book import ModelBook
-from exporters.play.sentence import built_with
 
 SHEET = SWITCHES
 PURPOSE = "switch heads and MLPs off: 1 = on, 0 = off; the effect of each stands beside it"
@@ -125,7 +125,7 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     word = book.labels[book.graph["logits"].axes[1]][target]
     title = f"What the logit of ‘{word}’ loses when that part alone is off"
     sheet.put(GRID_ROW - 3, left, title, "heading")
-    sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{built_with(book)}’", "note")
+    sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{built_with(book.graph)}’", "note")
     at, now = (GRID_ROW - 2, left), "prompt " & book.named("prompt")
     state = page.show("state", at, now, "row label")
     effects = {e.part: -e.logit for e in ablation.effects(book.graph, target, row_of)}

@@ -1,4 +1,4 @@
-"""The most likely words, live, with their baseline beside them.
+"""The most likely words, live, with their baseline beside them; and every word by its id.
 
 If a word is chosen after every token, the ranks come from that choice; with one token alone and a
 large vocabulary, words are ranked by LARGE and found by MATCH.
@@ -8,18 +8,17 @@ from collections.abc import Mapping
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import IFERROR, LARGE
-from exporters.compose.book import Chart, Series
+from exporters.compose.book import Chart, Place, Series
 from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import CHANGED
 from exporters.compose.lookups import entry, id_of, place_of_rank
-from exporters.model import layout
+from exporters.model import layout, word_columns
+from exporters.model.layout import PLAY
 from exporters.model.model_book import ModelBook
-from exporters.play import every_word
 from exporters.play.sentence import answered
 
 N_RANKS, N_OF_MANY = 10, 20  # ranked words shown
-CHART_COL, CHART_SIZE = 7, (600, 262)  # pixels
-LOOKUP_COL = 9
+CHART_COL, CHART_SIZE, LOOKUP_COL = 7, (600, 262), 9  # the size in pixels
 # the columns right of the rank, with their styles; one without a name stays blank
 AT_POSITION = {
     "word": "word",
@@ -39,6 +38,7 @@ OF_ONE_TOKEN = {
     "baseline": "constant percent",
     "change": "change percent",
 }
+EVERY_WORD = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
 
 
 def n_ranks(book: ModelBook) -> int:
@@ -55,9 +55,9 @@ def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
 
 def order(book: ModelBook) -> tuple[Area, Area]:
     """The ranks, and the probabilities that fall with them."""
-    live = _column(book, "probability")
-    sheet, rect = book.locate(live)
-    return book.sheet(sheet)[rect.top : rect.bottom, 0], live
+    sheet, rect = book.locate(_column(book, "word"))
+    ranks = book.sheet(sheet)[rect.top : rect.bottom, rect.left - 1]
+    return ranks, _column(book, "probability")
 
 
 def _column(book: ModelBook, name: str) -> Area:
@@ -66,9 +66,9 @@ def _column(book: ModelBook, name: str) -> Area:
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the ranked words; and a chart of them, or a cell to look a token up."""
-    one, n = book.plan.readout.one_token, n_ranks(book)
+    one, n, tables = book.plan.readout.one_token, n_ranks(book), {}
     first = (_heading_of_one if one else _heading)(book, ws, top) + 1
-    styles, tables = OF_ONE_TOKEN if one else AT_POSITION, {}
+    styles = OF_ONE_TOKEN if one else AT_POSITION
     ws.sheet.put(first - 1, 0, "rank", "label")
     for col, (name, style) in enumerate(styles.items(), 1):
         if name:
@@ -95,27 +95,40 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 def _heading(book: ModelBook, ws: Composer, top: int) -> int:
     """Add what is ranked; returns the row below."""
     here = entry(book.shown["play.word"].block.area, 1, book.graph["position"][0, 0] + 1)
-    title = answered(book, "What comes after ‘" & here & "’", "No answer: see the line in orange")
-    ws.show("ranked", (top, 0), title, "heading")
+    told, none = "What comes after ‘" & here & "’", "No answer: see the line in orange"
+    ws.show("ranked", (top, 0), answered(book, told, none), "heading")
     text = "baseline: as built, after its own prompt; drawn from: shares after top-k and top-p"
     ws.sheet.put(top + 1, 0, text, "note")
     return top + 2
 
 
+def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
+    """Add the heading after one token, and a cell to look a token up; returns the row below."""
+    word_columns.add_baseline(book)
+    what = "What comes next" if book.plan.answers else "What may stand there"
+    ws.sheet.put(top, 0, what, "heading")
+    if book.plan.answers:
+        ws.sheet.put(top, LOOKUP_COL - 1, "look a token up", "row label")
+        ws.sheet.put(top, LOOKUP_COL, layout.prompt_text(book, 0), "token")
+        found = IFERROR(id_of(ws.sheet[top, LOOKUP_COL], word_columns.texts(book)), "unknown")
+        ws.show("looked_up", (top, LOOKUP_COL + 1), found, "id", array=True)
+        ws.sheet.put(top + 1, LOOKUP_COL, "its id; a space is shown as ␣", "note")
+    return top + 1
+
+
 def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str, Expression]:
     """The formula of each column of a ranked word's row, whose `cells` these are."""
-    of, ident = every_word.words(book), expression(cells["id"])
+    of, ident = word_columns.words(book), expression(cells["id"])
     if book.plan.readout.one_token:
-        where = place_of_rank(of.logits, every_word.ids(book), rank + 1, cells["logit"])
+        where = place_of_rank(of.logits, word_columns.ids(book), rank + 1, cells["logit"])
         found = {"id": where - 1, "logit": LARGE(of.logits, rank + 1)}
         # LibreOffice takes no value of an array formula out of a file, and a cell that reads
         # nothing else misses the first edit: so what reads the id reads the logit, too
         ident = ident + 0 * cells["logit"]
     else:
-        at = book.graph["position"][0, 0] + 1
-        columns = (("order", rank), ("kept", rank), ("total", 0))
+        at, columns = book.graph["position"][0, 0] + 1, {"order": rank, "kept": rank, "total": 0}
         order, kept, total = (
-            entry(book.graph[f"choice.{name}"][:, k], 1, at) for name, k in columns
+            entry(book.graph[f"choice.{name}"][:, k], 1, at) for name, k in columns.items()
         )
         logit = entry(of.logits, ident + 1, 1)
         found = {"id": order, "logit": logit, "drawn from": kept / total}
@@ -125,19 +138,29 @@ def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str
         "baseline": entry(of.baseline, ident + 1, 1),
         "change": cells["probability"] - cells["baseline"],
     }
-    return {name: f if name == "id" else answered(book, f) for name, f in found.items()}
+    return {k: f if k == "id" else answered(book, f) for k, f in found.items()}
 
 
-def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
-    """Add the heading of the ranking after one token, and a cell to look a token up; returns the
-    row below."""
-    every_word.add_baseline(book)
-    what = "What comes next" if book.plan.answers else "What may stand there"
-    ws.sheet.put(top, 0, what, "heading")
-    if book.plan.answers:
-        ws.sheet.put(top, LOOKUP_COL - 1, "look a token up", "row label")
-        ws.sheet.put(top, LOOKUP_COL, layout.prompt_text(book, 0), "token")
-        found = IFERROR(id_of(ws.sheet[top, LOOKUP_COL], every_word.texts(book)), "unknown")
-        ws.show("looked_up", (top, LOOKUP_COL + 1), found, "id", array=True)
-        ws.sheet.put(top + 1, LOOKUP_COL, "its id; a space is shown as ␣", "note")
-    return top + 1
+def add_every_word(book: ModelBook, ws: Composer, top: int) -> None:
+    """Add all words at the position: baseline, live and the change."""
+    n, position = book.graph["outputs"].shape[0], book.graph["position"][0, 0] + 1
+    ws.sheet.put(top, 0, "Every word, by id", "heading")
+    for col, head in enumerate(EVERY_WORD):
+        ws.sheet.put(top + 2, col, head, "label")
+    for col, (name, style) in enumerate((("choice.ids", "label number"), ("outputs", "word"))):
+        block = book.graph[name]
+        turned = block.shape[0] == 1
+        book.lay(Place(block, PLAY, top + 3, col, turned, named=False), style)
+    for col, name, style in ((2, "logits", ""), (5, "probs", " percent")):
+        block, last = book.graph[name], book.passage.n_prompt - 1
+        live = ws.table(name, (top + 3, col + 1), (n, 1))
+        change = ws.table(f"{name}.change", (top + 3, col + 2), (n, 1))
+        ws.sheet.put(top + 1, col, "probability" if style else "logit", "block")
+        for v in range(n):
+            ws.sheet.put(top + 3 + v, col, book.value(name, last, v), "constant" + style)
+            now = live.put(v, 0, entry(block[:, v], 1, position), "live" + style)
+            change.put(v, 0, now - ws.sheet[top + 3 + v, col], "change" + style)
+        ws.dress(change.area, CHANGED)
+        if style:
+            ws.dress(ws.sheet[top + 3 : top + 3 + n, col], "bar")
+            ws.dress(live.area, "bar")

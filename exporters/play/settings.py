@@ -33,8 +33,7 @@ Said = tuple[Expression, Any, Any]  # whether a value is within its range; the n
 
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
-    """Add the settings of sampling, and of what is looked at; below, settings of the model's
-    architecture."""
+    """Add how a word is chosen, and what is looked at; below, settings of the model's own."""
     _look(book, ws, top)
     ws.sheet.put(top, 0, "How a word is chosen", "heading")
     for row, (name, said) in enumerate(_choice(book).items(), top + 1):
@@ -51,16 +50,17 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
     """Add which token is looked at, the temperature, the number of given tokens."""
     masked, mask = book.plan.gives == "masked word", mask_of(book.model.vocabulary)
     what, else_last = ("word", ": the mask, or else the last") if masked else ("next word", "")
-    lines = [
-        ("position", "dial", f"the token whose {what} is ranked, counted from 0{else_last}"),
-        ("temperature", "input setting", "below 1 sharper, above 1 flatter"),
-    ]
-    if not masked and "n_prompt" in book.graph.blocks:
-        lines.append(("n_prompt", "id", "how many tokens are given"))
+    notes = {
+        "position": f"the token whose {what} is ranked, counted from 0{else_last}",
+        "temperature": "below 1 sharper, above 1 flatter",
+        "n_prompt": "how many tokens are given",
+    }
     ws.sheet.put(top, 0, "What is looked at, and how", "heading")
-    for row, (name, style, note) in enumerate(lines, top + 1):
+    there = [n for n in notes if n in book.graph.blocks and n not in book.places]
+    for row, name in enumerate(there, top + 1):
+        style = "id" if name == "n_prompt" else "dial"
         cells = [(name, style if book.graph[name].computed else "input setting")]
-        _line(book, ws, (row, LABEL_COL), name.replace("n_prompt", "given"), cells, note)
+        _line(book, ws, (row, LABEL_COL), name.replace("n_prompt", "given"), cells, notes[name])
     if masked and mask is not None:
         ids, at = book.graph["tokens"].area.as_range, book.graph["position"][0, 0]
         found = IF(entry(ids, 1, at + 1) == mask, "", "no mask is looked at: type one")
@@ -75,8 +75,8 @@ def _line(
     cells: Sequence[tuple[str, str]],
     note: Said | str = "",
 ) -> None:
-    """Add a label, single cells of the graph in their styles, and a note, which may depend on
-    whether the first cell's value is valid."""
+    """Add a label, single cells in their styles, and a note, which may depend on whether the first
+    cell's value is within its range."""
     row, col = at
     ws.sheet.put(row, col, label, "row label")
     for k, (name, style) in enumerate(cells, col + 1):
@@ -84,19 +84,17 @@ def _line(
             named = not name.startswith("look.")
             book.lay(Place(book.graph[name], PLAY, row, k, turned=False, named=named), style)
     end = col + 1 + len(cells)
-    if not note:
-        return
-    if isinstance(note, str):
+    if isinstance(note, tuple):
+        right, usual, otherwise = note
+        text = IF(right, expression(usual), expression(otherwise))
+        shown = ws.show(f"{cells[0][0]}.note", (row, end), text, "note")
+        ws.mark(shown, "differs", ISNUMBER(FIND("counts as", shown)))
+    elif note:
         ws.sheet.put(row, end, note, "note")
-        return
-    right, usual, otherwise = note
-    text = IF(right, expression(usual), expression(otherwise))
-    shown = ws.show(f"{cells[0][0]}.note", (row, end), text, "note")
-    ws.mark(shown, "differs", ISNUMBER(FIND("counts as", shown)))
 
 
 def _choice(book: ModelBook) -> dict[str, Said]:
-    """The note for each setting of `choose`."""
+    """The notes on the settings of the choice."""
     choose, heat, k, p = (book.graph[name][0, 0] for name in RULES)
     k_taken, p_taken = (book.graph[f"choice.{leaf}"][0, 0] for leaf in ("k", "p"))
     least = IF(p_taken < 1, "0: the likeliest word alone", p_taken & "")
@@ -127,9 +125,9 @@ def _choice(book: ModelBook) -> dict[str, Said]:
 def _look(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the length of the prompt, the position that is looked at, and the two words."""
     sheet, typed, now = ws.sheet, LOOK_COL + 1, LOOK_COL + 2
-    for col, text, style in ((LOOK_COL, "Looked at", "heading"), (now, "now", "label")):
-        sheet.put(top, col, text, style)
+    sheet.put(top, LOOK_COL, "Looked at", "heading")
     sheet.put(top, typed, "type another", "label")
+    sheet.put(top, now, "now", "label")
     _line(book, ws, (top + 1, LOOK_COL), "words given", [("", ""), ("n_prompt", "id")])
     sheet.put(top + 2, LOOK_COL, "the prompt is", "row label")
     book.named_cells["prompt"] = (PLAY, top + 2, now)
@@ -140,8 +138,7 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
     said: Said = OR(value == "", value == at), usual, "no position: counts as " & at
     cells = [("look.position.instead", "dial"), ("position", "id")]
     _line(book, ws, (top + 3, LOOK_COL), "position", cells, said)
-    rule = between(0, last, f"A position from 0 to {last}.", whole=True)
-    sheet.rules[top + 3, typed] = rule
+    sheet.rules[top + 3, typed] = between(0, last, f"A position from 0 to {last}.", whole=True)
     names = {"target": "the likeliest word", "rival": "the next likeliest"}
     for row, (name, usual) in enumerate(names.items(), top + 4):
         value, ident = (book.graph[f"look.{name}.{leaf}"][0, 0] for leaf in ("instead", "id"))

@@ -4,18 +4,17 @@ from collections.abc import Callable, Mapping
 
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, LEFT
+from engine.models import prompt_status as status
 from exporters.compose.book import Place
-from exporters.compose.composer import Composer
+from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import between
 from exporters.compose.lookups import entry
-from exporters.model import layout
+from exporters.model import layout, word_columns
 from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
-from exporters.play import every_word
-from exporters.play.sentence import answered, not_given
 
-# the rows: a label, the block that stands there, if any, and its style
-WORD_BY_WORD = (
+Lines = tuple[tuple[str, str, str], ...]  # a label, the block that is there, if any, and a style
+WORD_BY_WORD: Lines = (
     ("position", "", "label number"),
     ("pick instead", "prompt.pick", "token"),
     ("word", "", "word shown"),
@@ -25,7 +24,7 @@ WORD_BY_WORD = (
     ("token id", "tokens", "id"),
     ("built with id", "prompt.built", "built"),
 )
-OF_LAST_TOKEN = (
+OF_LAST_TOKEN: Lines = (
     ("position", "", "label number"),
     ("type an id instead", "prompt.pick", "dial"),
     ("token", "", "word shown"),
@@ -33,7 +32,7 @@ OF_LAST_TOKEN = (
     ("given; -1: none", "prompt.id", "id"),
     ("built with", "prompt.built", "built"),
 )
-OF_ENCODER = (
+OF_ENCODER: Lines = (
     ("tokens", "n_prompt", "id"),
     ("position", "", "label number"),
     ("token", "", "word shown"),
@@ -45,40 +44,33 @@ NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workb
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the rows that the workbook has."""
-    sheet, whole = ws.sheet, book.plan.ranks_every_token
-    if whole:
+    sheet, n = ws.sheet, len(book.passage.ids)
+    lines = OF_LAST_TOKEN if book.plan.gives == "next word" else OF_ENCODER
+    if book.plan.ranks_every_token:
         sheet.put(top, 0, "Word by word", "heading")
         layout.place_vocabulary(book)
-        top += 1
-    lines = OF_LAST_TOKEN if book.plan.gives == "next word" else OF_ENCODER
-    for row, (label, name, style) in enumerate(WORD_BY_WORD if whole else lines, top):
-        block = book.graph.blocks.get(prefix + name) if name else None
-        if block:
-            typed = style == "id" and not block.computed
-            asked = "dial" if block.kind == "table" else "input count"
-            turned, named = name != "n_prompt", name in NAMED
-            place = Place(block, PLAY, row, PROMPT_COL, turned, named)
-            book.lay(place, asked if typed else style)
-        if block or not name:
-            sheet.put(row, PROMPT_COL - 1, label, "row label")
+        top, lines = top + 1, WORD_BY_WORD
+    for row, (label, name, style) in enumerate(lines, top):
+        if name and prefix + name not in book.graph.blocks:
+            continue
+        sheet.put(row, PROMPT_COL - 1, label, "row label")
         if not name:
-            _show(book, ws, row, label, style, prefix)
-    if whole:
+            table = ws.table(prefix + slug(label), (row, PROMPT_COL), (1, n))
+            for t in range(n):
+                cell = CELLS[label](book, prefix, t)
+                if isinstance(cell, Expression):
+                    table.put(0, t, cell, style)
+                else:
+                    sheet.put(row, PROMPT_COL + t, cell, style)
+            continue
+        block, turned = book.graph[prefix + name], name != "n_prompt"
+        typed = style == "id" and not block.computed
+        place = Place(block, PLAY, row, PROMPT_COL, turned, name in NAMED)
+        book.lay(place, "dial" if typed else style)
+    if lines == WORD_BY_WORD:
         _choices(book, ws, top)
     elif not book.live:
         _rules(book, ws, top, prefix)
-
-
-def _show(book: ModelBook, ws: Composer, row: int, label: str, style: str, prefix: str) -> None:
-    """Add a row that is not a block of the model: labels, or formulas."""
-    n = len(book.passage.ids)
-    cells = [CELLS[label](book, prefix, t) for t in range(n)]
-    if isinstance(cells[0], Expression):
-        ws.show(prefix + label, (row, PROMPT_COL), lambda _, t: cells[t], style, (1, n))
-        return
-    for col, cell in enumerate(cells, PROMPT_COL):
-        assert not isinstance(cell, Expression)
-        ws.sheet.put(row, col, cell, style)
 
 
 def _choices(book: ModelBook, ws: Composer, row: int) -> None:
@@ -88,7 +80,7 @@ def _choices(book: ModelBook, ws: Composer, row: int) -> None:
     ws.sheet.put(row, PROMPT_COL + len(book.passage.ids), "next", "label")
     origins, words = book.shown["play.from"].block.area, book.shown["play.word"].block.area
     ws.mark(origins, "differs", LEFT(origins[0, 0], 7) == "unknown")
-    ws.mark(words, "generated", origins[0, 0] == not_given(book))
+    ws.mark(words, "generated", origins[0, 0] == status.not_given(book.plan.continues))
 
 
 def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
@@ -116,7 +108,7 @@ def _text(book: ModelBook, prefix: str, t: int) -> Expression | str:
         return layout.prompt_text(book, t)
     tokens, n_prompt = book.graph[f"{prefix}tokens"], book.graph.blocks.get(f"{prefix}n_prompt")
     if book.plan.answers:
-        shown = entry(every_word.texts(book), tokens[t, 0] + 1, 1)
+        shown = entry(word_columns.texts(book), tokens[t, 0] + 1, 1)
     elif f"{prefix}tokenizer.token" in book.graph.blocks:
         return book.graph[f"{prefix}tokenizer.token"][t, 0] & ""
     elif book.graph.looked_up(tokens)[0].name in book.pieces:  # its texts are on several sheets
@@ -126,30 +118,12 @@ def _text(book: ModelBook, prefix: str, t: int) -> Expression | str:
     return IF(expression(t) < n_prompt[0, 0], shown, "") if n_prompt else shown
 
 
-def _word(book: ModelBook, _: str, t: int) -> Expression:
-    """The word at a position: the typed one, or the chosen one in the continuation."""
-    shown = layout.text_at(book, book.graph["tokens"][t, 0] + 1)
-    word = IF(book.graph["prompt.found"][t, 0] < 0, "?", shown)
-    return IF(_given(book, t), word, answered(book, shown)) if t else word
-
-
-def _origin(book: ModelBook, _: str, t: int) -> Expression:
-    """The origin of the word at a position: typed, picked, continued."""
-    origin = IF(book.graph["prompt.pick"][t, 0] != "", "picked", "given")
-    unknown = "unknown: " & book.graph["prompt.typed"][t, 0]
-    origin = IF(book.graph["prompt.found"][t, 0] < 0, unknown, origin)
-    return IF(_given(book, t), origin, not_given(book)) if t else origin
-
-
-def _given(book: ModelBook, t: int) -> Expression:
-    """Whether the word at a position was typed."""
-    return expression(t) < book.graph["n_prompt"][0, 0]
-
-
 CELLS: Mapping[str, Callable[[ModelBook, str, int], Expression | str | int]] = {
     "position": lambda _, __, t: t,
     "token": _text,
-    "word": _word,
+    "word": lambda book, _, t: status.word(
+        book.graph, t, layout.text_at(book, book.graph["tokens"][t, 0] + 1)
+    ),
     "built with": lambda book, _, t: book.labels["vocab"][book.passage.ids[t]],
-    "from": _origin,
+    "from": lambda book, _, t: status.origin(book.graph, t, book.plan.continues),
 }

@@ -1,5 +1,4 @@
-"""Two sentences' vectors, feature by feature, and their cosine. The baseline stands beside the live
-values: the unedited workbook's result, as constants."""
+"""Two sentences' vectors, feature by feature, and their cosine: live and as built."""
 
 from engine.cells.name import SECOND
 from exporters.compose.composer import Composer
@@ -35,9 +34,9 @@ def _beside_built(book: ModelBook, ws: Composer, name: str, top: int, left: int)
     for k, head in enumerate(HEADS):
         ws.sheet.put(top, left + k, head, "label")
     block, n = book.graph[name], book.graph[name].shape[1]
+    live = ws.table(name, (top + 1, left), (n, 1))
+    change = ws.table(f"{name}.change", (top + 1, left + 2), (n, 1))
     for d in range(n):
         ws.sheet.put(top + 1 + d, left + 1, book.value(name, 0, d), "constant")
-    built = ws.sheet[top + 1 : top + 1 + n, left + 1]
-    live = ws.show(name, (top + 1, left), lambda d, _: block[0, d], "live", (n, 1))
-    moved = (top + 1, left + 2), lambda d, _: live[d, 0] - built[d, 0]
-    ws.show(f"{name}.change", *moved, "change", (n, 1))
+        now = live.put(d, 0, block[0, d], "live")
+        change.put(d, 0, now - ws.sheet[top + 1 + d, left + 1], "change")

@@ -1,0 +1,118 @@
+"""The status of a typed sentence: messages about it, and where each of its words comes from.
+
+They are formulas over the blocks that `prompt` and `encoding` add.
+"""
+
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, LEN, RIGHT, SUBSTITUTE, SUMPRODUCT, TRIM
+from engine.cells.graph import Graph
+
+SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
+
+
+def built_with(g: Graph) -> str:
+    """The sentence as it was typed when the graph was made."""
+    return str(g.inputs["sentence"][0, 0])
+
+
+def answered(g: Graph, shown: Expression, otherwise: Expression | str = "") -> Expression:
+    """An answer, or `otherwise` if a word is unknown or nothing is typed."""
+    if "prompt.answered" not in g.blocks:
+        return shown
+    return IF(g["prompt.answered"][0, 0] == 1, shown, otherwise)
+
+
+def is_silent(message: Expression) -> Expression:
+    """Whether a message says that nothing is answered."""
+    return RIGHT(message, len(SILENT)) == SILENT
+
+
+def is_shortened(message: Expression) -> Expression:
+    """Whether a message says that the sentence has more words than there are columns."""
+    return RIGHT(message, len(LEFT_OUT)) == LEFT_OUT
+
+
+# --- the sentence -------------------------------------------------------------------------
+
+
+def message(g: Graph, prefix: str, continues: bool, first: Expression) -> Expression:
+    """The message about a sentence, whose blocks have a prefix. `first` is the text of the token
+    that stands in if there is none."""
+    return _of_words(g, continues) if "prompt.typed" in g.blocks else _of_tokens(g, prefix, first)
+
+
+def _of_words(g: Graph, continues: bool) -> Expression:
+    """The message if a word is chosen after every token."""
+    n, count = g["tokens"].shape[0], g["n_prompt"][0, 0]
+    picked = _picked(g)
+    counted = count & " given, " & n - count & f" {not_given(continues)}" & picked
+    if "tokenizer.fine" in g.blocks:
+        fine, told = g["tokenizer.fine"][0, 0], g["tokenizer.message"][0, 0]
+        return _unless_unknown(g, IF(fine == 0, told, counted), "", told)
+    spaced = TRIM(g["sentence"][0, 0])
+    n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
+    longer = f"longer than the {n} columns of this sheet: {LEFT_OUT}"
+    if not continues:
+        stands_in = " given; for those that are missing, the words as built stand in"
+        counted = IF(count < n, count & stands_in, count & " given") & picked
+    nearest = "; nearest: " & g["prompt.nearest"][0, 0]
+    nothing = expression("nothing is typed: " + SILENT)
+    return _unless_unknown(g, IF(n_words > n, longer, counted), nearest, nothing)
+
+
+def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
+    """The message if one token is looked at, or a whole sentence: the number of tokens."""
+    n, count = g["tokens"].shape[0], g[f"{prefix}n_prompt"][0, 0]
+    fine, told, n_ids = (
+        g[f"{prefix}tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message", "n_ids")
+    )
+    counted = count & " given, room for " & n - count & " more"
+    if "prompt.pick" not in g.blocks:
+        return IF(n_ids == 0, told, IF(fine == 0, told, counted))
+    counted = IF(fine == 0, told, counted & _picked(g))
+    return IF(g["prompt.id"][0, 0] < 0, told & " (" & first & " stands in)", counted)
+
+
+def n_picked(g: Graph) -> Expression:
+    """How many tokens are picked instead of what is typed."""
+    return SUMPRODUCT((g["prompt.pick"].area.as_range != "") * 1)
+
+
+def _picked(g: Graph) -> Expression:
+    n = n_picked(g)
+    return IF(n > 0, "; " & n & " picked instead of what is typed", "")
+
+
+def _unless_unknown(
+    g: Graph, said: Expression, nearest: Expression | str, nothing: Expression
+) -> Expression:
+    """A message, or else the name of an unknown word."""
+    unknown = g["prompt.unknown"][g["tokens"].shape[0] - 1, 0]
+    told = "‘" & unknown & "’ is unknown" & nearest & ": " & SILENT
+    return IF(unknown != "", told, IF(g["prompt.typed"][0, 0] == "", nothing, said))
+
+
+# --- its words ----------------------------------------------------------------------------
+
+
+def not_given(continues: bool) -> str:
+    """Where a word that was not typed comes from."""
+    return "generated" if continues else "as built"
+
+
+def word(g: Graph, t: int, text: Expression) -> Expression:
+    """The word at a position, whose text is `text`: the typed one, or the chosen one."""
+    typed = IF(g["prompt.found"][t, 0] < 0, "?", text)
+    return IF(_is_given(g, t), typed, answered(g, text)) if t else typed
+
+
+def origin(g: Graph, t: int, continues: bool) -> Expression:
+    """The origin of the word at a position: given, picked, generated, as built, unknown."""
+    found = IF(g["prompt.pick"][t, 0] != "", "picked", "given")
+    unknown = "unknown: " & g["prompt.typed"][t, 0]
+    found = IF(g["prompt.found"][t, 0] < 0, unknown, found)
+    return IF(_is_given(g, t), found, not_given(continues)) if t else found
+
+
+def _is_given(g: Graph, t: int) -> Expression:
+    return expression(t) < g["n_prompt"][0, 0]
