@@ -7,7 +7,7 @@ are typed. See `name` for their names.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -44,7 +44,8 @@ class Block(Named):
     axes: Axes  # what the rows and the columns are: "token", "d_model", "d_head", "vocab", ...
     kind: Kind
     op: Op | None = None
-    operands: tuple[tuple[str, Subscript, "Block"], ...] = ()  # (parameter, subscript, block)
+    # (parameter, subscript, block)
+    operands: tuple[tuple[str, Subscript, "Block"], ...] = field(default=(), repr=False)
     mask: Mask = EVERYTHING
     expression: Callable[[Any, Any], Expression] | None = None  # of a table, by row and column
     runs: bool = False  # whether that computes a whole row at once, given an array of columns
