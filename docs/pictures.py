@@ -20,6 +20,7 @@ MARGIN = 12  # pixels left around a trimmed picture
 
 def draw(workbook: Path, folder: Path, wanted: list[str], dpi: int = 130) -> list[Path]:
     """A PNG per sheet."""
+    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / "book.xlsx"
         names = _one_page_each(workbook, copy)

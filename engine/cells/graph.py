@@ -397,7 +397,9 @@ class Graph:
         """The cell named by `name[i,j]`. Raises InputError if there is none."""
         match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d{1,18})\s*,\s*(\d{1,18})\s*\]\s*", text)
         if match is None:
-            raise InputError(f"{text!r} does not name a cell; write it as logits[2,5]")
+            name = text.strip()
+            example = f"{name}[0,0]" if name in self.blocks else "logits[2,5]"
+            raise InputError(f"{text!r} does not name a cell; write it as {example}")
         block = self[match[1]]
         i, j = int(match[2]), int(match[3])
         self.check(block, i, j)

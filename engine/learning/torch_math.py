@@ -62,6 +62,14 @@ def largest(x: Any, *others: Any) -> Tensor:
     return found
 
 
+def smallest(x: Any, *others: Any) -> Tensor:
+    """The minimum of a line, or of two cells, in the same way."""
+    found: Tensor = (
+        torch.where(x < others[0], x, others[0]) if others else x.oriented(x.values.amin(-1))
+    )
+    return found
+
+
 def lookup(table: Line, ids: Tensor) -> Tensor:
     """Entry `ids` of each line of a table that all sentences share."""
     n = max(table.values.shape[1], ids.shape[1])
@@ -84,6 +92,7 @@ TORCH: dict[str, Callable[..., Any]] = {  # signs and functions, by their names
     "<": lambda x, y: (x < y).to(x.dtype),
     "=": lambda x, y: (x == y).to(x.dtype),
     "held": torch.detach,
+    "negative": operator.neg,
     "nth": lookup,
     "AVERAGE": lambda line: line.oriented(line.values.mean(-1)),
     "COS": torch.cos,
@@ -92,6 +101,7 @@ TORCH: dict[str, Callable[..., Any]] = {  # signs and functions, by their names
     "IF": lambda condition, x, y: torch.where(condition > 0, x, y).to(condition.dtype),
     "LN": torch.log,
     "MAX": largest,
+    "MIN": smallest,
     "ORDER": rank,
     "SIN": torch.sin,
     "SQRT": torch.sqrt,
@@ -111,6 +121,11 @@ def run(block: Block, views: Mapping[Any, Any]) -> Any:
         elif isinstance(part, Constant):
             found.append(part.number)
         else:
+            if part.name not in TORCH:
+                raise NotImplementedError(
+                    f"torch cannot compute {part.name} of {block.name}: add a line to TORCH of"
+                    " engine/learning/torch_math.py"
+                )
             found.append(TORCH[part.name](*[found[k] for k in of]))
     return found[-1]
 

@@ -123,7 +123,7 @@ def _blocks(
 def _add_pages(book: ModelBook) -> None:
     """Add every page that the book wants; blocks are laid out after pages have placed their own."""
     book.sheet(START)
-    found = [page for page in pages() if not hasattr(page, "wanted") or page.wanted(book)]
+    found = wanted(book)
     for module in found:
         if hasattr(module, "place"):
             module.place(book)
@@ -142,6 +142,11 @@ def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Pl
         prompt.follow(graph, passage, model)
     elif plan.answers and not tokenizing.refusal(model.vocabulary):
         prompt.answer(graph, passage, model.vocabulary)
+
+
+def wanted(book: ModelBook) -> list[ModuleType]:
+    """The pages of this book, in the order of their sheets."""
+    return [page for page in pages() if not hasattr(page, "wanted") or page.wanted(book)]
 
 
 def pages() -> list[ModuleType]:

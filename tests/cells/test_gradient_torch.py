@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, random_model, specs
 from hypothesis import given, settings
+from test_gradient import to_one_cell
 
 import workbooks
 from engine import Evaluator, Graph
 from engine.cells.block import Block
+from engine.cells.functions import ABS, MAX, MIN
 from engine.cells.gradient import backward
+from engine.cells.op import X, op
 from engine.learning import objective
 from engine.models import checkpoint, encoding
 from engine.models.choosing import GREEDY
@@ -84,3 +87,30 @@ def test_learning_step_equals_torch(name: str) -> None:
 def test_random_gradients_equal_torch(spec) -> None:
     graph = random_model(spec).graph([k % spec.d_vocab for k in range(4)])
     assert_equals_torch(graph, objective.logit(graph, 3, 1, 0))
+
+
+@op(x="i,j", limit="0,0")
+def clip(x: X, limit: X) -> X:
+    return MAX(MIN(x, limit), -limit)
+
+
+@op(x="i,j")
+def size(x: X) -> X:
+    return ABS(x)
+
+
+def test_clipped_cells_have_the_gradients_of_torch() -> None:
+    g, rng = Graph(), np.random.default_rng(0)
+    x = g.input("x", rng.normal(size=(4, 5)), ("rows", "columns"), "weight")
+    z = g.block("z", clip, x, g.input("limit", 0.8, kind="weight"))
+    assert 0 < (np.abs(g.values["z"]) == 0.8).sum() < 20
+    assert_equals_torch(g, to_one_cell(g, z, rng))
+
+
+def test_a_function_that_torch_lacks_is_named() -> None:
+    import by_torch
+
+    g = Graph()
+    g.block("z", size, g.input("x", -1.0, kind="weight"))
+    with pytest.raises(NotImplementedError, match="ABS of z: add a line to TORCH"):
+        by_torch.gradients(g, "z")

@@ -132,6 +132,7 @@ BAD = [
     (("generate", "cat-sat", "--ids", "0,0,0,0,0,0,0,0", "-n", "1"), "give a shorter prompt"),
     (("run", "cat-sat", "--ids", DIGITS), "is not a list of token ids"),
     (("run", "cat-sat", "--set", f"W_E[{DIGITS},0]=1"), "does not name a cell"),
+    (("run", "cat-sat", "--set", "temperature=2"), "write it as temperature[0,0]"),
     (("run", "cat-sat", "--set", f"W_E[0,0]={DIGITS}"), "not a finite number"),
     (("trace", "cat-sat", f"W_E[0,{DIGITS}]"), "does not name a cell"),
     (

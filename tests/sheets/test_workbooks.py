@@ -40,7 +40,7 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters.assemble import model_workbook
-from exporters.assemble.transformer import assemble, pages
+from exporters.assemble.transformer import assemble, wanted
 from exporters.checking.audit import audit
 from exporters.checking.hyperformula import Answer, recompute
 from exporters.checking.programs import Recomputed
@@ -93,9 +93,9 @@ def decoders(tmp_path_factory) -> dict[str, Path]:
         text = ["Text"] if isinstance(model.vocabulary, WordList) else []
         known = [*always, *text, "Built", "Digest"]
         assert [s for s in book.sheets if s in known] == known
-        wanted = {page.SHEET for page in pages() if page.wanted(book)}
+        of_pages = {page.SHEET for page in wanted(book)}
         laid_out = {place.sheet for place in book.places.values()}
-        assert set(book.sheets) == {"Start"} | wanted | laid_out
+        assert set(book.sheets) == {"Start"} | of_pages | laid_out
         paths[name] = write(book, folder / f"{name}.xlsx")
     return paths
 
