@@ -1,16 +1,15 @@
 """Composer: the one way to put tables on a sheet, for worksheets and for a model's pages.
 
-It goes down the sheet with a cursor; `abreast` puts groups side by side. Typed values and what is
-computed from them are tables, blocks of the book's graph. What only people read (labels, sums,
-verdicts) are tables of the sheet (`table`, `show`), computed on demand. So every formula has a
-name: its table's, with row and column.
+It goes down the sheet with a cursor; tables stand below or `beside` each other. Typed values and
+what is computed from them are tables, blocks of the book's graph. What only people read (labels,
+sums, verdicts) are tables of the sheet (`table`, `show`), computed on demand. So every formula has
+a name: its table's, with row and column.
 
     exps = ws.computed("exps", (4, 4), lambda i, j: EXP(scores[i, j] - MAX(scores[i, : i + 1])))
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,20 +57,6 @@ class Composer:
     def __init__(self, book: Book, name: str, cursor: int = 0):
         self.book, self.sheet, self.cursor = book, book.sheet(name), cursor
         self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
-
-    @contextmanager
-    def abreast(self) -> Iterator[Callable[[], None]]:
-        """Groups side by side: calling what is given begins the next group, in the row of the
-        first. After them the cursor is below the longest."""
-        top = bottom = self.cursor
-
-        def following() -> None:
-            nonlocal bottom
-            bottom = max(bottom, self.cursor)
-            self.cursor = top
-
-        yield following
-        self.cursor = max(bottom, self.cursor)
 
     def widths(self, widths: Mapping[int, float]) -> None:
         """Column widths, in characters."""
