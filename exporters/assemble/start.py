@@ -86,9 +86,11 @@ def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
 
 
 def cell_of(book: Book, suggestion: Suggestion) -> str:
-    """The address of the cell that an edit is typed into."""
+    """The address of the cell that an edit is typed into; where the prompt is shorter, of that in
+    which the word would stand."""
     if isinstance(suggestion.cell, int):
-        return _address(book, "prompt.pick", suggestion.cell, 0)
+        place = book.places["prompt.pick"]
+        return book.address(book.sheet(place.sheet)[place.cell(suggestion.cell, 0)])
     return _address(book, *suggestion.cell)
 
 

@@ -41,6 +41,11 @@ def test_build_writes_a_workbook_for_any_prompt(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["x.xlsx"]
 
 
+def test_build_with_fewer_words_than_suggestions_name(tmp_path: Path) -> None:
+    done = cli("build", "cat-sat", "--prompt", "the", "--tokens", 1, "-o", tmp_path / "x.xlsx")
+    assert done.code == 0, done.err
+
+
 def test_error_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     done = cellformer("build", "cat-sats", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

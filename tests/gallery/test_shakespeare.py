@@ -70,7 +70,7 @@ def test_weights_of_the_run() -> None:
     assert (shakespeare.FOLDER / "model.safetensors").stat().st_size < 2_000_000
     assert all((w == w.astype(np.float16)).all() for w in MODEL.weights.values())
     assert shakespeare.RUN.half
-    assert MODEL.spec == shakespeare.RUN.spec(65)
+    assert MODEL.spec == shakespeare.RUN.decoder(65).spec
 
 
 # --- the workbook -----------------------------------------------------------------------------
