@@ -57,6 +57,5 @@ def find(model_type: str) -> Declared:
     """The architecture of a model type. Raises InputError if it is not supported."""
     found = known()
     if model_type not in found:
-        types = ", ".join(found)
-        raise InputError(f"no architecture {model_type!r} here; known: {types}")
+        raise InputError(f"no architecture {model_type!r}; supported: {' '.join(found)}")
     return found[model_type]
