@@ -398,7 +398,8 @@ class Graph:
         match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d{1,18})\s*,\s*(\d{1,18})\s*\]\s*", text)
         if match is None:
             name = text.strip()
-            example = f"{name}[0,0]" if name in self.blocks else "logits[2,5]"
+            one = name in self.blocks and self[name].shape == (1, 1)
+            example = f"{name}[0,0]" if one else "logits[2,5]"
             raise InputError(f"{text!r} does not name a cell; write it as {example}")
         block = self[match[1]]
         i, j = int(match[2]), int(match[3])
