@@ -18,7 +18,7 @@ from exporters.compose.book import Book
 from exporters.compose.story import PrintedNumber
 
 TARGET = Path(__file__).parent / "sources.md"
-DOCUMENTS = {
+DOCUMENTS = {  # whole titles; another document is called as its numbers call it
     "QKV Attention": "L. Erzegovesi, *Transformers and QKV Attention: A Primer* (2026)",
     "Embeddings and the Maps": "L. Erzegovesi, *Embeddings and the Maps We Draw of Them* (2026)",
     "The Final Step": "L. Erzegovesi, *The Final Step* (2026)",
@@ -111,13 +111,14 @@ def page(found: list[Line]) -> str:
     """The page in Markdown: how many there are, then a table for each document."""
     heads = ["document", "numbers", *KINDS]
     rows = [HEAD, f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"]
-    by_document = {key: [line for line in found if line.document == key] for key in DOCUMENTS}
-    for title, of_it in [*((DOCUMENTS[key], x) for key, x in by_document.items()), ("all", found)]:
+    titles = DOCUMENTS | {x.document: x.document for x in found if x.document not in DOCUMENTS}
+    by_document = {key: [line for line in found if line.document == key] for key in titles}
+    for title, of_it in [*((titles[key], x) for key, x in by_document.items()), ("all", found)]:
         kinds = Counter(line.kind for line in of_it)
         counts = " | ".join(str(kinds[kind]) for kind in KINDS)
         rows.append(f"| {title} | {len(of_it)} | {counts} |\n")
     for key, of_it in by_document.items():
-        rows.append(f"\n## {DOCUMENTS[key]}\n\n")
+        rows.append(f"\n## {titles[key]}\n\n")
         rows.append(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n")
         rows += [_row(line) for line in of_it]
     return "".join(rows)
