@@ -338,6 +338,7 @@ def libreoffice_shows(paths: Mapping[str, Path], folder: Path) -> dict[str, Reco
 def libreoffice_after(path: Path, edits: Sequence[Typed], folder: Path) -> list[Recomputed]:
     """What LibreOffice makes of a workbook whose every cached value is wrong after each of several
     edits, made one at a time."""
+    needs("libreoffice")
     folder.mkdir()
     poison(path, folder / "wrong.xlsx")
     return recomputed(folder / "wrong.xlsx", edits, folder)
@@ -345,6 +346,7 @@ def libreoffice_after(path: Path, edits: Sequence[Typed], folder: Path) -> list[
 
 def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
     """Workbooks as LibreOffice saves them, by their keys."""
+    needs("libreoffice")
     assert len({path.name for path in paths.values()}) == len(paths)
     return {key: save(path, folder / path.name) for key, path in paths.items()}
 
