@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from zipfile import is_zipfile
 
 import pytest
 from conftest import cli, script
@@ -89,8 +90,8 @@ def building(request, tmp_path: Path) -> Iterator[subprocess.Popen]:
             with suppress(ProcessLookupError, ChildProcessError):
                 os.killpg(process.pid, signal.SIGSTOP)
                 os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-            if any(tmp_path.glob(midway)):
-                yield process
+            if any(not is_zipfile(file) for file in tmp_path.glob(midway)):
+                yield process  # what is whole by now only waits for its name
                 return
     pytest.fail("no build was seen midway")
 
