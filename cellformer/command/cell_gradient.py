@@ -34,16 +34,20 @@ def report(found: Cells, target: str, top: int, as_json: bool) -> None:
         print(json.dumps({"objective": name, "value": value, "gradient": gradient}))
         return
     printing.line(f"{name}: {value:.6g}")
-    table = printing.table_of("cell", "is", "gradient", "value × gradient")
-    for block, (i, j) in _largest(typed, top):
-        held, slope = float(found.graph.inputs[block][i, j]), float(typed[block][i, j])
-        numbers = (f"{held:+.6g}", f"{slope:+.6g}", f"{held * slope:+.6g}")
-        table.add_row(Text(f"{block}[{i},{j}]", "bold"), *numbers)
-    if table.row_count:
-        printing.line("the cells typed in that move it most:")
-        console.print(table)
-    else:
+    if not any(map(np.any, typed.values())):
         printing.line("no number that is typed in moves it")
+        return
+    held = {block: cell_gradient.as_numbers(found.graph.inputs[block]) for block in typed}
+    shares = {block: held[block] * slope for block, slope in typed.items()}
+    for sizes, title in ((typed, "|gradient|"), (shares, "|value × gradient|")):
+        console.print()
+        printing.line(f"the typed cells of the largest {title}:")
+        table = printing.table_of("cell", "is", "gradient", "value × gradient")
+        for block, at in _largest(sizes, top):
+            numbers = (held[block][at], typed[block][at], shares[block][at])
+            name = f"{block}[{at[0]},{at[1]}]"
+            table.add_row(Text(name, "bold"), *(f"{x:+.6g}" for x in numbers))
+        console.print(table)
 
 
 def _of(found: Cells, target: str) -> tuple[str, float, Mapping[str, np.ndarray]]:
@@ -77,11 +81,11 @@ def _is_typed(graph: Graph, name: str) -> bool:
     return not graph[name].computed and graph[name].kind != "ids"
 
 
-def _largest(slopes: Mapping[str, np.ndarray], n: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The n cells with the largest nonzero |gradient|."""
-    names = [name for name, slope in slopes.items() for _ in range(slope.size)]
-    places = [at for slope in slopes.values() for at in np.ndindex(*slope.shape)]
-    sizes = np.abs(np.concatenate([np.empty(0), *(s.ravel() for s in slopes.values())]))
+def _largest(numbers: Mapping[str, np.ndarray], n: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The n cells with the largest sizes other than 0, whatever their sign."""
+    names = [name for name, x in numbers.items() for _ in range(x.size)]
+    places = [at for x in numbers.values() for at in np.ndindex(*x.shape)]
+    sizes = np.abs(np.concatenate([np.empty(0), *(x.ravel() for x in numbers.values())]))
     for k in ranked(sizes, min(n, int(np.count_nonzero(sizes)))):
         i, j = places[k]
         yield names[k], (i, j)

@@ -30,9 +30,9 @@ def gradient(
     rival: Annotated[
         str | None, typer.Option("--rival", help="Word whose logit to subtract from the target's.")
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Number of weights to list.")] = 20,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")] = 20,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with the gradient of every weight.")
+        bool, typer.Option("--json", help="Print JSON, with the whole gradient.")
     ] = False,
     force: Beyond = False,
 ) -> None:
