@@ -11,6 +11,7 @@ from engine.studies.forecast import numbers_of_pass
 MOST_TOKENS = 1_000_000  # of a prompt and its continuation: the longest contexts of any model
 MOST_NUMBERS = 500_000_000  # that passes compute and hold together: 4 GB
 MOST_CELLS = 500_000_000  # of a workbook: the XML is 20 GB, and LibreOffice would hold it in 10
+MOST_FOLLOWED = 2_000_000  # cells of a gradient that goes from cell to cell: three minutes
 MOST_LINES = 5_000  # of a tree that is printed: a hundred screens
 
 

@@ -52,6 +52,8 @@ def gradient(
     graph, row = loaded.graph, loaded.place_of_answer
     finite.check(graph, graph.values)
     if target is not None and cell_gradient.is_cell(target):
+        n_cells = sum(block.n_cells for block in graph if block.op)
+        budget.within(budget.MOST_FOLLOWED, n_cells, "cells that a gradient goes through", force)
         return cell_gradient.report(Cells(graph, loaded.built), target, top, as_json)
     needs_words(loaded)
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
