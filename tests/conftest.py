@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import re
+import shutil
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,7 +64,7 @@ settings.load_profile("cellformer")
 
 # Fixtures of programs and libraries: a test that asks for one of them is marked `office`.
 OTHERS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
-OTHERS |= {"torch", "transformers"}
+OTHERS |= {"torch", "transformers", "node"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -107,6 +108,14 @@ def javascript_readers() -> None:
         if os.environ.get("CI"):
             pytest.fail("SheetJS and exceljs are not installed, and CI needs them")
         pytest.skip(f"SheetJS and exceljs are not installed; {readers.REMEDY}")
+
+
+@pytest.fixture(scope="session")
+def node() -> None:
+    if not shutil.which("node"):
+        if os.environ.get("CI"):
+            pytest.fail("Node.js is not installed, and CI needs it")
+        pytest.skip("Node.js is not installed")
 
 
 def library(name: str) -> ModuleType:
