@@ -36,7 +36,9 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
         *("checkpoint", "rank_search", "choosing", "generate", "prompt", "encoding"),
         "prompt_status",
     ),
-    "exporters": (*("compose", "file", "model", "play", "pages", "assemble", "edits", "checking"),),
+    "exporters": (
+        *("compose", "file", "model", "play", "pages", "assemble", "web", "edits", "checking"),
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""A book as a page: one HTML file with every cell live, and the same names and values."""
