@@ -1,0 +1,126 @@
+// What one does with a state: undo, reset, take it to a workbook and back, send it as a link; the
+// scheme of colours, and help.
+
+import { byId, element, forgetColours } from "./dom.js";
+import { editsOf, savedWorkbook } from "./workbook.js";
+
+/** @typedef {import("./session.js").Session} Session */
+
+const HELP = [
+  ["Ctrl+Z, Ctrl+Y", "undo, redo"],
+  ["Ctrl+S", "save as a workbook"],
+  ["Tab, Shift+Tab", "to the next picture, switch or field, and back"],
+  ["Enter, Space", "open a picture; switch a part off or on"],
+  ["arrow keys", "another token in the list of tokens; another cell among the numbers"],
+  ["Enter in a cell", "type over it; Delete puts it back"],
+  ["Esc", "close the numbers"],
+  ["/", "to the sentence"],
+  ["n", "next word"],
+  ["?", "this help"],
+];
+
+/** The buttons for it. @param {Session} session @returns {HTMLElement[]} */
+export function actions(session) {
+  const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, title = "") => element("button", { type: "button", onclick, title }, text);
+  const undo = button("Undo", () => session.undo());
+  const redo = button("Redo", () => session.redo());
+  const reset = button("Reset", () => session.reset(), "Put everything back as it was built");
+  const file = element("input", { type: "file", accept: ".xlsx", class: "unseen", tabindex: -1, "aria-hidden": "true", onchange: () => file.files?.[0] && openFile(session, file.files[0]) });
+  session.subscribe(() => {
+    undo.disabled = session.at === 0;
+    redo.disabled = session.at + 1 >= session.steps.length;
+    reset.disabled = !session.edits.length;
+  });
+  keys(session);
+  drops(session);
+  return [
+    undo, redo, reset,
+    button("Save workbook", () => save(session), "This state as an .xlsx file"),
+    button("Open workbook", () => file.click(), "An .xlsx file of this model: its edits; or drop it on the page"), file,
+    button("Copy link", () => copyLink(session), "An address of this page with this state"),
+    button("Dark", (/** @type {any} */ event) => scheme(/** @type {Event} */ (event)), "Light or dark"),
+    button("?", () => help(), "Help"),
+  ];
+}
+
+/** Gives the browser a workbook with this state. @param {Session} session */
+async function save(session) {
+  try {
+    const bytes = await savedWorkbook(session);
+    const link = element("a", { href: URL.createObjectURL(new Blob([bytes])), download: `${document.title.split(":")[0]}.xlsx` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  } catch (error) {
+    session.complain(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Takes the edits of a workbook. @param {Session} session @param {File} file */
+async function openFile(session, file) {
+  try {
+    session.take(await editsOf(new Uint8Array(await file.arrayBuffer()), session.graph));
+  } catch (error) {
+    session.complain(`${file.name}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** @param {Session} session */
+function drops(session) {
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    const file = event.dataTransfer?.files[0];
+    if (file) openFile(session, file);
+  });
+}
+
+/** Puts the address of this state where one pastes from; where that is not allowed it stands in the
+ * address line. @param {Session} session */
+async function copyLink(session) {
+  session.notify();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    session.complain("The link is copied");
+  } catch {
+    session.complain("The link stands in the address line: copy it there");
+  }
+}
+
+/** Changes between light and dark. @param {Event} event */
+function scheme(event) {
+  const root = document.documentElement;
+  const dark = getComputedStyle(root).colorScheme === "dark" || (!root.dataset.scheme && matchMedia("(prefers-color-scheme: dark)").matches);
+  root.dataset.scheme = dark ? "light" : "dark";
+  /** @type {HTMLElement} */ (event.currentTarget).textContent = dark ? "Dark" : "Light";
+  forgetColours();
+  dispatchEvent(new Event("schemechange"));
+}
+
+/** Shows the keys. */
+function help() {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("help"));
+  const rows = HELP.map(([press, does]) => element("div", {}, element("dt", {}, press), element("dd", {}, does)));
+  const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
+  const about = "Every number on this page is a cell with a formula, as in the workbook of the same name. Yellow is typed in: type over it. A row of a picture is a token.";
+  dialog.replaceChildren(element("h2", {}, "Help"), element("p", {}, about), element("dl", {}, ...rows), close);
+  dialog.showModal();
+}
+
+/** @param {Session} session */
+function keys(session) {
+  addEventListener("keydown", (event) => {
+    const { key } = event;
+    const jump = event.ctrlKey || event.metaKey;
+    const types = event.target instanceof HTMLElement && event.target.matches("input:not([type=checkbox], [type=radio]), textarea, select, [role=grid]");
+    if (jump && key === "s") save(session);
+    else if (jump && !types && key === "z" && !event.shiftKey) session.undo();
+    else if (jump && !types && (key === "y" || (key === "Z" && event.shiftKey))) session.redo();
+    else if (key === "Escape" && session.selected) session.close();
+    else if (types || jump || event.altKey) return;
+    else if (key === "?") help();
+    else if (key === "/" && document.getElementById("sentence")) byId("sentence").focus();
+    else if (key === "n" && session.goesOn) session.next();
+    else return;
+    event.preventDefault();
+  });
+}

@@ -1,0 +1,114 @@
+// Which blocks of a graph stand for what in the picture of a model: found by their names and by what
+// they read, whatever the architecture.
+
+/** @typedef {import("./graph.js").Graph} Graph */
+/** @typedef {import("./graph.js").Block} Block */
+/** A picture of one block. `part` can be switched off; `lens` counts the stages of the stream.
+ * @typedef {{kind: "head" | "hidden" | "stage" | "other", title: string, block: Block, part: string, lens: number, isShare: boolean}} Tile */
+/** @typedef {{n: number, tiles: Tile[], heads: string}} Layer `heads`: the part that is all its heads */
+/** @typedef {{embedding: Tile[], layers: Layer[], readout: Tile[]}} Anatomy */
+
+const TITLES = {
+  embed: "each token",
+  pos_embed: "its position",
+  segment_embed: "its text, 1 or 2",
+  embed_sum: "their sum",
+  logits: "scores (logits)",
+  probs: "probabilities",
+  vector: "the sentence",
+};
+
+/** What a part that can be switched off is called: `head 1.2`, `MLP 0`. @param {Block} block in the part */
+export function partName(block) {
+  const { layer, head, part } = block;
+  const number = head?.replace(/\D+/, "");
+  if (layer === null) return part || block.leaf;
+  if (head === "shared") return `shared expert ${layer}`;
+  if (head) return `${head[0] === "e" ? "expert" : head[0] === "h" ? "head" : "key head"} ${layer}.${number}`;
+  return part === "attn" ? `all heads of layer ${layer}` : part === "mlp" ? `MLP ${layer}` : `${part || block.leaf} ${layer}`;
+}
+
+/** The path of a block's name, without its last word. @param {Block} block */
+export function pathOf(block) {
+  return block.name.slice(0, -block.leaf.length - 1);
+}
+
+/** What stands where in the picture. @param {Graph} graph @returns {Anatomy} */
+export function anatomy(graph) {
+  const blocks = graph.blocks.filter((block) => !block.passes.length && block.kind === "computed");
+  const stages = stagesOf(graph, blocks);
+  const numbers = [...new Set(blocks.map((block) => block.layer).filter((n) => n !== null))];
+  const layers = numbers.map((n) => layerOf(graph, Number(n), blocks, stages));
+  return { embedding: embedding(graph, blocks, stages), layers, readout: readout(graph) };
+}
+
+/** @param {string} title @param {Block} block @param {Partial<Tile>} [more] @returns {Tile} */
+function tile(title, block, more = {}) {
+  return { kind: "other", title, block, part: "", lens: -1, isShare: false, ...more };
+}
+
+/** The residual stream after the embedding and after each sublayer: what the lens reads, or else what
+ * is called so. @param {Graph} graph @param {Block[]} blocks */
+function stagesOf(graph, blocks) {
+  const found = [];
+  for (let n = 0; graph.has(`lens.${n}.x`); n++) {
+    const x = graph.get(`lens.${n}.x`);
+    const stage = graph.reads(x, 0, 0).map((area) => area.block).find((block) => block.cols === x.cols && block.kind === "computed");
+    if (stage) found.push({ stage, lens: n });
+  }
+  if (found.length) return found;
+  const named = blocks.filter((block) => /^resid_(pre|mid|post)$/.test(block.leaf) && !block.part);
+  return named.filter((block) => block.leaf !== "resid_pre" || block.layer === 0).map((stage) => ({ stage, lens: -1 }));
+}
+
+/** @param {Graph} graph @param {Block[]} blocks @param {{stage: Block, lens: number}[]} stages */
+function embedding(graph, blocks, stages) {
+  const first = blocks.find((block) => block.layer !== null) ?? (graph.has("resid_final") ? graph.get("resid_final") : undefined);
+  const until = first?.index ?? Infinity;
+  const before = blocks.filter((block) => {
+    return block.layer === null && block.index < until && block.axes[0] === "token" && block.cols > 1 && !block.part;
+  });
+  const stage = stages[0] && tile("the stream begins", stages[0].stage, { kind: "stage", lens: stages[0].lens });
+  const tiles = before.filter((block) => block !== stages[0]?.stage).map((block) => tile(titleOf(block), block));
+  return stage ? [...tiles, stage] : tiles;
+}
+
+/** @param {Graph} graph @param {number} n @param {Block[]} blocks @param {{stage: Block, lens: number}[]} stages @returns {Layer} */
+function layerOf(graph, n, blocks, stages) {
+  const inside = blocks.filter((block) => block.layer === n);
+  const heads = inside.filter((block) => block.leaf === "pattern" && block.axes[0] === "token" && block.axes[1] === "token");
+  const routers = inside.filter((block) => block.part === "mlp" && block.leaf === "share" && block.cols > 1);
+  const hidden = inside.filter((block) => block.part === "mlp" && block.leaf === "post");
+  const few = hidden.length <= 8 ? hidden : [];
+  const after = stages.slice(1).filter(({ stage }) => stage.layer === n || (stage.name === "resid_final" && n === lastLayer(blocks)));
+  const names = after.length > 1 ? ["after attention", "after the MLP"] : [hidden.length ? `after layer ${n}` : "after attention"];
+  const tiles = [
+    ...heads.map((block) => tile(partName(block), block, { kind: "head", part: pathOf(block), isShare: true })),
+    ...routers.map((block) => tile(`which experts of layer ${n}`, block, { isShare: true })),
+    ...few.map((block) => tile(partName(block), block, { kind: "hidden", part: pathOf(block) })),
+    ...after.map(({ stage, lens }, k) => tile(`stream ${names[k] ?? stage.leaf}`, stage, { kind: "stage", lens })),
+  ];
+  for (const one of tiles) if (!graph.has(`${one.part}.switch`)) one.part = "";
+  tiles.sort((a, b) => a.block.index - b.block.index);
+  const all = `blocks.${n}.attn`;
+  return { n, tiles, heads: graph.has(`${all}.switch`) && heads.length > 1 ? all : "" };
+}
+
+/** @param {Block[]} blocks */
+function lastLayer(blocks) {
+  return Math.max(...blocks.map((block) => block.layer ?? -1));
+}
+
+/** @param {Graph} graph */
+function readout(graph) {
+  const names = ["logits", "probs", "vector", "b.vector"].filter((name) => graph.has(name));
+  return names.map((name) => {
+    const title = name === "b.vector" ? "the second sentence" : titleOf(graph.get(name));
+    return tile(title, graph.get(name), { isShare: name === "probs" });
+  });
+}
+
+/** @param {Block} block */
+function titleOf(block) {
+  return Object.entries(TITLES).find(([leaf]) => leaf === block.leaf)?.[1] ?? block.leaf.replaceAll("_", " ");
+}

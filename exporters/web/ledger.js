@@ -1,0 +1,96 @@
+// What was edited, and what the model says now compared with before; and one line that says what to
+// do next.
+
+import { partName } from "./anatomy.js";
+import { brief, byId, element, grouped, percent, quoted } from "./dom.js";
+import { best } from "./session.js";
+
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {import("./session.js").Edit} Edit */
+
+const MOST_TOLD = 3;
+const FIRST = "Type another sentence, switch a head off, or click any picture to see its numbers.";
+/** What to do next: the first one that was not tried. @type {[string, string][]} */
+const HINTS = [
+  ["open", "Click any picture: its numbers, the formula of each, and what it reads."],
+  ["switch", "Switch a head off, by the box beside its name: what it was good for is then missing."],
+  ["set", "Type over any number and press Enter: everything that depends on it changes at once."],
+  ["say", "Type another sentence: every picture is then of that one."],
+  ["", "Undo takes a step back. Copy link keeps this state; Save workbook takes it to a spreadsheet."],
+];
+
+/** The lines about what was done. */
+export class Ledger {
+  /** @param {Session} session @param {import("./picture.js").Machine | null} machine */
+  constructor(session, machine) {
+    this.session = session;
+    this.isModel = !!machine;
+    session.subscribe(() => this.draw());
+    byId("legend").append("A row is a token.", " ", key("below"), "below 0", key("above"), "above", key("share"), "a share: the darker, the more");
+    byId("legend").hidden = !machine;
+    this.draw();
+  }
+
+  /** Shows the state. */
+  draw() {
+    const { session } = this;
+    const ledger = byId("ledger");
+    const changes = session.changes;
+    const problem = session.problem || (this.isModel ? session.unanswered() : "");
+    ledger.className = problem ? "problem" : changes.length ? "differs" : "";
+    ledger.textContent = problem ? `${problem.replace(/\.$/, "")}.` : [this.edits(changes), this.said(changes.length > 0), this.work()].filter(Boolean).join(" · ");
+    byId("hint").textContent = this.hint();
+  }
+
+  /** @param {Edit[]} changes */
+  edits(changes) {
+    if (!changes.length) return "As built";
+    const told = changes.slice(-MOST_TOLD).reverse().map((edit) => toldOf(this.session, edit));
+    const more = changes.length > MOST_TOLD ? `; ${changes.length - MOST_TOLD} more` : "";
+    return `${changes.length} edit${changes.length > 1 ? "s" : ""}: ${told.join("; ")}${more}`;
+  }
+
+  /** What the model says, and said before. @param {boolean} isEdited */
+  said(isEdited) {
+    const { session } = this;
+    if (!session.graph.has("probs")) return "";
+    const [now, before] = [session.live, session.baseline].map((run) => {
+      const row = session.row(run, "probs");
+      const id = best(row)[0] ?? 0;
+      return { word: quoted(session.label("vocab_out", id)), share: percent(row[id]) };
+    });
+    if (!isEdited) return `says ${now.word} ${now.share}`;
+    if (now.word === before.word) return now.share === before.share ? `still says ${now.word} ${now.share}` : `still says ${now.word}: ${before.share} → ${now.share}`;
+    return `said ${before.word}, now says ${now.word} ${now.share}`;
+  }
+
+  /** How much was computed. */
+  work() {
+    const { computed, ms } = this.session.done;
+    if (computed) return `${grouped(computed)} cells in ${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+    const cells = this.session.graph.blocks.filter((block) => block.isOp || block.isTable).reduce((n, block) => n + block.rows * block.cols, 0);
+    return `${grouped(cells)} formulas, all live`;
+  }
+
+  /** What to do next. */
+  hint() {
+    const { tried, graph } = this.session;
+    if (!this.isModel) return "Yellow cells are yours: type in them, and everything follows. Click a cell to see its formula.";
+    const can = HINTS.filter(([what]) => what !== "switch" || graph.blocks.some((block) => block.leaf === "switch"));
+    return tried.size ? (can.find(([what]) => !tried.has(what))?.[1] ?? "") : FIRST;
+  }
+}
+
+/** @param {string} kind */
+function key(kind) {
+  return element("i", { class: `swatch ${kind}` });
+}
+
+/** An edit in a few words. @param {Session} session @param {Edit} edit */
+export function toldOf(session, { block, i, j, value }) {
+  const as = typeof value === "number" ? brief(value) : quoted(String(value ?? ""));
+  if (block.leaf === "switch") return `${partName(block)} ${value === 0 ? "off" : `at ${as}`}`;
+  if (block.name === "random") return `random number ${i}`;
+  if (block.rows * block.cols === 1) return `${block.name.replaceAll("_", "-")} ${as}`;
+  return `${block.name}[${i},${j}] ${brief(session.baseline.value(block, i, j))} → ${as}`;
+}

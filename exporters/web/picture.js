@@ -1,0 +1,308 @@
+// The machine: a model as one picture, from its tokens to what it says. In each picture a row is a
+// token; a click on one opens its numbers.
+
+import { anatomy, partName } from "./anatomy.js";
+import { brief, byId, element, grouped, percent, quoted } from "./dom.js";
+import { cellAt, draw, fullOf } from "./drawing.js";
+import { best } from "./session.js";
+
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {import("./anatomy.js").Tile} Tile */
+/** @typedef {import("./anatomy.js").Layer} Layer */
+/** @typedef {import("./graph.js").Block} Block */
+/** @typedef {import("./drawing.js").Drawing} Drawing */
+/** @typedef {{tile: Tile, button: HTMLButtonElement, canvas: HTMLCanvasElement, says: HTMLElement, part: HTMLElement,
+ *   box: HTMLInputElement | null, drawing: Drawing | null, frame: {left: number, wide: number, high: number}}} Drawn */
+
+const WIDE_LAYER = 232; // pixels that an open layer needs
+const BESIDE = 330; // what stands beside the layers
+
+/** The picture of a model. */
+export class Machine {
+  /** @param {Session} session @param {HTMLElement} container */
+  constructor(session, container) {
+    this.session = session;
+    this.container = container;
+    this.anatomy = anatomy(session.graph);
+    /** @type {Drawn[]} */ this.drawn = [];
+    /** @type {{layer: Layer, canvases: HTMLCanvasElement[], says: HTMLElement}[]} */ this.folded = [];
+    this.open = this.anatomy.layers[0]?.n ?? 0;
+    this.width = 0;
+    this.asked = false;
+    new ResizeObserver(() => this.resized()).observe(container);
+    session.subscribe(() => this.ask());
+    this.build();
+  }
+
+  /** Whether the layers are too many to stand side by side. */
+  get folds() {
+    const { length } = this.anatomy.layers;
+    return this.width < 700 ? length > 3 : length * WIDE_LAYER + BESIDE > this.width;
+  }
+
+  /** Builds anew where another number of layers fits. */
+  resized() {
+    const folded = this.folds;
+    this.width = this.container.clientWidth;
+    if (folded !== this.folds) this.build();
+    this.ask();
+  }
+
+  /** Draws before the next frame. */
+  ask() {
+    if (this.asked) return;
+    this.asked = true;
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.draw();
+    });
+  }
+
+  /** Makes all elements. */
+  build() {
+    this.drawn = [];
+    this.folded = [];
+    const { embedding, layers, readout } = this.anatomy;
+    const stages = [this.stage("Tokens", "tokens", this.tokens())];
+    if (embedding.length) stages.push(this.stage("Embedding", "", ...embedding.map((tile) => this.tile(tile))));
+    for (const layer of layers) stages.push(this.folds && layer.n !== this.open ? this.foldedLayer(layer) : this.layer(layer));
+    if (readout.length) stages.push(this.stage(this.session.graph.has("logits") ? "Next word" : "Result", "", ...readout.map((tile) => this.tile(tile))));
+    this.container.replaceChildren(...stages);
+    this.container.querySelector(".of-head")?.setAttribute("id", "heads");
+    this.container.classList.toggle("folds", this.folds);
+  }
+
+  /** @param {string} title @param {string} kind @param {...HTMLElement} inside */
+  stage(title, kind, ...inside) {
+    return element("section", { class: `stage ${kind}`, "aria-label": title }, element("h2", {}, title), ...inside);
+  }
+
+  /** A layer that is open. @param {Layer} layer */
+  layer(layer) {
+    const stage = this.stage(`Layer ${layer.n}`, "layer");
+    if (this.folds) stage.firstElementChild?.append(this.folder(layer, "fold", true));
+    if (layer.heads) stage.firstElementChild?.append(this.switcher(layer.heads, "all heads").label);
+    /** @type {HTMLElement | null} */ let group = null;
+    let kind = "";
+    for (const tile of layer.tiles) {
+      if (tile.kind !== kind) group = null;
+      kind = tile.kind;
+      const several = layer.tiles.filter((other) => other.kind === kind).length > 1 && kind !== "stage";
+      if (several && !group) stage.append((group = element("div", { class: `group of-${kind}` })));
+      (several && group ? group : stage).append(this.tile(tile));
+    }
+    return stage;
+  }
+
+  /** @param {Layer} layer @param {string} text @param {boolean} isOpen */
+  folder(layer, text, isOpen) {
+    const onclick = () => {
+      this.open = isOpen ? -1 : layer.n;
+      this.build();
+      this.draw();
+      byId(`fold-${layer.n}`).focus();
+    };
+    return element("button", { type: "button", id: `fold-${layer.n}`, class: "folder", "aria-expanded": isOpen, onclick }, text);
+  }
+
+  /** A layer as its heads alone, small. @param {Layer} layer */
+  foldedLayer(layer) {
+    const heads = layer.tiles.filter((tile) => tile.kind === "head");
+    const canvases = heads.map(() => element("canvas", { "aria-hidden": "true" }));
+    const says = element("span", { class: "told" });
+    const button = this.folder(layer, `Layer ${layer.n}`, false);
+    button.append(element("span", { class: "minis" }, ...canvases), says);
+    this.folded.push({ layer, canvases, says });
+    return element("section", { class: "stage folded", "aria-label": `Layer ${layer.n}` }, button);
+  }
+
+  /** A box that switches a part off. @param {string} part @param {string} name */
+  switcher(part, name) {
+    const onchange = () => this.session.switchOff(part, !box.checked);
+    const box = element("input", { type: "checkbox", "data-part": part, onchange });
+    return { box, label: element("label", { class: "onoff" }, box, name) };
+  }
+
+  /** @param {Tile} tile */
+  tile(tile) {
+    const canvas = element("canvas", { "aria-hidden": "true" });
+    const says = element("span", { class: "told" });
+    const switcher = tile.part ? this.switcher(tile.part, tile.title) : null;
+    const title = switcher ? switcher.label : element("span", { class: "name" }, tile.title);
+    const button = element("button", { type: "button", class: "tile", "data-block": tile.block.name }, canvas, says);
+    const part = element("div", { class: `part of-${tile.kind}` }, title, button);
+    const made = { tile, button, canvas, says, part, box: switcher?.box ?? null, drawing: null, frame: { left: 0, wide: 1, high: 1 } };
+    button.addEventListener("click", (event) => this.clicked(made, event));
+    canvas.addEventListener("pointermove", (event) => this.pointed(made, event));
+    this.drawn.push(made);
+    return part;
+  }
+
+  /** The tokens, one of which is looked at. */
+  tokens() {
+    const list = element("div", { class: "token-list", role: "radiogroup", "aria-label": "The token that is looked at" });
+    list.addEventListener("change", (event) => this.session.look(Number(/** @type {HTMLInputElement} */ (event.target).value)));
+    this.list = list;
+    return list;
+  }
+
+  /** Opens the cell that was clicked. @param {Drawn} made @param {MouseEvent} event */
+  clicked(made, event) {
+    const { block } = made.tile;
+    if (!made.drawing) return;
+    if (event.detail && event.target === made.canvas) {
+      const [i, j] = cellAt(made.drawing, made.frame, event.offsetX, event.offsetY);
+      this.session.select(block, i, j);
+    } else {
+      const i = Math.max(0, made.drawing.at);
+      const row = rowOf(made.drawing, i);
+      this.session.select(block, i, best(row.map(Math.abs))[0] ?? 0);
+    }
+  }
+
+  /** Tells which cell is under the pointer. @param {Drawn} made @param {PointerEvent} event */
+  pointed(made, event) {
+    if (!made.drawing) return;
+    const [i, j] = cellAt(made.drawing, made.frame, event.offsetX, event.offsetY);
+    const { axes } = made.tile.block;
+    const x = made.drawing.numbers[i * made.drawing.stride + j];
+    const [row, col] = [this.session.label(axes[0], i), this.session.label(axes[1], j)];
+    const value = made.drawing.isShare ? percent(x) : brief(x);
+    made.canvas.title = made.tile.kind === "head" ? `${quoted(row)} looks at ${quoted(col)}: ${value}` : `${quoted(row)}, ${axes[1] === "vocab" ? quoted(col) : `number ${col}`}: ${value}`;
+  }
+
+  /** Draws everything that is open. */
+  draw() {
+    const { session } = this;
+    this.drawTokens();
+    for (const made of this.drawn) this.drawTile(made);
+    for (const { layer, canvases, says } of this.folded) {
+      const heads = layer.tiles.filter((tile) => tile.kind === "head");
+      heads.forEach((tile, k) => {
+        const drawing = this.drawing(tile);
+        canvases[k].classList.toggle("off", this.isOff(tile.part));
+        draw(canvases[k], { ...drawing, labels: [] }, (canvases[k].clientWidth || 32) / drawing.rows);
+      });
+      const last = layer.tiles.filter((tile) => tile.kind === "stage").at(-1);
+      says.textContent = last && last.lens >= 0 ? this.guess(last.lens) : "";
+    }
+    for (const box of /** @type {NodeListOf<HTMLInputElement>} */ (this.container.querySelectorAll("[data-part]"))) {
+      box.checked = !this.isOff(box.dataset.part ?? "");
+    }
+    const { selected } = session;
+    for (const made of this.drawn) made.button.classList.toggle("selected", selected?.block === made.tile.block);
+  }
+
+  /** @param {string} part */
+  isOff(part) {
+    return !!part && this.session.read(`${part}.switch`, 0, 0) === 0;
+  }
+
+  /** What there is to draw of a tile. @param {Tile} tile @returns {Drawing} */
+  drawing({ block, isShare }) {
+    const { session } = this;
+    const shown = (/** @type {number} */ axis) => (block.axes[axis] === "token" ? session.shown : [block.rows, block.cols][axis]);
+    const [rows, cols] = [Math.min(shown(0), block.rows), Math.min(shown(1), block.cols)];
+    const numbers = session.live.numbers(block);
+    const at = rows > 1 && session.position < rows ? session.position : -1;
+    const labels = block.axes[0] === "token" ? session.tokens().slice(0, rows).map((token) => token.text) : [];
+    const full = isShare ? 1 : fullOf(numbers, Math.max(0, at) * block.cols, cols);
+    return { numbers, rows, cols, stride: block.cols, at, labels, isShare, full, seen: (i, j) => block.has(i, j) };
+  }
+
+  /** @param {Drawn} made */
+  drawTile(made) {
+    const { tile, canvas, says, button } = made;
+    const drawing = this.drawing(tile);
+    const square = tile.kind === "head";
+    const room = square ? Math.min(canvas.clientWidth, this.anatomy.layers.length > 1 ? 96 : 240) : 48;
+    const pitch = square ? Math.min(26, room / drawing.rows) : Math.max(2.5, Math.min(15, room / drawing.rows));
+    made.drawing = drawing;
+    made.frame = draw(canvas, drawing, pitch);
+    const told = this.says(tile, drawing);
+    says.textContent = told;
+    made.part.classList.toggle("off", this.isOff(tile.part));
+    const size = `${drawing.rows} × ${drawing.cols}`;
+    const scale = drawing.isShare ? "" : ` Full colour from ±${brief(drawing.full)}.`;
+    button.setAttribute("aria-label", `${tile.title}, ${size} numbers. ${told}. ${this.habit(tile, drawing)}${scale} Open the numbers.`);
+    button.title = `${tile.block.name}: ${this.habit(tile, drawing)}${scale}`;
+  }
+
+  /** The main thing about a picture. @param {Tile} tile @param {Drawing} drawing */
+  says(tile, drawing) {
+    const row = rowOf(drawing, Math.max(0, drawing.at));
+    if (!row.length) return "";
+    const most = best(row)[0] ?? 0;
+    if (tile.kind === "head") return `→ ${quoted(this.session.label("token", most))} ${percent(row[most])}`;
+    if (tile.lens >= 0) return `by now: ${this.guess(tile.lens)}`;
+    if (tile.block.axes[1].startsWith("vocab")) return `${quoted(this.session.label(tile.block.axes[1], most))} ${drawing.isShare ? percent(row[most]) : brief(row[most])}`;
+    if (tile.kind === "hidden") return `${grouped(row.filter((x) => x > 0.1 * drawing.full).length)} of ${grouped(row.length)} on`;
+    return "";
+  }
+
+  /** What the model would say after a stage of the stream. @param {number} n */
+  guess(n) {
+    const probs = this.session.live.numbers(this.session.graph.get(`lens.${n}.probs`));
+    const most = best(probs)[0] ?? 0;
+    return `${quoted(this.session.label("vocab_out", most))} ${percent(probs[most])}`;
+  }
+
+  /** What a head does with most tokens. @param {Tile} tile @param {Drawing} drawing */
+  habit(tile, drawing) {
+    if (tile.kind !== "head" || drawing.rows < 3) return "";
+    const ids = this.session.tokens().map((token) => token.id);
+    /** @type {[string, (i: number, j: number) => boolean][]} */
+    const habits = [
+      ["the token before", (i, j) => j === i - 1],
+      ["itself", (i, j) => j === i],
+      ["the first token", (i, j) => j === 0],
+      ["the same token, earlier", (i, j) => j < i && ids[j] === ids[i]],
+      ["what followed the same token", (i, j) => j > 0 && j <= i && ids[j - 1] === ids[i]],
+    ];
+    const found = habits.map(([name, is]) => {
+      let sum = 0;
+      for (let i = 1; i < drawing.rows; i++) for (let j = 0; j < drawing.cols; j++) if (is(i, j) && drawing.seen(i, j)) sum += drawing.numbers[i * drawing.stride + j];
+      return { name, share: sum / (drawing.rows - 1) };
+    });
+    found.sort((a, b) => b.share - a.share);
+    return found[0].share > 0.4 ? `It looks mostly at ${found[0].name}.` : "It looks at several tokens.";
+  }
+
+  /** The element that shows a block, or what is nearest to it: its part, its layer. @param {string} name */
+  elementOf(name) {
+    const block = this.session.graph.get(name);
+    if (this.folds && block.layer !== null && this.open !== block.layer) {
+      this.open = block.layer;
+      this.build();
+      this.draw();
+    }
+    const found = this.drawn.find(({ tile }) => tile.block === block) ?? this.drawn.find(({ tile }) => tile.part && name.startsWith(tile.part));
+    const near = this.drawn.find(({ tile }) => tile.block.layer === block.layer && (tile.block.part === block.part || block.leaf === `${tile.block.part}_out`));
+    return (found ?? near)?.part ?? this.container;
+  }
+
+  /** The list of tokens: made anew only where it changed. */
+  drawTokens() {
+    const { session, list } = this;
+    if (!list) return;
+    const tokens = session.tokens();
+    const key = JSON.stringify(tokens);
+    if (list.dataset.key !== key) {
+      const focused = list.contains(document.activeElement);
+      list.dataset.key = key;
+      list.replaceChildren(...tokens.map((token, t) => {
+        const radio = element("input", { type: "radio", name: "token", value: t });
+        const text = element("span", {}, token.text);
+        return element("label", { class: token.given ? "" : "generated", title: `token ${t}, id ${token.id}` }, radio, text);
+      }));
+      if (focused) list.querySelectorAll("input")[session.position]?.focus();
+    }
+    const radio = list.querySelectorAll("input")[session.position];
+    if (radio) radio.checked = true;
+  }
+}
+
+/** @param {Drawing} drawing @param {number} i @returns {number[]} the numbers of a row, blank ones 0 */
+function rowOf({ numbers, cols, stride, seen }, i) {
+  return Array.from({ length: cols }, (_, j) => (seen(i, j) ? numbers[i * stride + j] : 0));
+}

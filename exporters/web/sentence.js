@@ -1,0 +1,148 @@
+// The sentence and how the next word is chosen: what one types, next word, run on, the dials.
+
+import { byId, element } from "./dom.js";
+
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {{name: string, text: string, step: number, most: number, hint: string}} Dial */
+
+const PACE = 250; // ms from one word to the next
+const PAUSE = 120; // ms without a key before the sentence is read
+/** @type {Dial[]} */
+const OF_SAMPLING = [
+  { name: "temperature", text: "temperature", step: 0.1, most: 100, hint: "below 1 sharper, above 1 flatter" },
+  { name: "top_k", text: "top-k", step: 1, most: 1e6, hint: "only the k likeliest words; 0: all" },
+  { name: "top_p", text: "top-p", step: 0.05, most: 1, hint: "only the likeliest words that make up this share; 1: all" },
+];
+
+/** The line with the sentence. */
+export class Sentence {
+  /** @param {Session} session @param {HTMLElement} container */
+  constructor(session, container) {
+    this.session = session;
+    this.timer = 0;
+    this.running = 0;
+    const { graph } = session;
+    this.fields = ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`)).map((prefix) => this.field(prefix));
+    this.next = element("button", { type: "button", class: "primary", onclick: () => session.next() }, this.unit);
+    this.run = element("button", { type: "button", onclick: () => this.toggle() }, "Run on");
+    container.append(...this.fields.map(({ label }) => label));
+    if (session.goesOn) container.append(this.next, this.run);
+    if (graph.has("temperature")) container.append(this.dials());
+    session.subscribe(() => this.draw());
+    this.draw();
+  }
+
+  /** What one more of is shown. */
+  get unit() {
+    const { vocabulary } = this.session.graph.data;
+    const letters = vocabulary && vocabulary.every((/** @type {string} */ word) => [...word].length <= 2);
+    return letters ? "Next letter" : "Next word";
+  }
+
+  /** @param {string} prefix of the second sentence */
+  field(prefix) {
+    const isText = this.session.graph.has(`${prefix}sentence`);
+    const name = prefix ? "The other sentence" : isText ? "Sentence" : "Token ids";
+    const area = element("textarea", {
+      ...{ id: `${prefix}sentence`, rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off" },
+      ...{ "aria-describedby": "ledger" },
+    });
+    area.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => this.session.say(area.value, prefix), PAUSE);
+    });
+    area.addEventListener("blur", () => this.draw());
+    const label = element("label", { class: "sentence" }, element("span", {}, name), area);
+    return { area, label, prefix };
+  }
+
+  /** The dials: how the next word is chosen. */
+  dials() {
+    const { session } = this;
+    const { graph } = session;
+    this.inputs = OF_SAMPLING.filter(({ name }) => graph.has(name)).map((dial) => this.dial(dial));
+    const box = element("div", { class: "dials", role: "group", "aria-label": "How the next word is chosen" });
+    if (graph.has("choose")) {
+      const options = ["greedy", "sampled"].map((name) => element("option", { value: name }, name));
+      this.choose = element("select", { onchange: () => session.set("choose", 0, 0, this.choose?.value) }, ...options);
+      box.append(element("label", { title: "greedy: the likeliest; sampled: drawn by chance" }, "choose", this.choose));
+    }
+    box.append(...this.inputs.map(({ label }) => label));
+    if (graph.has("random")) {
+      this.random = element("input", { type: "number", min: 0, max: 1, step: 0.01, onchange: () => this.setRandom(Number(this.random?.value)) });
+      this.draws = element("span", { class: "draws" },
+        element("label", { title: "the random number between 0 and 1 that draws this word" }, "random number", this.random),
+        element("button", { type: "button", onclick: () => this.drawNumbers() }, "Draw anew"));
+      box.append(this.draws);
+    }
+    return box;
+  }
+
+  /** @param {Dial} dial */
+  dial({ name, text, step, most, hint }) {
+    const input = element("input", { type: "number", min: 0, max: most, step });
+    input.addEventListener("input", () => {
+      if (input.value.trim() && Number.isFinite(input.valueAsNumber)) this.session.set(name, 0, 0, input.valueAsNumber, name);
+    });
+    return { name, input, label: element("label", { title: hint, class: name }, text, input) };
+  }
+
+  /** The row of `random` that draws the word after the one that is looked at. */
+  get drawn() {
+    return Math.min(this.session.position + 1, this.session.nTokens);
+  }
+
+  /** @param {number} number */
+  setRandom(number) {
+    if (number >= 0 && number <= 1) this.session.set("random", this.drawn, 0, number, "random");
+  }
+
+  /** Puts new random numbers into the cells of all words that come. */
+  drawNumbers() {
+    const block = this.session.graph.get("random");
+    const edits = [];
+    for (let i = this.session.nGiven; i < block.rows; i++) edits.push({ block, i, j: 0, value: Math.random() });
+    this.session.setAll(edits, "random");
+  }
+
+  /** Goes on by itself, or stops. */
+  toggle() {
+    if (this.running) {
+      clearInterval(this.running);
+      this.running = 0;
+    } else {
+      const step = () => {
+        if (!this.session.next()) this.toggle();
+      };
+      this.running = window.setInterval(step, PACE);
+    }
+    this.draw();
+  }
+
+  /** Shows the state. */
+  draw() {
+    const { session } = this;
+    const { graph } = session;
+    for (const { area, prefix } of this.fields) {
+      const text = session.typed(prefix);
+      if (document.activeElement !== area && area.value !== text) area.value = text;
+      area.rows = Math.min(4, text.split("\n").length);
+      area.setAttribute("aria-invalid", String(!prefix && !!session.unanswered()));
+    }
+    const full = session.shown >= session.nTokens;
+    this.next.disabled = full || !!session.unanswered();
+    this.next.title = full ? `this page has room for ${session.nTokens} tokens` : "";
+    this.run.textContent = this.running ? "Stop" : "Run on";
+    this.run.disabled = !this.running && this.next.disabled;
+    if (this.choose) this.choose.value = String(session.read("choose", 0, 0));
+    for (const { name, input, label } of this.inputs ?? []) {
+      if (document.activeElement !== input) input.value = String(session.read(name, 0, 0));
+      label.hidden = name !== "temperature" && this.choose?.value === "greedy";
+    }
+    if (this.draws && this.random) {
+      this.draws.hidden = this.choose?.value === "greedy";
+      if (document.activeElement !== this.random) this.random.value = Number(session.read("random", this.drawn, 0)).toFixed(3);
+    }
+    byId("top").classList.toggle("sampled", this.choose?.value === "sampled");
+  }
+}

@@ -1,0 +1,493 @@
+// The state of a page: what a person has edited, step after step, and two runs: one with the edits
+// (`live`), and one of the model as built that reads the same text (`baseline`).
+//
+// A state is a list of cells with what was typed into them; a link holds just that.
+
+import { Run } from "./evaluator.js";
+import { linkOf, editsOfLink } from "./link.js";
+
+/** @typedef {import("./graph.js").Graph} Graph */
+/** @typedef {import("./graph.js").Block} Block */
+/** @typedef {{block: Block, i: number, j: number, value: any}} Edit */
+/** @typedef {{id: number, text: string, given: boolean}} Token */
+/** @typedef {{computed: number, ms: number}} Done */
+
+/** Cells of the text that is read, and of where one looks: no edits of the model. */
+const OF_TEXT = /^(b\.)?(sentence$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
+const WHERE = ["look.position.instead", "machine.token", "position"];
+/** Edits of one kind that follow each other this fast are one step, in ms. */
+const AT_ONCE = 1500;
+
+/** What a person has done to a book, and the values that follow. */
+export class Session {
+  /** @param {Run} run of the book as built */
+  constructor(run) {
+    this.graph = run.graph;
+    this.data = run.graph.data;
+    this.baseline = run;
+    this.live = new Run(run.graph, run.kernels, run);
+    /** @type {{edits: Edit[], tag: string, when: number}[]} */
+    this.steps = [{ edits: [], tag: "", when: 0 }];
+    this.at = 0;
+    /** @type {Edit[]} where one looks: no step of its own */
+    this.view = [];
+    /** @type {Set<(done: Done) => void>} */
+    this.subscribers = new Set();
+    /** @type {{block: Block, i: number, j: number} | null} the cell that is looked at */
+    this.selected = null;
+    /** what could not be done, in a line */
+    this.problem = "";
+    /** @type {Done} */
+    this.done = { computed: 0, ms: 0 };
+    /** what a person has tried: "say", "switch", "open", "set" */
+    this.tried = new Set();
+    /** @type {Map<string, any>} what edited cells held as built */
+    this.built = new Map();
+    this.linked = "";
+    this.shown = this.nGiven;
+  }
+
+  // --- what is there ---------------------------------------------------------------------
+
+  /** @returns {Edit[]} all edits, of the text too */
+  get edits() {
+    return [...this.steps[this.at].edits, ...this.view];
+  }
+
+  /** @returns {Edit[]} edits of the model and of its dials */
+  get changes() {
+    return this.steps[this.at].edits.filter((edit) => !OF_TEXT.test(edit.block.name));
+  }
+
+  /** @returns {boolean} */
+  get isModel() {
+    return this.graph.has("tokens") && this.graph.has("embed");
+  }
+
+  /** @returns {number} columns of tokens */
+  get nTokens() {
+    return this.isModel ? this.graph.get("tokens").rows : 0;
+  }
+
+  /** @returns {number} how many tokens are given */
+  get nGiven() {
+    const given = Number(this.read("n_prompt", 0, 0) ?? this.nTokens) || this.nTokens;
+    return Math.max(1, Math.min(this.nTokens, given));
+  }
+
+  /** @returns {boolean} whether the graph goes on by itself after what is given */
+  get continues() {
+    return this.graph.has("choose") && this.graph.has("choice.chosen");
+  }
+
+  /** @returns {boolean} whether a next word can join the sentence */
+  get goesOn() {
+    return this.continues || (this.graph.has("prompt.pick") && this.graph.has("probs") && this.data.gives === "next word");
+  }
+
+  /** @returns {number} the token that is looked at */
+  get position() {
+    const name = ["position", "machine.token"].find((block) => this.graph.has(block));
+    const at = name ? Number(this.read(name, 0, 0)) : this.shown - 1;
+    return Math.max(0, Math.min(this.nTokens - 1, at || 0));
+  }
+
+  /**
+   * @param {string} name
+   * @param {number} i
+   * @param {number} j
+   * @returns {any} the live value of a cell; undefined if there is no such block
+   */
+  read(name, i, j) {
+    return this.graph.has(name) ? this.live.value(this.graph.get(name), i, j) : undefined;
+  }
+
+  /** @returns {Token[]} the tokens that are shown */
+  tokens() {
+    const ids = this.isModel ? this.live.numbers(this.graph.get("tokens")) : [];
+    return Array.from(ids).slice(0, this.shown).map((id, t) => ({
+      id,
+      text: this.label("token", t),
+      given: t < this.nGiven,
+    }));
+  }
+
+  /** The text of a token. @param {number} id @returns {string} */
+  word(id) {
+    return this.data.vocabulary?.[id] ?? String(id);
+  }
+
+  /** What the k-th row or column along an axis is called. @param {string} axis @param {number} k @returns {string} */
+  label(axis, k) {
+    if (axis === "token") return this.word(Number(this.read("tokens", k, 0)));
+    if (axis === "token_b") return this.word(Number(this.read("b.tokens", k, 0)));
+    if (axis === "vocab") return this.word(k);
+    return axis === "vocab_out" ? String(this.read("outputs", k, 0) ?? this.word(k)) : String(k);
+  }
+
+  /** What is typed as a sentence: a text, or ids. @param {string} [prefix] @returns {string} */
+  typed(prefix = "") {
+    const text = this.read(`${prefix}sentence`, 0, 0);
+    if (text !== undefined) return String(text ?? "");
+    const n = Number(this.read(`${prefix}n_prompt`, 0, 0) ?? this.nTokens);
+    return [...this.live.numbers(this.graph.get(`${prefix}tokens`))].slice(0, n).join(" ");
+  }
+
+  /** @returns {{concept: string, text: () => string, target: string}[]} the stops of the tour */
+  get tour() {
+    return (this.data.tour ?? []).map((/** @type {any} */ stop) => ({
+      ...stop,
+      text: () => String(this.live.formulaValue(stop.text)),
+    }));
+  }
+
+  /** @returns {{text: string, edits: Edit[]}[]} the edits that the workbook suggests */
+  get suggestions() {
+    return (this.data.suggestions ?? []).map((/** @type {any} */ { text, edits }) => ({
+      text,
+      edits: edits.map((/** @type {[string, number, number, any]} */ [name, i, j, value]) => ({ block: this.graph.get(name), i, j, value })),
+    }));
+  }
+
+  // --- what one does ---------------------------------------------------------------------
+
+  /**
+   * Types a value into a cell.
+   * @param {Block | string} block
+   * @param {number} i
+   * @param {number} j
+   * @param {any} value
+   * @param {string} [tag] edits that follow each other with the same one are one step
+   */
+  set(block, i, j, value, tag = "") {
+    this.setAll([{ block: this.blockOf(block), i, j, value }], tag);
+  }
+
+  /**
+   * Types values into several cells, in one step.
+   * @param {Edit[]} edits
+   * @param {string} [tag]
+   */
+  setAll(edits, tag = "") {
+    const kept = this.steps[this.at].edits.filter((old) => !edits.some((edit) => isSame(old, edit)));
+    const typed = edits.filter((edit) => this.isNew(edit));
+    if (typed.some(({ block }) => block.isOp || block.kind === "weight")) this.tried.add("set");
+    this.commit([...kept, ...typed], tag);
+  }
+
+  /**
+   * Puts a cell back.
+   * @param {Block | string} block
+   * @param {number} i
+   * @param {number} j
+   */
+  unset(block, i, j) {
+    const cell = { block: this.blockOf(block), i, j, value: null };
+    this.commit(this.steps[this.at].edits.filter((edit) => !isSame(edit, cell)));
+  }
+
+  /**
+   * Switches a part off, or on again.
+   * @param {string} part
+   * @param {boolean} [off]
+   */
+  switchOff(part, off = true) {
+    this.tried.add("switch");
+    const block = this.graph.get(`${part}.switch`);
+    if (off) this.set(block, 0, 0, 0);
+    else this.unset(block, 0, 0);
+  }
+
+  /**
+   * Types another sentence: as text, or as ids where the model has no text.
+   * @param {string} sentence
+   * @param {string} [prefix] of a second sentence: "b."
+   */
+  say(sentence, prefix = "") {
+    this.tried.add("say");
+    const old = this.steps[this.at].edits.filter((edit) => prefix || !/^(prompt|look)\./.test(edit.block.name));
+    const typed = this.graph.has(`${prefix}sentence`)
+      ? [{ block: this.graph.get(`${prefix}sentence`), i: 0, j: 0, value: sentence }]
+      : this.idsTyped(sentence, prefix);
+    if (!typed) return;
+    if (!prefix) this.view = [];
+    const kept = old.filter((edit) => !typed.some((other) => isSame(edit, other)));
+    this.commit([...kept, ...typed.filter((edit) => this.isNew(edit))], `say ${prefix}`);
+    if (!prefix) this.showUpTo(this.nGiven);
+  }
+
+  /**
+   * @param {string} sentence
+   * @param {string} prefix
+   * @returns {Edit[] | null} the cells of token ids; null, with the reason told, if they are none
+   */
+  idsTyped(sentence, prefix) {
+    const block = this.graph.get(`${prefix}tokens`);
+    const words = sentence.split(/[\s,]+/).filter(Boolean);
+    const n_words = this.graph.has("W_E") ? this.graph.get("W_E").rows : Infinity;
+    const wrong = words.find((word) => !/^\d+$/.test(word) || Number(word) >= n_words);
+    if (wrong !== undefined) this.complain(`‘${wrong}’ is no token id: type numbers from 0 to ${n_words - 1}`);
+    if (wrong !== undefined || !words.length) return null;
+    const ids = words.slice(0, block.rows);
+    const given = this.graph.has(`${prefix}n_prompt`) ? this.graph.get(`${prefix}n_prompt`) : null;
+    const edits = ids.map((word, i) => ({ block, i, j: 0, value: Number(word) }));
+    return given ? [...edits, { block: given, i: 0, j: 0, value: ids.length }] : edits;
+  }
+
+  /**
+   * Looks at another token.
+   * @param {number} t
+   */
+  look(t) {
+    const name = WHERE.find((block) => this.graph.has(block));
+    if (!name) return;
+    const edit = { block: this.graph.get(name), i: 0, j: 0, value: t };
+    this.view = t === this.nGiven - 1 && name === WHERE[0] ? [] : [edit];
+    this.apply();
+  }
+
+  /**
+   * Shows the token that comes next.
+   * @returns {boolean} whether there was room for one
+   */
+  next() {
+    if (this.shown >= this.nTokens || this.unanswered()) return false;
+    if (this.continues) {
+      this.showUpTo(this.shown + 1);
+      this.look(this.shown - 1);
+    } else if (this.graph.has("prompt.pick") && this.graph.has("probs")) {
+      this.pick(best(this.row(this.live, "probs"))[0]);
+    }
+    return true;
+  }
+
+  /**
+   * Takes a word as the next one, whatever the model would choose.
+   * @param {number} id
+   */
+  pick(id) {
+    const t = this.position + 1;
+    if (t >= this.nTokens) return;
+    const pick = this.graph.get("prompt.pick");
+    const edits = this.tokens().slice(this.nGiven, t).map((token, k) => ({
+      block: pick, i: this.nGiven + k, j: 0, value: this.picked(token.id),
+    }));
+    this.view = [];
+    this.shown = t + 1;
+    this.setAll([...edits, { block: pick, i: t, j: 0, value: this.picked(id) }], "");
+    this.look(t);
+  }
+
+  /**
+   * @param {number} id
+   * @returns {string | number} what is typed to pick a token
+   */
+  picked(id) {
+    return this.continues ? this.word(id) : id;
+  }
+
+  /** @param {number} n how many tokens to show */
+  showUpTo(n) {
+    this.shown = Math.max(1, Math.min(this.nTokens, n));
+    this.notify();
+  }
+
+  /**
+   * Opens a block at a cell.
+   * @param {Block | string} block
+   * @param {number} [i]
+   * @param {number} [j]
+   */
+  select(block, i = 0, j = 0) {
+    this.tried.add("open");
+    this.selected = { block: this.blockOf(block), i, j };
+    this.notify();
+  }
+
+  /** Closes what is open. */
+  close() {
+    this.selected = null;
+    this.notify();
+  }
+
+  /** Undoes the last step. */
+  undo() {
+    if (this.at > 0) this.goTo(this.at - 1);
+  }
+
+  /** Does again what was undone. */
+  redo() {
+    if (this.at + 1 < this.steps.length) this.goTo(this.at + 1);
+  }
+
+  /** Puts everything back, which can be undone. */
+  reset() {
+    this.view = [];
+    this.commit([]);
+    this.showUpTo(this.nGiven);
+  }
+
+  /**
+   * Takes the edits of a workbook or of a link.
+   * @param {Edit[]} edits
+   */
+  take(edits) {
+    const where = (/** @type {Edit} */ edit) => WHERE.includes(edit.block.name);
+    this.view = edits.filter(where);
+    this.commit(edits.filter((edit) => !where(edit)));
+    this.showUpTo(Math.max(this.nGiven, this.position + 1));
+  }
+
+  /** Takes the state behind `#` in the address, if there is one; says why not if it cannot. */
+  openLink() {
+    const behind = location.hash.slice(1);
+    if (!behind || behind === this.linked) return;
+    try {
+      this.take(editsOfLink(behind, this.graph));
+    } catch (error) {
+      this.complain(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /**
+   * Tells what could not be done.
+   * @param {string} problem
+   */
+  complain(problem) {
+    this.problem = problem;
+    this.notify();
+  }
+
+  // --- what follows ----------------------------------------------------------------------
+
+  /**
+   * @param {Edit[]} edits
+   * @param {string} [tag]
+   */
+  commit(edits, tag = "") {
+    const last = this.steps[this.at];
+    const again = tag !== "" && last.tag === tag && performance.now() - last.when < AT_ONCE;
+    this.steps.length = this.at + (again ? 0 : 1);
+    this.steps.push({ edits, tag, when: performance.now() });
+    this.goTo(this.steps.length - 1);
+  }
+
+  /** @param {number} step */
+  goTo(step) {
+    this.at = step;
+    this.problem = "";
+    const given = this.nGiven;
+    this.apply();
+    if (this.nGiven !== given) this.shown = this.nGiven;
+    this.notify();
+  }
+
+  /** Brings both runs to the edits, and tells all who asked for it. */
+  apply() {
+    const began = performance.now();
+    const computed = bring(this.live, this.edits);
+    this.done = { computed, ms: performance.now() - began };
+    this.shown = Math.max(this.shown, this.nGiven, this.position + 1);
+    bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
+    this.notify();
+  }
+
+  /** @returns {Edit[]} the words that the edited model chose: the baseline reads them too */
+  continuation() {
+    if (!this.continues || !this.changes.length) return [];
+    const block = this.graph.get("tokens");
+    const ids = Array.from(this.live.numbers(block));
+    return ids.map((value, i) => ({ block, i, j: 0, value })).slice(this.nGiven);
+  }
+
+  /** Tells all who asked for it that something changed. */
+  notify() {
+    this.linked = linkOf(this.edits, this.data.fingerprint);
+    if (`#${this.linked}` !== location.hash && (this.linked || location.hash)) {
+      history.replaceState(null, "", `#${this.linked}`);
+    }
+    for (const told of this.subscribers) told(this.done);
+  }
+
+  /**
+   * Calls a function after each change.
+   * @param {(done: Done) => void} told
+   */
+  subscribe(told) {
+    this.subscribers.add(told);
+  }
+
+  // --- what the model says ---------------------------------------------------------------
+
+  /**
+   * @param {Run} run
+   * @param {string} name
+   * @returns {Float64Array} the row of a block at the token that is looked at
+   */
+  row(run, name) {
+    const block = this.graph.get(name);
+    const t = block.rows === 1 ? 0 : Math.min(this.position, block.rows - 1);
+    return Float64Array.from(run.numbers(block)).slice(t * block.cols, (t + 1) * block.cols);
+  }
+
+  /** @returns {string} why nothing is answered; "" if something is */
+  unanswered() {
+    if (this.read("prompt.answered", 0, 0) !== 0 && this.read("tokenizer.fine", 0, 0) !== 0) return "";
+    const unknown = this.read("prompt.unknown", this.nTokens - 1, 0);
+    const nearest = this.read("prompt.nearest", 0, 0);
+    if (unknown) return `‘${unknown}’ is no word of this model${nearest ? `; the nearest is ‘${nearest}’` : ""}`;
+    return String(this.read("tokenizer.message", 0, 0) ?? "Nothing is typed");
+  }
+
+  /**
+   * @param {Block | string} block
+   * @returns {Block}
+   */
+  blockOf(block) {
+    return typeof block === "string" ? this.graph.get(block) : block;
+  }
+
+  /**
+   * @param {Edit} edit
+   * @returns {boolean} whether it changes what was built
+   */
+  isNew(edit) {
+    const { block, i, j } = edit;
+    const name = keyOf(edit);
+    if (!this.built.has(name) && !this.live.isSet(block, i, j)) this.built.set(name, this.live.value(block, i, j));
+    return !block.isInput || block.isTable || this.built.get(name) !== edit.value;
+  }
+}
+
+/** @param {Edit} edit */
+export function keyOf({ block, i, j }) {
+  return `${block.name}[${i},${j}]`;
+}
+
+/** @param {Edit} a @param {Edit} b */
+function isSame(a, b) {
+  return a.block === b.block && a.i === b.i && a.j === b.j;
+}
+
+/** Brings a run to a list of edits. @param {Run} run @param {Edit[]} edits @returns {number} cells computed */
+function bring(run, edits) {
+  const wanted = new Map(edits.map((edit) => [keyOf(edit), edit]));
+  for (const old of run.edits()) if (!wanted.has(keyOf(old))) run.unset(old.block, old.i, old.j);
+  for (const { block, i, j, value } of wanted.values()) {
+    if (!run.isSet(block, i, j) || run.value(block, i, j) !== value) run.set(block, i, j, value);
+  }
+  return run.recompute();
+}
+
+/** The places of the largest numbers, largest first. @param {ArrayLike<number>} numbers @param {number} [n] */
+export function best(numbers, n = 1) {
+  const found = /** @type {number[]} */ ([]);
+  for (let k = 0; k < numbers.length; k++) {
+    if (found.length === n && !(numbers[k] > numbers[found[n - 1]])) continue;
+    let at = found.length;
+    while (at > 0 && numbers[k] > numbers[found[at - 1]]) at--;
+    found.splice(at, 0, k);
+    if (found.length > n) found.pop();
+  }
+  return found;
+}

@@ -1,0 +1,77 @@
+// The tour, stop by stop, each with its place in the picture; and the suggested edits, as buttons.
+
+import { element } from "./dom.js";
+
+/** @typedef {import("./session.js").Session} Session */
+/** Where something can be seen: a block in the picture, a sheet, or an element. @typedef {{block?: string, sheet?: string, id?: string}} Place */
+
+/** Sheets of a workbook whose matter is elsewhere on the page. @type {Record<string, Place>} */
+const ELSEWHERE = {
+  ...{ Play: { id: "sentence" }, Sampling: { id: "ranking" }, Machine: { id: "machine" } },
+  ...{ Heads: { id: "heads" }, Switches: { id: "heads" }, Attribution: { id: "machine" } },
+};
+
+/** The panel of the tour and of what to try. */
+export class Tour {
+  /**
+   * @param {Session} session
+   * @param {HTMLElement} container
+   * @param {(place: Place) => void} point
+   */
+  constructor(session, container, point) {
+    this.session = session;
+    this.point = point;
+    this.at = 0;
+    this.stops = session.tour;
+    this.title = element("h2");
+    this.text = element("p", { "aria-live": "polite" });
+    this.back = element("button", { type: "button", onclick: () => this.go(this.at - 1) }, "Back");
+    this.forth = element("button", { type: "button", onclick: () => this.go(this.at + 1) });
+    const tries = session.suggestions.map((one) => this.suggestion(one));
+    if (tries.length) container.append(element("h2", {}, "Try"), element("ol", { class: "try" }, ...tries));
+    if (this.stops.length) container.append(this.title, this.text, element("div", { class: "steps" }, this.back, this.forth));
+    session.subscribe(() => this.draw());
+    this.draw();
+  }
+
+  /** @param {{text: string, edits: import("./session.js").Edit[]}} one */
+  suggestion({ text, edits }) {
+    const [{ block, i, j }] = edits;
+    const isFull = edits.every(({ value }) => value !== null && value !== undefined);
+    const onclick = () => {
+      if (isFull) this.session.setAll(edits);
+      else this.session.select(block, i, j);
+      this.point({ block: block.name });
+    };
+    return element("li", {}, text, " ", element("button", { type: "button", onclick, "aria-label": `${isFull ? "Do it" : "Show it"}: ${text}` }, isFull ? "Do it" : "Show it"));
+  }
+
+  /** Where a stop points: the block that stands at its address, or what the sheet is about. @param {string} target @returns {Place} */
+  placeOf(target) {
+    const [, sheet, letters, row] = target.match(/^'?(.+?)'?!([A-Z]+)(\d+)/) ?? [];
+    if (ELSEWHERE[sheet]) return ELSEWHERE[sheet];
+    const col = [...(letters ?? "")].reduce((n, letter) => 26 * n + letter.charCodeAt(0) - 64, 0) - 1;
+    const block = this.session.graph.blocks.find(({ place }) => place?.sheet === sheet && place.top === Number(row) - 1 && place.left === col);
+    return block ? { block: block.name, sheet } : { sheet };
+  }
+
+  /** @param {number} stop */
+  go(stop) {
+    this.at = Math.max(0, Math.min(this.stops.length, stop));
+    this.draw();
+    const here = this.stops[this.at - 1];
+    this.point(here ? this.placeOf(here.target) : {});
+  }
+
+  /** Shows the stop, with the numbers as they are now. */
+  draw() {
+    if (!this.stops.length) return;
+    const here = this.stops[this.at - 1];
+    this.title.textContent = here ? `${this.at} of ${this.stops.length}: ${here.concept}` : "The tour";
+    this.text.textContent = here ? here.text() : `${this.stops.length} stops, from the text to the next word.`;
+    this.back.hidden = !here;
+    this.forth.textContent = this.at === this.stops.length ? "End" : here ? `Next: ${this.stops[this.at].concept}` : "Begin";
+    if (this.at === this.stops.length) this.forth.hidden = true;
+    else this.forth.hidden = false;
+  }
+}
