@@ -1,0 +1,378 @@
+// A grid of cells of which only those in view are in the document, for blocks of millions of cells
+// and for whole sheets. It knows no model: what a cell shows is the matter of a `Source`.
+//
+// Rows and columns have heads that stay in view, and the first ones may stay, too. One cell is
+// selected; keys move it, type over it and put it back. A screen reader is told of a grid with as
+// many rows and columns as there are, heads included, and which cell is active.
+
+import { element } from "./dom.js";
+
+/** What a grid shows. `columns` are those of a row that hold something, among some; `draw` fills a
+ * cell's node, which keeps nothing from before but its place; `type` gives back why not, or "";
+ * `open` follows a link, if there is one; `merged` are the cells that one cell takes, as top, bottom, left and right.
+ * @typedef {{label: string, rows: number, cols: number, top: number, frozen: [number, number],
+ *   headWidth: number, height: (i: number) => number, width: (j: number) => number,
+ *   rowHead: (i: number) => string, colHead: (j: number) => string,
+ *   columns: (i: number, left: number, right: number) => number[],
+ *   draw: (i: number, j: number, node: HTMLElement) => void,
+ *   name: (i: number, j: number) => string, typeable: (i: number, j: number) => boolean,
+ *   text: (i: number, j: number) => string, choices: (i: number, j: number) => string[] | null,
+ *   type: (i: number, j: number, text: string) => string, clear: (i: number, j: number) => void,
+ *   open: (i: number, j: number) => boolean, select: (i: number, j: number) => void, merged: (i: number, j: number) => number[] | null}} Source */
+
+const HEAD = 22;
+const BEYOND = 120;
+/** @type {Record<string, [number, number]>} */
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+let grids = 0;
+
+/** Rows or columns one after another: where each begins, in pixels. */
+class Lines {
+  /** @param {number} n @param {(k: number) => number} size */
+  constructor(n, size) {
+    this.n = n;
+    this.starts = new Float64Array(n + 1);
+    for (let k = 0; k < n; k++) this.starts[k + 1] = this.starts[k] + size(k);
+  }
+
+  /** @param {number} k */
+  size(k) {
+    return this.starts[k + 1] - this.starts[k];
+  }
+
+  get whole() {
+    return this.starts[this.n];
+  }
+
+  /** The first line that ends beyond a place. @param {number} place */
+  at(place) {
+    let [low, high] = [0, this.n];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.starts[middle + 1] > place) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** A grid in the document: append its `node`, then `draw`. */
+export class Grid {
+  /** @param {Source} source */
+  constructor(source) {
+    this.source = source;
+    this.id = `grid${++grids}`;
+    this.rows = new Lines(source.rows, (i) => (i < source.top ? 0 : source.height(i)));
+    this.cols = new Lines(source.cols, source.width);
+    this.frozen = [source.frozen[0] + source.top, source.frozen[1]];
+    this.row = source.top;
+    this.col = 0;
+    /** @type {Map<number, {node: HTMLElement, head: HTMLElement, cells: Map<number, HTMLElement>, shown: string}>} */
+    this.drawn = new Map();
+    /** @type {HTMLElement | undefined} */ this.active = undefined;
+    this.waits = false;
+    this.heads = element("div", { role: "row", class: "grid-heads", "aria-rowindex": 1 });
+    this.body = element("div", {
+      ...{ role: "grid", class: "grid", tabindex: 0, "aria-label": source.label },
+      ...{ "aria-rowcount": source.rows - source.top + 1, "aria-colcount": source.cols + 1 },
+    }, this.heads);
+    this.node = element("div", { class: "grid-view" }, this.body);
+    this.body.style.width = `${source.headWidth + this.cols.whole}px`;
+    this.body.style.height = `${HEAD + this.rows.whole}px`;
+    this.body.style.setProperty("--head", `${source.headWidth}px`);
+    this.node.addEventListener("scroll", () => this.soon(), { passive: true });
+    this.body.addEventListener("keydown", (event) => this.pressed(event));
+    this.body.addEventListener("click", (event) => this.clicked(event, false));
+    this.body.addEventListener("dblclick", (event) => this.clicked(event, true));
+    new ResizeObserver(() => this.soon()).observe(this.node);
+  }
+
+  // --- drawing ------------------------------------------------------------------------------
+
+  /** Draws before the next frame. */
+  soon() {
+    if (this.waits) return;
+    this.waits = true;
+    requestAnimationFrame(() => {
+      this.waits = false;
+      this.draw(false);
+    });
+  }
+
+  /** Draws what is in view; cells that are there already only if they are to be `fresh`. */
+  draw(fresh = true) {
+    const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.node;
+    const top = Math.max(this.frozen[0], this.rows.at(scrollTop - BEYOND));
+    const bottom = Math.min(this.rows.n, this.rows.at(scrollTop + clientHeight + BEYOND) + 1);
+    const left = Math.max(this.frozen[1], this.cols.at(scrollLeft - BEYOND));
+    const right = Math.min(this.cols.n, this.cols.at(scrollLeft + clientWidth + BEYOND) + 1);
+    const wanted = [];
+    for (let i = this.source.top; i < this.frozen[0]; i++) wanted.push(i);
+    for (let i = top; i < bottom; i++) if (this.rows.size(i)) wanted.push(i);
+    const kept = new Set(wanted);
+    for (const [i, { node }] of this.drawn) {
+      if (kept.has(i)) continue;
+      node.remove();
+      this.drawn.delete(i);
+    }
+    this.drawHeads(left, right);
+    /** @type {HTMLElement} */ let before = this.heads;
+    for (const i of wanted) {
+      const row = this.rowAt(i);
+      if (before.nextSibling !== row.node) before.after(row.node);
+      before = row.node;
+      this.drawRow(i, left, right, fresh);
+    }
+    this.markActive();
+  }
+
+  /** Marks the selected cell, if it is drawn. */
+  markActive() {
+    const active = this.cellAt(this.row, this.col);
+    for (const [node, isHere] of [[this.active, false], [active, true]]) {
+      if (!(node instanceof HTMLElement)) continue;
+      node.classList.toggle("here", !!isHere);
+      node.setAttribute("aria-selected", String(isHere));
+    }
+    this.active = active;
+    if (active) this.body.setAttribute("aria-activedescendant", active.id);
+    else this.body.removeAttribute("aria-activedescendant");
+  }
+
+  /** @param {number} left @param {number} right */
+  drawHeads(left, right) {
+    const shown = `${left} ${right}`;
+    if (this.heads.dataset.shown === shown) return;
+    this.heads.dataset.shown = shown;
+    const heads = this.columnsShown(left, right).map((j) => {
+      const text = this.source.colHead(j);
+      const head = element("div", { role: "columnheader", class: "grid-head", "aria-colindex": j + 2, title: text }, text);
+      this.place(head, j, j + 1);
+      return head;
+    });
+    const corner = element("div", { role: "columnheader", class: "grid-corner", "aria-colindex": 1, "aria-label": "row" });
+    this.heads.replaceChildren(corner, ...heads);
+  }
+
+  /** The columns that stay and those in view. @param {number} left @param {number} right @returns {number[]} */
+  columnsShown(left, right) {
+    const found = [];
+    for (let j = 0; j < this.frozen[1]; j++) found.push(j);
+    for (let j = left; j < right; j++) found.push(j);
+    return found;
+  }
+
+  /** The node of a row, made if it is new. @param {number} i */
+  rowAt(i) {
+    let row = this.drawn.get(i);
+    if (row) return row;
+    const stays = i < this.frozen[0];
+    const text = this.source.rowHead(i);
+    const head = element("div", { role: "rowheader", class: "grid-side", "aria-colindex": 1, title: text }, text);
+    const index = i - this.source.top + 2;
+    const node = element("div", { role: "row", class: stays ? "grid-row stays" : "grid-row", "aria-rowindex": index }, head);
+    node.style.top = `${HEAD + this.rows.starts[i]}px`;
+    node.style.height = `${this.rows.size(i)}px`;
+    row = { node, head, cells: new Map(), shown: "" };
+    this.drawn.set(i, row);
+    return row;
+  }
+
+  /** @param {number} i @param {number} left @param {number} right @param {boolean} fresh */
+  drawRow(i, left, right, fresh) {
+    const row = /** @type {NonNullable<ReturnType<typeof this.rowAt>>} */ (this.drawn.get(i));
+    const shown = `${left} ${right} ${i === this.row ? this.col : ""}`;
+    if (row.shown === shown && !fresh) return;
+    const columns = this.source.columns(i, left, right).filter((j) => j >= this.frozen[1]);
+    for (let j = 0; j < this.frozen[1]; j++) columns.push(j);
+    if (i === this.row && !columns.includes(this.col) && this.col >= left && this.col < right) columns.push(this.col);
+    columns.sort((a, b) => a - b);
+    /** @type {Map<number, HTMLElement>} */ const cells = new Map();
+    for (const j of columns) {
+      let node = row.cells.get(j);
+      if (!node || fresh) {
+        node ??= this.newCell(i, j);
+        this.drawCell(i, j, node);
+      }
+      cells.set(j, node);
+    }
+    row.cells = cells;
+    row.shown = shown;
+    row.node.replaceChildren(row.head, ...cells.values());
+  }
+
+  /** @param {number} i @param {number} j */
+  newCell(i, j) {
+    const node = element("div", { role: "gridcell", id: `${this.id}-${i}-${j}`, "aria-colindex": j + 2 });
+    const [, bottom, , right] = this.source.merged(i, j) ?? [i, i + 1, j, j + 1];
+    this.place(node, j, right);
+    if (bottom > i + 1) node.style.height = `${this.rows.starts[bottom] - this.rows.starts[i]}px`;
+    node.dataset.at = `${i} ${j}`;
+    return node;
+  }
+
+  /** Puts a node where columns stand. @param {HTMLElement} node @param {number} j @param {number} right */
+  place(node, j, right) {
+    const stays = j < this.frozen[1];
+    if (stays) node.classList.add("stays");
+    node.style.left = `${this.source.headWidth + this.cols.starts[j]}px`;
+    node.style.width = `${this.cols.starts[right] - this.cols.starts[j]}px`;
+  }
+
+  /** @param {number} i @param {number} j @param {HTMLElement} node */
+  drawCell(i, j, node) {
+    node.className = j < this.frozen[1] ? "cell stays" : "cell";
+    this.source.draw(i, j, node);
+    node.setAttribute("aria-selected", "false");
+    if (this.source.typeable(i, j)) node.removeAttribute("aria-readonly");
+    else node.setAttribute("aria-readonly", "true");
+  }
+
+  /** The node of a cell, if it is drawn. @param {number} i @param {number} j */
+  cellAt(i, j) {
+    return this.drawn.get(i)?.cells.get(j);
+  }
+
+  // --- the selected cell --------------------------------------------------------------------
+
+  /** Selects a cell, and brings it into view. @param {number} i @param {number} j */
+  select(i, j) {
+    const { top, rows, cols } = this.source;
+    i = Math.max(top, Math.min(rows - 1, i));
+    j = Math.max(0, Math.min(cols - 1, j));
+    const merged = this.source.merged(i, j);
+    if (merged) [i, , j] = merged;
+    this.row = i;
+    this.col = j;
+    this.reveal();
+    this.draw(false);
+  }
+
+  /** Scrolls until the selected cell is in view. */
+  reveal() {
+    const { node, rows, cols, source, frozen, row, col } = this;
+    const top = rows.starts[row] - rows.starts[frozen[0]];
+    const seen = node.clientHeight - HEAD - rows.starts[frozen[0]];
+    if (row >= frozen[0]) {
+      if (top < node.scrollTop) node.scrollTop = top;
+      else if (top + rows.size(row) > node.scrollTop + seen) node.scrollTop = top + rows.size(row) - seen;
+    }
+    const left = cols.starts[col] - cols.starts[frozen[1]];
+    const width = node.clientWidth - source.headWidth - cols.starts[frozen[1]];
+    if (col >= frozen[1]) {
+      if (left < node.scrollLeft) node.scrollLeft = left;
+      else if (left + cols.size(col) > node.scrollLeft + width) node.scrollLeft = left + cols.size(col) - width;
+    }
+  }
+
+  /** Selects a cell, and tells the source of it. @param {number} i @param {number} j */
+  go(i, j) {
+    this.select(i, j);
+    this.source.select(this.row, this.col);
+  }
+
+  /** The next line in a direction that is seen and is no part of the same merged cell.
+   * @param {number} down @param {number} across @returns {[number, number]} */
+  next(down, across) {
+    let [i, j] = [this.row, this.col];
+    const merged = this.source.merged(i, j);
+    if (merged && down > 0) i = merged[1] - 1;
+    if (merged && across > 0) j = merged[3] - 1;
+    do i += down;
+    while (down && i > this.source.top && i < this.rows.n && !this.rows.size(i));
+    do j += across;
+    while (across && j > 0 && j < this.cols.n && !this.cols.size(j));
+    return [i, j];
+  }
+
+  /** @param {KeyboardEvent} event */
+  pressed(event) {
+    if (event.target !== this.body || event.altKey) return;
+    const { key } = event;
+    const jump = event.ctrlKey || event.metaKey;
+    const columns = this.source.columns(this.row, 0, this.cols.n);
+    const page = Math.max(1, Math.floor((this.node.clientHeight - HEAD) / Math.max(1, this.rows.size(this.row))) - 1);
+    /** @type {Record<string, () => unknown>} */
+    const keys = {
+      Home: () => this.go(jump ? this.source.top : this.row, 0),
+      End: () => this.go(jump ? this.rows.n - 1 : this.row, jump ? this.cols.n - 1 : (columns[columns.length - 1] ?? this.col)),
+      PageUp: () => this.go(this.row - page, this.col),
+      PageDown: () => this.go(this.row + page, this.col),
+      Enter: () => this.source.open(this.row, this.col) || this.edit(),
+      F2: () => this.edit(),
+      Delete: () => this.source.clear(this.row, this.col),
+      Backspace: () => this.source.clear(this.row, this.col),
+    };
+    if (ARROWS[key] && !jump) this.go(...this.next(...ARROWS[key]));
+    else if (keys[key]) keys[key]();
+    else if (key.length === 1 && key !== " " && !jump && this.source.typeable(this.row, this.col)) this.edit(key);
+    else return;
+    event.preventDefault();
+  }
+
+  /** @param {MouseEvent} event @param {boolean} twice */
+  clicked(event, twice) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const at = /** @type {HTMLElement | null} */ (target.closest("[data-at]"))?.dataset.at;
+    if (!at || target.closest("a, input, select")) return;
+    const [i, j] = at.split(" ").map(Number);
+    const again = i === this.row && j === this.col && document.activeElement === this.body;
+    this.body.focus({ preventScroll: true });
+    this.go(i, j);
+    if (twice || (again && this.source.text(i, j) !== "")) this.edit();
+  }
+
+  // --- typing -------------------------------------------------------------------------------
+
+  /** Opens an input over the selected cell, with its text or with what was typed. @param {string} [typed] */
+  edit(typed) {
+    const { row, col, source } = this;
+    const cell = this.cellAt(row, col);
+    if (!cell || !source.typeable(row, col) || cell.querySelector("input, select")) return;
+    const choices = source.choices(row, col);
+    const label = `value of ${source.name(row, col)}`;
+    const text = source.text(row, col);
+    const input = choices
+      ? element("select", { class: "grid-input", "aria-label": label }, ...new Set([text, ...choices]).values().map(option))
+      : element("input", { class: "grid-input", "aria-label": label, autocomplete: "off" });
+    input.value = typed ?? text;
+    const fault = element("div", { class: "grid-fault", role: "alert" });
+    let done = false;
+    const close = (/** @type {boolean} */ keep, /** @type {[number, number]} */ move) => {
+      if (done) return;
+      done = true;
+      const why = keep && input.value !== text ? source.type(row, col, input.value) : "";
+      if (why) {
+        done = false;
+        fault.textContent = why;
+        input.setAttribute("aria-invalid", "true");
+        return;
+      }
+      this.draw();
+      this.body.focus({ preventScroll: true });
+      if (move[0] || move[1]) this.go(...this.next(...move));
+    };
+    input.addEventListener("keydown", (event) => {
+      const { key, shiftKey } = /** @type {KeyboardEvent} */ (event);
+      event.stopPropagation();
+      if (key === "Enter") close(true, [shiftKey ? -1 : 1, 0]);
+      else if (key === "Tab") close(true, [0, shiftKey ? -1 : 1]);
+      else if (key === "Escape") close(false, [0, 0]);
+      else return;
+      event.preventDefault();
+    });
+    if (choices) input.addEventListener("change", () => close(true, [0, 0]));
+    input.addEventListener("blur", () => {
+      close(true, [0, 0]);
+      close(false, [0, 0]);
+    });
+    cell.append(input, fault);
+    input.focus();
+    if (typed === undefined && input instanceof HTMLInputElement) input.select();
+  }
+}
+
+/** @param {string} text */
+function option(text) {
+  return element("option", { value: text }, text);
+}
