@@ -56,7 +56,7 @@ export function chartFigure(chart) {
   if (told) area.bottom -= 20;
   const parts = chart.kind === "bar" ? bars(chart, area) : chart.kind === "scatter" ? points(chart, area) : columns(chart, area);
   const title = vector("text", { x: width / 2, y: 18, class: "title", "text-anchor": "middle" }, chart.title);
-  if (told) parts.push(key(chart, width, height - 8));
+  if (told) parts.push(seriesKey(chart, width, height - 8));
   const picture = vector("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": spoken(chart) }, title, ...parts);
   return element("figure", { class: "chart" }, picture);
 }
@@ -72,7 +72,7 @@ function spoken(chart) {
 }
 
 /** The names of series, with their colours. @param {Chart} chart @param {number} width @param {number} y */
-function key(chart, width, y) {
+function seriesKey(chart, width, y) {
   const named = chart.series.map((series, k) => ({ series, k })).filter(({ series }) => series.name);
   const sizes = named.map(({ series }) => 26 + LETTER * Math.min(series.name.length, 44));
   let x = Math.max(4, (width - sizes.reduce((a, b) => a + b, 0)) / 2);

@@ -20,7 +20,7 @@ import { element } from "./dom.js";
  *   type: (i: number, j: number, text: string) => string, clear: (i: number, j: number) => void,
  *   open: (i: number, j: number) => boolean, select: (i: number, j: number) => void, merged: (i: number, j: number) => number[] | null}} Source */
 
-const HEAD = 22;
+const HEAD_HEIGHT = 22;
 const BEYOND = 120;
 /** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -78,7 +78,7 @@ export class Grid {
     }, this.heads);
     this.node = element("div", { class: "grid-view" }, this.body);
     this.body.style.width = `${source.headWidth + this.cols.whole}px`;
-    this.body.style.height = `${HEAD + this.rows.whole}px`;
+    this.body.style.height = `${HEAD_HEIGHT + this.rows.whole}px`;
     this.body.style.setProperty("--head", `${source.headWidth}px`);
     this.node.addEventListener("scroll", () => this.soon(), { passive: true });
     this.body.addEventListener("keydown", (event) => this.pressed(event));
@@ -171,7 +171,7 @@ export class Grid {
     const head = element("div", { role: "rowheader", class: "grid-side", "aria-colindex": 1, title: text }, text);
     const index = i - this.source.top + 2;
     const node = element("div", { role: "row", class: stays ? "grid-row stays" : "grid-row", "aria-rowindex": index }, head);
-    node.style.top = `${HEAD + this.rows.starts[i]}px`;
+    node.style.top = `${HEAD_HEIGHT + this.rows.starts[i]}px`;
     node.style.height = `${this.rows.size(i)}px`;
     row = { node, head, cells: new Map(), shown: "" };
     this.drawn.set(i, row);
@@ -252,7 +252,7 @@ export class Grid {
   reveal() {
     const { node, rows, cols, source, frozen, row, col } = this;
     const top = rows.starts[row] - rows.starts[frozen[0]];
-    const seen = node.clientHeight - HEAD - rows.starts[frozen[0]];
+    const seen = node.clientHeight - HEAD_HEIGHT - rows.starts[frozen[0]];
     if (row >= frozen[0]) {
       if (top < node.scrollTop) node.scrollTop = top;
       else if (top + rows.size(row) > node.scrollTop + seen) node.scrollTop = top + rows.size(row) - seen;
@@ -291,7 +291,7 @@ export class Grid {
     const { key } = event;
     const jump = event.ctrlKey || event.metaKey;
     const columns = this.source.columns(this.row, 0, this.cols.n);
-    const page = Math.max(1, Math.floor((this.node.clientHeight - HEAD) / Math.max(1, this.rows.size(this.row))) - 1);
+    const page = Math.max(1, Math.floor((this.node.clientHeight - HEAD_HEIGHT) / Math.max(1, this.rows.size(this.row))) - 1);
     /** @type {Record<string, () => unknown>} */
     const keys = {
       Home: () => this.go(jump ? this.source.top : this.row, 0),

@@ -78,13 +78,13 @@ export function showBlock(session, block, i = 0, j = 0) {
     into.replaceChildren(head, chips(session, block), grid.node);
   }
   const { grid } = shownBlock;
-  shownBlock.full = largest(session, block);
+  shownBlock.full = largestOf(session, block);
   grid.draw();
   if (grid.row !== i || grid.col !== j || !grid.cellAt(i, j)) grid.select(i, j);
 }
 
 /** The largest size of a block's numbers. @param {Session} session @param {Block} block */
-function largest(session, block) {
+function largestOf(session, block) {
   const numbers = session.live.numbers(block);
   let found = 0;
   for (let k = 0; k < numbers.length; k++) {
@@ -295,8 +295,8 @@ export class CellPanel {
   /** @param {Block} block @param {Link} left @param {Link} right */
   products(block, left, right) {
     const { live } = this.session;
-    const terms = cellsOf(left).map((cell, k) => {
-      const other = cellsOf(right)[k];
+    const terms = cellsIn(left).map((cell, k) => {
+      const other = cellsIn(right)[k];
       const [x, y] = [live.value(left.block, ...cell), live.value(right.block, ...other)];
       return { cell, other, x, y, product: Number(x) * Number(y) };
     });
@@ -316,7 +316,7 @@ export class CellPanel {
   /** @param {Block} block @param {Link} link */
   line(block, link) {
     const { live } = this.session;
-    const found = cellsOf(link)
+    const found = cellsIn(link)
       .map((cell) => ({ cell, x: live.value(link.block, ...cell) }))
       .filter(({ x }) => typeof x === "number");
     found.sort((a, b) => Math.abs(Number(b.x)) - Math.abs(Number(a.x)));
@@ -383,7 +383,7 @@ function size({ rect }) {
 }
 
 /** @param {Link} link @returns {[number, number][]} */
-function cellsOf({ rect }) {
+function cellsIn({ rect }) {
   /** @type {[number, number][]} */ const found = [];
   for (let i = rect[0]; i < rect[1]; i++) for (let j = rect[2]; j < rect[3]; j++) found.push([i, j]);
   return found;

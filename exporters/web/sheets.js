@@ -1,0 +1,472 @@
+// Whole sheets of a workbook as it shows them: texts, tables, colours, links, charts; with the edits
+// that they suggest, and beside them the cell that is looked at.
+
+import { chartFigure } from "./charts.js";
+import { element } from "./dom.js";
+import { formatted, general } from "./format.js";
+import { Grid } from "./grid.js";
+import { CellPanel, typedAs, valueText } from "./inspect.js";
+import { Sheet } from "./sheet.js";
+import { CellError } from "./values.js";
+import { letters } from "./words.js";
+
+/** @typedef {import("./graph.js").Block} Block */
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {import("./sheet.js").Held} Held */
+/** @typedef {import("./sheet.js").Suggestion} Suggestion */
+
+const START_SHEET = "Start";
+const USUAL = { width: 65, height: 20, side: 38 };
+const FAINTEST_PEAK = 1e-9;
+/** @type {WeakMap<HTMLElement, Sheets>} */
+const shownSheets = new WeakMap();
+
+/** Shows the sheets of a book, or shows anew what changed. @param {Session} session @param {HTMLElement} container */
+export function showSheets(session, container) {
+  let sheets = shownSheets.get(container);
+  if (!sheets || sheets.session !== session) shownSheets.set(container, (sheets = new Sheets(session, container)));
+  sheets.refresh();
+}
+
+/** The sheets of a book, one of them in view. */
+class Sheets {
+  /** @param {Session} session @param {HTMLElement} container */
+  constructor(session, container) {
+    this.session = session;
+    const { graph } = session;
+    /** @type {Sheet[]} */
+    this.all = graph.data.sheets.map((/** @type {any} */ data) => new Sheet(data, graph));
+    this.byName = new Map(this.all.map((sheet) => [sheet.name, sheet]));
+    /** @type {Map<Sheet, Page>} */ this.pages = new Map();
+    this.tabs = this.all.map((sheet) => {
+      const show = () => this.show(sheet);
+      return element("button", { role: "tab", id: `tab-${sheet.name}`, title: sheet.purpose, onclick: show }, sheet.name);
+    });
+    this.panel = element("div", { role: "tabpanel", class: "sheet-panel" });
+    const list = element("div", { role: "tablist", class: "sheet-tabs", "aria-label": "sheets", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);
+    container.replaceChildren(element("div", { class: "sheets" }, list, this.panel));
+    this.sheet = this.all[0];
+    if (this.sheet) this.show(this.sheet);
+  }
+
+  get page() {
+    let page = this.pages.get(this.sheet);
+    if (!page) this.pages.set(this.sheet, (page = new Page(this, this.sheet)));
+    return page;
+  }
+
+  /** @param {Sheet} sheet */
+  show(sheet) {
+    this.sheet = sheet;
+    for (const [k, tab] of this.tabs.entries()) {
+      const isHere = this.all[k] === sheet;
+      tab.setAttribute("aria-selected", String(isHere));
+      tab.tabIndex = isHere ? 0 : -1;
+      if (isHere) this.panel.setAttribute("aria-labelledby", tab.id);
+    }
+    this.tabs[this.all.indexOf(sheet)].scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.panel.replaceChildren(this.page.node);
+    this.page.refresh();
+    this.page.restore();
+  }
+
+  /** Draws the sheet in view anew. */
+  refresh() {
+    if (this.sheet) this.page.refresh();
+  }
+
+  /** @param {KeyboardEvent} event */
+  turn({ key }) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (!step) return;
+    const next = (this.all.indexOf(this.sheet) + step + this.all.length) % this.all.length;
+    this.show(this.all[next]);
+    this.tabs[next].focus();
+  }
+
+  /** Goes to a cell of a sheet. @param {string} name @param {number} row @param {number} col */
+  goTo(name, row, col) {
+    const sheet = this.byName.get(name);
+    if (!sheet) return;
+    if (sheet !== this.sheet) this.show(sheet);
+    this.page.grid?.go(row, col);
+  }
+
+  /** Goes to a cell of a block: on its sheet, or where the page shows it. @param {Block} block @param {number} i @param {number} j */
+  goToBlock(block, i, j) {
+    const { place } = block;
+    if (!place || !this.byName.has(place.sheet)) return this.session.select(block, i, j);
+    this.goTo(place.sheet, place.top + (place.turned ? j : i), place.left + (place.turned ? i : j));
+  }
+
+  /** The value of what a cell holds. @param {Held | undefined} held @returns {any} */
+  valueOf(held) {
+    const { live } = this.session;
+    if (!held) return null;
+    if (held.block) return live.value(held.block, held.i, held.j);
+    return held.formula ? live.formulaValue(held.formula) : held.value;
+  }
+}
+
+/** One sheet in the document. */
+class Page {
+  /** @param {Sheets} sheets @param {Sheet} sheet */
+  constructor(sheets, sheet) {
+    this.sheets = sheets;
+    this.sheet = sheet;
+    this.session = sheets.session;
+    const { data } = sheet;
+    /** @type {Map<number, any[]>} */ this.links = new Map((data.links ?? []).map((/** @type {any[]} */ link) => [keyAt(link[0], link[1]), link]));
+    this.notes = new Map((data.notes ?? []).map((/** @type {any[]} */ note) => [keyAt(note[0], note[1]), note[2]]));
+    this.lists = new Map((data.lists ?? []).map((/** @type {number[]} */ list) => [keyAt(list[0], list[1]), list[2]]));
+    /** @type {Map<string, number>} */ this.peaks = new Map();
+    /** @type {Suggestion[]} */ this.suggestions = data.suggestions ?? [];
+    this.widths = new Map(data.widths);
+    this.heights = new Map(data.heights);
+    const rows = this.suggestions.map((suggestion) => suggestion.row ?? 0);
+    for (const row of rows.length ? [Math.min(...rows) - 1, ...rows] : []) this.heights.set(row, 0);
+    this.tries = element("ol", {});
+    this.node = element("div", { class: "sheet" });
+    this.aside = element("aside", { class: "sheet-cell", "aria-label": "the cell" });
+    this.panel = new CellPanel(this.session, this.aside, (block, i, j) => sheets.goToBlock(block, i, j));
+    this.charts = element("div", { class: "charts" });
+    /** @type {Grid | null} */ this.grid = null;
+    if (sheet.name === START_SHEET) this.node.append(this.flow());
+    else this.build();
+  }
+
+  /** The sheet as a grid, with what is told above it. */
+  build() {
+    const { sheet } = this;
+    this.grid = new Grid(this.source());
+    this.grid.node.append(this.charts);
+    const legend = (sheet.data.legend ?? []).map(([style, text]) => element("span", { class: `cell ${this.look(style)[0]}` }, text));
+    const head = element("div", { class: "sheet-head" }, element("p", {}, sheet.purpose), element("div", { class: "legend", "aria-label": "colours" }, ...legend));
+    const tries = this.suggestions.length ? element("details", { class: "tries", open: true }, element("summary", {}, "Three things to try here"), this.tries) : null;
+    this.node.append(head, ...(tries ? [tries] : []), this.grid.node, this.aside);
+    const first = (sheet.data.regions ?? [])[0];
+    if (first) [this.grid.row, this.grid.col] = [first[1], first[2]];
+  }
+
+  /** @param {number} style @returns {[string, string | undefined]} classes and number format */
+  look(style) {
+    return this.sheet.data.styles[style];
+  }
+
+  // --- a sheet of text ---------------------------------------------------------------------
+
+  /** Start: lines of text one after another. */
+  flow() {
+    const { sheet } = this;
+    const { data } = sheet;
+    const flow = element("div", { class: "flow" }, element("h2", {}, data.title), element("p", { class: "cell grey i" }, sheet.purpose));
+    const rows = this.suggestions.map((suggestion) => suggestion.row ?? 0);
+    for (let row = data.top; row < sheet.rows; row++) {
+      const columns = sheet.columns(row);
+      if (!columns.length || rows.includes(row)) continue;
+      const first = sheet.at(row, columns[0]);
+      const isHeading = columns.length === 1 && columns[0] === 0;
+      if (isHeading) flow.append(element("h3", {}, String(first?.value ?? "")));
+      else flow.append(element("p", { class: columns.length > 1 ? "line" : "" }, ...columns.map((col) => this.inline(row, col))));
+      if (rows.includes(row + 1)) flow.append(this.tries);
+    }
+    return flow;
+  }
+
+  /** A cell within text. @param {number} row @param {number} col */
+  inline(row, col) {
+    const node = element("span", {});
+    this.draw(row, col, node);
+    node.classList.add("cell");
+    return node;
+  }
+
+  // --- what is shown -----------------------------------------------------------------------
+
+  /** The sheet as what a grid shows. @returns {import("./grid.js").Source} */
+  source() {
+    const { sheet, sheets, session } = this;
+    const { data } = sheet;
+    const [rows, cols] = this.extent();
+    const textOf = (/** @type {number} */ i, /** @type {number} */ j) => {
+      const value = sheets.valueOf(sheet.at(i, j));
+      return value === null ? "" : typeof value === "number" ? String(value) : String(valueText(value || " ")).trim();
+    };
+    return {
+      ...{ label: `sheet ${sheet.name}`, rows, cols, top: data.top, frozen: data.frozen ?? [0, 0], headWidth: USUAL.side },
+      height: (i) => this.heights.get(i) ?? USUAL.height,
+      width: (j) => this.widths.get(j) ?? USUAL.width,
+      rowHead: (i) => String(i + 1),
+      colHead: letters,
+      columns: (i, left, right) => this.columns(i, left, right),
+      draw: (i, j, node) => this.draw(i, j, node),
+      name: (i, j) => `${letters(j)}${i + 1}`,
+      typeable: (i, j) => !!sheet.at(i, j)?.block?.isInput,
+      text: (i, j) => (sheet.at(i, j)?.block?.isInput ? textOf(i, j) : ""),
+      choices: (i, j) => data.choices?.[this.lists.get(keyAt(i, j)) ?? -1] ?? null,
+      type: (i, j, text) => this.type(i, j, text),
+      clear: (i, j) => {
+        const held = sheet.at(i, j);
+        if (!held?.block?.isInput) return;
+        if (this.look(held.style)[1] === "@") session.set(held.block, held.i, held.j, "");
+        else session.unset(held.block, held.i, held.j);
+      },
+      open: (i, j) => this.follow(i, j),
+      select: (i, j) => this.tell(i, j),
+      merged: (i, j) => sheet.merged(i, j),
+    };
+  }
+
+  /** Rows and columns, with those that charts cover. @returns {[number, number]} */
+  extent() {
+    let { rows, cols } = this.sheet;
+    for (const { at, size } of this.sheet.data.charts ?? []) {
+      rows = Math.max(rows, at[0] + Math.ceil(size[1] / USUAL.height) + 1);
+      let [col, width] = [at[1], 0];
+      for (; width < size[0]; col++) width += this.widths.get(col) ?? USUAL.width;
+      cols = Math.max(cols, col + 1);
+    }
+    return [rows, cols];
+  }
+
+  /** The columns of a row that hold something, and the text from the left that runs into view.
+   * @param {number} row @param {number} left @param {number} right */
+  columns(row, left, right) {
+    const all = this.sheet.columns(row);
+    const first = all.findIndex((col) => col >= left);
+    const from = first < 0 ? all.length : first;
+    return all.slice(Math.max(0, from - 1)).filter((col) => col < right);
+  }
+
+  /** @param {number} row @param {number} col @param {HTMLElement} node */
+  draw(row, col, node) {
+    const held = this.sheet.at(row, col);
+    node.replaceChildren();
+    node.removeAttribute("title");
+    node.style.setProperty("background", "");
+    if (!held) return;
+    const value = this.sheets.valueOf(held);
+    const [classes, format] = this.look(held.style);
+    const text = shownAs(value, format);
+    for (const name of classes.split(" ")) if (name) node.classList.add(name);
+    if (!/(^| )[rc]( |$)/.test(classes)) node.classList.toggle(typeof value === "number" ? "r" : "c", typeof value === "number" || typeof value === "boolean");
+    if (held.block && this.session.live.isSet(held.block, held.i, held.j)) node.classList.add("f-differs");
+    if (value instanceof CellError) node.classList.add("error");
+    const note = this.notes.get(keyAt(row, col));
+    if (note) node.classList.add("noted");
+    if (note) node.title = note;
+    this.dress(row, col, value, node);
+    const link = this.links.get(keyAt(row, col));
+    if (!link) return node.append(element("span", { class: "text" }, text));
+    const follow = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.follow(row, col);
+    };
+    node.append(element("a", { class: "way text", href: "#", tabindex: this.grid ? -1 : 0, onclick: follow }, text));
+  }
+
+  /** The colours that depend on a cell's value. @param {number} row @param {number} col @param {any} value @param {HTMLElement} node */
+  dress(row, col, value, node) {
+    for (const [kind, given, rects, conditions] of this.sheet.data.dressings ?? []) {
+      for (let k = 0; k < rects.length; k += 4) {
+        const [top, bottom, left, right] = rects.slice(k, k + 4);
+        if (row < top || row >= bottom || col < left || col >= right) continue;
+        if (kind === "when") {
+          const condition = conditions[conditions.length > 1 ? (row - top) * (right - left) + col - left : 0];
+          if (this.session.live.formulaValue(condition) === true) node.classList.add(...this.look(given)[0].split(" "));
+        } else if (kind === "unlike") node.classList.toggle("f-differs", value !== given);
+        else if (typeof value === "number") this.shade(kind, given, [top, bottom, left, right], value, node);
+      }
+    }
+  }
+
+  /** @param {string} kind @param {number} limit @param {number[]} rect @param {number} value @param {HTMLElement} node */
+  shade(kind, limit, rect, value, node) {
+    const part = Math.max(0, Math.min(1, value));
+    if (kind === "beyond") node.classList.toggle("f-differs", Math.abs(value) > limit);
+    else if (kind === "bar") node.style.setProperty("background", `linear-gradient(to right, var(--bar) ${100 * part}%, transparent 0)`);
+    else {
+      const strength = kind === "scale" ? part : Math.min(1, Math.abs(value) / this.peak(rect));
+      const colour = kind === "scale" ? "full" : value < 0 ? "less" : "more";
+      node.style.setProperty("background", `rgb(var(--${colour}) / ${strength.toFixed(3)})`);
+      node.classList.toggle("lit", strength > 0.45);
+    }
+  }
+
+  /** The largest size of the numbers of a rectangle. @param {number[]} rect */
+  peak(rect) {
+    const key = rect.join(" ");
+    let found = this.peaks.get(key);
+    if (found === undefined) {
+      found = FAINTEST_PEAK;
+      for (let row = rect[0]; row < rect[1]; row++)
+        for (let col = rect[2]; col < rect[3]; col++) {
+          const value = this.sheets.valueOf(this.sheet.at(row, col));
+          if (typeof value === "number" && Math.abs(value) > found) found = Math.abs(value);
+        }
+      this.peaks.set(key, found);
+    }
+    return found;
+  }
+
+  // --- what one does -----------------------------------------------------------------------
+
+  /** Follows a cell's link. @param {number} row @param {number} col */
+  follow(row, col) {
+    const link = this.links.get(keyAt(row, col));
+    if (!link) return false;
+    const [, , name, i, j, isBlock] = link;
+    if (isBlock) this.session.select(name, i, j);
+    else this.sheets.goTo(name, i, j);
+    return true;
+  }
+
+  /** Types into a cell; why not, or "". @param {number} row @param {number} col @param {string} text */
+  type(row, col, text) {
+    const held = this.sheet.at(row, col);
+    if (!held?.block) return "nothing is typed here";
+    const isText = this.look(held.style)[1] === "@" || this.lists.has(keyAt(row, col));
+    const before = this.sheets.valueOf(held);
+    const { value, why } = isText && typeof before !== "number" ? { value: text, why: "" } : typedAs(text, before);
+    const broken = why || this.broken(row, col, value);
+    if (!broken) this.session.set(held.block, held.i, held.j, value);
+    return broken;
+  }
+
+  /** The rule that a value breaks. @param {number} row @param {number} col @param {any} value @returns {string} */
+  broken(row, col, value) {
+    for (const [whole, low, high, message, rects] of this.sheet.data.rules ?? [])
+      for (let k = 0; k < rects.length; k += 4) {
+        const here = rects[k] <= row && row < rects[k + 1] && rects[k + 2] <= col && col < rects[k + 3];
+        if (here && !(typeof value === "number" && low <= value && value <= high && (!whole || Number.isInteger(value)))) return message;
+      }
+    return "";
+  }
+
+  /** Shows a cell beside the grid. @param {number} row @param {number} col */
+  tell(row, col) {
+    const held = this.sheet.at(row, col);
+    const note = this.notes.get(keyAt(row, col)) ?? "";
+    if (held?.block) return this.panel.show(held.block, held.i, held.j, note);
+    const value = this.sheets.valueOf(held);
+    const name = element("h2", {}, element("code", {}, `${this.sheet.name}!${letters(col)}${row + 1}`));
+    const kind = held?.formula ? "computed for this sheet alone" : held ? "a label" : "blank";
+    this.aside.replaceChildren(name, element("p", {}, `${kind}${held?.formula ? `: ${valueText(value)}` : ""}`), element("p", { class: "note" }, note));
+    this.panel.here = null;
+  }
+
+  /** Scrolls to where one was. */
+  restore() {
+    if (this.grid) this.grid.select(this.grid.row, this.grid.col);
+  }
+
+  /** Draws what may have changed. */
+  refresh() {
+    this.peaks.clear();
+    this.fillTries();
+    if (!this.grid) return;
+    this.grid.draw();
+    this.tell(this.grid.row, this.grid.col);
+    const charts = (this.sheet.data.charts ?? []).map((/** @type {any} */ chart) => this.chart(chart));
+    this.charts.replaceChildren(...charts);
+  }
+
+
+  // --- suggested edits, charts ------------------------------------------------------------
+
+  /** What is suggested, done or not, and what it shows. */
+  fillTries() {
+    const focused = document.activeElement?.getAttribute("data-try");
+    const items = this.suggestions.map((suggestion, k) => this.trial(suggestion, k));
+    this.tries.replaceChildren(...items);
+    if (focused) /** @type {HTMLElement | null} */ (this.tries.querySelector(`[data-try="${focused}"]`))?.focus();
+  }
+
+  /** @param {Suggestion} suggestion @param {number} k */
+  trial(suggestion, k) {
+    const { session } = this;
+    const { graph, live, baseline } = session;
+    const edits = suggestion.edits.map(([name, i, j, value]) => ({ block: graph.get(name), i, j, value }));
+    const isDone = edits.every(({ block, i, j, value }) => live.value(block, i, j) === value && live.isSet(block, i, j));
+    const toggle = () => {
+      if (!isDone) session.setAll(edits);
+      else for (const { block, i, j } of edits) session.unset(block, i, j);
+    };
+    const [first] = edits;
+    const button = element("button", { "data-try": k + 1, onclick: toggle, class: isDone ? "" : "primary" }, isDone ? "Put back" : "Do it");
+    const where = this.way(first.block, first.i, first.j, "type in");
+    const watch = [];
+    if (suggestion.watch) {
+      const [name, i, j] = suggestion.watch;
+      const block = graph.get(name);
+      const [now, before] = [live, baseline].map((run) => this.textOf(block, i, j, run.value(block, i, j)));
+      watch.push(" · ", this.way(block, i, j, "see"), " shows ", element("b", {}, now), now !== before ? `, before ${before}` : "");
+    }
+    return element("li", { class: isDone ? "done" : "" }, element("div", {}, suggestion.text), element("div", { class: "told", role: "status" }, button, " ", where, ...watch));
+  }
+
+  /** A link to a cell of a block by its address. @param {Block} block @param {number} i @param {number} j @param {string} verb */
+  way(block, i, j, verb) {
+    const { place } = block;
+    const [row, col] = place ? [place.top + (place.turned ? j : i), place.left + (place.turned ? i : j)] : [i, j];
+    const sheet = place && place.sheet !== this.sheet.name ? `${place.sheet}!` : "";
+    const text = place ? `${verb} ${sheet}${letters(col)}${row + 1}` : `${verb} ${block.name}[${i},${j}]`;
+    const follow = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.sheets.goToBlock(block, i, j);
+    };
+    return element("a", { href: "#", class: "way", onclick: follow }, text);
+  }
+
+  /** A value as its sheet shows it. @param {Block} block @param {number} i @param {number} j @param {any} value */
+  textOf(block, i, j, value) {
+    const { place } = block;
+    const sheet = place && this.sheets.byName.get(place.sheet);
+    const held = sheet && place && sheet.at(place.top + (place.turned ? j : i), place.left + (place.turned ? i : j));
+    return sheet && held ? shownAs(value, sheet.data.styles[held.style][1]) : String(valueText(value));
+  }
+
+  /** @param {any} chart */
+  chart(chart) {
+    const series = chart.series.map((/** @type {any} */ one) => ({
+      name: Array.isArray(one.name) ? String(this.area(one.name)[0] ?? "") : (one.name ?? ""),
+      x: this.area(one.x),
+      y: this.area(one.y).map((value) => (typeof value === "number" ? value : NaN)),
+      labels: one.labels ?? [],
+      colour: one.colour ?? "",
+      joined: !!one.joined,
+      bears: one.bears ?? "",
+    }));
+    const figure = chartFigure({ ...chart, series });
+    const { rows, cols } = /** @type {Grid} */ (this.grid);
+    figure.style.left = `${USUAL.side + cols.starts[chart.at[1]]}px`;
+    figure.style.top = `${22 + rows.starts[chart.at[0]]}px`;
+    return figure;
+  }
+
+  /** The values of an area. @param {any[]} area @returns {any[]} */
+  area([name, top, bottom, left, right, isBlock]) {
+    const found = [];
+    const block = isBlock ? this.session.graph.get(name) : null;
+    const sheet = this.sheets.byName.get(name);
+    for (let row = top; row < bottom; row++)
+      for (let col = left; col < right; col++)
+        found.push(block ? this.session.live.value(block, row, col) : sheet ? this.sheets.valueOf(sheet.at(row, col)) : this.session.live.sheetValue(name, row, col));
+    return found.map((value) => (value instanceof CellError ? NaN : value));
+  }
+}
+
+/** A value as a cell of a style shows it. @param {any} value @param {string} [format] @returns {string} */
+function shownAs(value, format) {
+  if (value === null || value === undefined) return "";
+  if (value instanceof CellError) return value.text;
+  if (typeof value === "boolean") return String(value).toUpperCase();
+  if (typeof value !== "number") return String(value);
+  if (!Number.isFinite(value)) return "#NUM!";
+  return format && format !== "@" ? formatted(value, format) : general(value);
+}
+
+/** @param {number} row @param {number} col */
+function keyAt(row, col) {
+  return row * 16384 + col;
+}
