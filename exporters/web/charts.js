@@ -11,7 +11,7 @@ import { formatted } from "./format.js";
 /** Where an axis runs, in pixels. @typedef {{at: (x: number) => number}} Scale */
 
 const EDGE = { top: 30, right: 14, bottom: 26, left: 48 };
-const LETTER = 6.2;
+const LETTER = 5.8;
 const SIDES = new Map([["right", [8, 4, "start"]], ["left", [-8, 4, "end"]], ["above", [0, -8, "middle"]], ["below", [0, 16, "middle"]]]);
 
 /** @param {string} tag @param {Record<string, any>} attributes @param {...(Node | string)} children @returns {SVGElement} */
@@ -30,7 +30,7 @@ function axisOf(numbers, fromZero, n) {
   if (high - low < 1e-12) [low, high] = [low - (fromZero ? 0 : 0.5), high + (fromZero ? 1 : 0.5)];
   const rough = (high - low) / n;
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = unit * ([1, 2, 2.5, 5, 10].find((k) => k * unit >= rough * 0.999) ?? 10);
+  const step = unit * ([1, 2, 5, 10].find((k) => k * unit >= rough * 0.999) ?? 10);
   const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
   return within(first * step, last * step, last - first);
 }
@@ -53,11 +53,11 @@ export function chartFigure(chart) {
   const area = { left: EDGE.left, top: EDGE.top, right: width - EDGE.right, bottom: height - EDGE.bottom };
   if (chart.axes[0] && chart.kind !== "bar") area.bottom -= 16;
   if (chart.axes[1] && chart.kind !== "bar") area.left += 14;
-  if (told) area.bottom -= 20;
+  const names = told ? seriesNames(chart, width, height) : [];
+  area.bottom -= 20 * names.length;
   const parts = chart.kind === "bar" ? bars(chart, area) : chart.kind === "scatter" ? points(chart, area) : columns(chart, area);
   const title = vector("text", { x: width / 2, y: 18, class: "title", "text-anchor": "middle" }, chart.title);
-  if (told) parts.push(seriesKey(chart, width, height - 8));
-  const picture = vector("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": spoken(chart) }, title, ...parts);
+  const picture = vector("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": spoken(chart) }, title, ...parts, ...names.flat());
   return element("figure", { class: "chart" }, picture);
 }
 
@@ -71,19 +71,23 @@ function spoken(chart) {
   return `${chart.title}. ${told.join("; ")}`;
 }
 
-/** The names of series, with their colours. @param {Chart} chart @param {number} width @param {number} y */
-function seriesKey(chart, width, y) {
-  const named = chart.series.map((series, k) => ({ series, k })).filter(({ series }) => series.name);
-  const sizes = named.map(({ series }) => 26 + LETTER * Math.min(series.name.length, 44));
-  let x = Math.max(4, (width - sizes.reduce((a, b) => a + b, 0)) / 2);
-  const parts = named.flatMap(({ series, k }, n) => {
-    const name = series.name.length > 44 ? `${series.name.slice(0, 43)}…` : series.name;
-    const mark = coloured(vector("rect", { x, y: y - 8, width: 9, height: 9 }), chart, k);
-    const text = vector("text", { x: x + 13, y }, name);
-    x += sizes[n];
-    return [mark, text];
+/** The names of series with their colours, line by line. @param {Chart} chart @param {number} width @param {number} height */
+function seriesNames(chart, width, height) {
+  /** @type {{k: number, name: string, x: number}[][]} */ const lines = [[]];
+  let x = 8;
+  for (const [k, { name }] of chart.series.entries()) {
+    const room = 26 + LETTER * name.length;
+    if (name && x + room > width && x > 8) [x] = [8, lines.push([])];
+    if (name) lines[lines.length - 1].push({ k, name, x });
+    if (name) x += room;
+  }
+  return lines.map((line, n) => {
+    const y = height - 8 - 18 * (lines.length - 1 - n);
+    return line.flatMap(({ k, name, x: left }) => [
+      coloured(vector("rect", { x: left, y: y - 8, width: 9, height: 9 }), chart, k),
+      vector("text", { x: left + 13, y }, name),
+    ]);
   });
-  return vector("g", {}, ...parts);
 }
 
 /** @param {SVGElement} mark @param {Chart} chart @param {number} k */
@@ -166,7 +170,7 @@ function bars(chart, area) {
 
 /** Points, with lines between them where they are joined. @param {Chart} chart @param {any} area @returns {SVGElement[]} */
 function points(chart, area) {
-  const y = valueAxis(chart, 5, false);
+  const y = valueAxis(chart, 6, false);
   const numbers = chart.series.flatMap((series) => series.x.map(Number));
   const x = chart.reach ? within(-chart.reach, chart.reach, 4) : axisOf(numbers, false, 6);
   const [across, up] = [scale(x, area.left, area.right), scale(y, area.bottom, area.top)];

@@ -1,5 +1,7 @@
 // Numbers as a spreadsheet shows them, by the number formats of exporters/compose/theme.py.
 
+import { CellError } from "./values.js";
+
 const CONDITION = /^\[(>=|<=|>|<)(-?[\d.]+)\]/;
 const PIECES = /"([^"]*)"|[#0][#0,.]*(?:E\+0+)?/g;
 /** @type {Record<string, (x: number, limit: number) => boolean>} */
@@ -49,9 +51,23 @@ export function general(x) {
 
 /** A number of a block: three decimals, as the workbook has it, but none is shown as 0 that is not.
  * @param {number} x */
-export function inBlock(x) {
+export function decimals(x) {
   const size = Math.abs(x);
-  if (Number.isInteger(x) && size < 1e7) return String(x);
   if (!Number.isFinite(x)) return Number.isNaN(x) ? "#NUM!" : x > 0 ? "∞" : "-∞";
-  return size < 0.0005 || size >= 1e6 ? x.toExponential(1) : x.toFixed(size < 1e4 ? 3 : 1);
+  return (size && size < 0.0005) || size >= 1e6 ? x.toExponential(1) : x.toFixed(size < 1e4 ? 3 : 1);
+}
+
+/** The same where it stands alone: whole numbers have no decimals. @param {number} x */
+export function inBlock(x) {
+  return Number.isInteger(x) && Math.abs(x) < 1e15 ? String(x) : decimals(x);
+}
+
+/** A value as a cell with a number format shows it. @param {any} value @param {string} [format] @returns {string} */
+export function shownAs(value, format) {
+  if (value === null || value === undefined) return "";
+  if (value instanceof CellError) return value.text;
+  if (typeof value === "boolean") return String(value).toUpperCase();
+  if (typeof value !== "number") return String(value);
+  if (!Number.isFinite(value)) return "#NUM!";
+  return format && format !== "@" ? formatted(value, format) : general(value);
 }

@@ -215,6 +215,7 @@ export class Grid {
   place(node, j, right) {
     const stays = j < this.frozen[1];
     if (stays) node.classList.add("stays");
+    if (stays) node.style.zIndex = String(2 + this.frozen[1] - j);
     node.style.left = `${this.source.headWidth + this.cols.starts[j]}px`;
     node.style.width = `${this.cols.starts[right] - this.cols.starts[j]}px`;
   }

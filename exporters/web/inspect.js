@@ -1,8 +1,8 @@
 // Looking inside: the numbers of a block, and one cell with its formula, what enters it, and what
 // reads it.
 
-import { colourOf, element, byId } from "./dom.js";
-import { inBlock } from "./format.js";
+import { byId, element } from "./dom.js";
+import { decimals, inBlock } from "./format.js";
 import { Grid } from "./grid.js";
 import { CellError } from "./values.js";
 import { cellAddress, cellName, formulaPieces, shortName } from "./words.js";
@@ -17,7 +17,6 @@ const ROW_HEIGHT = 22;
 const MOST_TERMS = 8;
 const MOST_READERS = 8;
 const MOST_KEPT = 60;
-const PALE = 1.7;
 const SHARES = /^(pattern|probs|softmax|share|share_of_all|chosen|part|attention_mask)$/;
 /** @type {Record<string, string>} */
 const AXES = {
@@ -29,16 +28,6 @@ const AXES = {
   n_ctx: "positions",
   rank: "places in the ranking",
 };
-/** @type {Record<string, string>} */
-const KINDS = {
-  weight: "weights: type over any of them",
-  setting: "settings: type over any of them",
-  ids: "numbers of words",
-  computed: "computed; what you type over stays",
-  gradient: "gradients, computed",
-  table: "computed; what you type over stays",
-};
-
 /** A value in words. @param {any} value */
 export function valueText(value) {
   if (typeof value === "number") return inBlock(value);
@@ -57,7 +46,8 @@ export function typedAs(text, before) {
 
 // --- the numbers of a block ------------------------------------------------------------------
 
-/** @type {{session: Session, block: Block, grid: Grid, full: number} | null} */
+/** What is shown; the largest size of its numbers, and whether all are whole.
+ * @type {{session: Session, block: Block, grid: Grid, full: number, whole: boolean} | null} */
 let shownBlock = null;
 
 /** Shows the numbers of a block in #numbers, with a cell selected.
@@ -66,38 +56,44 @@ export function showBlock(session, block, i = 0, j = 0) {
   const into = byId("numbers");
   if (shownBlock?.session !== session || shownBlock.block !== block || !into.contains(shownBlock.grid.node)) {
     const grid = new Grid(blockSource(session, block));
-    shownBlock = { session, block, grid, full: 0 };
+    shownBlock = { session, block, grid, full: 0, whole: false };
     const [rows, cols] = block.axes.map((axis, k) => `${block.shape[k].toLocaleString("en-US")} ${AXES[axis] ?? (axis || ["rows", "columns"][k])}`);
     const size = block.rows * block.cols === 1 ? "one number" : `${rows} × ${cols}`;
     const head = element(
       "div",
       { class: "block-head" },
       element("h2", { tabindex: -1 }, element("code", {}, block.name)),
-      element("p", {}, block.meaning ? element("b", {}, block.meaning) : null, block.meaning ? " · " : null, `${size} · ${KINDS[block.kind]}`),
+      element("p", {}, element("b", {}, meant(block)), ` ${meant(block) && "·"} ${size} · ${block.isInput && !block.isTable ? "typed" : "computed"}: type over any of them`),
     );
     into.replaceChildren(head, chips(session, block), grid.node);
   }
   const { grid } = shownBlock;
-  shownBlock.full = largestOf(session, block);
+  Object.assign(shownBlock, extentOf(session, block));
   grid.draw();
   if (grid.row !== i || grid.col !== j || !grid.cellAt(i, j)) grid.select(i, j);
 }
 
-/** The largest size of a block's numbers. @param {Session} session @param {Block} block */
-function largestOf(session, block) {
+/** What a block means, where its rows stand as rows. @param {Block} block */
+function meant({ meaning, place }) {
+  return place?.turned ? meaning.replace("each column", "each row") : meaning;
+}
+
+/** The largest size of a block's numbers, and whether all are whole. @param {Session} session @param {Block} block */
+function extentOf(session, block) {
   const numbers = session.live.numbers(block);
-  let found = 0;
+  let [full, whole] = [0, true];
   for (let k = 0; k < numbers.length; k++) {
     const size = Math.abs(numbers[k]);
-    if (size > found && size < Infinity) found = size;
+    if (size > full && size < Infinity) full = size;
+    if (whole && size % 1) whole = false;
   }
-  return found;
+  return { full, whole };
 }
 
 /** Buttons for the other blocks of the same part. @param {Session} session @param {Block} block */
 function chips(session, block) {
   const path = block.name.slice(0, -block.leaf.length);
-  const others = session.graph.blocks.filter((other) => other.name === path + other.leaf);
+  const others = session.graph.blocks.filter((other) => other.name === path + other.leaf && other.isTable === block.isTable);
   const list = element("nav", { class: "chips", "aria-label": `numbers of ${path.slice(0, -1) || "the model"}` });
   for (const other of others.length > 1 ? others : []) {
     const isHere = other === block;
@@ -136,14 +132,12 @@ function blockSource(session, block) {
     },
     draw: (i, j, node) => {
       const value = block.has(i, j) ? live.value(block, i, j) : null;
-      node.textContent = value === null ? "" : String(valueText(value));
+      node.textContent = value === null ? "" : shownBlock?.whole || typeof value !== "number" ? String(valueText(value)) : decimals(value);
       node.classList.add(typeof value === "number" ? "r" : "c");
       node.classList.toggle("edited", live.isSet(block, i, j));
       node.classList.toggle("changed", differs(value, baseline.value(block, i, j)));
       node.classList.toggle("later", later(i, j));
-      const full = isShare ? 1 : PALE * (shownBlock?.full ?? 1);
-      const colour = typeof value === "number" ? `rgb(${colourOf(value, full, isShare).join(" ")})` : "";
-      node.style.setProperty("background", colour);
+      shade(node, isShare ? "full" : "", value, isShare ? 1 : (shownBlock?.full ?? 1));
     },
     name: (i, j) => cellName(block, i, j),
     typeable: (i, j) => block.has(i, j),
@@ -159,6 +153,15 @@ function blockSource(session, block) {
     select: (i, j) => session.select(block, i, j),
     merged: () => null,
   };
+}
+
+/** Colours a cell by its number: about 0, or as a share. @param {HTMLElement} node
+ * @param {string} colour "full", or by the number's sign @param {any} value @param {number} full */
+export function shade(node, colour, value, full) {
+  const strength = typeof value === "number" ? Math.min(1, Math.abs(value) / (full || 1)) || 0 : 0;
+  const name = colour || (value < 0 ? "less" : "more");
+  node.style.setProperty("background", strength ? `rgb(var(--${name}) / ${strength.toFixed(3)})` : "");
+  node.classList.toggle("lit", strength > 0.45);
 }
 
 /** @param {any} value @param {any} before */
@@ -236,7 +239,7 @@ export class CellPanel {
       { class: "cell-head" },
       last ? element("button", { onclick: back, "data-key": "back", title: cellName(...last) }, "← back") : null,
       element("h2", { tabindex: -1 }, element("code", {}, cellName(block, i, j))),
-      element("p", {}, [block.meaning, ...where, address && `in the workbook ${address}`].filter(Boolean).join(" · ")),
+      element("p", {}, [meant(block), ...where, address && `in the workbook ${address}`].filter(Boolean).join(" · ")),
     );
   }
 
@@ -284,7 +287,7 @@ export class CellPanel {
     for (let k = 0; k + 2 < pieces.length; k++) {
       const [left, sign, right] = pieces.slice(k, k + 3);
       if (typeof left === "string" || typeof right === "string" || typeof sign !== "string") continue;
-      if (sign.trim() === "·" && size(left) === size(right)) return this.products(block, left, right);
+      if (sign.trim() === "·" && size(left) === size(right)) return this.products(left, right);
     }
     const links = /** @type {Link[]} */ (pieces.filter((piece) => typeof piece !== "string"));
     const lines = links.filter((link) => size(link) > 1);
@@ -292,8 +295,8 @@ export class CellPanel {
     return lines.length ? [] : this.singles(links, pieces);
   }
 
-  /** @param {Block} block @param {Link} left @param {Link} right */
-  products(block, left, right) {
+  /** @param {Link} left @param {Link} right */
+  products(left, right) {
     const { live } = this.session;
     const terms = cellsIn(left).map((cell, k) => {
       const other = cellsIn(right)[k];
@@ -303,14 +306,13 @@ export class CellPanel {
     const ordered = terms.filter((term) => Number.isFinite(term.product)).sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
     const shown = this.whole ? ordered : ordered.slice(0, MOST_TERMS);
     const rows = shown.map(({ cell, other, x, y, product }) => [
-      this.link(left.block, ...cell, at(left.block, block, cell)),
-      valueText(x),
-      element("span", {}, "× ", this.link(right.block, ...other, at(right.block, block, other))),
-      valueText(y),
+      labelled(this.session, ...longAxis(left, cell)) || String(longAxis(left, cell)[1]),
+      this.link(left.block, ...cell, valueText(x)),
+      element("span", {}, "× ", this.link(right.block, ...other, valueText(y))),
       `= ${valueText(product)}`,
     ]);
     const rest = ordered.slice(shown.length).reduce((sum, term) => sum + term.product, 0);
-    return this.table(`${terms.length} products, largest first`, rows, ordered.length - shown.length, `together ${valueText(rest)}`);
+    return this.table(`${terms.length} products ${left.text} × ${right.text}, largest first`, rows, ordered.length - shown.length, `together ${valueText(rest)}`);
   }
 
   /** @param {Block} block @param {Link} link */

@@ -81,12 +81,32 @@ export class Sheet {
     return found;
   }
 
+  /** The row and column of a cell of a block that stands here.
+   * @param {Block} block @param {number} i @param {number} j @returns {[number, number]} */
+  cellOf({ place }, i, j) {
+    const { top, left, turned } = place ?? { top: 0, left: 0, turned: false };
+    return turned ? [top + j, left + i] : [top + i, left + j];
+  }
+
   /** The merged cells that a cell belongs to. @param {number} row @param {number} col @returns {Place | null} */
   merged(row, col) {
     for (const place of this.data.merged ?? [])
       if (place[0] <= row && row < place[1] && place[2] <= col && col < place[3]) return place;
     return null;
   }
+}
+
+/** @type {WeakMap<Graph, Map<string, Sheet>>} */
+const unpackedSheets = new WeakMap();
+
+/** The sheets of a book by name. @param {Graph} graph @returns {Map<string, Sheet>} */
+export function sheetsOf(graph) {
+  let found = unpackedSheets.get(graph);
+  if (!found) {
+    /** @type {Sheet[]} */ const all = (graph.data.sheets ?? []).map((/** @type {any} */ data) => new Sheet(data, graph));
+    unpackedSheets.set(graph, (found = new Map(all.map((sheet) => [sheet.name, sheet]))));
+  }
+  return found;
 }
 
 /** The styles of cells, of which each run has one. @param {number[]} runs @returns {Int16Array} */

@@ -2,21 +2,25 @@
 // that they suggest, and beside them the cell that is looked at.
 
 import { chartFigure } from "./charts.js";
-import { element } from "./dom.js";
-import { formatted, general } from "./format.js";
+import { byId, element } from "./dom.js";
+import { shownAs } from "./format.js";
 import { Grid } from "./grid.js";
-import { CellPanel, typedAs, valueText } from "./inspect.js";
-import { Sheet } from "./sheet.js";
+import { CellPanel, shade, typedAs, valueText } from "./inspect.js";
+import { sheetsOf } from "./sheet.js";
+import { Tries } from "./tries.js";
 import { CellError } from "./values.js";
 import { letters } from "./words.js";
 
 /** @typedef {import("./graph.js").Block} Block */
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./sheet.js").Held} Held */
+/** @typedef {import("./sheet.js").Sheet} Sheet */
 /** @typedef {import("./sheet.js").Suggestion} Suggestion */
 
+const ONE_COLUMN = "(max-width: 820px)";
 const START_SHEET = "Start";
 const USUAL = { width: 65, height: 20, side: 38 };
+const ENDED = /[.:!?)’”]$/;
 const FAINTEST_PEAK = 1e-9;
 /** @type {WeakMap<HTMLElement, Sheets>} */
 const shownSheets = new WeakMap();
@@ -33,10 +37,8 @@ class Sheets {
   /** @param {Session} session @param {HTMLElement} container */
   constructor(session, container) {
     this.session = session;
-    const { graph } = session;
-    /** @type {Sheet[]} */
-    this.all = graph.data.sheets.map((/** @type {any} */ data) => new Sheet(data, graph));
-    this.byName = new Map(this.all.map((sheet) => [sheet.name, sheet]));
+    this.byName = sheetsOf(session.graph);
+    this.all = [...this.byName.values()];
     /** @type {Map<Sheet, Page>} */ this.pages = new Map();
     this.tabs = this.all.map((sheet) => {
       const show = () => this.show(sheet);
@@ -45,6 +47,15 @@ class Sheets {
     this.panel = element("div", { role: "tabpanel", class: "sheet-panel" });
     const list = element("div", { role: "tablist", class: "sheet-tabs", "aria-label": "sheets", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);
     container.replaceChildren(element("div", { class: "sheets" }, list, this.panel));
+    const box = element("div", { role: "region", "aria-label": "the cell" });
+    this.tries = element("div", {});
+    this.aside = element("div", { class: "sheet-side" }, box, this.tries);
+    this.cell = new CellPanel(session, box, (block, i, j) => this.goToBlock(block, i, j));
+    const narrow = matchMedia(ONE_COLUMN);
+    const place = () => (narrow.matches ? this.panel : byId("beside")).append(this.aside);
+    narrow.addEventListener("change", place);
+    place();
+    session.subscribe(() => this.refresh());
     this.sheet = this.all[0];
     if (this.sheet) this.show(this.sheet);
   }
@@ -65,7 +76,11 @@ class Sheets {
       if (isHere) this.panel.setAttribute("aria-labelledby", tab.id);
     }
     this.tabs[this.all.indexOf(sheet)].scrollIntoView({ block: "nearest", inline: "nearest" });
-    this.panel.replaceChildren(this.page.node);
+    this.panel.querySelector(".sheet")?.remove();
+    this.panel.prepend(this.page.node);
+    this.aside.hidden = !this.page.grid;
+    this.tries.replaceChildren(...this.page.tried);
+    this.cell.here = null;
     this.page.refresh();
     this.page.restore();
   }
@@ -88,15 +103,17 @@ class Sheets {
   goTo(name, row, col) {
     const sheet = this.byName.get(name);
     if (!sheet) return;
+    const { here } = this.cell;
     if (sheet !== this.sheet) this.show(sheet);
+    this.cell.here = here;
     this.page.grid?.go(row, col);
   }
 
   /** Goes to a cell of a block: on its sheet, or where the page shows it. @param {Block} block @param {number} i @param {number} j */
   goToBlock(block, i, j) {
-    const { place } = block;
-    if (!place || !this.byName.has(place.sheet)) return this.session.select(block, i, j);
-    this.goTo(place.sheet, place.top + (place.turned ? j : i), place.left + (place.turned ? i : j));
+    const sheet = block.place && this.byName.get(block.place.sheet);
+    if (sheet) this.goTo(sheet.name, ...sheet.cellOf(block, i, j));
+    else this.session.select(block, i, j);
   }
 
   /** The value of what a cell holds. @param {Held | undefined} held @returns {any} */
@@ -125,10 +142,10 @@ class Page {
     this.heights = new Map(data.heights);
     const rows = this.suggestions.map((suggestion) => suggestion.row ?? 0);
     for (const row of rows.length ? [Math.min(...rows) - 1, ...rows] : []) this.heights.set(row, 0);
-    this.tries = element("ol", {});
+    for (let row = data.top; row < sheet.rows && !sheet.columns(row).length; row++) this.heights.set(row, 0);
+    this.tries = new Tries(this.session, this.suggestions, (block, i, j) => sheets.goToBlock(block, i, j), sheet.name);
+    /** @type {HTMLElement[]} */ this.tried = [];
     this.node = element("div", { class: "sheet" });
-    this.aside = element("aside", { class: "sheet-cell", "aria-label": "the cell" });
-    this.panel = new CellPanel(this.session, this.aside, (block, i, j) => sheets.goToBlock(block, i, j));
     this.charts = element("div", { class: "charts" });
     /** @type {Grid | null} */ this.grid = null;
     if (sheet.name === START_SHEET) this.node.append(this.flow());
@@ -140,10 +157,10 @@ class Page {
     const { sheet } = this;
     this.grid = new Grid(this.source());
     this.grid.node.append(this.charts);
-    const legend = (sheet.data.legend ?? []).map(([style, text]) => element("span", { class: `cell ${this.look(style)[0]}` }, text));
+    const legend = (sheet.data.legend ?? []).map((/** @type {[number, string]} */ [style, text]) => element("span", { class: `cell ${this.look(style)[0]}` }, text));
     const head = element("div", { class: "sheet-head" }, element("p", {}, sheet.purpose), element("div", { class: "legend", "aria-label": "colours" }, ...legend));
-    const tries = this.suggestions.length ? element("details", { class: "tries", open: true }, element("summary", {}, "Three things to try here"), this.tries) : null;
-    this.node.append(head, ...(tries ? [tries] : []), this.grid.node, this.aside);
+    if (this.suggestions.length) this.tried.push(element("h2", {}, "Three things to try here"), this.tries.node);
+    this.node.append(head, this.grid.node);
     const first = (sheet.data.regions ?? [])[0];
     if (first) [this.grid.row, this.grid.col] = [first[1], first[2]];
   }
@@ -160,15 +177,16 @@ class Page {
     const { sheet } = this;
     const { data } = sheet;
     const flow = element("div", { class: "flow" }, element("h2", {}, data.title), element("p", { class: "cell grey i" }, sheet.purpose));
-    const rows = this.suggestions.map((suggestion) => suggestion.row ?? 0);
+    let [text, line] = ["", element("p", {})];
     for (let row = data.top; row < sheet.rows; row++) {
       const columns = sheet.columns(row);
-      if (!columns.length || rows.includes(row)) continue;
-      const first = sheet.at(row, columns[0]);
-      const isHeading = columns.length === 1 && columns[0] === 0;
-      if (isHeading) flow.append(element("h3", {}, String(first?.value ?? "")));
-      else flow.append(element("p", { class: columns.length > 1 ? "line" : "" }, ...columns.map((col) => this.inline(row, col))));
-      if (rows.includes(row + 1)) flow.append(this.tries);
+      const first = String(sheet.at(row, columns[0])?.value ?? "");
+      if (this.heights.get(row) === 0) continue;
+      if (columns.length > 1) flow.append(element("p", { class: "line" }, ...columns.map((col) => this.inline(row, col))));
+      else if (columns[0] === 0) flow.append(element("h3", {}, first));
+      else if (first && text && !ENDED.test(text)) line.append(` ${first}`);
+      else if (first) flow.append((line = element("p", {}, first)));
+      text = first;
     }
     return flow;
   }
@@ -256,13 +274,26 @@ class Page {
     if (note) node.classList.add("noted");
     if (note) node.title = note;
     this.dress(row, col, value, node);
-    const link = this.links.get(keyAt(row, col));
-    if (!link) return node.append(element("span", { class: "text" }, text));
     const follow = (/** @type {Event} */ event) => {
       event.preventDefault();
       this.follow(row, col);
     };
-    node.append(element("a", { class: "way text", href: "#", tabindex: this.grid ? -1 : 0, onclick: follow }, text));
+    const link = { class: "way text", href: "#", tabindex: this.grid ? -1 : 0, onclick: follow };
+    const told = this.links.has(keyAt(row, col)) ? element("a", link, text) : element("span", { class: "text" }, text);
+    const room = typeof value === "string" && this.grid ? this.room(row, col, / r |^r | r$/.test(classes)) : 0;
+    if (room) told.style.maxWidth = `${room}px`;
+    node.append(told);
+  }
+
+  /** The pixels of a text up to the next cell that is not blank; 0: there is none.
+   * @param {number} row @param {number} col @param {boolean} toLeft */
+  room(row, col, toLeft) {
+    const { starts } = /** @type {Grid} */ (this.grid).cols;
+    const columns = this.sheet.columns(row);
+    const next = columns[columns.indexOf(col) + (toLeft ? -1 : 1)];
+    const last = this.sheet.merged(row, col)?.[3] ?? col + 1;
+    if (next === undefined || (!toLeft && next < last)) return 0;
+    return toLeft ? starts[col + 1] - starts[next + 1] : starts[next] - starts[col];
   }
 
   /** The colours that depend on a cell's value. @param {number} row @param {number} col @param {any} value @param {HTMLElement} node */
@@ -275,22 +306,18 @@ class Page {
           const condition = conditions[conditions.length > 1 ? (row - top) * (right - left) + col - left : 0];
           if (this.session.live.formulaValue(condition) === true) node.classList.add(...this.look(given)[0].split(" "));
         } else if (kind === "unlike") node.classList.toggle("f-differs", value !== given);
-        else if (typeof value === "number") this.shade(kind, given, [top, bottom, left, right], value, node);
+        else if (typeof value === "number") this.colour(kind, given, [top, bottom, left, right], value, node);
       }
     }
   }
 
   /** @param {string} kind @param {number} limit @param {number[]} rect @param {number} value @param {HTMLElement} node */
-  shade(kind, limit, rect, value, node) {
+  colour(kind, limit, rect, value, node) {
     const part = Math.max(0, Math.min(1, value));
     if (kind === "beyond") node.classList.toggle("f-differs", Math.abs(value) > limit);
     else if (kind === "bar") node.style.setProperty("background", `linear-gradient(to right, var(--bar) ${100 * part}%, transparent 0)`);
-    else {
-      const strength = kind === "scale" ? part : Math.min(1, Math.abs(value) / this.peak(rect));
-      const colour = kind === "scale" ? "full" : value < 0 ? "less" : "more";
-      node.style.setProperty("background", `rgb(var(--${colour}) / ${strength.toFixed(3)})`);
-      node.classList.toggle("lit", strength > 0.45);
-    }
+    else if (kind === "scale") shade(node, "full", part, 1);
+    else shade(node, "", value, this.peak(rect));
   }
 
   /** The largest size of the numbers of a rectangle. @param {number[]} rect */
@@ -347,12 +374,12 @@ class Page {
   tell(row, col) {
     const held = this.sheet.at(row, col);
     const note = this.notes.get(keyAt(row, col)) ?? "";
-    if (held?.block) return this.panel.show(held.block, held.i, held.j, note);
+    if (held?.block) return this.sheets.cell.show(held.block, held.i, held.j, note);
     const value = this.sheets.valueOf(held);
     const name = element("h2", {}, element("code", {}, `${this.sheet.name}!${letters(col)}${row + 1}`));
     const kind = held?.formula ? "computed for this sheet alone" : held ? "a label" : "blank";
-    this.aside.replaceChildren(name, element("p", {}, `${kind}${held?.formula ? `: ${valueText(value)}` : ""}`), element("p", { class: "note" }, note));
-    this.panel.here = null;
+    this.sheets.cell.into.replaceChildren(name, element("p", {}, `${kind}${held?.formula ? `: ${valueText(value)}` : ""}`), element("p", { class: "note" }, note));
+    this.sheets.cell.here = null;
   }
 
   /** Scrolls to where one was. */
@@ -363,8 +390,8 @@ class Page {
   /** Draws what may have changed. */
   refresh() {
     this.peaks.clear();
-    this.fillTries();
     if (!this.grid) return;
+    this.tries.draw();
     this.grid.draw();
     this.tell(this.grid.row, this.grid.col);
     const charts = (this.sheet.data.charts ?? []).map((/** @type {any} */ chart) => this.chart(chart));
@@ -372,59 +399,7 @@ class Page {
   }
 
 
-  // --- suggested edits, charts ------------------------------------------------------------
-
-  /** What is suggested, done or not, and what it shows. */
-  fillTries() {
-    const focused = document.activeElement?.getAttribute("data-try");
-    const items = this.suggestions.map((suggestion, k) => this.trial(suggestion, k));
-    this.tries.replaceChildren(...items);
-    if (focused) /** @type {HTMLElement | null} */ (this.tries.querySelector(`[data-try="${focused}"]`))?.focus();
-  }
-
-  /** @param {Suggestion} suggestion @param {number} k */
-  trial(suggestion, k) {
-    const { session } = this;
-    const { graph, live, baseline } = session;
-    const edits = suggestion.edits.map(([name, i, j, value]) => ({ block: graph.get(name), i, j, value }));
-    const isDone = edits.every(({ block, i, j, value }) => live.value(block, i, j) === value && live.isSet(block, i, j));
-    const toggle = () => {
-      if (!isDone) session.setAll(edits);
-      else for (const { block, i, j } of edits) session.unset(block, i, j);
-    };
-    const [first] = edits;
-    const button = element("button", { "data-try": k + 1, onclick: toggle, class: isDone ? "" : "primary" }, isDone ? "Put back" : "Do it");
-    const where = this.way(first.block, first.i, first.j, "type in");
-    const watch = [];
-    if (suggestion.watch) {
-      const [name, i, j] = suggestion.watch;
-      const block = graph.get(name);
-      const [now, before] = [live, baseline].map((run) => this.textOf(block, i, j, run.value(block, i, j)));
-      watch.push(" · ", this.way(block, i, j, "see"), " shows ", element("b", {}, now), now !== before ? `, before ${before}` : "");
-    }
-    return element("li", { class: isDone ? "done" : "" }, element("div", {}, suggestion.text), element("div", { class: "told", role: "status" }, button, " ", where, ...watch));
-  }
-
-  /** A link to a cell of a block by its address. @param {Block} block @param {number} i @param {number} j @param {string} verb */
-  way(block, i, j, verb) {
-    const { place } = block;
-    const [row, col] = place ? [place.top + (place.turned ? j : i), place.left + (place.turned ? i : j)] : [i, j];
-    const sheet = place && place.sheet !== this.sheet.name ? `${place.sheet}!` : "";
-    const text = place ? `${verb} ${sheet}${letters(col)}${row + 1}` : `${verb} ${block.name}[${i},${j}]`;
-    const follow = (/** @type {Event} */ event) => {
-      event.preventDefault();
-      this.sheets.goToBlock(block, i, j);
-    };
-    return element("a", { href: "#", class: "way", onclick: follow }, text);
-  }
-
-  /** A value as its sheet shows it. @param {Block} block @param {number} i @param {number} j @param {any} value */
-  textOf(block, i, j, value) {
-    const { place } = block;
-    const sheet = place && this.sheets.byName.get(place.sheet);
-    const held = sheet && place && sheet.at(place.top + (place.turned ? j : i), place.left + (place.turned ? i : j));
-    return sheet && held ? shownAs(value, sheet.data.styles[held.style][1]) : String(valueText(value));
-  }
+  // --- charts ------------------------------------------------------------------------------
 
   /** @param {any} chart */
   chart(chart) {
@@ -454,16 +429,6 @@ class Page {
         found.push(block ? this.session.live.value(block, row, col) : sheet ? this.sheets.valueOf(sheet.at(row, col)) : this.session.live.sheetValue(name, row, col));
     return found.map((value) => (value instanceof CellError ? NaN : value));
   }
-}
-
-/** A value as a cell of a style shows it. @param {any} value @param {string} [format] @returns {string} */
-function shownAs(value, format) {
-  if (value === null || value === undefined) return "";
-  if (value instanceof CellError) return value.text;
-  if (typeof value === "boolean") return String(value).toUpperCase();
-  if (typeof value !== "number") return String(value);
-  if (!Number.isFinite(value)) return "#NUM!";
-  return format && format !== "@" ? formatted(value, format) : general(value);
 }
 
 /** @param {number} row @param {number} col */

@@ -1,0 +1,75 @@
+// Suggested edits, with buttons that do them, and what they change.
+
+import { element } from "./dom.js";
+import { shownAs } from "./format.js";
+import { sheetsOf } from "./sheet.js";
+import { cellAddress, cellName } from "./words.js";
+
+/** @typedef {import("./graph.js").Block} Block */
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {import("./sheet.js").Suggestion} Suggestion */
+/** @typedef {(block: Block, i: number, j: number) => void} Go */
+
+/** A list of suggested edits: append its `node`; `draw` it after each change. */
+export class Tries {
+  /** @param {Session} session @param {Suggestion[]} suggestions @param {Go} go shows a cell
+   * @param {string} [sheet] that the list stands on */
+  constructor(session, suggestions, go, sheet = "") {
+    this.sheet = sheet;
+    this.session = session;
+    this.suggestions = suggestions;
+    this.go = go;
+    this.node = element("ol", { class: "tries" });
+    this.draw();
+  }
+
+  draw() {
+    const focused = this.node.contains(document.activeElement) ? document.activeElement?.getAttribute("data-try") : null;
+    this.node.replaceChildren(...this.suggestions.map((suggestion, k) => this.item(suggestion, k)));
+    if (focused) /** @type {HTMLElement | null} */ (this.node.querySelector(`[data-try="${focused}"]`))?.focus();
+  }
+
+  /** @param {Suggestion} suggestion @param {number} k */
+  item({ text, edits, watch }, k) {
+    const { session } = this;
+    const { graph, live, baseline } = session;
+    const cells = edits.map(([name, i, j, value]) => ({ block: graph.get(name), i, j, value }));
+    const [{ block, i, j, value }] = cells;
+    const canDo = value !== null;
+    const isDone = canDo && cells.every((cell) => live.isSet(cell.block, cell.i, cell.j) && live.value(cell.block, cell.i, cell.j) === cell.value);
+    const act = () => {
+      if (!canDo) this.go(block, i, j);
+      else if (!isDone) session.setAll(cells);
+      else for (const cell of cells) session.unset(cell.block, cell.i, cell.j);
+    };
+    const verb = isDone ? "Put back" : canDo ? "Do it" : "Show it";
+    /** @type {HTMLElement[]} */
+    const parts = [element("button", { type: "button", "data-try": k + 1, onclick: act, "aria-label": `${verb}: ${text}` }, verb)];
+    if (canDo) parts.push(this.way(block, i, j));
+    const told = [];
+    if (watch) {
+      const seen = graph.get(watch[0]);
+      const [now, before] = [live, baseline].map((run) => this.textOf(seen, watch[1], watch[2], run.value(seen, watch[1], watch[2])));
+      told.push(" → ", this.way(seen, watch[1], watch[2]), " shows ", element("b", {}, now), now === before ? "" : `, before ${before}`);
+    }
+    return element("li", { class: isDone ? "done" : "" }, text, element("div", { class: "told", role: "status" }, ...parts.flatMap((part) => [part, " "]), ...told));
+  }
+
+  /** A link to a cell by its address. @param {Block} block @param {number} i @param {number} j */
+  way(block, i, j) {
+    const follow = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.go(block, i, j);
+    };
+    const address = cellAddress(block, i, j) || cellName(block, i, j);
+    const text = block.place?.sheet === this.sheet ? address.slice(address.lastIndexOf("!") + 1) : address;
+    return element("a", { href: "#", class: "way", title: cellName(block, i, j), onclick: follow }, text);
+  }
+
+  /** A value as its sheet shows it. @param {Block} block @param {number} i @param {number} j @param {any} value */
+  textOf(block, i, j, value) {
+    const sheet = block.place && sheetsOf(this.session.graph).get(block.place.sheet);
+    const held = sheet && sheet.at(...sheet.cellOf(block, i, j));
+    return shownAs(value, held ? sheet.data.styles[held.style][1] : "0.000");
+  }
+}
