@@ -225,6 +225,7 @@ class Built(dict[str, Path]):
         """Its formula cells, read once."""
         if name not in self.formulas:
             self.formulas[name] = formula_cells(self.file(name))
+            assert not self.formulas[name].n_uncomputed
         return self.formulas[name]
 
 

@@ -33,6 +33,8 @@ def report(file: Path, engine: str, seconds: float) -> int:
     if book.digits is not None:
         text = "weights have the shortest decimals of float32"
         line(f"{text}: a logit moves by {book.digits:.1e} at most")
+    if book.n_uncomputed:
+        line(f"formulas without a value in the file, which are not compared: {book.n_uncomputed:,}")
     for fault in found[FILE].value or ([found[FILE].fault] if found[FILE].fault else []):
         line(f"{'excel':<12} {fault}")
     for one in wanted:

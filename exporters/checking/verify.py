@@ -83,6 +83,7 @@ class FormulaCells:
     formulas: Values
     names: dict[str, list[tuple[str, str]]]  # of areas, by defined name: sheet and range
     digits: float | None = None  # what weights with fewer digits do to a logit; None: exact
+    n_uncomputed: int = 0  # formulas besides these that have no value in the file
 
 
 def read(path: str | Path) -> FormulaCells:
@@ -103,9 +104,12 @@ def formula_cells(file: WorkbookFile) -> FormulaCells:
     if all(value is None for value in found.values()):
         fault = f"{file.path} holds no computed values; open it in a spreadsheet and save it"
         raise InputError(fault)
+    uncomputed = [(name, *at) for name in file for at in file[name].uncomputed]
+    for cell in uncomputed:
+        del found[cell]
     ours = source.SHEET in file
     digits = source.digits(file[source.SHEET].column(0)) if ours else None
-    return FormulaCells(file.path, found, file.names, digits)
+    return FormulaCells(file.path, found, file.names, digits, len(uncomputed))
 
 
 def verify(book: FormulaCells | Path, engine: str) -> Verdict:
@@ -205,7 +209,7 @@ def _wrong(xml: bytes) -> bytes:
         fault = "a sheet is not written in UTF-8; open the workbook in a spreadsheet and save it"
         raise InputError(fault)
     prefix = re.escape(named[1])
-    value = rb"\s*<%sv\b[^>]*>[^<]*</%sv\s*>" % (prefix, prefix)
+    value = rb"(?:\s*<%sv\b[^>]*>[^<]*</%sv\s*>)?" % (prefix, prefix)  # a program writes none
     own = re.compile(rb"</%sf\s*>" % prefix + value)
     shared = re.compile(rb"(<%sf\b[^>]*/>)" % prefix + value)
     wrong = b"<%sv>-987654321.5</%sv>" % (named[1], named[1])

@@ -91,6 +91,12 @@ class Sheet(Shown):
         return self._of(np.flatnonzero(self.arrays.formulas))
 
     @property
+    def uncomputed(self) -> list[Span]:
+        """The cells whose formulas no program has computed."""
+        there = self.arrays.formulas[:-1] & ~self.arrays.has_value
+        return [*self.arrays.places(np.flatnonzero(there))]
+
+    @property
     def formulas(self) -> dict[Span, str]:
         """The formulas, without their equals signs."""
         which = np.flatnonzero(self.arrays.formulas)

@@ -47,7 +47,8 @@ class Cells:
 
     `rows` and `cols` have an entry for each. `numbers` (NaN if there is none) and `formulas`
     (whether it has one) have one more entry at the end, which stands for no cell: its index is -1.
-    `others` has texts, truth values and errors by index.
+    `others` has texts, truth values and errors by index; `has_value` says which cells have a value,
+    if only an empty text, as the formulas that a program computed have.
     """
 
     def __init__(self, xml: bytes, texts: Sequence[str]):
@@ -56,7 +57,7 @@ class Cells:
         self.rows, self.cols = at.rows, at.cols
         self._spelt = _Spelt(tags, at)
         self.formulas = self._spelt.formula >= 0
-        self.numbers, self.others = _values(tags, at, texts)
+        self.numbers, self.others, self.has_value = _values(tags, at, texts)
         self._keep_filled()
 
     def _keep_filled(self) -> None:
@@ -71,6 +72,7 @@ class Cells:
         self.rows, self.cols = self.rows[kept], self.cols[kept]
         self.numbers = np.append(self.numbers[kept], np.nan)
         self.formulas = np.append(self.formulas[kept], False)
+        self.has_value = self.has_value[kept]
         self._of_all = kept  # the cells' numbers among all, blank ones too
         now = np.empty(len(keys), np.int64)
         now[kept] = np.arange(len(kept))
@@ -267,8 +269,9 @@ class _Spelt:
 
 def _values(
     tags: _Tags, cells: _Cells, texts: Sequence[str]
-) -> tuple[NDArray[np.float64], dict[int, Value]]:
-    """The numbers of all cells (NaN if there is none), and other values by cell."""
+) -> tuple[NDArray[np.float64], dict[int, Value], NDArray[np.bool_]]:
+    """The numbers of all cells (NaN if there is none), other values by cell, and which cells have a
+    value."""
     numbers = np.full(len(cells.starts), np.nan)
     others: dict[int, Value] = {}
     which = tags["v"]
@@ -282,6 +285,8 @@ def _values(
     numbers[cell] = np.where(shared, np.nan, read)
     for k in np.flatnonzero(shared).tolist():
         others[int(cell[k])] = texts[int(read[k])]
+    has_value = np.zeros(len(cells.starts), bool)
+    has_value[cell] = (ends > begins) | ((kind == ord("s")) & ~shared)
     for k in np.flatnonzero((kind != ord("n")) & ~shared & (ends > begins)).tolist():
         text = _unescaped(tags.xml[begins[k] : ends[k]])
         others[int(cell[k])] = typed(chr(kind[k]), text)
@@ -293,7 +298,7 @@ def _values(
             if end > start
             else ""
         )
-    return numbers, others
+    return numbers, others, has_value
 
 
 def _numbers(tags: _Tags, begins: Positions, ends: Positions) -> NDArray[np.float64]:

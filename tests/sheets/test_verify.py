@@ -185,3 +185,17 @@ def test_temporary_files_of_a_program_are_removed(path: Path, left: Path, monkey
     asked(monkeypatch, answer)
     monkeypatch.setenv("TMPDIR", str(left))
     assert cli("verify", path, "--engine", "odd").code == 0
+
+
+def test_formulas_without_a_value_are_named(path, tmp_path: Path) -> None:
+    """They claim nothing: programs are compared where the file has a value, an empty text too."""
+    needs("ironcalc")
+    target = tmp_path / "two.xlsx"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for part in old.namelist():
+            more = b'<c r="B1"><f>A1*3</f></c><c r="C1" t="str"><f>""</f><v></v></c></row>'
+            new.writestr(part, old.read(part).replace(b"</row>", more))
+    done = cli("verify", target, "--engine", "ironcalc")
+    assert done.code == 0, done
+    assert "formulas without a value in the file, which are not compared: 1" in done.out
+    assert "agrees    2 cells" in done.out
