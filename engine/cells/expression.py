@@ -524,6 +524,7 @@ class Function:
     slopes: Callable[..., Sequence[tuple[Any, Any]]] | None = None
     words: Callable[..., Spelt] | None = None
     cells: Callable[..., Spelt] | None = None
+    javascript: str | Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Expression:
         given = [a if isinstance(a, Expression) else expression(a) for a in arguments]

@@ -102,6 +102,12 @@ class Formulas:
         """The formula of one cell."""
         return self.line(0, i, [j])[0]
 
+    def template(self, i: int, j: int) -> tuple[tuple[bool, ...], str, list[int]]:
+        """Which operands the cell at i and j reads at a single cell; its formula with a %s for each
+        address, and the operand of each."""
+        single = tuple(self._read(k, i, j)[1] for k in range(len(self._block.operands)))
+        return single, *self._template(single)
+
     def line(self, axis: int, at: int, cells: Sequence[int]) -> list[str]:
         """The formulas of some cells of a row (axis 0) or of a column (axis 1).
 

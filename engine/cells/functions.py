@@ -11,6 +11,9 @@
               each; for an argument that is a line, by its r-th cell. None: it counts as constant
     words     how it is written for people; None: its name in lower case
     cells     how it is written in a spreadsheet; None: NAME(a,b)
+    javascript  how it is written over typed arrays, in a kernel: a text with its arguments in
+              braces, or a function of a `javascript.Writer` and of them; a function without it is
+              computed cell by cell, as in tables
 
 All are computed alike by every spreadsheet program.
 """
@@ -219,11 +222,27 @@ SIN: Function
 SQRT: Function
 _erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
 
-ABS = Function("ABS", _each(np.abs), arrays=np.abs, slopes=lambda y, x: [(x, IF(x < 0, -1, 1))])
-ACOS = Function(
-    "ACOS", _each(np.arccos), arrays=np.arccos, slopes=lambda y, x: [(x, -1 / SQRT(1 - x * x))]
+ABS = Function(
+    "ABS",
+    _each(np.abs),
+    arrays=np.abs,
+    slopes=lambda y, x: [(x, IF(x < 0, -1, 1))],
+    javascript="Math.abs({})",
 )
-COS = Function("COS", _each(np.cos), arrays=np.cos, slopes=lambda y, x: [(x, -1 * SIN(x))])
+ACOS = Function(
+    "ACOS",
+    _each(np.arccos),
+    arrays=np.arccos,
+    slopes=lambda y, x: [(x, -1 / SQRT(1 - x * x))],
+    javascript="Math.acos({})",
+)
+COS = Function(
+    "COS",
+    _each(np.cos),
+    arrays=np.cos,
+    slopes=lambda y, x: [(x, -1 * SIN(x))],
+    javascript="Math.cos({})",
+)
 # not every program takes ERF of a negative number: erf(-x) = -erf(x)
 ERF = Function(
     "ERF",
@@ -231,29 +250,62 @@ ERF = Function(
     arrays=_erf,
     slopes=lambda y, x: [(x, ERF_SLOPE * EXP(-1 * x * x))],
     cells=lambda x: (f"SIGN({x})*ERF(ABS({x}))", PRODUCT),
+    javascript="erf({})",
 )
-EXP = Function("EXP", _each(np.exp), arrays=np.exp, slopes=lambda y, x: [(x, y)])
-INT = Function("INT", _each(np.floor), arrays=np.floor)
+EXP = Function(
+    "EXP", _each(np.exp), arrays=np.exp, slopes=lambda y, x: [(x, y)], javascript="Math.exp({})"
+)
+INT = Function("INT", _each(np.floor), arrays=np.floor, javascript="Math.floor({})")
 LN = Function(
-    "LN", _each(np.log), arrays=np.log, slopes=lambda y, x: [(x, 1 / x)], words=_called("log")
+    "LN",
+    _each(np.log),
+    arrays=np.log,
+    slopes=lambda y, x: [(x, 1 / x)],
+    words=_called("log"),
+    javascript="Math.log({})",
 )
-LOG10 = Function("LOG10", _each(np.log10), arrays=np.log10, slopes=lambda y, x: [(x, LOG10_E / x)])
+LOG10 = Function(
+    "LOG10",
+    _each(np.log10),
+    arrays=np.log10,
+    slopes=lambda y, x: [(x, LOG10_E / x)],
+    javascript="Math.log10({})",
+)
 MOD = Function("MOD", _modulo, arrays=np.mod, slopes=lambda y, a, b: [(a, 1), (b, -1 * INT(a / b))])
-PI = Function("PI", lambda: math.pi)
+PI = Function("PI", lambda: math.pi, javascript="Math.PI")
 POWER = Function(
     "POWER",
     SIGNS["^"],
     arrays=np.power,
     slopes=lambda y, x, n: [(x, n * POWER(x, n - 1)), (n, y * LN(x))],
     words=lambda x, n: (f"{x}^{n}", ATOM),
+    javascript="Math.pow({},{})",
 )
 # A random number: here one half, so it is only for what does not depend on it, and is to be
 # computed anew at each recalculation.
 RAND = Function("RAND", lambda: 0.5)
 ROUND = Function("ROUND", lambda x, n: _each(lambda y: _rounded(y, number(n)))(x))
-SIN = Function("SIN", _each(np.sin), arrays=np.sin, slopes=lambda y, x: [(x, COS(x))])
-SQRT = Function("SQRT", _each(np.sqrt), arrays=np.sqrt, slopes=lambda y, x: [(x, 0.5 / y)])
-TANH = Function("TANH", _each(np.tanh), arrays=np.tanh, slopes=lambda y, x: [(x, 1 - y * y)])
+SIN = Function(
+    "SIN",
+    _each(np.sin),
+    arrays=np.sin,
+    slopes=lambda y, x: [(x, COS(x))],
+    javascript="Math.sin({})",
+)
+SQRT = Function(
+    "SQRT",
+    _each(np.sqrt),
+    arrays=np.sqrt,
+    slopes=lambda y, x: [(x, 0.5 / y)],
+    javascript="Math.sqrt({})",
+)
+TANH = Function(
+    "TANH",
+    _each(np.tanh),
+    arrays=np.tanh,
+    slopes=lambda y, x: [(x, 1 - y * y)],
+    javascript="Math.tanh({})",
+)
 
 
 # --- of ranges ------------------------------------------------------------------------------
@@ -369,15 +421,23 @@ AVERAGE = Function(
     arrays=lines.mean,
     slopes=lambda y, *xs: [(x, 1 / expression(sum(map(count, xs)))) for x in xs],
     words=_called("mean"),
+    javascript=lambda to, *xs: to.mean(*xs),
 )
-COUNT = Function("COUNT", _count)
+COUNT = Function("COUNT", _count, javascript=lambda to, *xs: to.count(*xs))
 COUNTIF = Function("COUNTIF", _count_if)
 LARGE = Function("LARGE", _largest, slopes=lambda y, x, k: [(x, IF(entry(x) == y, 1, 0))])
-MAX = Function("MAX", _reduced(np.max, 0.0), arrays=lines.largest, slopes=_largest_slopes)
+MAX = Function(
+    "MAX",
+    _reduced(np.max, 0.0),
+    arrays=lines.largest,
+    slopes=_largest_slopes,
+    javascript=lambda to, *xs: to.gathered("-Infinity", "Math.max({},{})", *xs),
+)
 MIN = Function(
     "MIN",
     _reduced(np.min, 0.0),
     slopes=lambda y, *xs: [(x, IF(entry(x) == y, 1, 0)) for x in xs],
+    javascript=lambda to, *xs: to.gathered("Infinity", "Math.min({},{})", *xs),
 )
 # How many of a line come before a cell: larger ones, or equal ones at earlier places.
 ORDER = Function(
@@ -386,6 +446,7 @@ ORDER = Function(
     arrays=lines.rank,
     words=lambda x, line, *_: (f"rank of {x} in {line}", ATOM),
     cells=_order_in_cells,
+    javascript=lambda to, *xs: to.rank(*xs),
 )
 RANK = Function("RANK", _rank)
 SUM = Function(
@@ -393,6 +454,7 @@ SUM = Function(
     _reduced(np.add.reduce, 0.0),
     arrays=lines.total,
     slopes=lambda y, *xs: [(x, 1) for x in xs],
+    javascript=lambda to, *xs: to.sum(*xs),
 )
 SUMIF = Function("SUMIF", _sum_if, slopes=_sum_if_slopes)
 SUMPRODUCT = Function(
@@ -401,6 +463,7 @@ SUMPRODUCT = Function(
     arrays=lines.product_sum,
     slopes=_product_slopes,
     words=_product_in_words,
+    javascript=lambda to, *xs: to.products(*xs),
 )
 VARP = Function(
     "VARP",
@@ -410,6 +473,7 @@ VARP = Function(
         (x, (entry(x) - AVERAGE(*xs)) * 2 / expression(sum(map(count, xs)))) for x in xs
     ],
     words=_called("variance"),
+    javascript=lambda to, x: to.variance(x),
 )
 
 
@@ -553,6 +617,7 @@ IF = Function(
     arrays=lines.chosen,
     slopes=lambda y, c, x, z=None: [(x, IF(c, 1, 0))] + ([] if z is None else [(z, IF(c, 0, 1))]),
     words=_if_in_words,
+    javascript=lambda to, *xs: to.chosen(*xs),
 )
 IFERROR = Function("IFERROR", _if_error, lazy=True, slopes=lambda y, x, other: [(x, 1)])
 INDEX = Function("INDEX", _index, slopes=_index_slopes)
@@ -561,7 +626,7 @@ ISNUMBER = Function(
     lambda x: isinstance(scalar(x), NUMBERS) and not isinstance(x, bool),
 )
 MATCH = Function("MATCH", _match)
-N = Function("N", _number_in, arrays=lambda x: x, slopes=lambda y, x: [(x, 1)])
+N = Function("N", _number_in, arrays=lambda x: x, slopes=lambda y, x: [(x, 1)], javascript="{}")
 NOT = Function("NOT", lambda x: not _truth(x))
 OR = Function("OR", lambda *xs: any(_truths(*xs)))
 TRUE = Function("TRUE", lambda: True)

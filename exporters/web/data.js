@@ -1,0 +1,45 @@
+// The data of the page, unpacked: a graph, and the run of its values.
+
+import { Run } from "./evaluator.js";
+import { Graph } from "./graph.js";
+
+/** What a packed text holds: base64 of deflated bytes.
+ * @param {string} text @returns {Promise<ArrayBuffer>} */
+export async function unpacked(text) {
+  const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+/** The graph and its values, from the page's two texts.
+ * @param {string} data @param {string} weights @param {import("./evaluator.js").Kernel[]} kernels */
+export async function opened(data, weights, kernels) {
+  const [text, numbers] = await Promise.all([unpacked(data), unpacked(weights)]);
+  const graph = new Graph(JSON.parse(new TextDecoder().decode(text)), numbers);
+  return { graph, run: new Run(graph, kernels) };
+}
+
+/** How many blocks differ from the sums that the engine computed, and the first of them.
+ * @param {Run} run @returns {{blocks: number, differ: number, first: string}} */
+export function checked(run) {
+  let [blocks, differ, first] = [0, 0, ""];
+  for (const [name, [sum, byPlace]] of Object.entries(run.graph.data.sums)) {
+    const values = run.numbers(run.graph.get(name));
+    let [own, ownByPlace, size, sizeByPlace] = [0, 0, 0, 0];
+    for (const [k, x] of values.entries()) {
+      if (!Number.isFinite(x)) continue;
+      own += x;
+      ownByPlace += x * (k + 1);
+      size += Math.abs(x);
+      sizeByPlace += Math.abs(x) * (k + 1);
+    }
+    blocks++;
+    const near = Math.abs(own - sum) <= NEAR * Math.max(1, size);
+    if (near && Math.abs(ownByPlace - byPlace) <= NEAR * Math.max(1, sizeByPlace)) continue;
+    differ++;
+    first ||= name;
+  }
+  return { blocks, differ, first };
+}
+
+const NEAR = 1e-9; // what two sums may differ by, as a share of what was added

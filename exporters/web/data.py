@@ -1,0 +1,183 @@
+"""A book as data for its page: blocks, formulas, sheets, and what is told about them.
+
+blocks    in the order of computation: name, shape, axes, kind, meaning, place on a sheet; and
+          either typed values (`v`: a list, `d`: where in the weights), or an op (`op`, of the
+          kernels; `x`, its operands with their subscripts), or formulas of its cells (`t`)
+cells     of sheets, which other formulas read: see `formulas`
+shapes    of formulas: see `formulas`
+words     the texts of ops' formulas for people, by which operands are single cells
+sums      two sums of every computed block, so that the page can say whether it computes the same
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import exporters.web.sheets as sheet_data
+from engine.cells.block import Block
+from engine.cells.expression import Expression
+from engine.cells.formula import Formulas, InWords
+from engine.cells.javascript import kernel
+from engine.text.tokenizer import shown
+from exporters.assemble import tour
+from exporters.compose.book import Book
+from exporters.model.model_book import ModelBook
+from exporters.model.words import meaning
+from exporters.web.formulas import Collection, Groups
+
+FORMAT = 1  # of the data: a page reads its own
+MOST_LISTED = 16  # numbers that stand in the data; more are among the weights
+ALIGNED = 8  # bytes
+
+
+class Page(NamedTuple):
+    """What a page holds: its data, its weights, the kernels of its ops."""
+
+    data: dict[str, Any]
+    weights: bytes
+    kernels: list[str]
+
+
+class Weights:
+    """The numbers of large blocks one after another, in the fewest bytes that hold them exactly."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, values: np.ndarray) -> tuple[str, int]:
+        """The type of a block's numbers, and where they begin."""
+        with np.errstate(over="ignore"):
+            narrow = values.astype("<f4")
+        exact = bool((narrow.astype(np.float64) == values).all())
+        raw = (narrow if exact else values.astype("<f8")).tobytes()
+        raw += bytes(-len(raw) % ALIGNED)
+        start = self.size
+        self.parts.append(raw)
+        self.size += len(raw)
+        return "f4" if exact else "f8", start
+
+
+def of_book(book: Book) -> Page:
+    """The data of a book."""
+    formulas, weights, kernels, words = Collection(book), Weights(), Numbered(), Numbered()
+
+    def formula(expression: Expression, beside: str = "") -> list[Any]:
+        shape, values = formulas.of(expression, beside)
+        return [shape, values]
+
+    places = {name: k for k, name in enumerate(book.sheets)}
+    blocks = []
+    for block in book.graph:
+        found = _described(book, block, places)
+        if block.name in book.graph.inputs:
+            found |= _typed(book.graph.inputs[block.name], weights)
+        if block.expression is not None:
+            found["t"] = _table(block, formulas)
+        elif block.op:
+            found |= _op(block, formulas.index)
+            found["op"] = kernels.of(kernel(block))
+            found["w"] = words.of(_texts(block))
+        blocks.append(found)
+    raw = b"".join(weights.parts)
+    data: dict[str, Any] = {
+        "format": FORMAT,
+        "title": book.title,
+        "blocks": blocks,
+        "sheetNames": list(book.sheets),
+        "sheets": sheet_data.sheets(book, formula),
+        "suggestions": [sheet_data.suggestion(book, one) for one in book.suggestions],
+        "sums": {b.name: _sums(book.values[b.name]) for b in book.graph if b.op},
+    }
+    if isinstance(book, ModelBook):
+        data |= _of_model(book, formula)
+    data["cells"] = formulas.own_cells()
+    data |= {"shapes": [[s.steps, s.text] for s in formulas.shapes], "words": list(words)}
+    data["fingerprint"] = _fingerprint(blocks, raw)
+    return Page(data, raw, list(kernels))
+
+
+class Numbered(dict[Any, int]):
+    """Things by number, each once."""
+
+    def of(self, thing: Any) -> int:
+        """Its number."""
+        return self.setdefault(thing, len(self))
+
+
+def _described(book: Book, block: Block, sheets: Mapping[str, int]) -> dict[str, Any]:
+    found: dict[str, Any] = {"n": block.name, "s": block.shape, "a": block.axes, "k": block.kind}
+    if isinstance(book, ModelBook) and block.kind != "table":
+        found["means"] = meaning(block, book.plan.gradient_of)
+    if place := book.places.get(block.name):
+        found["at"] = [sheets[place.sheet], place.top, place.left, int(place.turned)]
+    return found
+
+
+def _typed(values: Any, weights: Weights) -> dict[str, Any]:
+    """Typed values: a list, or their place among the weights."""
+    array = np.asarray(values)
+    if array.dtype == object or array.size <= MOST_LISTED:
+        return {"v": array.ravel().tolist()}
+    return {"d": weights.add(array)}
+
+
+def _table(block: Block, formulas: Collection) -> list[Any]:
+    """The formulas of a table's cells, those of one shape together."""
+    groups = Groups()
+    for k, (i, j) in enumerate(block.whole.cells()):
+        groups.add(k, formulas.of(block.formula(i, j), block.name))
+    return groups.data()
+
+
+def _op(block: Block, index: Mapping[str, int]) -> dict[str, Any]:
+    """An op's operands, and which of its cells are blank."""
+    assert block.op is not None
+    found: dict[str, Any] = {"x": [[index[b.name], *at] for _, at, b in block.operands]}
+    if block.mask.causal:
+        found["m"] = [1, block.mask.window or 0, block.mask.sentence or 0]
+    if block.partial:
+        found["p"] = 1
+        found["b"] = str(block.op.blank).replace("inf", "Infinity")
+    return found
+
+
+def _texts(block: Block) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+    """An op's formula for people, with a hole for each address: by which operands are single cells,
+    with the operand of each hole."""
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
+    formulas = Formulas(block, InWords(block.name), lambda operand, rect: "\0")
+    for i in {0, block.shape[0] - 1}:
+        single, text, order = formulas.template(i, 0)
+        held = text.replace("%s", "\0").replace("%%", "%")
+        found["".join(str(int(one)) for one in single)] = held, tuple(order)
+    return tuple((single, *text) for single, text in sorted(found.items()))
+
+
+def _sums(values: np.ndarray) -> list[float | None]:
+    """The sum of a block's finite numbers, and the same weighted by their place."""
+    flat = np.asarray(values, np.float64).ravel()
+    flat = np.where(np.isfinite(flat), flat, 0.0)
+    return [float(flat.sum()), float(flat @ np.arange(1.0, flat.size + 1))]
+
+
+def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
+    """What is told of a model: its words, its views, the tour."""
+    return {
+        "vocabulary": list(shown(book.model.vocabulary.texts)),
+        "given": book.passage.n_prompt,
+        "gives": book.plan.gives,
+        "stages": [stage.name for stage in book.views.stages],
+        "tour": [
+            {"concept": stop.concept, "target": stop.target, "text": formula(stop.text)}
+            for stop in tour.stops(book)
+        ],
+    }
+
+
+def _fingerprint(blocks: list[dict[str, Any]], weights: bytes) -> str:
+    """Eight digits that tell models apart."""
+    names = "\n".join(f"{b['n']} {b['s']}" for b in blocks)
+    return hashlib.sha256(names.encode() + weights).hexdigest()[:8]

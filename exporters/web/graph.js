@@ -1,0 +1,292 @@
+// A graph of named blocks of cells, as the page's data describe it: engine/cells/graph.py.
+
+import { Mask, dirties, readsOf } from "./access.js";
+import { compiled } from "./formulas.js";
+
+/** @typedef {import("./access.js").Rect} Rect */
+/** @typedef {import("./formulas.js").Compute} Compute */
+/** @typedef {import("./values.js").Value} Value */
+/** What a block's data are: see data.py.
+ * @typedef {{n: string, s: [number, number], a: [string, string], k: Kind, w?: number,
+ *   op?: number, x?: [number, string, string][], m?: [number, number, number], p?: number,
+ *   b?: string | number, d?: [string, number], v?: Value[], t?: GroupData[],
+ *   at?: [number, number, number, number], means?: string}} BlockData */
+/** @typedef {"ids" | "weight" | "setting" | "computed" | "gradient" | "table"} Kind */
+/** A formula's shape, the differences of its cells' indices, and its columns.
+ * @typedef {[number, number[], any[]]} GroupData */
+/** @typedef {{block: Block, rect: Rect}} Area */
+
+const PASS = /^(turned|gradient|nudged|b|step\d+)$/;
+const HEAD = /^((h|kv|e)\d+|shared)$/;
+
+/** Cells that share a formula, and what it differs in: the value at place p for the k-th cell. */
+export class Group {
+  /** @param {GroupData} data @param {Shape[]} shapes */
+  constructor([shape, cells, columns], shapes) {
+    this.shape = shapes[shape];
+    this.cells = summed(cells);
+    this.columns = columns.map((column) =>
+      column === null || typeof column !== "object" ? null : column.d ? summed(column.d) : column.v,
+    );
+    this.fixed = columns;
+  }
+
+  /** @param {number} place @param {number} k */
+  at(place, k) {
+    const column = this.columns[place];
+    return column === null ? this.fixed[place] : column[k];
+  }
+
+  /** The areas that the k-th cell reads, each a grid and a rectangle.
+   * @param {number} k @returns {[number, Rect][]} */
+  areas(k) {
+    return this.shape.areas.map((place) => {
+      const [grid, ...rect] = [0, 1, 2, 3, 4].map((n) => this.at(place + n, k));
+      return [grid, /** @type {Rect} */ (rect)];
+    });
+  }
+}
+
+/** What formulas share: their steps, their text with holes, the places of areas in columns. */
+export class Shape {
+  /** @param {[any[][], string]} data */
+  constructor([steps, text]) {
+    this.steps = steps;
+    this.text = text;
+    /** @type {number[]} */ this.areas = [];
+    /** @type {Map<number, number>} step -> its place in the columns */ this.places = new Map();
+    let place = 0;
+    for (const [k, step] of steps.entries()) {
+      if (step[0] === "@") this.areas.push(place);
+      if (step[0] === "@" || (step[0] === "#" && step.length === 1)) this.places.set(k, place);
+      place += step[0] === "@" ? 5 : step[0] === "#" && step.length === 1 ? 1 : 0;
+    }
+    /** @type {Compute | null} */ this.made = null;
+  }
+
+  /** Its function, made when it is first asked for. */
+  get compute() {
+    this.made ??= compiled(this);
+    return this.made;
+  }
+}
+
+/** The numbers before which differences stand. @param {number[]} differences */
+function summed(differences) {
+  const found = new Int32Array(differences.length);
+  let x = 0;
+  for (const [k, step] of differences.entries()) found[k] = x += step;
+  return found;
+}
+
+/** A named array of cells that hold values, share one op, or have a formula each. */
+export class Block {
+  /** @param {number} index @param {BlockData} data @param {Shape[]} shapes
+   * @param {ArrayBuffer} weights */
+  constructor(index, data, shapes, weights) {
+    this.index = index;
+    this.data = data;
+    this.weights = weights;
+    this.name = data.n;
+    [this.rows, this.cols] = data.s;
+    this.axes = data.a;
+    this.kind = data.k;
+    this.meaning = data.means ?? "";
+    this.isOp = data.op !== undefined;
+    this.isTable = data.t !== undefined;
+    this.isInput = data.v !== undefined || data.d !== undefined;
+    this.mask = new Mask(!!data.m?.[0], data.m?.[1] ?? 0, data.m?.[2] ?? 0);
+    this.partial = !!data.p;
+    this.blank = Number(data.b ?? 0);
+    this.operands = (data.x ?? []).map(([k, row, col]) => ({ k, at: /** @type {[string, string]} */ ([row, col]) }));
+    this.groups = (data.t ?? []).map((group) => new Group(group, shapes));
+    /** @type {{sheet: string, top: number, left: number, turned: boolean} | null} */ this.place = null;
+    /** Of each cell its group, and which one of it. @type {Int32Array | null} */ this.where = null;
+    this.named(data.n.split("."));
+  }
+
+  /** The parts of its name: see engine/cells/name.py. @param {string[]} words */
+  named(words) {
+    let n = 0;
+    while (n + 1 < words.length && PASS.test(words[n])) n++;
+    this.passes = words.slice(0, n);
+    const layered = words[n] === "blocks" && words.length > n + 2;
+    this.layer = layered ? Number(words[n + 1]) : null;
+    const inside = words.slice(n + (layered ? 2 : 0), -1);
+    this.part = inside[0] ?? "";
+    this.head = inside.find((word) => HEAD.test(word)) ?? null;
+    this.leaf = words[words.length - 1];
+  }
+
+  /** What was typed into it when the page was made: numbers, or a list with texts.
+   * @returns {any} */
+  typed() {
+    const { v, d } = this.data;
+    if (v) return v.every((x) => typeof x === "number") ? Float64Array.from(/** @type {number[]} */ (v)) : v;
+    const [type, offset] = /** @type {[string, number]} */ (d);
+    const n = this.rows * this.cols;
+    return type === "f4" ? new Float32Array(this.weights, offset, n) : new Float64Array(this.weights, offset, n);
+  }
+
+  /** @returns {[number, number]} */
+  get shape() {
+    return [this.rows, this.cols];
+  }
+
+  /** @returns {Rect} */
+  get whole() {
+    return [0, this.rows, 0, this.cols];
+  }
+
+  /** Whether there is a cell that is not blank. @param {number} i @param {number} j */
+  has(i, j) {
+    if (!(i >= 0 && j >= 0 && i < this.rows && j < this.cols)) return false;
+    if (!this.partial) return true;
+    const [start, stop] = this.mask.keys(i, this.cols);
+    return start <= j && j < stop;
+  }
+
+  /** The group of a table's cell, and which cell of it. @param {number} cell @returns {[Group, number]} */
+  group(cell) {
+    if (this.where === null) {
+      this.where = new Int32Array(2 * this.rows * this.cols);
+      for (const [g, group] of this.groups.entries()) {
+        for (const [k, at] of group.cells.entries()) {
+          this.where[2 * at] = g;
+          this.where[2 * at + 1] = k;
+        }
+      }
+    }
+    return [this.groups[this.where[2 * cell]], this.where[2 * cell + 1]];
+  }
+}
+
+/** What the cells of a table read of one grid: for each reading its cell, and a rectangle. */
+class Readings {
+  constructor() {
+    /** @type {number[]} */ this.cells = [];
+    /** @type {number[]} */ this.rects = [];
+  }
+
+  /** The cells that read any of some cells. @param {Rect} changed @returns {number[]} */
+  of(changed) {
+    const found = [];
+    const rects = this.rects;
+    for (let k = 0, p = 0; k < this.cells.length; k++, p += 4) {
+      if (rects[p] < changed[1] && rects[p + 1] > changed[0] && rects[p + 2] < changed[3] && rects[p + 3] > changed[2])
+        found.push(this.cells[k]);
+    }
+    return found;
+  }
+}
+
+/** Blocks in the order of computation. */
+export class Graph {
+  /** @param {any} data see data.py @param {ArrayBuffer} weights the numbers of large blocks */
+  constructor(data, weights) {
+    this.data = data;
+    /** @type {Shape[]} */ this.shapes = data.shapes.map((/** @type {any} */ shape) => new Shape(shape));
+    /** @type {Block[]} */
+    this.blocks = data.blocks.map((/** @type {BlockData} */ block, /** @type {number} */ k) => new Block(k, block, this.shapes, weights));
+    /** @type {string[]} */ this.sheetNames = data.sheetNames;
+    this.byName = new Map(this.blocks.map((block) => [block.name, block]));
+    /** The ops that read a block, with the subscript. @type {{block: Block, at: [string, string]}[][]} */
+    this.readers = this.blocks.map(() => []);
+    for (const block of this.blocks) {
+      for (const { k, at } of block.operands) this.readers[k].push({ block, at });
+      const at = block.data.at;
+      if (at) block.place = { sheet: this.sheetNames[at[0]], top: at[1], left: at[2], turned: !!at[3] };
+    }
+    this.tables = this.blocks.filter((block) => block.isTable);
+    /** @type {Map<number, Readings>[]} by block, of tables */
+    this.readings = this.blocks.map((block) => readingsOf(block));
+    /** Of each block the tables that read it. @type {Set<number>[]} */ this.tablesOn = this.blocks.map(() => new Set());
+    for (const table of this.tables)
+      for (const grid of this.readings[table.index].keys()) if (grid < this.blocks.length) this.tablesOn[grid].add(table.index);
+  }
+
+  /** The block of a name. Throws an Error that names the nearest. @param {string} name */
+  get(name) {
+    const block = this.byName.get(name);
+    if (!block) throw new Error(`there is no block ${name}; ${nearest(name, [...this.byName.keys()])}`);
+    return block;
+  }
+
+  /** @param {string} name */
+  has(name) {
+    return this.byName.has(name);
+  }
+
+  /** What a cell's formula reads. @param {Block} block @param {number} i @param {number} j @returns {Area[]} */
+  reads(block, i, j) {
+    if (!block.isTable)
+      return block.operands.map(({ k, at }) => {
+        const read = this.blocks[k];
+        return { block: read, rect: readsOf(at, i, j, read.shape, block.mask) };
+      });
+    const [group, k] = block.group(i * block.cols + j);
+    const found = group.areas(k).filter(([grid]) => grid < this.blocks.length);
+    return found.map(([grid, rect]) => ({ block: this.blocks[grid], rect }));
+  }
+
+  /** The cells whose formulas read a cell, as rectangles of blocks.
+   * @param {Block} block @param {number} i @param {number} j @returns {Area[]} */
+  readBy(block, i, j) {
+    /** @type {Rect} */ const here = [i, i + 1, j, j + 1];
+    const found = [];
+    for (const { block: reader, at } of this.readers[block.index]) {
+      const rect = dirties(at, here, reader.shape, reader.mask);
+      if (rect) found.push({ block: reader, rect });
+    }
+    for (const k of this.tablesOn[block.index]) {
+      const table = this.blocks[k];
+      for (const cell of this.readings[k].get(block.index)?.of(here) ?? []) {
+        const [row, col] = [Math.floor(cell / table.cols), cell % table.cols];
+        found.push({ block: table, rect: /** @type {Rect} */ ([row, row + 1, col, col + 1]) });
+      }
+    }
+    return found;
+  }
+}
+
+/** @param {Block} block */
+function readingsOf(block) {
+  /** @type {Map<number, Readings>} */ const found = new Map();
+  for (const group of block.groups) {
+    for (const place of group.shape.areas) {
+      for (let k = 0; k < group.cells.length; k++) {
+        const grid = group.at(place, k);
+        let readings = found.get(grid);
+        if (!readings) found.set(grid, (readings = new Readings()));
+        readings.cells.push(group.cells[k]);
+        for (let n = 1; n < 5; n++) readings.rects.push(group.at(place + n, k));
+      }
+    }
+  }
+  return found;
+}
+
+/** The name that somebody may have meant. @param {string} name @param {string[]} known */
+export function nearest(name, known) {
+  let best = "";
+  let least = Infinity;
+  for (const other of known) {
+    const apart = distance(name.toLowerCase(), other.toLowerCase(), least);
+    if (apart < least) [best, least] = [other, apart];
+  }
+  return best ? `the nearest name is ${best}` : "there are no names";
+}
+
+/** How many letters must change; more than `most` is not counted further.
+ * @param {string} a @param {string} b @param {number} most */
+function distance(a, b, most) {
+  if (Math.abs(a.length - b.length) > most) return Infinity;
+  let row = Array.from({ length: b.length + 1 }, (_, k) => k);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++)
+      next.push(Math.min(next[j - 1] + 1, row[j] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    row = next;
+  }
+  return row[b.length];
+}
