@@ -21,7 +21,7 @@ export async function opened(data, weights, kernels) {
 
 /** How many blocks differ from the sums that the engine computed, and the first of them.
  * @param {Run} run @returns {{blocks: number, differ: number, first: string}} */
-export function checked(run) {
+export function verdictOf(run) {
   let [blocks, differ, first] = [0, 0, ""];
   for (const [name, [sum, byPlace]] of Object.entries(run.graph.data.sums)) {
     const values = run.numbers(run.graph.get(name));

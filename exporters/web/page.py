@@ -1,0 +1,99 @@
+"""The page of a book: one HTML file that opens from disk, asks for nothing, and may run no other
+script than its own.
+
+The scripts beside this are modules; the page has all of them in one, without their imports and
+exports, comments and indentation. The content policy names it, and the style sheets, by their
+sha256. What is filled into the template is filled in one pass, so that a word of a vocabulary that
+looks like a mark of the template stays a word.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from exporters.compose.book import Book
+from exporters.web import data
+
+HERE = Path(__file__).parent
+MAIN = "main"  # the module that begins
+IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
+COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
+MARK = re.compile(r"\{(title|policy|style|data|weights|script)\}")
+DEFLATED = 6  # more takes longer and gains nothing with weights
+
+
+def text(book: Book) -> str:
+    """The page of a book: its HTML."""
+    found = data.of_book(book)
+    script = joined(MAIN, found.kernels)
+    style = "\n".join(_without_comments(path.read_text()) for path in sorted(HERE.glob("*.css")))
+    filled = {
+        "title": html.escape(book.title),
+        "policy": _policy(script, style),
+        "style": style,
+        "data": _packed(json.dumps(found.data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()),
+        "weights": _packed(found.weights),
+        "script": script,
+    }
+    template = (HERE / "page.html").read_text()
+    return MARK.sub(lambda mark: filled[mark[1]], template)
+
+
+def write(book: Book, path: Path) -> Path:
+    """Write the page of a book, completely or not at all."""
+    path.write_text(text(book), encoding="utf-8")
+    return path
+
+
+def joined(main: str, kernels: Sequence[str]) -> str:
+    """A module with all that it imports, and the kernels, as one script."""
+    order = TopologicalSorter[str]()
+    waiting, known = [main], {main}
+    while waiting:
+        name = waiting.pop()
+        needed = {found[2] for found in IMPORT.finditer(_source(name))}
+        order.add(name, *needed)
+        waiting += needed - known
+        known |= needed
+    parts = [_module(name) for name in order.static_order()]
+    return "\n".join(['"use strict";', *parts[:-1], f"const KERNELS = [{','.join(kernels)}];", parts[-1]])
+
+
+@cache
+def _source(name: str) -> str:
+    return (HERE / f"{name}.js").read_text()
+
+
+@cache
+def _module(name: str) -> str:
+    """A module's lines without imports, `export`, comments and indentation."""
+    lines = COMMENT.sub("", IMPORT.sub("", _source(name))).splitlines()
+    kept = [line.strip() for line in lines if line.strip()]
+    return "\n".join(line.removeprefix("export ") for line in kept)
+
+
+def _without_comments(css: str) -> str:
+    kept = [line.strip() for line in re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL).splitlines()]
+    return "\n".join(line for line in kept if line)
+
+
+def _packed(raw: bytes) -> str:
+    return base64.b64encode(zlib.compress(raw, DEFLATED)).decode()
+
+
+def _policy(script: str, style: str) -> str:
+    """The content policy: nothing from anywhere, and of scripts and styles only these."""
+    hashes = [
+        base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (script, style)
+    ]
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:; "
+        f"script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'"
+    )
