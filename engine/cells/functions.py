@@ -22,7 +22,6 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -51,7 +50,9 @@ from engine.cells.values import (
     NUMBERS,
     SIGNS,
     TRUTHS,
+    CellError,
     FormulaError,
+    as_number,
     checked,
     is_number,
     is_numeric,
@@ -356,18 +357,17 @@ def _meets(criterion: Any) -> Callable[[Any], bool]:
     sign, wanted = "=", criterion
     if isinstance(criterion, str):
         sign = next((s for s in ("<>", "<=", ">=", "<", ">", "=") if criterion.startswith(s)), "")
-        wanted = criterion[len(sign) :]
-        sign = sign or "="
-        with suppress(ValueError):
-            wanted = float(wanted)
+        rest, sign = criterion[len(sign) :], sign or "="
+        found = as_number(rest)
+        wanted = rest if found is None else found
     holds, kind = SIGNS[sign], _kind(wanted)
     same = sign in ("=", "<>")
     is_like = like(wanted) if same and kind is str else None
 
     def meets(x: Any) -> bool:
         if same and kind is float and isinstance(x, str):
-            with suppress(ValueError):
-                x = float(x)
+            found = as_number(x)
+            x = x if found is None else found
         if x is None or _kind(x) is not kind:
             return sign == "<>"
         return is_like(x) == (sign == "=") if is_like else bool(holds(x, wanted))
@@ -389,7 +389,7 @@ def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
     if np.shape(summed) != np.shape(x):
         raise FormulaError("#VALUE!")
     pairs = zip(np.asarray(x, dtype=object).flat, np.asarray(summed, object).flat, strict=True)
-    return float(sum(number(y) for v, y in pairs if meets(v)))
+    return float(np.add.reduce([number(y) for v, y in pairs if meets(v)]))
 
 
 def _count(*xs: Any) -> float:
@@ -516,8 +516,13 @@ Later = Callable[[], Any]  # an argument that is computed when it is asked for
 def _if(condition: Later, then: Later, otherwise: Later = lambda: False) -> Any:
     found = condition()
     if isinstance(found, np.ndarray) and found.size > 1:
-        return np.where(found.astype(bool), then(), otherwise())
+        return np.where(found.astype(bool), _as_it_is(then()), _as_it_is(otherwise()))
     return then() if _truth(found) else otherwise()
+
+
+def _as_it_is(x: Any) -> Any:
+    """Cells that numpy leaves what they are: beside a text it would turn a number into one."""
+    return x if is_numeric(x) or is_number(x) else np.asarray(x, dtype=object)
 
 
 def _if_error(x: Later, otherwise: Later) -> Any:
@@ -542,18 +547,26 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
     height, width = x.shape
     row, col = number(row), number(col)
     if type(row) is type(col) is float and 1 <= row < height + 1 and 1 <= col < width + 1:
-        return x.item(int(row) - 1, int(col) - 1)  # as most are
+        return _no_error(x.item(int(row) - 1, int(col) - 1))  # as most are
     i, j = (np.asarray(k).astype(int) for k in (row, col))
-    if i.min() < 0 or j.min() < 0:
+    many = bool(i.ndim or j.ndim)  # of which each is a cell: 0 is no row or column of them
+    if i.min() < many or j.min() < many:
         raise FormulaError("#VALUE!")
     if i.max() > height or j.max() > width:
         raise FormulaError("#REF!")
-    if i.ndim or j.ndim:
+    if many:
         return x[i - 1, j - 1]
     rows = slice(None) if i == 0 else slice(int(i) - 1, int(i))
     cols = slice(None) if j == 0 else slice(int(j) - 1, int(j))
     found = x[rows, cols]
-    return found.item() if found.size == 1 else found
+    return _no_error(found.item()) if found.size == 1 else found
+
+
+def _no_error(x: Any) -> Any:
+    """A cell's value. Raises FormulaError for an error."""
+    if isinstance(x, CellError):
+        raise FormulaError(str(x))
+    return x
 
 
 def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
@@ -564,7 +577,7 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
         return _match_each(wanted, np.asarray(x).ravel(), kind)
     wanted, cells = scalar(wanted), np.asarray(x).ravel()
     if number(kind) == 0:
-        if cells.dtype != object and isinstance(wanted, NUMBERS):
+        if cells.dtype != object and is_number(wanted):
             at = np.flatnonzero(cells == wanted)
         elif isinstance(wanted, str):
             is_like = like(wanted)
@@ -621,10 +634,7 @@ IF = Function(
 )
 IFERROR = Function("IFERROR", _if_error, lazy=True, slopes=lambda y, x, other: [(x, 1)])
 INDEX = Function("INDEX", _index, slopes=_index_slopes)
-ISNUMBER = Function(
-    "ISNUMBER",
-    lambda x: isinstance(scalar(x), NUMBERS) and not isinstance(x, bool),
-)
+ISNUMBER = Function("ISNUMBER", lambda x: is_number(scalar(x)))
 MATCH = Function("MATCH", _match)
 N = Function("N", _number_in, arrays=lambda x: x, slopes=lambda y, x: [(x, 1)], javascript="{}")
 NOT = Function("NOT", lambda x: not _truth(x))
@@ -656,8 +666,9 @@ def _exact(a: Any, b: Any) -> Any:
 
 def _find(sought: Any, x: Any, start: Any = 1.0) -> float:
     """The position of a text within another, from 1, case-sensitively, searched from `start` on."""
-    place = text_of(x).find(text_of(sought), int(number(scalar(start))) - 1)
-    if place < 0:
+    first = int(number(scalar(start))) - 1
+    place = text_of(x).find(text_of(sought), max(first, 0))
+    if min(first, place) < 0:
         raise FormulaError("#VALUE!")
     return float(place + 1)
 

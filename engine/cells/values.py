@@ -6,6 +6,7 @@ A range is an array [rows, columns]; it may hold texts and blanks (None). Errors
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine.cells.stored import Stored
 # kinds of values; tuples, which are twice as fast to ask as unions
 NUMBERS, TRUTHS, RANGES = (int, float, np.number), (bool, np.bool_), (np.ndarray, Stored)
 PLAIN = frozenset((int, float))  # types: of FALSE and TRUE it is another one
+A_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 
 
 class FormulaError(ArithmeticError):
@@ -55,6 +57,12 @@ def checked(x: Any) -> Any:
     return x
 
 
+def as_number(text: str) -> float | None:
+    """The number that a text reads as; None: it is another text, as nan, inf and 1_000 are."""
+    found = float(text) if A_NUMBER.fullmatch(text) else math.nan
+    return found if math.isfinite(found) else None
+
+
 def number(x: Any) -> Any:
     """An operand of arithmetic: blanks are 0, TRUE is 1, a text that is not a number is an
     error."""
@@ -69,10 +77,10 @@ def number(x: Any) -> Any:
     if x is None:
         return 0.0
     if isinstance(x, str):
-        try:
-            return float(x)
-        except ValueError:
-            raise FormulaError("#VALUE!") from None
+        found = as_number(x)
+        if found is None:
+            raise FormulaError("#VALUE!")
+        return found
     return np.asarray(x) if isinstance(x, Stored) else float(x)
 
 
