@@ -70,11 +70,21 @@ def announce(
             line(f"Google Sheets is limited to {GOOGLE:,} cells; --live blocks.0 builds a part")
 
 
+def _nothing(book: "Book") -> None:
+    """What a page does before the values of its book are computed."""
+
+
 def write(build: "Callable[[OnLayout], Book]", path: Path) -> None:
-    """Build and write a workbook; a large one with a progress bar."""
+    """Build and write a workbook, a large one with a progress bar; or its page, by the suffix."""
     from exporters.file import xlsx
     from exporters.file.precompress import Ahead
+    from exporters.web import page
 
+    if path.suffix.lower() in page.SUFFIXES:
+        book = build(_nothing)
+        finite.check(book.graph, book.values)
+        page.write(book, path)
+        return line(f"{path}: {book.n_formulas:,} formulas, {path.stat().st_size / 1024:,.0f} KB")
     with Ahead(path) as ahead:
         book = build(ahead.begin)
         finite.check(book.graph, book.values)

@@ -101,7 +101,7 @@ def build(
     name: Built = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", help="Output file (default: NAME.xlsx); with --all, a folder."),
+        typer.Option("-o", help="Output: NAME.xlsx (default), NAME.html, or with --all a folder."),
     ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="Build every workbook of `cellformer list` into a folder.")
@@ -170,21 +170,24 @@ def open_(
         Path | None, typer.Option("-o", help="Output file (default: NAME.xlsx).")
     ] = None,
     prompt: Prompt = None,
+    web: Annotated[
+        bool, typer.Option("--web", help="Build its page instead, and open that in your browser.")
+    ] = False,
 ) -> None:
-    """Build a workbook and open it in your spreadsheet program.
+    """Build a workbook and open it in your spreadsheet program, or its page in your browser.
 
     If the file exists it is opened as it is, with any edits made to it.
     """
     from cellformer.command import opening
     from cellformer.command.printing import line
 
-    if name.endswith(".xlsx"):
+    if name.endswith((".xlsx", ".html")):
         if output or prompt is not None:
             raise InputError(f"{name} is opened as it is; leave out -o and --prompt")
         if not Path(name).is_file():
             raise InputError(f"there is no file {name}; name a workbook of `cellformer list`")
         return opening.show(Path(name))
-    path = output or Path(f"{names.title(name)}.xlsx")
+    path = output or Path(f"{names.title(name)}{'.html' if web else '.xlsx'}")
     if not path.exists():
         build(name, path, prompt=prompt)
     elif prompt is not None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import webbrowser
 from pathlib import Path
 
 from engine import InputError
@@ -13,7 +14,12 @@ OFFICE = ("soffice", "libreoffice")  # asked first where no program is the syste
 
 
 def show(path: Path) -> None:
-    """Open a file without waiting. Raises InputError if there is no program or no screen."""
+    """Open a file without waiting, a page in the browser. Raises InputError if there is no program
+    or no screen."""
+    if path.suffix == ".html":
+        if not webbrowser.open(path.absolute().as_uri()):
+            raise InputError(f"no browser was found; open {path} in one yourself")
+        return
     if sys.platform == "win32":
         os.startfile(path)
         return

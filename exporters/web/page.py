@@ -10,7 +10,6 @@ looks like a mark of the template stays a word.
 import base64
 import hashlib
 import html
-import json
 import re
 import zlib
 from collections.abc import Sequence
@@ -18,10 +17,14 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import orjson
+
+from engine.cells.files import replacing
 from exporters.compose.book import Book
 from exporters.web import data
 
 HERE = Path(__file__).parent
+SUFFIXES = (".html", ".htm")
 MAIN = "main"  # the module that begins
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
@@ -38,7 +41,7 @@ def text(book: Book) -> str:
         "title": html.escape(book.title),
         "policy": _policy(script, style),
         "style": style,
-        "data": _packed(json.dumps(found.data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()),
+        "data": _packed(orjson.dumps(found.data)),
         "weights": _packed(found.weights),
         "script": script,
     }
@@ -47,8 +50,10 @@ def text(book: Book) -> str:
 
 
 def write(book: Book, path: Path) -> Path:
-    """Write the page of a book, completely or not at all."""
-    path.write_text(text(book), encoding="utf-8")
+    """Write the page of a book, completely or not at all. Raises InputError if it cannot be
+    written."""
+    with replacing(path) as temporary:
+        Path(temporary).write_text(text(book), encoding="utf-8", newline="\n")
     return path
 
 
@@ -63,7 +68,8 @@ def joined(main: str, kernels: Sequence[str]) -> str:
         waiting += needed - known
         known |= needed
     parts = [_module(name) for name in order.static_order()]
-    return "\n".join(['"use strict";', *parts[:-1], f"const KERNELS = [{','.join(kernels)}];", parts[-1]])
+    listed = f"const KERNELS = [{','.join(kernels)}];"
+    return "\n".join(['"use strict";', *parts[:-1], listed, parts[-1]])
 
 
 @cache
@@ -91,7 +97,8 @@ def _packed(raw: bytes) -> str:
 def _policy(script: str, style: str) -> str:
     """The content policy: nothing from anywhere, and of scripts and styles only these."""
     hashes = [
-        base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (script, style)
+        base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+        for part in (script, style)
     ]
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:; "

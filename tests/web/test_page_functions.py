@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from engine.cells import functions
-from engine.cells.expression import Constant, Expression, Function, Nth
+from engine.cells.expression import Constant, Function, Nth
 from engine.cells.values import SIGNS, CellError, FormulaError
 
 SCRIPT = Path(__file__).parent / "functions.mjs"
@@ -30,7 +30,23 @@ TEXTS = (
     *("", " ", "a", "A", "b", "banana", "ban?na", "b*A", "*", "~*", "~", "?", "a~", "<b", ">=1"),
     *("<>a", "<>", "=", "<1e1", "=2", "1", " 2 ", "-.5", "1.", "1e3", "1e999", "nan", "inf", "1_0"),
     *("\u0661", "0x1", "TRUE", "#N/A", "#DIV/0!", "ß", "SS", "Straße", "STRASSE", "ΟΔΟΣ", "οδος"),
-    *("İ", "ı", "I", "i*", "ſ", "ﬁ", "fi", "é", "e\u0301", "😀", "a😀b", "𝒳y", "😀*", "?y", "\uffee"),
+    *(
+        "İ",
+        "ı",
+        "I",
+        "i*",
+        "ſ",
+        "ﬁ",
+        "fi",
+        "é",
+        "e\u0301",
+        "😀",
+        "a😀b",
+        "𝒳y",
+        "😀*",
+        "?y",
+        "\uffee",
+    ),
     *('"', "''", "a\nb", "\u2028", "\0", "a\0", "</b>", "$&", "[a]", "(", "a|b", "\\", "  a   b "),
     *("\u00a01", "1\ufeff", "x" * 300),
 )
@@ -61,7 +77,16 @@ RANGES = {  # arguments that are mostly ranges
     "nth from 0": {0},
     "nth from 1": {0},
 }
-ALIKE = {*SIGNS, "EXACT", "IF", "MOD", "POWER", "ROUND", "SUMIF", "SUMPRODUCT"}  # ranges of one shape
+ALIKE = {
+    *SIGNS,
+    "EXACT",
+    "IF",
+    "MOD",
+    "POWER",
+    "ROUND",
+    "SUMIF",
+    "SUMPRODUCT",
+}  # ranges of one shape
 
 
 def table() -> dict[str, Function]:
@@ -127,7 +152,9 @@ class Draw:
             lambda: [draw.choice(TEXTS) for _ in range(size)],
             lambda: [draw.random() < 0.5 for _ in range(size)],
             lambda: [self.cell(k) for _ in range(size)],
-            lambda: [self.cell(k) if draw.random() < 0.8 else draw.choice(ERRORS) for _ in range(size)],
+            lambda: [
+                self.cell(k) if draw.random() < 0.8 else draw.choice(ERRORS) for _ in range(size)
+            ],
         )
         return of_values(shape, draw.choice(kinds)())
 
@@ -239,7 +266,7 @@ def test_function_in_javascript_is_that_of_python(name: str, answers: dict[str, 
         try:
             expected = in_python(name, given)
         except Exception as e:
-            expected=repr(e)
+            expected = repr(e)
         if not agree(name, expected, found):
             wrong.append(f"{name} of {written_all(given)} is {expected}, not {found}"[:700])
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:8])
