@@ -111,11 +111,13 @@ def javascript_readers() -> None:
 
 
 @pytest.fixture(scope="session")
-def node() -> None:
-    if not shutil.which("node"):
+def node() -> str:
+    path = shutil.which("node")
+    if path is None:
         if os.environ.get("CI"):
             pytest.fail("Node.js is not installed, and CI needs it")
         pytest.skip("Node.js is not installed")
+    return path
 
 
 def library(name: str) -> ModuleType:
