@@ -20,26 +20,37 @@ export async function opened(data, weights, kernels) {
 }
 
 /** How many blocks differ from the sums that the engine computed, and the first of them.
- * @param {Run} run @returns {{blocks: number, differ: number, first: string}} */
+ * @param {Run} run @returns {{blocks: number, cells: number, differ: number, first: string}} */
 export function verdictOf(run) {
-  let [blocks, differ, first] = [0, 0, ""];
+  let [blocks, cells, differ, first] = [0, 0, 0, ""];
   for (const [name, [sum, byPlace]] of Object.entries(run.graph.data.sums)) {
-    const values = run.numbers(run.graph.get(name));
+    const values = run.values[run.graph.get(name).index];
     let [own, ownByPlace, size, sizeByPlace] = [0, 0, 0, 0];
-    for (const [k, x] of values.entries()) {
-      if (!Number.isFinite(x)) continue;
+    for (let k = 0; k < values.length; k++) {
+      const x = counts(values[k]);
       own += x;
       ownByPlace += x * (k + 1);
       size += Math.abs(x);
       sizeByPlace += Math.abs(x) * (k + 1);
     }
     blocks++;
+    cells += values.length;
     const near = Math.abs(own - sum) <= NEAR * Math.max(1, size);
     if (near && Math.abs(ownByPlace - byPlace) <= NEAR * Math.max(1, sizeByPlace)) continue;
     differ++;
     first ||= name;
   }
-  return { blocks, differ, first };
+  return { blocks, cells, differ, first };
+}
+
+/** What a cell counts in a sum: see data.py. @param {any} x @returns {number} */
+function counts(x) {
+  if (typeof x === "number") return Number.isFinite(x) ? x : 0;
+  if (x === null || x === undefined) return 0;
+  if (typeof x === "boolean") return Number(x);
+  let sum = 0;
+  for (const letter of String(x.text ?? x)) sum += letter.codePointAt(0) ?? 0;
+  return sum;
 }
 
 const NEAR = 1e-9; // what two sums may differ by, as a share of what was added

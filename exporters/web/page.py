@@ -2,7 +2,7 @@
 script than its own.
 
 The scripts beside this are modules; the page has all of them in one, without their imports and
-exports, comments and indentation. The content policy names it, and the style sheets, by their
+exports, comments and indentation, deflated. The content policy names it, and the style, by their
 sha256. What is filled into the template is filled in one pass, so that a word of a vocabulary that
 looks like a mark of the template stays a word.
 """
@@ -25,25 +25,27 @@ from exporters.web import data
 
 HERE = Path(__file__).parent
 SUFFIXES = (".html", ".htm")
-MAIN = "main"  # the module that begins
+MAIN = "main"  # the module whose `start` begins
+BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js nothing is shown
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
-MARK = re.compile(r"\{(title|policy|style|data|weights|script)\}")
+MARK = re.compile(r"\{(title|policy|style|data|weights|script|loader)\}")
 DEFLATED = 6  # more takes longer and gains nothing with weights
 
 
 def text(book: Book) -> str:
     """The page of a book: its HTML."""
     found = data.of_book(book)
-    script = joined(MAIN, found.kernels)
+    script, loader = joined(MAIN, found.kernels), _module("loader")
     style = "\n".join(_without_comments(path.read_text()) for path in sorted(HERE.glob("*.css")))
     filled = {
         "title": html.escape(book.title),
-        "policy": _policy(script, style),
-        "style": style,
+        "policy": _policy((loader, script), style),
+        "loader": loader,
+        "style": _packed(style.encode()),
         "data": _packed(orjson.dumps(found.data)),
         "weights": _packed(found.weights),
-        "script": script,
+        "script": _packed(script.encode()),
     }
     template = (HERE / "page.html").read_text()
     return MARK.sub(lambda mark: filled[mark[1]], template)
@@ -69,7 +71,7 @@ def joined(main: str, kernels: Sequence[str]) -> str:
         known |= needed
     parts = [_module(name) for name in order.static_order()]
     listed = f"const KERNELS = [{','.join(kernels)}];"
-    return "\n".join(['"use strict";', *parts[:-1], listed, parts[-1]])
+    return "\n".join(['"use strict";', *parts, listed, BEGIN])
 
 
 @cache
@@ -94,13 +96,13 @@ def _packed(raw: bytes) -> str:
     return base64.b64encode(zlib.compress(raw, DEFLATED)).decode()
 
 
-def _policy(script: str, style: str) -> str:
+def _policy(scripts: Sequence[str], style: str) -> str:
     """The content policy: nothing from anywhere, and of scripts and styles only these."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
-        for part in (script, style)
-    ]
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:; "
-        f"script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'"
+        f"script-src {' '.join(map(_sha256, scripts))}; style-src {_sha256(style)}"
     )
+
+
+def _sha256(part: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"
