@@ -20,10 +20,17 @@ from engine.cells.texts import readable
 from engine.models import checkpoint
 from engine.models.prompt_status import built_with
 from engine.studies.folding import folded
-from exporters.edits import edited
+from exporters.compose.book import Book
+from exporters.edits import edited, link
 from exporters.file.reading import WorkbookFile
 
 File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edited and saved.")]
+FileOrLink = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="A workbook made by cellformer, edited and saved, or a page's link."
+    ),
+]
 Built = Annotated[
     str | None,
     typer.Option(
@@ -100,29 +107,63 @@ def _effect(found: edited.Edited) -> None:
 
 
 def import_(
-    file: File,
+    file: FileOrLink,
     output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
     model: Built = None,
     force: Force = False,
 ) -> None:
     """Save the model of an edited workbook, or of one that learned, as a checkpoint.
 
-    Refuses changes that a checkpoint cannot hold, and names them: a replaced formula, a renamed
-    word, a weight that is a text, an error or blank. Added cells are listed and left out.
+    A page's link, or its part from # on, has edits too. Refuses changes that a checkpoint cannot
+    hold, and names them: a replaced formula, a renamed word, a weight that is a text, an error or
+    blank. Added cells are listed and left out.
     """
     check_replaceable(output, checkpoint.is_part, force)
-    name = edited.name_of(WorkbookFile(file))
-    if name in workbooks.names() and hasattr(workbooks.find(name), "learnt"):
-        _learnt(file, name, output, force)
+    found, source = _of_link(file, model) if link.is_link(file) else _of_file(Path(file), model)
+    if isinstance(found, Model):
+        checkpoint.save(found, output, force)
+        line(f"{output}: checkpoint, with the weights that {source} holds by now")
         return
-    found = edited.read_model(file, _finder(model))
     if found.unheld:
         raise InputError(_refusal(found.unheld))
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     checkpoint.save(folded(found.model, change), output, force)
-    line(f"{output}: checkpoint, with {len(change)} changes of {file}")
+    line(f"{output}: checkpoint, with {len(change)} changes of {source}")
     _added(found)
+
+
+def _of_file(file: Path, model: str | None) -> tuple[edited.EditedModel | Model, str]:
+    """The edits of a workbook, or the model that it learned; and how messages call it."""
+    name = edited.name_of(WorkbookFile(file))
+    if name in workbooks.names() and hasattr(workbooks.find(name), "learnt"):
+        book, opened = names.book(name), WorkbookFile(file)
+        learnt = workbooks.find(name).learnt(lambda block: edited.held(opened, book, block))
+        return learnt, str(file)
+    return edited.read_model(file, _finder(model)), str(file)
+
+
+def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel | Model, str]:
+    """The same of a page's link."""
+    found = link.read(text, lambda name: _book(name, model))
+    name = found.book.title
+    if isinstance(found, edited.EditedModel):
+        return found, f"the link of {name}"
+    if not hasattr(workbooks.find(name), "learnt"):
+        raise InputError(f"{name} has no model, and this command needs one")
+    live = found.live()
+    return workbooks.find(name).learnt(lambda block: live[block]), f"the link of {name}"
+
+
+def _book(name: str, model: str | None) -> Book:
+    """The book of a link's page. Raises InputError if nobody says which model it has."""
+    if model is not None:
+        return names.load(model, ids="0").built()
+    if name not in workbooks.names():
+        raise InputError(
+            f"the link is of {readable(name)}, not of the gallery; name its model with --model"
+        )
+    return names.book(name)
 
 
 def _refusal(cells: Sequence[edited.EditedCell]) -> str:
@@ -137,14 +178,6 @@ def _refusal(cells: Sequence[edited.EditedCell]) -> str:
         f"{first.where} ({first.name}) was {_short(first.was)} and is {_short(first.now)}{why}, "
         f"which a checkpoint cannot hold{nor}; change {'these' if others else 'it'} back"
     )
-
-
-def _learnt(file: Path, name: str, output: Path, force: bool) -> None:
-    """Save the model of a workbook that learned by itself."""
-    book, opened = names.book(name), WorkbookFile(file)
-    model = workbooks.find(name).learnt(lambda block: edited.held(opened, book, block))
-    checkpoint.save(model, output, force)
-    line(f"{output}: checkpoint, with the weights that {file} holds by now")
 
 
 def _finder(name: str | None) -> Callable[[str], Model]:

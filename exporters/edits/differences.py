@@ -28,7 +28,7 @@ from exporters.edits import added, moved
 from exporters.edits.added import AddedCell
 from exporters.edits.formula_diff import as_built
 from exporters.file.reading import WorkbookFile
-from exporters.file.scanning import Cells, Positions
+from exporters.file.scanning import Cells, Positions, Value
 from exporters.model import counting, source
 from exporters.model.counting import AsCounted, Counted
 from exporters.model.layout import vocabulary_texts
@@ -220,7 +220,7 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
     place = found.book.places[block.name]
     which = written.within(place.rect(block.whole))
     which = which.T if place.turned else which  # [rows, columns] of the block
-    typed, was = _as_built(found.book, block)
+    typed, was = typed_cells(found.book, block)
     with np.errstate(invalid="ignore"):
         same = np.abs(written.numbers[which] - was) <= LAST_DIGIT * np.abs(was)
     doubtful = np.where(typed, ~same, ~kept[which])
@@ -228,16 +228,19 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
         doubtful &= block.mask.seen(block.whole)
     changed = []
     for i, j in np.argwhere(doubtful).tolist():
-        one = _OfBlock(found.book, block, i, j, not typed[i, j], written, int(which[i, j]))
+        at = int(which[i, j])
+        (value,) = written.valued(np.array([at]))
+        formula = _formula(written, at) if written.formulas[at] else ""
+        one = BlockCell(found.book, block, i, j, not typed[i, j], value, formula)
         if not one.same:
             changed.append(one)
     there = {place.cell(one.i, one.j): one.was for one in changed}
     moved.check(place.sheet, there, written, _alike)
     for one in changed:
-        _note(found, one)
+        note(found, one)
 
 
-def _note(found: Edited, one: "_OfBlock") -> None:
+def note(found: Edited, one: "BlockCell") -> None:
     """Report a cell that differs, and its value if others can be computed with it."""
     block, change = one.block, one.change()
     if one.counted.lost:
@@ -251,17 +254,23 @@ def _note(found: Edited, one: "_OfBlock") -> None:
         found.unheld.append(change)
 
 
-class _OfBlock:
+class BlockCell:
     """A cell of a block: its old and its new content."""
 
     def __init__(
-        self, book: Book, block: Block, i: int, j: int, computed: bool, file: Cells, at: int
+        self,
+        book: Book,
+        block: Block,
+        i: int,
+        j: int,
+        computed: bool,
+        value: Value,
+        formula: str = "",
     ):
         self.book, self.block, self.i, self.j, self.computed = book, block, i, j, computed
-        self.formula = _formula(file, at) if file.formulas[at] else ""
-        (self.value,) = file.valued(np.array([at]))
+        self.value, self.formula = value, formula
         self.where, self.name = book.address(block[i, j]), f"{block.name}[{i},{j}]"
-        self.was = book.values[block.name][i, j] if computed else _typed(book, block, i, j)
+        self.was = book.values[block.name][i, j] if computed else typed_value(book, block, i, j)
         place = book.places[block.name]
         entry = book.sheets[place.sheet].entries.get(place.cell(i, j))
         self.invited = entry is not None and entry.style in TYPED  # formula or not
@@ -312,7 +321,7 @@ class _OfBlock:
         return told
 
 
-def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def typed_cells(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Which cells of a block are typed, and their numbers, NaN for texts."""
     typed, numbers = np.full(block.shape, not block.computed), np.full(block.shape, np.nan)
     if block.expression is not None:
@@ -329,7 +338,7 @@ def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.f
     return typed, numbers
 
 
-def _typed(book: Book, block: Block, i: int, j: int) -> Any:
+def typed_value(book: Book, block: Block, i: int, j: int) -> Any:
     """The typed value of a cell as built."""
     if block.expression is None:
         return book.graph.inputs[block.name][i, j]

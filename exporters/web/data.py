@@ -1,4 +1,4 @@
-"""A book as data for its page: blocks, formulas, sheets, and what is told about them.
+"""A book as data for its page: blocks, formulas, sheets, and what the page says of them.
 
 blocks    in the order of computation: name, shape, axes, kind, meaning, place on a sheet; and
           either typed values (`v`: a list, `d`: where in the weights), or an op (`op`, of the
@@ -9,7 +9,6 @@ words     the texts of ops' formulas for people, by which operands are single ce
 sums      two sums of every computed block, so that the page can say whether it computes the same
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from engine.cells.javascript import kernel
 from engine.text.tokenizer import shown
 from exporters.assemble import tour
 from exporters.compose.book import Book
+from exporters.model.fingerprint import fingerprint
 from exporters.model.model_book import ModelBook
 from exporters.model.words import meaning
 from exporters.web.formulas import Collection, Groups
@@ -89,13 +89,13 @@ def of_book(book: Book) -> Page:
         "sheetNames": list(book.sheets),
         "sheets": sheet_data.sheets(book, formula),
         "suggestions": [sheet_data.suggestion(book, one) for one in book.suggestions],
-        "sums": {b.name: _sums(book.values[b.name]) for b in book.graph if b.computed},
+        "sums": {b.name: _sums(book.values[b.name]) for b in book.graph if b.op},
     }
     if isinstance(book, ModelBook):
         data |= _of_model(book, formula)
     data["cells"] = formulas.own_cells()
     data |= {"shapes": [[s.steps, s.text] for s in formulas.shapes], "words": list(words)}
-    data["fingerprint"] = _fingerprint(blocks, raw)
+    data["fingerprint"] = fingerprint(book)
     return Page(data, raw, list(kernels))
 
 
@@ -156,25 +156,15 @@ def _texts(block: Block) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
     return tuple((single, *text) for single, text in sorted(found.items()))
 
 
-def _sums(values: np.ndarray) -> list[float]:
-    """The sum of what a block's cells count, and the same weighted by their place."""
-    array = np.asarray(values)
-    if array.dtype == object:
-        array = np.array([_counts(x) for x in array.flat], np.float64)
-    flat = array.ravel()
+def _sums(values: np.ndarray) -> list[float | None]:
+    """The sum of a block's finite numbers, and the same weighted by their place."""
+    flat = np.asarray(values, np.float64).ravel()
     flat = np.where(np.isfinite(flat), flat, 0.0)
     return [float(flat.sum()), float(flat @ np.arange(1.0, flat.size + 1))]
 
 
-def _counts(x: Any) -> float:
-    """What a cell counts in a sum: a number itself, a text the sum of its characters."""
-    if isinstance(x, str):
-        return float(sum(map(ord, x)))
-    return 0.0 if x is None else float(x)
-
-
 def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
-    """What is told of a model: its words, its views, the tour."""
+    """What the page says of a model: its words, its views, the tour."""
     return {
         "vocabulary": list(shown(book.model.vocabulary.texts)),
         "given": book.passage.n_prompt,
@@ -185,9 +175,3 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
             for stop in tour.stops(book)
         ],
     }
-
-
-def _fingerprint(blocks: list[dict[str, Any]], weights: bytes) -> str:
-    """Eight digits that tell models apart."""
-    names = "\n".join(f"{b['n']} {b['s']}" for b in blocks)
-    return hashlib.sha256(names.encode() + weights).hexdigest()[:8]

@@ -1,6 +1,7 @@
 // Formulas of cells, made into functions from the steps that formulas.py writes.
 
-import { FUNCTIONS, SIGNS, nth } from "./functions.js";
+import { FUNCTIONS, nth } from "./functions.js";
+import { SIGNS } from "./values.js";
 
 /** @typedef {import("./graph.js").Group} Group */
 /** @typedef {import("./graph.js").Shape} Shape */
