@@ -89,7 +89,7 @@ def of_book(book: Book) -> Page:
         "sheetNames": list(book.sheets),
         "sheets": sheet_data.sheets(book, formula),
         "suggestions": [sheet_data.suggestion(book, one) for one in book.suggestions],
-        "sums": {b.name: _sums(book.values[b.name]) for b in book.graph if b.op},
+        "sums": {b.name: _sums(book.values[b.name]) for b in book.graph if b.computed},
     }
     if isinstance(book, ModelBook):
         data |= _of_model(book, formula)
@@ -156,11 +156,21 @@ def _texts(block: Block) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
     return tuple((single, *text) for single, text in sorted(found.items()))
 
 
-def _sums(values: np.ndarray) -> list[float | None]:
-    """The sum of a block's finite numbers, and the same weighted by their place."""
-    flat = np.asarray(values, np.float64).ravel()
+def _sums(values: np.ndarray) -> list[float]:
+    """The sum of what a block's cells count, and the same weighted by their place."""
+    array = np.asarray(values)
+    if array.dtype == object:
+        array = np.array([_counts(x) for x in array.flat], np.float64)
+    flat = array.ravel()
     flat = np.where(np.isfinite(flat), flat, 0.0)
     return [float(flat.sum()), float(flat @ np.arange(1.0, flat.size + 1))]
+
+
+def _counts(x: Any) -> float:
+    """What a cell counts in a sum: a number itself, a text the sum of its characters."""
+    if isinstance(x, str):
+        return float(sum(map(ord, x)))
+    return 0.0 if x is None else float(x)
 
 
 def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
