@@ -13,7 +13,7 @@ from exporters.assemble import model_workbook
 from exporters.compose.book import Book
 from exporters.edits import edited
 from exporters.file import xlsx
-from exporters.web import page
+from exporters.web import SUFFIXES, page
 
 
 def load(name: str | Path) -> Model:
@@ -72,12 +72,12 @@ def write(
 ) -> Path:
     """Write a book as an .xlsx workbook, or as an .html page, completely or not at all. `edits` (by
     block, row and column) are written as if typed into the workbook. Raises InputError."""
-    if Path(path).suffix.lower() in page.SUFFIXES:
+    if Path(path).suffix.lower() in SUFFIXES:
         if edits:
             raise InputError(
                 f"{path}: edits are written into an .xlsx workbook; a page has them in its link"
             )
-        return page.write(book, Path(path))
+        return page.write(book, Path(path))[0]
     if not edits:
         return xlsx.write(book, path)
     for (name, i, j), value in edits.items():

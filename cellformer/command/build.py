@@ -14,6 +14,7 @@ from engine.cells.stored import Stored
 from engine.studies.forecast import cells_of_part, forecast
 from engine.text import word_list_file as words
 from exporters.model import plan
+from exporters.web import SUFFIXES
 
 if TYPE_CHECKING:
     from exporters.compose.book import Book, OnLayout
@@ -23,14 +24,16 @@ COLUMNS = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f}
 GOOGLE = 10_000_000  # cells that Google Sheets takes
 
 
-def with_digits(model: Model, digits: str = "") -> Model:
-    """The model with its weights rounded as the workbook will hold them: `digits` as in --digits.
+def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Model:
+    """The model with its weights rounded as the file will hold them: `digits` as in --digits.
 
-    By default, weights that stay in their file get the shortest decimals of float32, and others all
-    digits. The engine reads the same numbers.
+    A page holds all digits. By default, weights that stay in their file get the shortest decimals
+    of float32 in a workbook, and others all digits. The engine reads the same numbers.
     """
     if digits not in ("", "exact", "short"):
         raise InputError(f"--digits {digits!r} is neither exact nor short")
+    if path is not None and path.suffix.lower() in SUFFIXES:
+        return model
     stored = any(isinstance(w, Stored) for w in model.weights.values())
     if digits == "short" or (not digits and stored):
         return model.with_decimals()
@@ -80,11 +83,15 @@ def write(build: "Callable[[OnLayout], Book]", path: Path) -> None:
     from exporters.file.precompress import Ahead
     from exporters.web import page
 
-    if path.suffix.lower() in page.SUFFIXES:
+    if path.suffix.lower() in SUFFIXES:
         book = build(_nothing)
         finite.check(book.graph, book.values)
-        page.write(book, path)
-        return line(f"{path}: {book.n_formulas:,} formulas, {path.stat().st_size / 1024:,.0f} KB")
+        own, *beside = page.write(book, path)
+        line(f"{own}: {book.n_formulas:,} formulas, {own.stat().st_size / 1024:,.0f} KB")
+        for file in beside:
+            size = file.stat().st_size / 1e6
+            line(f"{file}: the weights, {size:,.0f} MB; keep it beside the page, which asks for it")
+        return
     with Ahead(path) as ahead:
         book = build(ahead.begin)
         finite.check(book.graph, book.values)

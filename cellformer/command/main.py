@@ -146,7 +146,7 @@ def build(
         return building.write(lambda on_layout: names.book(name), path)
     loaded = names.load(name, prompt, ids, not no_special, live or (), second, force)
     n_tokens = loaded.n_tokens if tokens is None else tokens
-    model = building.with_digits(loaded.model, digits)
+    model = building.with_digits(loaded.model, digits, output)
     building.announce(model, n_tokens, text_length or 0, live or (), force)
     sampling = Sampling(temperature, top_k, top_p)
     found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)

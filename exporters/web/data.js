@@ -11,11 +11,13 @@ export async function unpacked(text) {
   return new Response(stream).arrayBuffer();
 }
 
-/** The graph and its values, from the page's two texts.
- * @param {string} data @param {string} weights @param {import("./evaluator.js").Kernel[]} kernels */
-export async function opened(data, weights, kernels) {
-  const [text, numbers] = await Promise.all([unpacked(data), unpacked(weights)]);
-  const graph = new Graph(JSON.parse(new TextDecoder().decode(text)), numbers);
+/** The graph and its values, from the page's two texts; `ask` gives weights that are in a file.
+ * @param {string} data @param {string} weights @param {import("./evaluator.js").Kernel[]} kernels
+ * @param {(beside: any) => Promise<ArrayBuffer>} ask */
+export async function opened(data, weights, kernels, ask) {
+  const found = JSON.parse(new TextDecoder().decode(await unpacked(data)));
+  const numbers = found.beside ? await ask(found.beside) : await unpacked(weights);
+  const graph = new Graph(found, numbers);
   return { graph, run: new Run(graph, kernels) };
 }
 

@@ -13,6 +13,7 @@ import { Sentence } from "./sentence.js";
 import { Session } from "./session.js";
 import { showSheets } from "./sheets.js";
 import { Tour } from "./tour.js";
+import { askedWeights } from "./weightsfile.js";
 
 /** @typedef {import("./evaluator.js").Kernel} Kernel */
 
@@ -107,7 +108,7 @@ function pointAt(place, show, machine) {
 /** Opens the page's book. @param {Kernel[]} kernels */
 export async function start(kernels) {
   const text = (/** @type {string} */ id) => byId(id).textContent ?? "";
-  const { run } = await opened(text("data"), text("weights"), kernels);
+  const { run } = await opened(text("data"), text("weights"), kernels, askedWeights);
   const session = new Session(run);
   screenOf(session);
   session.openLink();

@@ -24,22 +24,46 @@ from exporters.compose.book import Book
 from exporters.web import data
 
 HERE = Path(__file__).parent
-SUFFIXES = (".html", ".htm")
 MAIN = "main"  # the module whose `start` begins
 BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js nothing is shown
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
 MARK = re.compile(r"\{(title|policy|style|data|weights|script|loader)\}")
+MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
+HEAD = "cellformer weights {}\n"  # how a file of weights begins, with the page's fingerprint
 DEFLATED = 6  # more takes longer and gains nothing with weights
 
 
-def text(book: Book) -> str:
-    """The page of a book: its HTML."""
+def write(book: Book, path: Path) -> list[Path]:
+    """Write the page of a book, completely or not at all, and weights of more than `MOST_INSIDE`
+    bytes to a file beside it, `NAME.weights`, for which the page asks. Returns the files. Raises
+    InputError if they cannot be written."""
     found = data.of_book(book)
+    if len(found.weights) <= MOST_INSIDE:
+        with replacing(path) as temporary:
+            Path(temporary).write_text(_filled(book.title, found), encoding="utf-8", newline="\n")
+        return [path]
+    beside, head = path.with_suffix(".weights"), HEAD.format(found.data["fingerprint"])
+    found.data["beside"] = {"name": beside.name, "head": head, "size": len(found.weights)}
+    with replacing(beside) as temporary, replacing(path) as page:
+        with open(temporary, "wb") as file:
+            file.write(head.encode())
+            file.write(found.weights)
+        own = found._replace(weights=b"")
+        Path(page).write_text(_filled(book.title, own), encoding="utf-8", newline="\n")
+    return [path, beside]
+
+
+def text(book: Book) -> str:
+    """The page of a book with its weights inside: its HTML."""
+    return _filled(book.title, data.of_book(book))
+
+
+def _filled(title: str, found: data.Page) -> str:
     script, loader = joined(MAIN, found.kernels), _module("loader")
     style = "\n".join(_without_comments(path.read_text()) for path in sorted(HERE.glob("*.css")))
     filled = {
-        "title": html.escape(book.title),
+        "title": html.escape(title),
         "policy": _policy((loader, script), style),
         "loader": loader,
         "style": _packed(style.encode()),
@@ -49,14 +73,6 @@ def text(book: Book) -> str:
     }
     template = (HERE / "page.html").read_text()
     return MARK.sub(lambda mark: filled[mark[1]], template)
-
-
-def write(book: Book, path: Path) -> Path:
-    """Write the page of a book, completely or not at all. Raises InputError if it cannot be
-    written."""
-    with replacing(path) as temporary:
-        Path(temporary).write_text(text(book), encoding="utf-8", newline="\n")
-    return path
 
 
 def joined(main: str, kernels: Sequence[str]) -> str:

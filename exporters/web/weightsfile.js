@@ -1,0 +1,53 @@
+// The weights of a large model, in a file of their own: the page asks for it, and reads it in slices.
+
+import { byId, element } from "./dom.js";
+
+/** What the page knows of its weights' file: see page.py.
+ * @typedef {{name: string, head: string, size: number}} Beside */
+
+const SLICE = 1 << 26; // bytes
+
+/** Asks for the file until it is the right one; its numbers. @param {Beside} beside @returns {Promise<ArrayBuffer>} */
+export function askedWeights(beside) {
+  const told = element("p", { role: "status" }, `This model's weights are in ${beside.name}, a file of ${Math.round(beside.size / 1e6)} MB beside this page. Choose it, or drop it here.`);
+  const input = element("input", { type: "file", "aria-label": `Choose ${beside.name}` });
+  const panel = element("section", { id: "weights-file", "aria-label": "Weights" }, told, input);
+  byId("main").prepend(panel);
+  return new Promise((resolve) => {
+    const take = async (/** @type {File | undefined} */ file) => {
+      if (!file) return;
+      try {
+        const numbers = await readWeights(file, beside, (share) => (told.textContent = `Reading ${beside.name}: ${Math.round(100 * share)} %`));
+        told.textContent = "Computing every cell: this takes some seconds.";
+        await new Promise((painted) => setTimeout(painted, 50));
+        removeEventListener("drop", drop);
+        resolve(numbers);
+        panel.remove();
+      } catch (error) {
+        told.textContent = `${error instanceof Error ? error.message : error}`;
+      }
+    };
+    const drop = (/** @type {DragEvent} */ event) => {
+      event.preventDefault();
+      take(event.dataTransfer?.files[0]);
+    };
+    addEventListener("dragover", (event) => event.preventDefault());
+    addEventListener("drop", drop);
+    input.addEventListener("change", () => take(input.files?.[0]));
+  });
+}
+
+/** The numbers of a weights' file. Throws an Error that names what is wrong and what to do.
+ * @param {Blob & {name: string}} file @param {Beside} beside @param {(share: number) => void} report */
+export async function readWeights(file, { name, head, size }, report) {
+  const begins = await file.slice(0, head.length).text();
+  if (begins !== head) throw new Error(`${file.name} does not hold this page's weights: choose ${name}, made with it`);
+  if (file.size !== head.length + size) throw new Error(`${file.name} is not whole: copy it again`);
+  const numbers = new Uint8Array(size);
+  for (let at = 0; at < size; at += SLICE) {
+    const slice = file.slice(head.length + at, head.length + Math.min(size, at + SLICE));
+    numbers.set(new Uint8Array(await slice.arrayBuffer()), at);
+    report(at / size);
+  }
+  return numbers.buffer;
+}
