@@ -77,21 +77,16 @@ def _nothing(book: "Book") -> None:
     """What a page does before the values of its book are computed."""
 
 
-def write(build: "Callable[[OnLayout], Book]", path: Path) -> None:
-    """Build and write a workbook, a large one with a progress bar; or its page, by the suffix."""
+def write(build: "Callable[[OnLayout], Book]", path: Path, with_workbook: bool = False) -> None:
+    """Build and write a workbook, a large one with a progress bar; or its page, by the suffix.
+    Raises InputError."""
     from exporters.file import xlsx
     from exporters.file.precompress import Ahead
-    from exporters.web import page
 
     if path.suffix.lower() in SUFFIXES:
-        book = build(_nothing)
-        finite.check(book.graph, book.values)
-        own, *beside = page.write(book, path)
-        line(f"{own}: {book.n_formulas:,} formulas, {own.stat().st_size / 1024:,.0f} KB")
-        for file in beside:
-            size = file.stat().st_size / 1e6
-            line(f"{file}: the weights, {size:,.0f} MB; keep it beside the page, which asks for it")
-        return
+        return _write_page(build(_nothing), path, with_workbook)
+    if with_workbook:
+        raise InputError(f"--with-workbook is for pages: name an .html file with -o, not {path}")
     with Ahead(path) as ahead:
         book = build(ahead.begin)
         finite.check(book.graph, book.values)
@@ -103,3 +98,14 @@ def write(build: "Callable[[OnLayout], Book]", path: Path) -> None:
             xlsx.write(book, path)
     size = path.stat().st_size / 1024
     line(f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size:,.0f} KB")
+
+
+def _write_page(book: "Book", path: Path, with_workbook: bool) -> None:
+    from exporters.web import page
+
+    finite.check(book.graph, book.values)
+    own, *beside = page.write(book, path, with_workbook)
+    line(f"{own}: {book.n_formulas:,} formulas, {own.stat().st_size / 1024:,.0f} KB")
+    for file in beside:
+        size = file.stat().st_size / 1e6
+        line(f"{file}: the weights, {size:,.0f} MB; keep it beside the page, which asks for it")

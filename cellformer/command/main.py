@@ -55,6 +55,7 @@ from cellformer.command.options import (
     TopK,
     TopP,
     Vocab,
+    WithWorkbook,
     Words,
     workbook_names,
 )
@@ -121,6 +122,7 @@ def build(
     nudge: Nudge = False,
     words: Words = None,
     digits: Digits = "",
+    with_workbook: WithWorkbook = False,
     force: Beyond = False,
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
@@ -143,7 +145,7 @@ def build(
         if chosen:
             raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
         path = output or Path(f"{name}.xlsx")
-        return building.write(lambda on_layout: names.book(name), path)
+        return building.write(lambda on_layout: names.book(name), path, with_workbook)
     loaded = names.load(name, prompt, ids, not no_special, live or (), second, force)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits, output)
@@ -154,7 +156,8 @@ def build(
     listed = building.listed(model, words) if words else None
     kind = "-gradient" * gradient + "-nudge" * nudge
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
-    building.write(partial(loaded.book, model, found, live or (), gradient_of, listed), path)
+    made = partial(loaded.book, model, found, live or (), gradient_of, listed)
+    building.write(made, path, with_workbook)
 
 
 @app.command("open")

@@ -101,6 +101,9 @@ Beyond = Annotated[
         "--force", help="Ignore the limits on what a command computes, writes and prints."
     ),
 ]
+WithWorkbook = Annotated[
+    bool, typer.Option("--with-workbook", help="Put the workbook into the page, which saves to it.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a model in the folder.")]
 
 Vocab = Annotated[

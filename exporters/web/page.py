@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import orjson
 
 from engine.cells.files import replacing
 from exporters.compose.book import Book
+from exporters.file import xlsx
 from exporters.web import data
 
 HERE = Path(__file__).parent
@@ -28,20 +30,29 @@ MAIN = "main"  # the module whose `start` begins
 BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js nothing is shown
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
-MARK = re.compile(r"\{(title|policy|style|data|weights|script|loader)\}")
+MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
+SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
 HEAD = "cellformer weights {}\n"  # how a file of weights begins, with the page's fingerprint
 DEFLATED = 6  # more takes longer and gains nothing with weights
 
 
-def write(book: Book, path: Path) -> list[Path]:
+def write(book: Book, path: Path, with_workbook: bool = False) -> list[Path]:
     """Write the page of a book, completely or not at all, and weights of more than `MOST_INSIDE`
-    bytes to a file beside it, `NAME.weights`, for which the page asks. Returns the files. Raises
-    InputError if they cannot be written."""
+    bytes to a file beside it, `NAME.weights`, for which the page asks. Returns the files.
+
+    `with_workbook`: the page holds its workbook, too, into which it saves edits. A small one, with
+    which the page stays within `SMALL`, it always holds. Raises InputError if nothing can be
+    written.
+    """
     found = data.of_book(book)
     if len(found.weights) <= MOST_INSIDE:
         with replacing(path) as temporary:
-            Path(temporary).write_text(_filled(book.title, found), encoding="utf-8", newline="\n")
+            page = _filled(book.title, found, _workbook(book) if with_workbook else "")
+            if not with_workbook and book.n_formulas < FEW_FORMULAS:
+                larger = _filled(book.title, found, _workbook(book))
+                page = larger if len(larger) <= SMALL else page
+            Path(temporary).write_text(page, encoding="utf-8", newline="\n")
         return [path]
     beside, head = path.with_suffix(".weights"), HEAD.format(found.data["fingerprint"])
     found.data["beside"] = {"name": beside.name, "head": head, "size": len(found.weights)}
@@ -50,8 +61,16 @@ def write(book: Book, path: Path) -> list[Path]:
             file.write(head.encode())
             file.write(found.weights)
         own = found._replace(weights=b"")
-        Path(page).write_text(_filled(book.title, own), encoding="utf-8", newline="\n")
+        html = _filled(book.title, own, _workbook(book) if with_workbook else "")
+        Path(page).write_text(html, encoding="utf-8", newline="\n")
     return [path, beside]
+
+
+def _workbook(book: Book) -> str:
+    """The workbook itself, for a page that holds it."""
+    with TemporaryDirectory() as folder:
+        file = xlsx.write(book, Path(folder) / "book.xlsx")
+        return base64.b64encode(file.read_bytes()).decode()
 
 
 def text(book: Book) -> str:
@@ -59,7 +78,7 @@ def text(book: Book) -> str:
     return _filled(book.title, data.of_book(book))
 
 
-def _filled(title: str, found: data.Page) -> str:
+def _filled(title: str, found: data.Page, workbook: str = "") -> str:
     script, loader = joined(MAIN, found.kernels), _module("loader")
     style = "\n".join(_without_comments(path.read_text()) for path in sorted(HERE.glob("*.css")))
     filled = {
@@ -69,6 +88,7 @@ def _filled(title: str, found: data.Page) -> str:
         "style": _packed(style.encode()),
         "data": _packed(orjson.dumps(found.data)),
         "weights": _packed(found.weights),
+        "workbook": workbook,
         "script": _packed(script.encode()),
     }
     template = (HERE / "page.html").read_text()
