@@ -42,8 +42,8 @@ export class Run {
     this.kernels = kernels;
     /** By block: typed arrays of numbers, or lists with texts. @type {any[]} */
     this.values = graph.blocks.map((block) => beginning(block, from));
-    this.owned = graph.blocks.map((block) => block.isOp || block.isTable);
-    if (from) for (const [k, own] of this.owned.entries()) from.owned[k] = own;
+    /** @type {boolean[]} */ this.owned = graph.blocks.map((block) => block.isOp || block.isTable);
+    if (from) from.owned = [...this.owned];
     /** @type {(Float64Array | null)[]} numbers of lists that ops read */
     this.mirrors = graph.blocks.map(() => null);
     /** @type {Map<number, Map<number, Value>>} by block and cell */ this.overlay = new Map();

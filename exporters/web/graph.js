@@ -88,7 +88,8 @@ export class Block {
     this.data = data;
     this.weights = weights;
     this.name = data.n;
-    [this.rows, this.cols] = data.s;
+    this.rows = data.s[0];
+    this.cols = data.s[1];
     this.axes = data.a;
     this.kind = data.k;
     this.meaning = data.means ?? "";
@@ -102,20 +103,12 @@ export class Block {
     this.groups = (data.t ?? []).map((group) => new Group(group, shapes));
     /** @type {{sheet: string, top: number, left: number, turned: boolean} | null} */ this.place = null;
     /** Of each cell its group, and which one of it. @type {Int32Array | null} */ this.where = null;
-    this.named(data.n.split("."));
-  }
-
-  /** The parts of its name: see engine/cells/name.py. @param {string[]} words */
-  named(words) {
-    let n = 0;
-    while (n + 1 < words.length && PASS.test(words[n])) n++;
-    this.passes = words.slice(0, n);
-    const layered = words[n] === "blocks" && words.length > n + 2;
-    this.layer = layered ? Number(words[n + 1]) : null;
-    const inside = words.slice(n + (layered ? 2 : 0), -1);
-    this.part = inside[0] ?? "";
-    this.head = inside.find((word) => HEAD.test(word)) ?? null;
-    this.leaf = words[words.length - 1];
+    const { passes, layer, part, head, leaf } = nameOf(data.n);
+    this.passes = passes;
+    this.layer = layer;
+    this.part = part;
+    this.head = head;
+    this.leaf = leaf;
   }
 
   /** What was typed into it when the page was made: numbers, or a list with texts.
@@ -159,6 +152,22 @@ export class Block {
     }
     return [this.groups[this.where[2 * cell]], this.where[2 * cell + 1]];
   }
+}
+
+/** The parts of a block's name: see engine/cells/name.py. @param {string} name */
+function nameOf(name) {
+  const words = name.split(".");
+  let n = 0;
+  while (n + 1 < words.length && PASS.test(words[n])) n++;
+  const layered = words[n] === "blocks" && words.length > n + 2;
+  const inside = words.slice(n + (layered ? 2 : 0), -1);
+  return {
+    passes: words.slice(0, n),
+    layer: layered ? Number(words[n + 1]) : null,
+    part: inside[0] ?? "",
+    head: inside.find((word) => HEAD.test(word)) ?? null,
+    leaf: words[words.length - 1],
+  };
 }
 
 /** What the cells of a table read of one grid: for each reading its cell, and a rectangle. */

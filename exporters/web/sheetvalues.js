@@ -118,7 +118,7 @@ export function valueOf(compute) {
 
 /** @param {Run} run @param {Block} block @param {import("./access.js").Rect} rect */
 function oriented(run, block, [top, bottom, left, right]) {
-  const cells = [];
+  /** @type {Value[]} */ const cells = [];
   const cell = (/** @type {number} */ i, /** @type {number} */ j) => cells.push(block.has(i, j) ? run.value(block, i, j) : null);
   if (!block.place?.turned) {
     for (let i = top; i < bottom; i++) for (let j = left; j < right; j++) cell(i, j);
