@@ -1,0 +1,121 @@
+"""Every value of every page is the engine's: fresh, from wrong values, and after edits."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import default_book, golden_models, in_tiers
+from in_node import call
+from pages import differing, values, written
+
+import cellformer as cf
+import workbooks
+from engine import Evaluator
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.values import CellError
+from engine.models.generate import passage
+from exporters.assemble import model_workbook
+from exporters.compose.book import Book
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import LEAD, LOSS
+
+pytestmark = pytest.mark.usefixtures("node")
+
+N_EDITS = 20
+KINDS = ("weight", "weight", "op", "op", "setting", "setting", "ids", "table", "text", "input")
+WORDS = ("", "zzz", "Tarso", "the cat", "<s>", "1", "  ")
+
+
+def golden(name: str) -> Book:
+    """The workbook of a golden model."""
+    model = golden_models()[name]
+    second = [2, 1] if model.spec.gives == "sentence" else ()
+    return model_workbook.build(name, model, passage(model, [1, 2, 3], 4, second=second))
+
+
+def with_gradient(name: str, gradient_of: Any) -> Book:
+    model = golden_models()[name]
+    return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), gradient_of=gradient_of)
+
+
+BOOKS: dict[str, Callable[[], Book]] = {
+    **{f"golden-{name}": partial(golden, name) for name in golden_models()},
+    **{f"gradient-{name}": partial(with_gradient, name, LEAD) for name in ("gpt2", "gemma2")},
+    **{f"nudge-{name}": partial(with_gradient, name, LOSS) for name in ("llama", "mixtral")},
+}
+
+
+def drawn(book: Book, live: Evaluator, seed: int) -> Iterator[tuple[str, int, int, Any]]:
+    """Edits that the engine takes: of weights, activations, switches, dials, words, tables."""
+    rng = np.random.default_rng(seed)
+    by_kind = {kind: [b for b in book.graph if _is(kind, b, live)] for kind in KINDS}
+    while True:
+        blocks = by_kind[str(rng.choice(KINDS))]
+        if not blocks:
+            continue
+        block = blocks[rng.integers(len(blocks))]
+        i, j = (int(rng.integers(n)) for n in block.shape)
+        if not block.has(i, j):
+            continue
+        value = _typed(rng, block, live[block.name][i, j], book)
+        try:
+            book.graph.check_value(block, i, j, value)
+        except InputError:
+            continue
+        yield block.name, i, j, value
+
+
+def _is(kind: str, block: Block, live: Evaluator) -> bool:
+    if kind == "op":
+        return block.op is not None
+    if kind == "table":
+        return block.expression is not None
+    if kind == "text":
+        return block.name in live.graph.inputs and live[block.name].dtype == object
+    return block.name in live.graph.inputs and (kind == "input" or block.kind == kind)
+
+
+def _typed(rng: np.random.Generator, block: Block, before: Any, book: Book) -> Any:
+    """What is typed over a value."""
+    if isinstance(before, str):
+        vocabulary = book.labels.get("vocab", ()) if isinstance(book, ModelBook) else ()
+        words = [*WORDS, before, *vocabulary[:9]]
+        return " ".join(rng.choice(words, rng.integers(1, 4)))
+    if isinstance(before, bool | CellError) or before is None:
+        return float(rng.integers(3))
+    if float(before) == int(before) if np.isfinite(before) else False:
+        return float(rng.choice([0, 1, 2, 3, -1, 0.5]))
+    return float(np.round(rng.normal(), 3))
+
+
+def compared(book: Book, folder: Path) -> list[str]:
+    """Where a page differs from the engine: fresh, and after each of several edits."""
+    verdict = call("values.mjs", "open", str(written(book, folder / "page.json")))
+    live = Evaluator(book.graph)
+    found = [f"opened: {verdict}"] if verdict["differ"] else []
+    call("values.mjs", "fresh")
+    found += [f"fresh: {one}" for one in islice(differing(values(folder), live), 5)]
+    for edit in islice(drawn(book, live, 5), N_EDITS):
+        live.set(*edit)
+        live.recompute()
+        call("values.mjs", "edit", [edit])
+        found += [f"{edit}: {one}" for one in islice(differing(values(folder), live), 5)]
+        if len(found) > 10:
+            break
+    return found
+
+
+@pytest.mark.parametrize("name", in_tiers(workbooks.names()))
+def test_every_workbook(name: str, tmp_path: Path) -> None:
+    assert compared(default_book(name), tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOOKS)
+def test_every_golden_model(name: str, tmp_path: Path) -> None:
+    assert compared(BOOKS[name](), tmp_path) == []
