@@ -376,7 +376,7 @@ class Graph:
         if not is_finite(value):
             given = value if isinstance(value, float) else "this"
             raise InputError(f"{block.name}[{i},{j}]: {given} is not a finite number")
-        if block.kind == "ids":
+        if block.kind == "ids" and self._tables(block):
             table, n = self.looked_up(block)
             if not (0 <= value < n and value == int(value)):
                 raise InputError(
@@ -386,12 +386,17 @@ class Graph:
 
     def looked_up(self, ids: Block) -> tuple[Block, int]:
         """The block in which ids are looked up, and its number of entries."""
-        return next(
+        return self._tables(ids)[0]
+
+    def _tables(self, ids: Block) -> list[tuple[Block, int]]:
+        """The blocks in which ops look up ids, and their numbers of entries; ids that only cells of
+        tables read have none."""
+        return [
             (table, table.shape[subscript.index("?")])
             for reader, _ in self.readers[ids.name]
             for _, subscript, table in reader.operands
             if "?" in subscript
-        )
+        ]
 
     def parse(self, text: str) -> tuple[Block, int, int]:
         """The cell named by `name[i,j]`. Raises InputError if there is none."""

@@ -63,6 +63,8 @@ def drawn(book: Book, live: Evaluator, seed: int) -> Iterator[tuple[str, int, in
         if not block.has(i, j):
             continue
         value = _typed(rng, block, live[block.name][i, j], book)
+        if block.leaf == "rate":  # at larger ones each step is ten times as far off as the one before
+            value = float(rng.uniform(0, 0.2))
         try:
             book.graph.check_value(block, i, j, value)
         except InputError:
