@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from engine.cells.access import Rect
 from engine.cells.expression import (
     Area,
@@ -119,7 +121,8 @@ class Collection:
             if not isinstance(entry.formula, TableFormula):
                 groups.add(row * WIDTH + col, self.of(entry.formula))
         elif entry is not None:
-            values.append([row, col, entry.value])
+            value = entry.value  # numpy's numbers are none of JSON's
+            values.append([row, col, value.item() if isinstance(value, np.generic) else value])
         elif run:
             values.append([row, col, run.at(row - run.area.top + col - run.area.left)])
 

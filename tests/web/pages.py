@@ -5,6 +5,7 @@ import math
 import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def values(folder: Path) -> dict[str, Any]:
     numbers = np.fromfile(folder / "values.bin")
     listed = json.loads((folder / "values.json").read_text())
     starts = [at for _, at in listed if isinstance(at, int)] + [numbers.size]
-    ends = dict(zip(starts, starts[1:], strict=False))
+    ends = dict(pairwise(starts))
     return {n: numbers[at : ends[at]] if isinstance(at, int) else at for n, at in listed}
 
 

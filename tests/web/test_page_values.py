@@ -1,6 +1,7 @@
 """Every value of every page is the engine's: fresh, from wrong values, and after edits."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import default_book, golden_models, in_tiers
+from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, encoder
 from in_node import call
 from pages import differing, values, written
 
-import cellformer as cf
 import workbooks
 from engine import Evaluator
 from engine.cells.block import Block
@@ -43,10 +44,19 @@ def with_gradient(name: str, gradient_of: Any) -> Book:
     return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), gradient_of=gradient_of)
 
 
+def with_text(kind: str) -> Book:
+    """The workbook of an encoder that turns text into tokens in cells."""
+    model, texts = encoder(kind), PAIRS[0] if kind == "sentence" else ("the value is true",)
+    ids, *second = (model.vocabulary.encode(text) for text in texts)
+    words = passage(model, ids, N_TOKENS, second=second[0] if second else ())
+    return model_workbook.build(kind, model, replace(words, text_length=TEXT_LENGTH))
+
+
 BOOKS: dict[str, Callable[[], Book]] = {
     **{f"golden-{name}": partial(golden, name) for name in golden_models()},
     **{f"gradient-{name}": partial(with_gradient, name, LEAD) for name in ("gpt2", "gemma2")},
     **{f"nudge-{name}": partial(with_gradient, name, LOSS) for name in ("llama", "mixtral")},
+    **{f"text-{kind}": partial(with_text, kind) for kind in ("sentence", "bert", "roberta")},
 }
 
 
@@ -63,7 +73,9 @@ def drawn(book: Book, live: Evaluator, seed: int) -> Iterator[tuple[str, int, in
         if not block.has(i, j):
             continue
         value = _typed(rng, block, live[block.name][i, j], book)
-        if block.leaf == "rate":  # at larger ones each step is ten times as far off as the one before
+        if (
+            block.leaf == "rate"
+        ):  # at larger ones each step is ten times as far off as the one before
             value = float(rng.uniform(0, 0.2))
         try:
             book.graph.check_value(block, i, j, value)
