@@ -46,7 +46,7 @@ export function actions(session) {
 /** Gives the browser a workbook with this state. @param {Session} session */
 async function save(session) {
   try {
-    const bytes = await savedWorkbook(session);
+    const bytes = await savedWorkbook(await bookOf(session), session.graph, session.live);
     const link = element("a", { href: URL.createObjectURL(new Blob([bytes])), download: `${document.title.split(":")[0]}.xlsx` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
@@ -55,10 +55,22 @@ async function save(session) {
   }
 }
 
+/** The workbook of this page: the one that was opened, or the one that the page holds.
+ * @param {Session} session @returns {Promise<Uint8Array<ArrayBuffer>>} */
+async function bookOf(session) {
+  const held = document.getElementById("book")?.textContent;
+  if (session.book) return session.book;
+  if (!held) throw new Error("This page holds no workbook: open its .xlsx first, and save then");
+  return Uint8Array.from(atob(held.trim()), (letter) => letter.charCodeAt(0));
+}
+
 /** Takes the edits of a workbook. @param {Session} session @param {File} file */
 async function openFile(session, file) {
   try {
-    session.take(await editsOf(new Uint8Array(await file.arrayBuffer()), session.graph));
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const edits = await editsOf(bytes, session.graph, session.baseline);
+    session.book = bytes;
+    session.take(edits);
   } catch (error) {
     session.complain(`${file.name}: ${error instanceof Error ? error.message : error}`);
   }

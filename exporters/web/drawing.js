@@ -116,10 +116,12 @@ function figures(pen, drawing, frame, pitch) {
 /** A line about the row that is looked at. @param {CanvasRenderingContext2D} pen @param {Drawing} drawing @param {Frame} frame @param {number} pitch */
 function outline(pen, drawing, frame, pitch) {
   if (drawing.at < 0 || drawing.rows < 2) return;
+  const beyond = pitch < 12 ? 1 : 0;
+  const top = Math.max(1, drawing.at * pitch - beyond + 1 - beyond);
+  const bottom = Math.min(frame.high - 1, (drawing.at + 1) * pitch + 2 * beyond - 1);
   pen.strokeStyle = colours().here;
-  pen.lineWidth = 2;
-  const thick = Math.max(pitch, 4);
-  pen.strokeRect(frame.left + 1, Math.min(frame.high - thick, drawing.at * pitch + (pitch - thick) / 2) + 1, frame.wide - 2, Math.max(2, thick - 2));
+  pen.lineWidth = pitch < 12 ? 1.5 : 2;
+  pen.strokeRect(frame.left + 1, top, frame.wide - 2, Math.max(2, bottom - top));
 }
 
 /** The cell under a point of a canvas: [row, column]. @param {Drawing} drawing @param {Frame} frame @param {number} x @param {number} y */

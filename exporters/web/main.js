@@ -4,8 +4,7 @@
 import { actions } from "./actions.js";
 import { opened } from "./data.js";
 import { byId, element } from "./dom.js";
-import { showBlock } from "./inspect.js";
-import { showCell } from "./inspect.js";
+import { showBlock, showCell } from "./inspect.js";
 import { Ledger } from "./ledger.js";
 import { Machine } from "./picture.js";
 import { Ranking } from "./ranking.js";
@@ -43,7 +42,7 @@ function screenOf(session) {
   new Ledger(session, machine);
   byId("actions").append(...actions(session));
   panels(session);
-  if (session.tour.length || session.suggestions.length) {
+  if (session.isModel && (session.tour.length || data.suggestions?.length)) {
     byId("tour").hidden = false;
     new Tour(session, byId("tour"), (place) => pointAt(place, show, machine));
   }
@@ -77,17 +76,13 @@ function panels(session) {
   place();
   const close = element("button", { type: "button", class: "close", "aria-label": "Close the numbers", onclick: () => session.close() }, "×");
   looked.append(close);
-  let shown = "";
   session.subscribe(() => {
     const { selected } = session;
     looked.hidden = cell.hidden = !selected;
     document.body.classList.toggle("looking", !!selected);
-    const now = selected ? `${selected.block.name}[${selected.i},${selected.j}]` : "";
-    if (selected && now !== shown) {
-      showBlock(session, selected.block, selected.i, selected.j);
-      showCell(session, selected.block, selected.i, selected.j);
-    }
-    shown = now;
+    if (!selected) return;
+    showBlock(session, selected.block, selected.i, selected.j);
+    showCell(session, selected.block, selected.i, selected.j);
   });
   looked.hidden = cell.hidden = true;
 }
@@ -115,3 +110,6 @@ export async function start(kernels) {
   addEventListener("hashchange", () => session.openLink());
   session.notify();
 }
+
+// @ts-expect-error the page puts the kernels of its ops before this
+start(KERNELS);

@@ -14,8 +14,11 @@ import { best } from "./session.js";
 /** @typedef {{tile: Tile, button: HTMLButtonElement, canvas: HTMLCanvasElement, says: HTMLElement, part: HTMLElement,
  *   box: HTMLInputElement | null, drawing: Drawing | null, frame: {left: number, wide: number, high: number}}} Drawn */
 
-const WIDE_LAYER = 232; // pixels that an open layer needs
+const WIDE_LAYER = 225; // pixels that an open layer needs
 const BESIDE = 330; // what stands beside the layers
+// how high a row of a picture is at most, and a whole picture; the second where there is much room
+const HEADS = [{ most: 26, room: 96 }, { most: 40, room: 240 }];
+const STRIPS = [{ most: 15, room: 48 }, { most: 26, room: 104 }];
 
 /** The picture of a model. */
 export class Machine {
@@ -38,6 +41,11 @@ export class Machine {
   get folds() {
     const { length } = this.anatomy.layers;
     return this.width < 700 ? length > 3 : length * WIDE_LAYER + BESIDE > this.width;
+  }
+
+  /** Whether there is room for large pictures. */
+  get roomy() {
+    return this.anatomy.layers.length < 2;
   }
 
   /** Builds anew where another number of layers fits. */
@@ -69,7 +77,7 @@ export class Machine {
     if (readout.length) stages.push(this.stage(this.session.graph.has("logits") ? "Next word" : "Result", "", ...readout.map((tile) => this.tile(tile))));
     this.container.replaceChildren(...stages);
     this.container.querySelector(".of-head")?.setAttribute("id", "heads");
-    this.container.classList.toggle("folds", this.folds);
+    this.container.classList.toggle("roomy", this.roomy);
   }
 
   /** @param {string} title @param {string} kind @param {...HTMLElement} inside */
@@ -214,9 +222,8 @@ export class Machine {
   drawTile(made) {
     const { tile, canvas, says, button } = made;
     const drawing = this.drawing(tile);
-    const square = tile.kind === "head";
-    const room = square ? Math.min(canvas.clientWidth, this.anatomy.layers.length > 1 ? 96 : 240) : 48;
-    const pitch = square ? Math.min(26, room / drawing.rows) : Math.max(2.5, Math.min(15, room / drawing.rows));
+    const { most, room } = (tile.kind === "head" ? HEADS : STRIPS)[this.roomy ? 1 : 0];
+    const pitch = Math.max(2.5, Math.min(most, room / drawing.rows));
     made.drawing = drawing;
     made.frame = draw(canvas, drawing, pitch);
     const told = this.says(tile, drawing);

@@ -18,7 +18,7 @@ export class Ranking {
     this.rows = element("tbody");
     this.note = element("p", { class: "remark" });
     this.draws = element("div", { class: "drawing", role: "img" });
-    const heads = ["word", "as built, now", "now", "change"].map((text) => element("th", { scope: "col" }, text));
+    const heads = [session.noun, "before, now", "now", "change"].map((text) => element("th", { scope: "col" }, text));
     this.table = element("table", { class: "ranks" }, element("thead", {}, element("tr", {}, ...heads)), this.rows);
     container.append(this.title, this.table, this.draws, this.note);
     session.subscribe(() => this.draw());
@@ -33,7 +33,7 @@ export class Ranking {
     const silent = session.unanswered();
     const here = session.tokens()[session.position];
     const masked = graph.data.gives === "masked word";
-    this.title.textContent = masked ? `In place of ${quoted(here?.text ?? "")}` : `After ${quoted(here?.text ?? "")}: the next ${this.noun}`;
+    this.title.textContent = masked ? `In place of ${quoted(here?.text ?? "")}` : `After ${quoted(here?.text ?? "")}: the next ${session.noun}`;
     this.table.hidden = !!silent || !graph.has("probs");
     this.note.textContent = silent;
     this.draws.hidden = true;
@@ -45,12 +45,6 @@ export class Ranking {
     this.rows.replaceChildren(...ranked.map((id) => this.row(id, before[id], now[id])), ...gone.map((id) => this.row(id, before[id], now[id], true)));
     this.drawDraw();
     return undefined;
-  }
-
-  /** What is ranked. */
-  get noun() {
-    const { vocabulary } = this.session.graph.data;
-    return vocabulary?.every((/** @type {string} */ word) => [...word].length <= 2) ? "letter" : "word";
   }
 
   /** @param {number} id @param {number} before @param {number} now @param {boolean} [gone] from the list */

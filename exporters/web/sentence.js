@@ -23,20 +23,13 @@ export class Sentence {
     this.running = 0;
     const { graph } = session;
     this.fields = ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`)).map((prefix) => this.field(prefix));
-    this.next = element("button", { type: "button", class: "primary", onclick: () => session.next() }, this.unit);
+    this.next = element("button", { type: "button", class: "primary", onclick: () => session.next() }, `Next ${session.noun}`);
     this.run = element("button", { type: "button", onclick: () => this.toggle() }, "Run on");
     container.append(...this.fields.map(({ label }) => label));
     if (session.goesOn) container.append(this.next, this.run);
     if (graph.has("temperature")) container.append(this.dials());
     session.subscribe(() => this.draw());
     this.draw();
-  }
-
-  /** What one more of is shown. */
-  get unit() {
-    const { vocabulary } = this.session.graph.data;
-    const letters = vocabulary && vocabulary.every((/** @type {string} */ word) => [...word].length <= 2);
-    return letters ? "Next letter" : "Next word";
   }
 
   /** @param {string} prefix of the second sentence */

@@ -44,6 +44,8 @@ export class Session {
     /** @type {Map<string, any>} what edited cells held as built */
     this.built = new Map();
     this.linked = "";
+    /** @type {Uint8Array<ArrayBuffer> | null} the workbook that was opened */
+    this.book = null;
     this.shown = this.nGiven;
   }
 
@@ -78,6 +80,14 @@ export class Session {
   /** @returns {boolean} whether the graph goes on by itself after what is given */
   get continues() {
     return this.graph.has("choose") && this.graph.has("choice.chosen");
+  }
+
+  /** @returns {string} what a token of this model is called */
+  get noun() {
+    const words = /** @type {string[]} */ (this.data.vocabulary ?? []);
+    const letters = words.filter((word) => [...word].length === 1 && !/\d/.test(word)).length;
+    if (letters > 0.7 * words.length) return "letter";
+    return this.graph.has("tokenizer.text") || words.every((word) => /^\d+$/.test(word)) ? "token" : "word";
   }
 
   /** @returns {boolean} whether a next word can join the sentence */
@@ -138,14 +148,6 @@ export class Session {
     return (this.data.tour ?? []).map((/** @type {any} */ stop) => ({
       ...stop,
       text: () => String(this.live.formulaValue(stop.text)),
-    }));
-  }
-
-  /** @returns {{text: string, edits: Edit[]}[]} the edits that the workbook suggests */
-  get suggestions() {
-    return (this.data.suggestions ?? []).map((/** @type {any} */ { text, edits }) => ({
-      text,
-      edits: edits.map((/** @type {[string, number, number, any]} */ [name, i, j, value]) => ({ block: this.graph.get(name), i, j, value })),
     }));
   }
 

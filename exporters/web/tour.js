@@ -1,6 +1,7 @@
 // The tour, stop by stop, each with its place in the picture; and the suggested edits, as buttons.
 
 import { element } from "./dom.js";
+import { Tries } from "./tries.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** Where something can be seen: a block in the picture, a sheet, or an element. @typedef {{block?: string, sheet?: string, id?: string}} Place */
@@ -27,23 +28,14 @@ export class Tour {
     this.text = element("p", { "aria-live": "polite" });
     this.back = element("button", { type: "button", onclick: () => this.go(this.at - 1) }, "Back");
     this.forth = element("button", { type: "button", onclick: () => this.go(this.at + 1) });
-    const tries = session.suggestions.map((one) => this.suggestion(one));
-    if (tries.length) container.append(element("h2", {}, "Try"), element("ol", { class: "try" }, ...tries));
+    const suggestions = session.data.suggestions ?? [];
+    if (suggestions.length) {
+      this.tries = new Tries(session, suggestions, (block, i, j) => session.select(block, i, j));
+      container.append(element("h2", {}, "Try"), this.tries.node);
+    }
     if (this.stops.length) container.append(this.title, this.text, element("div", { class: "steps" }, this.back, this.forth));
     session.subscribe(() => this.draw());
     this.draw();
-  }
-
-  /** @param {{text: string, edits: import("./session.js").Edit[]}} one */
-  suggestion({ text, edits }) {
-    const [{ block, i, j }] = edits;
-    const isFull = edits.every(({ value }) => value !== null && value !== undefined);
-    const onclick = () => {
-      if (isFull) this.session.setAll(edits);
-      else this.session.select(block, i, j);
-      this.point({ block: block.name });
-    };
-    return element("li", {}, text, " ", element("button", { type: "button", onclick, "aria-label": `${isFull ? "Do it" : "Show it"}: ${text}` }, isFull ? "Do it" : "Show it"));
   }
 
   /** Where a stop points: the block that stands at its address, or what the sheet is about. @param {string} target @returns {Place} */
@@ -65,6 +57,7 @@ export class Tour {
 
   /** Shows the stop, with the numbers as they are now. */
   draw() {
+    this.tries?.draw();
     if (!this.stops.length) return;
     const here = this.stops[this.at - 1];
     this.title.textContent = here ? `${this.at} of ${this.stops.length}: ${here.concept}` : "The tour";
