@@ -19,9 +19,11 @@ const HELP = [
   ["?", "this help"],
 ];
 
+let recolour = () => {};
+
 /** The buttons for it. @param {Session} session @returns {HTMLElement[]} */
 export function actions(session) {
-  const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, title = "") => element("button", { type: "button", onclick, title }, text);
+  const button = (/** @type {string} */ text, /** @type {(event: Event) => void} */ onclick, title = "") => element("button", { type: "button", onclick, title }, text);
   const undo = button("Undo", () => session.undo());
   const redo = button("Redo", () => session.redo());
   const reset = button("Reset", () => session.reset(), "Put everything back as it was built");
@@ -31,6 +33,11 @@ export function actions(session) {
     redo.disabled = session.at + 1 >= session.steps.length;
     reset.disabled = !session.edits.length;
   });
+  recolour = () => {
+    forgetColours();
+    session.notify();
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   keys(session);
   drops(session);
   return [
@@ -38,7 +45,7 @@ export function actions(session) {
     button("Save workbook", () => save(session), "This state as an .xlsx file"),
     button("Open workbook", () => file.click(), "An .xlsx file of this model: its edits; or drop it on the page"), file,
     button("Copy link", () => copyLink(session), "An address of this page with this state"),
-    button("Dark", (/** @type {any} */ event) => scheme(/** @type {Event} */ (event)), "Light or dark"),
+    button(isDark() ? "Light" : "Dark", scheme, "Light or dark"),
     button("?", () => help(), "Help"),
   ];
 }
@@ -98,14 +105,18 @@ async function copyLink(session) {
   }
 }
 
+/** Whether the dark scheme is on. */
+function isDark() {
+  const { scheme: chosen } = document.documentElement.dataset;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
 /** Changes between light and dark. @param {Event} event */
 function scheme(event) {
-  const root = document.documentElement;
-  const dark = getComputedStyle(root).colorScheme === "dark" || (!root.dataset.scheme && matchMedia("(prefers-color-scheme: dark)").matches);
-  root.dataset.scheme = dark ? "light" : "dark";
+  const dark = isDark();
+  document.documentElement.dataset.scheme = dark ? "light" : "dark";
   /** @type {HTMLElement} */ (event.currentTarget).textContent = dark ? "Dark" : "Light";
-  forgetColours();
-  dispatchEvent(new Event("schemechange"));
+  recolour();
 }
 
 /** Shows the keys. */

@@ -68,9 +68,10 @@ function embedding(graph, blocks, stages) {
   const before = blocks.filter((block) => {
     return block.layer === null && block.index < until && block.axes[0] === "token" && block.cols > 1 && !block.part;
   });
-  const stage = stages[0] && tile("the stream begins", stages[0].stage, { kind: "stage", lens: stages[0].lens });
+  const only = before.length === 1 && stages[0] ? TITLES.embed : "";
+  const stage = stages[0] && tile(only || "the stream begins", stages[0].stage, { kind: "stage", lens: stages[0].lens });
   const tiles = before.filter((block) => block !== stages[0]?.stage).map((block) => tile(titleOf(block), block));
-  return stage ? [...tiles, stage] : tiles;
+  return stage ? [...(only ? [] : tiles), stage] : tiles;
 }
 
 /** @param {Graph} graph @param {number} n @param {Block[]} blocks @param {{stage: Block, lens: number}[]} stages @returns {Layer} */

@@ -9,7 +9,7 @@ import { best } from "./session.js";
 /** @typedef {import("./session.js").Edit} Edit */
 
 const MOST_TOLD = 3;
-const FIRST = "Type another sentence, switch a head off, or click any picture to see its numbers.";
+const FIRST = "Type another sentence, switch a head off, or click a picture for its numbers.";
 /** What to do next: the first one that was not tried. @type {[string, string][]} */
 const HINTS = [
   ["open", "Click any picture: its numbers, the formula of each, and what it reads."],
@@ -26,7 +26,7 @@ export class Ledger {
     this.session = session;
     this.isModel = !!machine;
     session.subscribe(() => this.draw());
-    byId("legend").append("A row is a token.", " ", key("below"), "below 0", key("above"), "above", key("share"), "a share: the darker, the more");
+    byId("legend").append("Rows are tokens.", key("below"), "below 0", key("above"), "above 0", key("share"), "a share");
     byId("legend").hidden = !machine;
     this.draw();
   }

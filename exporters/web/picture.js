@@ -16,9 +16,9 @@ import { best } from "./session.js";
 
 const WIDE_LAYER = 225; // pixels that an open layer needs
 const BESIDE = 330; // what stands beside the layers
-// how high a row of a picture is at most, and a whole picture; the second where there is much room
-const HEADS = [{ most: 26, room: 96 }, { most: 40, room: 240 }];
-const STRIPS = [{ most: 15, room: 48 }, { most: 26, room: 104 }];
+/** How high a row of a picture is at most, and a whole picture: of a head, of another.
+ * @type {Record<string, [number, number][]>} */
+const HIGH = { usual: [[26, 96], [15, 48]], roomy: [[40, 240], [26, 104]], tight: [[20, 60], [12, 36]] };
 
 /** The picture of a model. */
 export class Machine {
@@ -43,16 +43,16 @@ export class Machine {
     return this.width < 700 ? length > 3 : length * WIDE_LAYER + BESIDE > this.width;
   }
 
-  /** Whether there is room for large pictures. */
-  get roomy() {
-    return this.anatomy.layers.length < 2;
+  /** How much room there is for each picture. */
+  get room() {
+    return this.folds && this.width > 700 ? "tight" : this.anatomy.layers.length < 2 ? "roomy" : "usual";
   }
 
   /** Builds anew where another number of layers fits. */
   resized() {
-    const folded = this.folds;
+    const [folds, room] = [this.folds, this.room];
     this.width = this.container.clientWidth;
-    if (folded !== this.folds) this.build();
+    if (folds !== this.folds || room !== this.room) this.build();
     this.ask();
   }
 
@@ -74,10 +74,10 @@ export class Machine {
     const stages = [this.stage("Tokens", "tokens", this.tokens())];
     if (embedding.length) stages.push(this.stage("Embedding", "", ...embedding.map((tile) => this.tile(tile))));
     for (const layer of layers) stages.push(this.folds && layer.n !== this.open ? this.foldedLayer(layer) : this.layer(layer));
-    if (readout.length) stages.push(this.stage(this.session.graph.has("logits") ? "Next word" : "Result", "", ...readout.map((tile) => this.tile(tile))));
+    if (readout.length) stages.push(this.stage(this.session.graph.has("logits") ? `Next ${this.session.noun}` : "Result", "", ...readout.map((tile) => this.tile(tile))));
     this.container.replaceChildren(...stages);
     this.container.querySelector(".of-head")?.setAttribute("id", "heads");
-    this.container.classList.toggle("roomy", this.roomy);
+    this.container.dataset.room = this.room;
   }
 
   /** @param {string} title @param {string} kind @param {...HTMLElement} inside */
@@ -222,7 +222,7 @@ export class Machine {
   drawTile(made) {
     const { tile, canvas, says, button } = made;
     const drawing = this.drawing(tile);
-    const { most, room } = (tile.kind === "head" ? HEADS : STRIPS)[this.roomy ? 1 : 0];
+    const [most, room] = HIGH[this.room][tile.kind === "head" ? 0 : 1];
     const pitch = Math.max(2.5, Math.min(most, room / drawing.rows));
     made.drawing = drawing;
     made.frame = draw(canvas, drawing, pitch);
