@@ -46,12 +46,18 @@ STORY = Story(
         Suggestion(
             "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88 (the essay prints 0.87, 0.12, 0.01; the shares are 0.877, 0.121, 0.002).",
             ("query_length", 0, 0),
+            value=3.0,
         ),
         Suggestion(
             "Type 3: the temperature divides all scores: ‘Tarso’ falls to 0.43, and a length of 3 is undone.",
             ("temperature", 0, 0),
+            value=3.0,
         ),
-        Suggestion("Choose ‘Paolo’: the query points another way, and another word is found.", 0),
+        Suggestion(
+            "Choose ‘Paolo’: the query points another way, and another word is found.",
+            0,
+            value="Paolo",
+        ),
     ],
     section="The Final Step, appendix A",
 )

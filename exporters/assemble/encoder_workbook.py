@@ -56,4 +56,6 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
         texts.append("Type 3: words' probabilities come closer to each other.")
     weight = "blocks.0.mlp.W_out" if model.spec.n_layers else "W_pos"
     texts.append(f"Type 5 into the first weight of {weight}, {seen}.")
-    return [Suggestion(t, (c, 0, 0)) for t, c in zip(texts, [*cells, weight], strict=True)]
+    values = (None, None if two else 3.0, 5.0)
+    told = zip(texts, [*cells, weight], values, strict=True)
+    return [Suggestion(text, (cell, 0, 0), value=value) for text, cell, value in told]

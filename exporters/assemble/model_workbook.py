@@ -133,10 +133,16 @@ def suggestions(
     )
     if graph.readout.one_token:  # what it does is a whole pass away
         return [
-            Suggestion(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits
+            Suggestion(f"{text}, and see the ranking on Play change.", at, value=edit[3])
+            for text, edit, at in edits
         ]
     return [
-        Suggestion(f"{text}: {effect(graph, edit, texts, last)}.", at) for text, edit, at in edits
+        Suggestion(
+            f"{text}: {effect(graph, edit, texts, last)}.",
+            at,
+            value=texts[other] if at == last else edit[3],
+        )
+        for text, edit, at in edits
     ]
 
 
@@ -146,7 +152,7 @@ def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
     text = "Type 0, and see the cells that follow change; Check says that something was edited."
-    return [Suggestion(text, (block.name, 0, 0)) for block in (*found[:2], *found[-1:])]
+    return [Suggestion(text, (block.name, 0, 0), value=0.0) for block in (*found[:2], *found[-1:])]
 
 
 def effect(

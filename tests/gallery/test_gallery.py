@@ -91,9 +91,9 @@ def promise_of(book: Book, suggestions: Sequence[Suggestion]) -> Promise:
 
 
 def edits_of(t: Suggestion) -> dict[CellName, float | str]:
-    """What is typed. Texts alone say it in the first workbooks."""
-    given = in_words(t) if t.value is None else t.value
-    return {block_cell(at): value for at, value in ((t.cell, given), *t.also)}
+    """What is typed."""
+    assert t.value is not None, t.text
+    return {block_cell(at): value for at, value in ((t.cell, t.value), *t.also)}
 
 
 def watched(
@@ -118,14 +118,6 @@ def nearly(value: Value) -> object:
 def block_cell(at: CellName | int) -> CellName:
     """A cell of a table or block, or the k-th word to pick on Play."""
     return ("prompt.pick", at, 0) if isinstance(at, int) else at
-
-
-def in_words(t: Suggestion) -> float | str:
-    """What an edit's text says to type."""
-    if isinstance(t.cell, int):
-        return re.search(r"‘(\w+)’", t.text)[1]
-    text = re.search(r"Type (=SQRT\(2\)|-?[\d.]+)[,:]? ?", t.text)[1]
-    return 2**0.5 if "SQRT" in text else float(text.rstrip("."))
 
 
 def probabilities(

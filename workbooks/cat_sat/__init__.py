@@ -47,14 +47,20 @@ STORY = Story(
         "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
     ],
     suggestions=[
-        Suggestion("Choose ‘dog’ for ‘cat’: a near synonym, and the probabilities hardly move.", 1),
+        Suggestion(
+            "Choose ‘dog’ for ‘cat’: a near synonym, and the probabilities hardly move.",
+            1,
+            value="dog",
+        ),
         Suggestion(
             "Type 0.2, what scores are divided by: ‘sat’ looks at itself with 0.97 instead of 0.42.",
             ("blocks.0.attn.sqrt_d_head", 0, 0),
+            value=0.2,
         ),
         Suggestion(
             "Type -1, turning a value's third number over: ‘mat’ falls from 31 % to 19 %.",
             (f"{HEAD}.W_V", 2, 2),
+            value=-1.0,
         ),
     ],
     section="QKV Attention, section 5",

@@ -55,9 +55,9 @@ STORY = Story(
         "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
     ],
     suggestions=[
-        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0)),
-        Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’, and the game goes on from there.", 1),
-        Suggestion("Type 3, and choose ‘sampled’ above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0)),
+        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0), value=0.0),
+        Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’, and the game goes on from there.", 1, value="3"),
+        Suggestion("Type 3, and choose ‘sampled’ above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0), value=3.0, also=((("choose", 0, 0), "sampled"),)),
     ],
 )  # fmt: skip
 

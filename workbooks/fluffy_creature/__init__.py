@@ -49,12 +49,18 @@ STORY = Story(
             "Type =SQRT(2), as the formula of attention has it: the pattern does change, forest on "
             "blue from 0.81 to 0.69.",
             (f"{BLOCK}.attn.sqrt_d_head", 0, 0),
+            value=2**0.5,
         ),
-        Suggestion("Choose ‘creature’: now it leads, and ‘forest’ falls from 0.80 to 0.25.", 3),
+        Suggestion(
+            "Choose ‘creature’: now it leads, and ‘forest’ falls from 0.80 to 0.25.",
+            3,
+            value="creature",
+        ),
         Suggestion(
             "Type -1: ReLU cuts the third hidden cell to 0 for every word; ‘forest’ falls from 0.80 "
             "to 0.38.",
             (f"{BLOCK}.mlp.W_in", 1, 2),
+            value=-1.0,
         ),
     ],
     section="Lecture notes, section 8",
