@@ -64,7 +64,7 @@ settings.load_profile("cellformer")
 
 # Fixtures of programs and libraries: a test that asks for one of them is marked `office`.
 OTHERS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
-OTHERS |= {"torch", "transformers", "node"}
+OTHERS |= {"torch", "transformers", "node", "chromium"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -117,6 +117,17 @@ def node() -> str:
         if os.environ.get("CI"):
             pytest.fail("Node.js is not installed, and CI needs it")
         pytest.skip("Node.js is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def chromium(node: str) -> str:
+    """The path of a browser that playwright-core drives."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None or not (ROOT / "tests/node/node_modules/playwright-core").is_dir():
+        if os.environ.get("CI"):
+            pytest.fail("Chromium or playwright-core is not installed, and CI needs it")
+        pytest.skip("Chromium is not installed, or: npm ci --prefix tests/node")
     return path
 
 

@@ -110,6 +110,3 @@ export async function start(kernels) {
   addEventListener("hashchange", () => session.openLink());
   session.notify();
 }
-
-// @ts-expect-error the page puts the kernels of its ops before this
-start(KERNELS);
