@@ -229,6 +229,13 @@ export class Run {
     return n;
   }
 
+  /** Compute anew what each recalculation of a spreadsheet does, and what follows: a step of a book
+   * that learns. @returns {number} of cells */
+  recalculate() {
+    for (const { block, cells } of this.graph.volatile) for (const rect of this.refreshCells(block, cells)) this.mark(block, rect);
+    return this.recompute();
+  }
+
   /** The rectangles of an op's block that read changes.
    * @param {Block} block @param {Map<number, Rect[]>} changed @returns {Rect[]} */
   dirty(block, changed) {

@@ -16,6 +16,7 @@ import { compiled } from "./formulas.js";
  * @typedef {[number, number[], any[]]} GroupData */
 /** @typedef {{block: Block, rect: Rect}} Area */
 
+const WIDEST = 2 ** 26; // more columns than any block has
 const PASS = /^(turned|gradient|nudged|b|step\d+)$/;
 const HEAD = /^((h|kv|e)\d+|shared)$/;
 
@@ -61,6 +62,7 @@ export class Shape {
       if (step[0] === "@" || (step[0] === "#" && step.length === 1)) this.places.set(k, place);
       place += step[0] === "@" ? 5 : step[0] === "#" && step.length === 1 ? 1 : 0;
     }
+    this.isVolatile = steps.some(([name]) => name === "RAND");
     /** @type {Compute | null} */ this.made = null;
   }
 
@@ -175,17 +177,43 @@ class Readings {
   constructor() {
     /** @type {number[]} */ this.cells = [];
     /** @type {number[]} */ this.rects = [];
+    /** Readings of single cells, by cell. @type {Map<number, number[]> | null} */ this.single = null;
+    /** The others. @type {number[]} */ this.large = [];
   }
 
   /** The cells that read any of some cells. @param {Rect} changed @returns {number[]} */
   of(changed) {
+    if (changed[1] - changed[0] === 1 && changed[3] - changed[2] === 1) return this.ofCell(changed);
     const found = [];
-    const rects = this.rects;
-    for (let k = 0, p = 0; k < this.cells.length; k++, p += 4) {
-      if (rects[p] < changed[1] && rects[p + 1] > changed[0] && rects[p + 2] < changed[3] && rects[p + 3] > changed[2])
-        found.push(this.cells[k]);
-    }
+    for (let k = 0; k < this.cells.length; k++) if (this.meets(k, changed)) found.push(this.cells[k]);
     return found;
+  }
+
+  /** The same of one cell, for which not every reading is looked at. @param {Rect} cell */
+  ofCell(cell) {
+    this.single ??= this.indexed();
+    const found = [...(this.single.get(cell[0] * WIDEST + cell[2]) ?? [])];
+    for (const k of this.large) if (this.meets(k, cell)) found.push(this.cells[k]);
+    return found;
+  }
+
+  indexed() {
+    const single = new Map();
+    for (const [k, cell] of this.cells.entries()) {
+      const [top, bottom, left, right] = this.rects.slice(4 * k, 4 * k + 4);
+      const at = top * WIDEST + left;
+      if (bottom - top > 1 || right - left > 1) this.large.push(k);
+      else if (single.has(at)) single.get(at).push(cell);
+      else single.set(at, [cell]);
+    }
+    return single;
+  }
+
+  /** @param {number} k @param {Rect} changed */
+  meets(k, changed) {
+    const p = 4 * k;
+    const rects = this.rects;
+    return rects[p] < changed[1] && rects[p + 1] > changed[0] && rects[p + 2] < changed[3] && rects[p + 3] > changed[2];
   }
 }
 
@@ -207,6 +235,10 @@ export class Graph {
       if (at) block.place = { sheet: this.sheetNames[at[0]], top: at[1], left: at[2], turned: !!at[3] };
     }
     this.tables = this.blocks.filter((block) => block.isTable);
+    /** The cells that each recalculation computes anew. @type {{block: Block, cells: number[]}[]} */
+    this.volatile = this.tables
+      .map((block) => ({ block, cells: block.groups.filter(({ shape }) => shape.isVolatile).flatMap(({ cells }) => [...cells]) }))
+      .filter(({ cells }) => cells.length);
     /** @type {Map<number, Readings>[]} by block, of tables */
     this.readings = this.blocks.map((block) => readingsOf(block));
     /** Of each block the tables that read it. @type {Set<number>[]} */ this.tablesOn = this.blocks.map(() => new Set());

@@ -8,6 +8,7 @@ import { showBlock, showCell } from "./inspect.js";
 import { Ledger } from "./ledger.js";
 import { Machine } from "./picture.js";
 import { Ranking } from "./ranking.js";
+import { recalculations } from "./recalculating.js";
 import { Sentence } from "./sentence.js";
 import { Session } from "./session.js";
 import { showSheets } from "./sheets.js";
@@ -40,7 +41,7 @@ function screenOf(session) {
   }
   const show = switcher(views);
   new Ledger(session, machine);
-  byId("actions").append(...actions(session));
+  byId("actions").append(...recalculations(session), ...actions(session));
   panels(session);
   if (session.isModel && (session.tour.length || data.suggestions?.length)) {
     byId("tour").hidden = false;
