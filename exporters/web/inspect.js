@@ -44,19 +44,34 @@ export function typedAs(text, before) {
   return { why: text.trim() ? `‘${text}’ is no number` : "type a number" };
 }
 
+/** @type {WeakSet<Session>} */
+const followed = new WeakSet();
+
+/** Keeps what is shown of a session as it is now. @param {Session} session */
+function follow(session) {
+  if (followed.has(session)) return;
+  followed.add(session);
+  session.subscribe(() => {
+    const { selected } = session;
+    if (selected && shownBlock?.block === selected.block) showBlock(session, selected.block, selected.i, selected.j);
+    if (selected && cellPanel?.session === session) showCell(session, selected.block, selected.i, selected.j);
+  });
+}
+
 // --- the numbers of a block ------------------------------------------------------------------
 
 /** What is shown; the largest size of its numbers, and whether all are whole.
- * @type {{session: Session, block: Block, grid: Grid, full: number, whole: boolean} | null} */
+ * @type {{session: Session, block: Block, grid: Grid, full: number, whole: boolean, version: number} | null} */
 let shownBlock = null;
 
 /** Shows the numbers of a block in #numbers, with a cell selected.
  * @param {Session} session @param {Block} block @param {number} [i] @param {number} [j] */
 export function showBlock(session, block, i = 0, j = 0) {
   const into = byId("numbers");
+  follow(session);
   if (shownBlock?.session !== session || shownBlock.block !== block || !into.contains(shownBlock.grid.node)) {
     const grid = new Grid(blockSource(session, block));
-    shownBlock = { session, block, grid, full: 0, whole: false };
+    shownBlock = { session, block, grid, full: 0, whole: false, version: -1 };
     const [rows, cols] = block.axes.map((axis, k) => `${block.shape[k].toLocaleString("en-US")} ${AXES[axis] ?? (axis || ["rows", "columns"][k])}`);
     const size = block.rows * block.cols === 1 ? "one number" : `${rows} × ${cols}`;
     const head = element(
@@ -68,8 +83,10 @@ export function showBlock(session, block, i = 0, j = 0) {
     into.replaceChildren(head, chips(session, block), grid.node);
   }
   const { grid } = shownBlock;
-  Object.assign(shownBlock, extentOf(session, block));
-  grid.draw();
+  if (shownBlock.version !== session.live.version) {
+    Object.assign(shownBlock, extentOf(session, block), { version: session.live.version });
+    grid.draw();
+  }
   if (grid.row !== i || grid.col !== j || !grid.cellAt(i, j)) grid.select(i, j);
 }
 
@@ -205,13 +222,14 @@ export class CellPanel {
       this.whole = false;
     }
     this.goesBack = false;
-    const pieces = formulaPieces(this.session.graph, block, i, j);
+    const has = block.has(i, j);
+    const pieces = has ? formulaPieces(this.session.graph, block, i, j) : [];
     refilled(this.into, [
       this.heading(block, i, j),
-      this.value(block, i, j),
+      has ? this.value(block, i, j) : element("p", {}, "blank"),
       note ? element("p", { class: "note" }, note) : null,
       ...(pieces.length ? [this.formula(pieces), ...this.entering(block, pieces)] : []),
-      ...this.readers(block, i, j),
+      ...(has ? this.readers(block, i, j) : []),
     ]);
   }
 
