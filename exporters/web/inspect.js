@@ -44,20 +44,6 @@ export function typedAs(text, before) {
   return { why: text.trim() ? `‘${text}’ is no number` : "type a number" };
 }
 
-/** @type {WeakSet<Session>} */
-const followed = new WeakSet();
-
-/** Keeps what is shown of a session as it is now. @param {Session} session */
-function follow(session) {
-  if (followed.has(session)) return;
-  followed.add(session);
-  session.subscribe(() => {
-    const { selected } = session;
-    if (selected && shownBlock?.block === selected.block) showBlock(session, selected.block, selected.i, selected.j);
-    if (selected && cellPanel?.session === session) showCell(session, selected.block, selected.i, selected.j);
-  });
-}
-
 // --- the numbers of a block ------------------------------------------------------------------
 
 /** What is shown; the largest size of its numbers, and whether all are whole.
@@ -68,7 +54,6 @@ let shownBlock = null;
  * @param {Session} session @param {Block} block @param {number} [i] @param {number} [j] */
 export function showBlock(session, block, i = 0, j = 0) {
   const into = byId("numbers");
-  follow(session);
   if (shownBlock?.session !== session || shownBlock.block !== block || !into.contains(shownBlock.grid.node)) {
     const grid = new Grid(blockSource(session, block));
     shownBlock = { session, block, grid, full: 0, whole: false, version: -1 };

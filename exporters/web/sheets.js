@@ -181,6 +181,7 @@ class Page {
     for (let row = data.top; row < sheet.rows; row++) {
       const columns = sheet.columns(row);
       const first = String(sheet.at(row, columns[0])?.value ?? "");
+      if (row + 1 === this.suggestions[0]?.row) flow.append(element("h3", {}, first), this.tries.node);
       if (this.heights.get(row) === 0) continue;
       if (columns.length > 1) flow.append(element("p", { class: "line" }, ...columns.map((col) => this.inline(row, col))));
       else if (columns[0] === 0) flow.append(element("h3", {}, first));
@@ -390,8 +391,8 @@ class Page {
   /** Draws what may have changed. */
   refresh() {
     this.peaks.clear();
-    if (!this.grid) return;
     this.tries.draw();
+    if (!this.grid) return;
     this.grid.draw();
     this.tell(this.grid.row, this.grid.col);
     const charts = (this.sheet.data.charts ?? []).map((/** @type {any} */ chart) => this.chart(chart));

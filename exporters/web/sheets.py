@@ -71,7 +71,8 @@ def suggestion(book: Book, suggested: Suggestion) -> Data:
     first = suggested.cell
     cell = ("prompt.pick", first, 0) if isinstance(first, int) else first
     edits = [(*cell, suggested.value), *((*where, value) for where, value in suggested.also)]
-    found: Data = {"text": suggested.text, "edits": [list(edit) for edit in edits]}
+    told = [[*where, _plain(value)] for *where, value in edits]
+    found: Data = {"text": suggested.text, "edits": told}
     if suggested.watch:
         found |= {"watch": list(suggested.watch), "becomes": _plain(suggested.becomes)}
     return found
