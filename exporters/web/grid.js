@@ -241,6 +241,7 @@ export class Grid {
     const { top, rows, cols } = this.source;
     i = Math.max(top, Math.min(rows - 1, i));
     j = Math.max(0, Math.min(cols - 1, j));
+    while (i + 1 < rows && !this.rows.size(i)) i++;
     const merged = this.source.merged(i, j);
     if (merged) [i, , j] = merged;
     this.row = i;
