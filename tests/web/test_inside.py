@@ -120,7 +120,6 @@ def test_a_sheet_by_keyboard(chromium: str, pages: Callable[[str], str]) -> None
     assert all(step["rows"] < 60 for step in told)
 
 
-@pytest.mark.slow
 VIEWS = [
     ("superposition", {}),
     ("one-step", {"width": 390, "height": 844}),
@@ -128,6 +127,7 @@ VIEWS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "view"), VIEWS, ids=str)
 def test_sheets_are_accessible(
     chromium: str, pages: Callable[[str], str], name: str, view: dict[str, Any]
