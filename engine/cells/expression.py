@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from engine.cells.access import ALONG, Rect, Subscript
-from engine.cells.values import SIGNS, CellError, FormulaError, number, scalar
+from engine.cells.values import SIGNS, CellError, FormulaError, as_array, number, scalar
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
 LEVELS = {
@@ -503,7 +503,7 @@ class Nth(Expression):
         return notation.nth(self.line, self.k.text(notation), self.first)
 
     def value(self, look: Look) -> Any:
-        cells = np.ravel(np.asarray(self.line.value(look)))
+        cells = np.ravel(as_array(self.line.value(look)))
         k = int(number(scalar(self.k.value(look)))) - self.first
         if not 0 <= k < len(cells):
             raise FormulaError("#REF!")

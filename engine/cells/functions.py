@@ -52,6 +52,7 @@ from engine.cells.values import (
     TRUTHS,
     CellError,
     FormulaError,
+    as_array,
     as_number,
     checked,
     is_number,
@@ -344,10 +345,11 @@ def _largest(x: Any, k: Any) -> Any:
         place = found.size - int(number(k))
         return float(np.partition(found, place)[place])
     ranked = np.sort(found)[::-1]
-    at = np.asarray(number(k)).astype(int) - 1
+    at = np.trunc(number(k)) - 1
     if (at < 0).any() or (at >= len(ranked)).any():
         raise FormulaError("#NUM!")
-    return ranked[at] if at.ndim else float(ranked[at])
+    largest = ranked[at.astype(int)]
+    return largest if at.ndim else float(largest)
 
 
 def _meets(criterion: Any) -> Callable[[Any], bool]:
@@ -386,9 +388,10 @@ def _count_if(x: Any, criterion: Any) -> float:
 
 def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
     meets, summed = _meets(criterion), x if summed is None else summed
-    if np.shape(summed) != np.shape(x):
+    cells, added = (np.atleast_2d(np.asarray(y, dtype=object)) for y in (x, summed))
+    if cells.shape != added.shape:
         raise FormulaError("#VALUE!")
-    pairs = zip(np.asarray(x, dtype=object).flat, np.asarray(summed, object).flat, strict=True)
+    pairs = zip(cells.flat, added.flat, strict=True)
     return float(np.add.reduce([number(y) for v, y in pairs if meets(v)]))
 
 
@@ -541,19 +544,20 @@ def _choose(index: Later, *options: Later) -> Any:
 
 def _index(x: Any, row: Any, col: Any = None) -> Any:
     """The entry at a row and a column, counted from 1; 0: the whole row or column."""
-    x = np.atleast_2d(np.asarray(x))
+    x = np.atleast_2d(as_array(x))
     if col is None:
         row, col = (1.0, row) if x.shape[0] == 1 else (row, 1.0)
     height, width = x.shape
     row, col = number(row), number(col)
     if type(row) is type(col) is float and 1 <= row < height + 1 and 1 <= col < width + 1:
         return _no_error(x.item(int(row) - 1, int(col) - 1))  # as most are
-    i, j = (np.asarray(k).astype(int) for k in (row, col))
+    i, j = np.trunc(row), np.trunc(col)
     many = bool(i.ndim or j.ndim)  # of which each is a cell: 0 is no row or column of them
     if i.min() < many or j.min() < many:
         raise FormulaError("#VALUE!")
     if i.max() > height or j.max() > width:
         raise FormulaError("#REF!")
+    i, j = i.astype(int), j.astype(int)
     if many:
         return x[i - 1, j - 1]
     rows = slice(None) if i == 0 else slice(int(i) - 1, int(i))
@@ -682,7 +686,7 @@ def _repeated(x: Any, n: Any) -> str:
     text, often = text_of(x), _size(n)
     if len(text) * often > LONGEST:
         raise FormulaError("#VALUE!")
-    return text * often
+    return text * often if text else text  # Python repeats nothing only so often
 
 
 def _size(n: Any) -> int:

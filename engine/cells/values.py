@@ -50,6 +50,12 @@ def scalar(x: Any) -> Any:
     return x
 
 
+def as_array(x: Any) -> np.ndarray:
+    """An array of one cell, or of many. A text stays one of Python's: numpy's lose NULs at their
+    end."""
+    return np.asarray(x, object if isinstance(x, str) else None)
+
+
 def checked(x: Any) -> Any:
     """A number that a cell can show. Raises FormulaError for others."""
     if isinstance(x, float) and not math.isfinite(x):
@@ -132,7 +138,7 @@ def text_of(x: Any) -> str:
     if isinstance(x, TRUTHS):
         return "TRUE" if x else "FALSE"
     if isinstance(x, str):
-        return x
+        return str(x)  # of an error, too
     return str(int(x)) if float(x).is_integer() else f"{float(x):.15g}"
 
 
@@ -183,8 +189,7 @@ def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
         if type(a) in PLAIN and type(b) in PLAIN:
             return holds(a, b)
         if isinstance(a, RANGES) or isinstance(b, RANGES):
-            # a text stays one of Python's: numpy's lose NULs at their end
-            a, b = (np.asarray(x, object if isinstance(x, str) else None) for x in (a, b))
+            a, b = as_array(a), as_array(b)
             if a.dtype.kind in "if" and b.dtype.kind in "if":
                 return holds(a, b)
             a, b = np.broadcast_arrays(a.astype(object), b.astype(object))

@@ -9,9 +9,12 @@ import { checked, fail, folded, isNumeric, withoutErrors } from "./values.js";
 /** @typedef {import("./values.js").Argument} Argument */
 /** @typedef {() => Argument} Later an argument that is computed when it is asked for */
 
-const LAST = 1e-3; // what the last bits may count for where a number is rounded
-const LONGEST = 32_767; // characters of a text
-const WHOLE = 2 ** 52; // from here on numbers have no fractions
+// what the last bits may count for where a number is rounded
+const LAST = 1e-3;
+// characters of a text
+const LONGEST = 32_767;
+// from here on numbers have no fractions
+const WHOLE = 2 ** 52;
 
 // --- of numbers -------------------------------------------------------------------------------
 
@@ -76,9 +79,12 @@ function spacing(x) {
   return floatBits.getFloat64(0) - x;
 }
 
-const ERF_GRID = 8; // places for each 1 where the values of erf are kept
-const ERF_ONE = 1n << 136n; // 1 in the whole numbers that they are computed in
-const ERF_SLOPE = 11283791670955125738961589031215451716881n; // at 0: 2 / sqrt(pi) * 1e40
+// places for each 1 where the values of erf are kept
+const ERF_GRID = 8;
+// 1 in the whole numbers that they are computed in
+const ERF_ONE = 1n << 136n;
+// the slope at 0: 2 / sqrt(pi) * 1e40
+const ERF_SLOPE = 11283791670955125738961589031215451716881n;
 /** @type {number[]} */
 const erfKept = [];
 
@@ -94,7 +100,8 @@ export function erf(x) {
   const h = a - x0;
   erfKept[k] ??= erfOnGrid(k);
   let before = 0;
-  let term = 1; // of exp(-2 x0 h - h²) as a series in h, which is summed to its integral
+  // of exp(-2 x0 h - h²) as a series in h, which is summed to its integral
+  let term = 1;
   let sum = 1;
   for (let n = 1; n < 13; n++) {
     [before, term] = [term, (-2 * h * (x0 * term + h * before)) / n];
@@ -137,7 +144,7 @@ export function total(values, start = 0, end = values.length) {
   let sum = 0;
   let k = start;
   if (n >= 8) {
-    let [a, b, c, d, e, f, g, h] = [0, 0, 0, 0, 0, 0, 0, 0];
+    let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
     for (; k + 8 <= end; k += 8) {
       a += values[k];
       b += values[k + 1];
@@ -168,11 +175,14 @@ function reduced(compute, ofNothing) {
   };
 }
 
-/** @param {ArrayLike<number>} values */
-function extremeOf(values, pick = Math.max) {
-  let found = values[0];
-  for (let k = 1; k < values.length; k++) found = pick(found, values[k]);
-  return found;
+/**
+ * The largest number; the smallest one if the sign is -1.
+ * @param {ArrayLike<number>} values
+ */
+function extremeOf(values, sign = 1) {
+  let found = sign * values[0];
+  for (let k = 1; k < values.length; k++) found = Math.max(found, sign * values[k]);
+  return sign * found;
 }
 
 /** @param {ArrayLike<number>} values */
@@ -194,14 +204,13 @@ function productSum(...xs) {
   if (xs.length === 1) return checked(total(numbers(...xs)));
   const ranges = xs.map(asRange);
   const [{ rows, cols }] = ranges;
-  const [first, second, ...others] = ranges.map(numbersOr0);
+  const factors = ranges.map(numbersOr0);
   if (ranges.some((x) => x.rows !== rows || x.cols !== cols)) fail("#VALUE!");
+  const last = factors[factors.length - 1];
+  let left = factors[0];
+  for (const x of factors.slice(1, -1)) left = left.map((v, k) => v * x[k]);
   let sum = 0;
-  for (let k = 0; k < first.length; k++) {
-    let product = first[k] * second[k];
-    for (const x of others) product *= x[k];
-    sum += product;
-  }
+  for (let k = 0; k < left.length; k++) sum += left[k] * last[k];
   return checked(sum);
 }
 
@@ -212,9 +221,9 @@ function productSum(...xs) {
 function largest(x, k) {
   const found = Float64Array.from(numbers(x)).sort();
   return cellByCell((n) => {
-    const at = Math.trunc(number(n));
+    const at = Math.trunc(n);
     return at >= 1 && at <= found.length ? found[found.length - at] : fail("#NUM!");
-  }, k);
+  }, operand(k));
 }
 
 /**
@@ -266,17 +275,13 @@ function countIf(x, criterion) {
 function sumIf(x, criterion, summed = null) {
   const [cells, added, isMet] = [asRange(x), asRange(summed ?? x), meets(criterion)];
   if (cells.rows !== added.rows || cells.cols !== added.cols) fail("#VALUE!");
-  let sum = 0;
-  cells.values.forEach((v, k) => {
-    if (isMet(v)) sum += number(added.values[k]);
-  });
-  return sum;
+  return total(Array.from(added.values).filter((_, k) => isMet(cells.values[k])).map(number));
 }
 
 /** @param {Argument[]} xs */
 function counted(...xs) {
   let found = 0;
-  for (const { values } of xs.map(asRange)) for (const v of values) if (typeof v === "number") found++;
+  for (const x of xs) for (const v of asRange(x).values) if (typeof v === "number") found++;
   return found;
 }
 
@@ -322,7 +327,8 @@ function like(wanted) {
     if (part === "*") return ".*";
     if (part === "?") return ".";
     if (/[iİı]/i.test(part)) return "[iIİı]";
-    return part.slice(part.length > 1 && part[0] === "~" ? 1 : 0).replace(/[\\^$.*+?()[\]{}|/]/, "\\$&");
+    const itself = part[0] === "~" ? part.slice(-1) : part;
+    return itself.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&");
   });
   const pattern = new RegExp(`^${parts.join("")}$`, "isu");
   return (x) => pattern.test(x);
@@ -355,7 +361,8 @@ function truths(...xs) {
  */
 function choice(condition, then, otherwise = () => false) {
   const found = condition();
-  if (!(found instanceof Range) || found.values.length < 2) return truth(found) ? then() : otherwise();
+  const many = found instanceof Range && found.values.length > 1;
+  if (!many) return truth(found) ? then() : otherwise();
   const isMet = (/** @type {Value} */ v) => !(v === 0 || v === "" || v === null || v === false);
   return cellByCell((v, x, y) => (isMet(v) ? x : y), found, then(), otherwise());
 }
@@ -394,7 +401,7 @@ function indexed(x, row, col = null) {
   const [i, j] = (col !== null ? [row, col] : rows === 1 ? [1, row] : [row, 1]).map(operand);
   if (i instanceof Range || j instanceof Range) {
     const [ofRows, ofCols] = [i, j].map((at) => numbersOr0(asRange(at)));
-    const least = Math.trunc(Math.min(extremeOf(ofRows, Math.min), extremeOf(ofCols, Math.min)));
+    const least = Math.trunc(Math.min(extremeOf(ofRows, -1), extremeOf(ofCols, -1)));
     if (least < 1) fail("#VALUE!");
     if (extremeOf(ofRows) >= rows + 1 || extremeOf(ofCols) >= cols + 1) fail("#REF!");
     return cellByCell((p, q) => values[(Math.trunc(p) - 1) * cols + Math.trunc(q) - 1], i, j);
@@ -450,7 +457,7 @@ function placeOf(wanted, cells) {
       const text = v instanceof CellError ? v.text : v;
       return typeof text === "string" && isLike(text);
     });
-  } else found = values.findIndex((v) => v !== null && compared(v, wanted) === 0);
+  } else found = values.findIndex((v) => v !== null && compared(v, wanted ?? 0) === 0);
   return found < 0 ? fail("#N/A") : found;
 }
 
@@ -539,8 +546,8 @@ function midOf(x, start, n) {
  * @param {Argument} n
  */
 function rightmost(x, n = 1) {
-  const text = characters(x);
-  return text.slice(Math.max(text.length - sizeOf(n), 0)).join("");
+  const size = sizeOf(n);
+  return size ? characters(x).slice(-size).join("") : "";
 }
 
 /**
@@ -559,8 +566,8 @@ function repeated(x, n) {
  * @param {Argument} replacement
  */
 function substitute(x, old, replacement) {
-  const [text, sought, now] = [textOf(x), textOf(old), textOf(replacement)];
-  return sought ? text.split(sought).join(now) : text;
+  const [text, sought] = [textOf(x), textOf(old)];
+  return sought ? text.split(sought).join(textOf(replacement)) : text;
 }
 
 /**
@@ -575,8 +582,8 @@ function codeOf(x) {
 /** @param {Argument} x */
 function character(x) {
   const code = wholeNumber(x);
-  const known = code > 0 && code < 0x110000 && !isSurrogate(code) && (code < 0xfffe || code > 0xffff);
-  return known ? String.fromCodePoint(code) : fail("#VALUE!");
+  const none = !(code > 0 && code < 0x110000) || isSurrogate(code) || code >> 1 === 0x7fff;
+  return none ? fail("#VALUE!") : String.fromCodePoint(code);
 }
 
 /** @param {number} code */
@@ -609,7 +616,7 @@ const COMPUTED = {
   MATCH: matched,
   MAX: reduced((x) => extremeOf(x), 0),
   MID: midOf,
-  MIN: reduced((x) => extremeOf(x, Math.min), 0),
+  MIN: reduced((x) => extremeOf(x, -1), 0),
   MOD: modulo,
   N: (x) => (["number", "boolean"].includes(typeof scalar(x)) ? Number(scalar(x)) : 0),
   NOT: (x) => !truth(x),

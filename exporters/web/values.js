@@ -217,7 +217,7 @@ function cellsOf(x) {
  */
 export function settled(rows, cols, values) {
   const numeric = values.every((v) => typeof v === "number");
-  return new Range(rows, cols, numeric ? Float64Array.from(values) : values);
+  return new Range(rows, cols, numeric ? new Float64Array(values) : values);
 }
 
 // --- signs ------------------------------------------------------------------------------------

@@ -1,7 +1,4 @@
-// Computes functions and signs in JavaScript: calls as JSON on stdin, values as JSON on stdout.
-
-import { readFileSync } from "node:fs";
-
+// Functions and signs for tests: what calls of them come to.
 import { FUNCTIONS, nth } from "../../exporters/web/functions.js";
 import { CellError, FormulaError, Range, SIGNS, fail } from "../../exporters/web/values.js";
 
@@ -39,10 +36,14 @@ function outcome([name, given]) {
     return written(called(name, given));
   } catch (error) {
     if (error instanceof FormulaError) return { raised: error.text };
-    throw new Error(`${name} of ${JSON.stringify(given)}`, { cause: error });
+    throw new Error(`${name} of ${JSON.stringify(given)}: ${error.message}`, { cause: error });
   }
 }
 
-const calls = JSON.parse(readFileSync(0, "utf8"));
-const found = { names: Object.keys(FUNCTIONS), values: calls.map(outcome) };
-process.stdout.write(JSON.stringify(found));
+export function outcomes(calls) {
+  return calls.map(outcome);
+}
+
+export function names() {
+  return Object.keys(FUNCTIONS);
+}
