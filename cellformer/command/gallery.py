@@ -1,4 +1,4 @@
-"""`build --all`: every workbook in a folder, with an index that links to them."""
+"""`build --all`: every workbook in a folder, each with its page, and two indexes."""
 
 from pathlib import Path
 
@@ -11,12 +11,13 @@ from cellformer.command.printing import console, line
 from engine import InputError
 from exporters.compose.book import Book
 from exporters.file import xlsx
+from exporters.web import page
 
 INDEX = "index.xlsx"
 
 
 def build(folder: Path) -> None:
-    """Write every workbook into a folder, with an index, a page of pictures and checksums."""
+    """Write every workbook and its page into a folder, with indexes and checksums."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -31,13 +32,14 @@ def build(folder: Path) -> None:
             bar.update(task, description=f"{name:<22}")
             book = names.book(name)
             xlsx.write(book, folder / f"{name}.xlsx")
+            page.write(book, folder / f"{name}.html")
             sizes[name] = (len(book.sheets), book.n_formulas)
             bar.advance(task)
     xlsx.write(index(sizes), folder / INDEX)
     release.add(folder, sizes)
     n_formulas = sum(n for _, n in sizes.values())
-    told = f"{len(sizes)} workbooks, {n_formulas:,} formulas"
-    line(f"{folder}: {told}; {folder / release.PAGE} and {INDEX} lead to them")
+    told = f"{len(sizes)} workbooks and their pages, {n_formulas:,} formulas"
+    line(f"{folder}: {told}; {folder / release.INDEX} and {INDEX} lead to them")
 
 
 def index(sizes: dict[str, tuple[int, int]]) -> Book:

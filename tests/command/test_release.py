@@ -12,6 +12,8 @@ import pytest
 from conftest import cli
 
 from cellformer.command import opening, release
+from cellformer.names import book
+from exporters.web import page
 
 
 @pytest.fixture
@@ -79,18 +81,30 @@ def test_open_refuses_other_files(arguments: str, remedy: str, tmp_path: Path, s
     assert (tmp_path / "cat-sat.xlsx").read_text() == "of another prompt"
 
 
-def test_release_page_and_checksums(tmp_path: Path) -> None:
+def test_release_index_and_checksums(tmp_path: Path) -> None:
+    """All links are relative: any static host serves the folder as it is."""
     sizes = {"cat-sat": (3, 4000), "loss": (2, 50)}
     for name in (*sizes, "index"):
         (tmp_path / f"{name}.xlsx").write_bytes(name.encode())
+    for name in sizes:
+        (tmp_path / f"{name}.html").write_text(name)
     release.add(tmp_path, sizes)
-    page = (tmp_path / release.PAGE).read_text()
-    assert "4,000 formulas" in page and "http" not in page
-    for target in re.findall(r'(?:href|src)="([^"]+)"', page):
-        assert (tmp_path / target).is_file(), target
+    index = (tmp_path / release.INDEX).read_text()
+    assert "4,000 formulas" in index and "http" not in index
+    targets = re.findall(r'(?:href|src)="([^"]+)"', index)
+    assert {f"{name}.{kind}" for name in sizes for kind in ("html", "xlsx")} <= {*targets}
+    for target in targets:
+        assert (tmp_path / target).is_file() and not target.startswith("/"), target
     lines = (tmp_path / release.SUMS).read_text().splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
     everything = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
     assert set(sums) == everything - {release.SUMS}
     for name, digest in sums.items():
         assert sha256((tmp_path / name).read_bytes()).hexdigest() == digest
+
+
+def test_page_links_to_nothing_outside() -> None:
+    """Of what stands in its HTML: the scripts ask for nothing, which its content policy holds."""
+    text = page.text(book("loss"))
+    assert "default-src 'none'" in text
+    assert not re.findall(r"(?:href|src|action|srcset)=", text)

@@ -355,8 +355,9 @@ def test_two_layers_gives_every_printed_table() -> None:
 def test_build_all_with_an_index(tmp_path: Path) -> None:
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0
     written = {path.name for path in (tmp_path / "all").iterdir()}
-    beside = {"index.xlsx", "README.html", "SHA256SUMS", "pictures"}
-    assert written == {f"{name}.xlsx" for name in workbooks.path()} | beside
+    beside = {"index.xlsx", "index.html", "SHA256SUMS", "pictures"}
+    twins = {f"{name}.{kind}" for name in workbooks.path() for kind in ("xlsx", "html")}
+    assert written == twins | beside
     sheet = load_workbook(tmp_path / "all" / "index.xlsx")["Gallery"]
     links = {c.value: c.hyperlink.target for line in sheet for c in line if c.hyperlink}
     assert links == {name: f"{name}.xlsx" for name in workbooks.path()}
