@@ -30,9 +30,9 @@ def written(book: Book, path: Path, main: str = "data") -> Path:
     return path
 
 
-def values(folder: Path) -> dict[str, Any]:
+def values(folder: Path, of: str = "dump") -> dict[str, Any]:
     """The values of the page that is open, by block: numbers, or a list."""
-    call("values.mjs", "dump", str(folder / "values"))
+    call("values.mjs", of, str(folder / "values"))
     numbers = np.fromfile(folder / "values.bin")
     listed = json.loads((folder / "values.json").read_text())
     starts = [at for _, at in listed if isinstance(at, int)] + [numbers.size]

@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import vm from "node:vm";
 
 const OF_ENGINE = ["CellError", "KERNELS", "Run", "opened", "verdictOf"];
-const OF_SCREEN = ["Session", "best", "editsOf", "editsOfLink", "linkOf"];
+const OF_SCREEN = ["Session", "editsOf", "linkOf", "savedWorkbook"];
 const JUNK = 123.25;
 
 let page;
@@ -61,4 +61,76 @@ export async function dump(target, run = page.run) {
 function plain(x) {
   if (x instanceof page.CellError) return { error: x.text };
   return typeof x === "number" && !Number.isFinite(x) ? { number: String(x) } : (x ?? null);
+}
+
+// A session on the page, with the workbook of the same name to save into.
+export async function begin(workbook) {
+  globalThis.location = { hash: "" };
+  globalThis.history = { replaceState: (state, title, hash) => (globalThis.location.hash = hash) };
+  page.session = new page.Session(page.run);
+  page.workbook = new Uint8Array(await readFile(workbook));
+  page.kept = [];
+}
+
+// What a person does, and what the session then holds.
+export async function act([what, ...given]) {
+  const { session } = page;
+  await ACTIONS[what](session, ...given);
+  return { edits: named(session.live.edits()), baseline: named(session.baseline.edits()), step: named(session.edits), shown: session.tokens().map(({ id }) => id) };
+}
+
+const ACTIONS = {
+  say: (session, text) => session.say(text),
+  delete: (session) => session.say(session.typed().replace(/\s*\S+\s*$/u, "")),
+  next: (session) => session.next(),
+  pick: (session, id) => session.pick(id),
+  look: (session, t) => session.look(t),
+  switch: (session, part, off) => session.switchOff(part, off),
+  set: (session, name, i, j, value) => session.set(name, i, j, value),
+  unset: (session, k) => {
+    const edits = session.edits;
+    if (edits.length) session.unset(...Object.values(edits[k % edits.length]).slice(0, 3));
+  },
+  undo: (session) => session.undo(),
+  redo: (session) => session.redo(),
+  reset: (session) => session.reset(),
+  keep: async (session) => {
+    let bytes = null;
+    if (session.live.edits().every(({ block }) => block.place)) bytes = await page.savedWorkbook(page.workbook, session.graph, session.live);
+    page.kept.push({ bytes, link: page.linkOf(session.edits, session.data.fingerprint), edits: named(session.live.edits()) });
+  },
+  open: async (session, k) => {
+    const kept = page.kept.filter(({ bytes }) => bytes);
+    if (!kept.length) return;
+    const { bytes, edits } = kept[k % kept.length];
+    session.take(await page.editsOf(bytes, session.graph, page.run));
+    agrees(session, edits, "the workbook");
+  },
+  link: (session, k) => {
+    if (!page.kept.length) return;
+    const { link, edits } = page.kept[k % page.kept.length];
+    globalThis.location.hash = `#${link}`;
+    session.linked = "";
+    session.openLink();
+    if (link) agrees(session, edits, "the link");
+  },
+};
+
+// Whether a state is the one that was kept.
+function agrees(session, kept, what) {
+  if (session.problem) throw new Error(`${what}: ${session.problem}`);
+  const [now, then] = [named(session.live.edits()), kept].map((edits) => JSON.stringify(edits.sort()));
+  if (now !== then) throw new Error(`${what} gives ${now}, and not ${then}`);
+}
+
+export function ofBaseline(target) {
+  return dump(target, page.session.baseline);
+}
+
+export function ofSession(target) {
+  return dump(target, page.session.live);
+}
+
+function named(edits) {
+  return edits.map(({ block, i, j, value }) => [block.name, i, j, value]);
 }
