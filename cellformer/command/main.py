@@ -217,13 +217,13 @@ app.command("import")(editing.import_)
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(help="An .xlsx workbook with computed values.")],
+    file: Annotated[Path, typer.Argument(help="An .xlsx workbook with values, or a page.")],
     engine: Annotated[
         str,
         typer.Option(
             "--engine",
             help="ironcalc, libreoffice, gnumeric, hyperformula, formulas, aspose, or all "
-            "(default: every installed engine but aspose).",
+            "(default: every installed engine but aspose); of a page javascript.",
         ),
     ] = "",
     timeout: Annotated[
@@ -233,7 +233,8 @@ def verify(
     """Recompute a workbook in other spreadsheet programs, from wrong values, and compare.
 
     First lists the rules of Excel that the file breaks, if any. Exit code 1: an engine disagrees;
-    3: the engine that was named, or every engine, is not installed or was skipped.
+    3: the engine that was named, or every engine, is not installed or was skipped. A page, x.html,
+    is recomputed by Node.js, and held to the sums that the engine computed for each block.
     """
     from cellformer.command import verify as verifying
 

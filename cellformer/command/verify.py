@@ -4,22 +4,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cellformer.command.printing import line
 from engine import InputError
+from exporters import web
+from exporters.checking import javascript
 from exporters.checking.audit import audit
-from exporters.checking.child_processes import Job, OnProgress, Outcome
+from exporters.checking.child_processes import Job, OnProgress, Outcome, run
 from exporters.checking.verify import ENGINES, Verdict, read, verify_all
 
+JAVASCRIPT = "javascript"  # Node.js, of pages
 FILE = "file"  # as what the workbook stands in the lines of progress
 
 
 def report(file: Path, engine: str, seconds: float) -> int:
     """Print the verdict of the named engine, or of all. Returns the exit code: 1 if one disagrees,
     3 if the named one, or every one, is missing or was skipped."""
+    if file.suffix.lower() in web.SUFFIXES:
+        return _of_page(file, engine, seconds)
+    if engine == JAVASCRIPT:
+        raise InputError(f"{JAVASCRIPT} recomputes pages, x.html; {file} is none")
     if engine not in ("", "all", *ENGINES):
         raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
     everyone = [one for one, program in ENGINES.items() if not program.by_name]
@@ -45,6 +53,28 @@ def report(file: Path, engine: str, seconds: float) -> int:
     if not all(verdict.agrees for verdict in answered):
         return 1
     return 3 if not answered or (engine and len(present) < len(wanted)) else 0
+
+
+def _of_page(file: Path, engine: str, seconds: float) -> int:
+    """Print the verdict of Node.js on a page. Returns the exit code."""
+    if engine not in ("", "all", JAVASCRIPT):
+        raise InputError(f"{engine} does not recompute pages; {JAVASCRIPT} does")
+    job = javascript.job(file)
+    if not javascript.installed():
+        line(f"{JAVASCRIPT:<12} not installed; {javascript.REMEDY}")
+        return 3
+    with _progress() as on_progress, TemporaryDirectory() as folder:
+        found = run({JAVASCRIPT: job}, Path(folder).resolve(), seconds, on_progress)[JAVASCRIPT]
+    verdict: javascript.Verdict | None = found.value
+    if verdict is None:
+        line(f"{JAVASCRIPT:<12} skipped: {found.fault}")
+        return 3
+    if verdict.differ:
+        text = f"{verdict.differ:,} of {verdict.blocks:,} blocks differ, first {verdict.first}"
+        line(f"{JAVASCRIPT:<12} DISAGREES {text}")
+        return 1
+    line(f"{JAVASCRIPT:<12} agrees    {verdict.cells:,} cells in {verdict.blocks:,} blocks")
+    return 0
 
 
 def _said(outcome: Outcome) -> str:

@@ -15,6 +15,7 @@ from in_node import call
 
 from engine import Evaluator
 from engine.cells.values import CellError
+from exporters.checking.javascript import unexpected
 from exporters.compose.book import Book
 from exporters.web import data, page
 
@@ -24,6 +25,7 @@ NEAR = 1e-12  # of the larger of 1 and a value
 def written(book: Book, path: Path, main: str = "data") -> Path:
     """What a book's page holds, for values.mjs: `main` is the module that its script has all of."""
     found = data.of_book(book)
+    assert not unexpected(",".join(found.kernels))
     texts = {"data": orjson.dumps(found.data), "weights": found.weights}
     held = {name: b64encode(zlib.compress(raw, 1)).decode() for name, raw in texts.items()}
     path.write_text(json.dumps({"script": page.joined(main, found.kernels), **held}))

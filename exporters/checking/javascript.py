@@ -1,0 +1,161 @@
+"""Node.js as an engine of `verify`: a page of cellformer recomputes all of its cells, and the sums
+of each block are compared with those that the engine computed when the page was written.
+
+Nothing is run that came with the file but the kernels of its formulas, and these only if they are
+made of nothing but the words that kernels are made of: the rest of the script must be this
+version's own.
+"""
+
+import binascii
+import json
+import re
+import subprocess
+import zlib
+from base64 import b64decode, b64encode
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engine.cells.errors import InputError
+from exporters.checking.programs import program
+from exporters.web import page
+
+SCRIPT = Path(__file__).with_suffix(".cjs")
+REMEDY = "install Node.js 20 or later"
+MOST = 1 << 30  # bytes of a page, and of each part of it unpacked
+HEAP = 4096  # megabytes
+PART = r'<script type="text/plain" id="{}">([A-Za-z0-9+/=\s]*)</script>'
+ANEW = "build it anew with this version"
+KERNELS = "const KERNELS = ["
+# what a kernel is made of: no other name, no text but a function's name, no escapes
+WORDS = (
+    "bottom cols const fill for i j keys left let lineOf mask new numberOf o out partner queries "
+    "right rows s so top v x seen a p r Math abs atan atan2 ceil cos exp expm1 fround floor log "
+    "log10 log1p log2 max min pow round sign sin sqrt tan tanh trunc Float64Array Infinity NaN erf"
+)
+TOKEN = re.compile(
+    r"(?P<name>[A-Za-z_$][\w$]*)|(?P<text>'[A-Z0-9. ]*')|\d[\d.]*(?:e[+-]?\d+)?|\.\d+"
+    r"|[-+*/%<>=!&|?:;,.(){}\[\]\s]"
+)
+NUMBERED = re.compile(r"[vsxptr]\d+p?")
+
+
+class Verdict(NamedTuple):
+    """What Node.js says of a page."""
+
+    blocks: int
+    cells: int
+    differ: int  # blocks whose sums are not the engine's
+    first: str  # of them
+
+
+class Held(NamedTuple):
+    """What a page holds, each part as base64 of deflated bytes but for the script."""
+
+    script: str
+    data: str
+    weights: str
+
+
+def installed() -> bool:
+    """Whether there is Node.js."""
+    return bool(program("node"))
+
+
+def read(path: Path) -> Held:
+    """What a page holds. Raises InputError for a file that is no page of this version, or is
+    damaged."""
+    if path.is_file() and path.stat().st_size > MOST:
+        raise InputError(f"{path} has more than {MOST >> 20:,} MB: it is no page of cellformer")
+    try:
+        html = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is no page of cellformer; build one: NAME -o x.html") from None
+    parts = {name: re.search(PART.format(name), html) for name in Held._fields}
+    if None in parts.values():
+        raise InputError(f"{path} is no page of cellformer; build one: NAME -o x.html")
+    packed = {name: found[1] for name, found in parts.items() if found}
+    raw = {name: _unpacked(path, name, text) for name, text in packed.items()}
+    script = raw["script"].decode(errors="replace")
+    _check(path, script)
+    beside = _found(path, raw["data"])
+    weights = packed["weights"] if beside is None else beside
+    return Held(script, packed["data"], weights)
+
+
+def _unpacked(path: Path, name: str, text: str) -> bytes:
+    """A part's bytes. Raises InputError."""
+    try:
+        unpacking = zlib.decompressobj()
+        raw = unpacking.decompress(b64decode(text, validate=False), MOST)
+        if unpacking.eof:
+            return raw
+    except (binascii.Error, zlib.error):
+        pass
+    raise InputError(f"{path} is damaged: its {name} cannot be unpacked; {ANEW}")
+
+
+def _found(path: Path, raw: bytes) -> str | None:
+    """The weights of a page that stand in a file beside it, as a page holds others; None: they are
+    inside it. Raises InputError."""
+    try:
+        data = json.loads(raw)
+        beside = data.get("beside")
+        if beside is None:
+            return None
+        name, head = Path(beside["name"]).name, beside["head"].encode()
+    except (ValueError, AttributeError, KeyError, TypeError):
+        raise InputError(f"{path} is damaged: its data cannot be read; {ANEW}") from None
+    try:
+        found = (path.parent / name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} needs {name} beside it ({error.strerror})") from None
+    if not found.startswith(head) or len(found) != len(head) + beside["size"]:
+        raise InputError(f"{name} is not the file of weights of {path}; {ANEW}")
+    return b64encode(zlib.compress(found[len(head) :], 1)).decode()
+
+
+def _check(path: Path, script: str) -> None:
+    """Raise InputError unless a script is this version's own, with kernels."""
+    begin, end = page.joined(page.MAIN, ()).split(KERNELS)
+    end = end.removeprefix("]")
+    start, stop = len(begin) + len(KERNELS), len(script) - len("]" + end)
+    if not (script.startswith(begin + KERNELS) and script.endswith("]" + end) and start <= stop):
+        raise InputError(f"{path} was written by another version of cellformer, or changed; {ANEW}")
+    if odd := unexpected(script[start:stop]):
+        raise InputError(f"{path} holds {odd!r} among its formulas, which is not run; {ANEW}")
+
+
+def unexpected(kernels: str) -> str:
+    """The first thing that is no part of a kernel; "" if all is."""
+    known, at = {*WORDS.split()}, 0
+    while at < len(kernels):
+        found = TOKEN.match(kernels, at)
+        if found is None:
+            return kernels[at]
+        name = found["name"]
+        if name and name not in known and not NUMBERED.fullmatch(name):
+            return name
+        at = found.end()
+    return ""
+
+
+def recompute(held: Held) -> Verdict:
+    """What Node.js says of a page after computing all of it from wrong values. Raises InputError if
+    it fails."""
+    command = [program("node"), f"--max-old-space-size={HEAP}", str(SCRIPT)]
+    asked = json.dumps(held._asdict()).encode()
+    done = subprocess.run(command, input=asked, capture_output=True)
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").splitlines()
+        said = next((line for line in lines if "Error" in line), f"exit code {done.returncode}")
+        raise InputError(f"Node.js could not compute the page: {said[:200]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return Verdict(**answer)
+
+
+def job(path: Path) -> partial[Verdict]:
+    """What computes a page. Raises InputError for a file that cannot be computed."""
+    return partial(recompute, read(path.resolve()))
