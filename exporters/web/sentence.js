@@ -19,7 +19,6 @@ export class Sentence {
   /** @param {Session} session @param {HTMLElement} container */
   constructor(session, container) {
     this.session = session;
-    this.timer = 0;
     this.running = 0;
     const { graph } = session;
     this.fields = ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`)).map((prefix) => this.field(prefix));
@@ -40,11 +39,20 @@ export class Sentence {
       ...{ id: `${prefix}sentence`, rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off" },
       ...{ "aria-describedby": "ledger" },
     });
+    let waits = 0;
+    const read = () => {
+      clearTimeout(waits);
+      if (waits) this.session.say(area.value, prefix);
+      waits = 0;
+    };
     area.addEventListener("input", () => {
-      clearTimeout(this.timer);
-      this.timer = window.setTimeout(() => this.session.say(area.value, prefix), PAUSE);
+      clearTimeout(waits);
+      waits = window.setTimeout(read, PAUSE);
     });
-    area.addEventListener("blur", () => this.draw());
+    area.addEventListener("blur", () => {
+      read();
+      this.draw();
+    });
     const label = element("label", { class: "sentence" }, element("span", {}, name), area);
     return { area, label, prefix };
   }

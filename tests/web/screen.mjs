@@ -1,0 +1,64 @@
+// What one does on a page's screen, in a browser, and what is then read: called by test_screen.py.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const require = createRequire(new URL("../node/package.json", import.meta.url));
+const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
+
+/** What can be done; what returns something is read. */
+const ACTS = {
+  fill: (page, selector, text) => page.locator(selector).fill(text),
+  click: (page, role, name) => page.getByRole(role, { name, exact: true }).first().click(),
+  touch: (page, selector) => page.locator(selector).first().click(),
+  press: async (page, ...keys) => {
+    for (const key of keys) await page.keyboard.press(key);
+  },
+  focus: (page, selector) => page.locator(selector).first().focus(),
+  text: (page, selector) => page.locator(selector).allInnerTexts(),
+  value: (page, selector) => page.locator(selector).first().inputValue(),
+  focused: (page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label") || document.activeElement?.textContent),
+  hash: (page) => page.evaluate(() => decodeURIComponent(location.hash)),
+  open: (page, hash) => page.evaluate((behind) => void (location.hash = behind), hash),
+  wide: (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+  cut: (page, selector) => page.evaluate((found) => [...document.querySelectorAll(found)].filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.id || node.className), selector),
+  blank: (page) => page.evaluate(blankPictures),
+  axe: async (page) => {
+    await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
+    const { violations } = await page.evaluate((runOnly) => globalThis.axe.run(document, { runOnly }), TAGS);
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
+  },
+};
+
+/** The pictures in which every point has the same colour, or none. */
+function blankPictures() {
+  return [...document.querySelectorAll(".tile canvas")].filter((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size < 2;
+  }).map((canvas) => canvas.parentNode.dataset.block);
+}
+
+/** Opens a page and takes steps; what was read, the errors, and what was asked for besides the page. */
+export async function played(program, path, steps, { width = 1366, height = 768, colorScheme = "light" } = {}) {
+  const { chromium } = require("playwright-core");
+  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
+  try {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme, offline: true });
+    const page = await context.newPage();
+    const [errors, requests, read] = [[], [], []];
+    page.on("pageerror", (error) => errors.push(String(error.stack)));
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+    page.on("request", (request) => requests.push(request.url().split("#")[0]));
+    await page.goto(pathToFileURL(path).href);
+    await page.waitForFunction(() => document.body.dataset.view);
+    for (const [act, ...given] of steps) {
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      const found = await ACTS[act](page, ...given);
+      if (act === "fill") await page.waitForTimeout(250);
+      if (found !== undefined) read.push(found);
+    }
+    return { read, errors, requests: requests.slice(1) };
+  } finally {
+    await browser.close();
+  }
+}

@@ -1,0 +1,159 @@
+"""The screen of a model's page, in a browser: what one types and clicks, and what is then read."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ROOT, default_book
+from in_node import call
+
+import cellformer as cf
+from exporters.compose.book import Book
+from exporters.web.page import write
+
+PHONE = {"width": 390, "height": 844}
+Play = Callable[..., list[Any]]
+
+
+def golden(name: str) -> Book:
+    """The workbook of a golden model, with the ids that it was recorded with."""
+    folder = ROOT / "tests" / "golden" / name
+    ids = np.load(folder / "golden.npz")["ids"].ravel().tolist()
+    return cf.build(folder, ids=ids)
+
+
+@pytest.fixture(scope="module")
+def play(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Play:
+    """Takes steps on the page of a workbook; gives what is read. Nothing else is asked for, and
+    there is no error."""
+    folder: Path = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def page(name: str) -> str:
+        path = folder / f"{name}.html"
+        kind, _, rest = name.partition("-golden-")
+        write(golden(rest) if rest else default_book(kind), path)
+        return str(path)
+
+    def played(name: str, *steps: list[Any], **view: Any) -> list[Any]:
+        found = call("screen.mjs", "played", chromium, page(name), steps, view)
+        assert found["errors"] == []
+        assert found["requests"] == []
+        return found["read"]
+
+    return played
+
+
+LEDGER, RANKS = ["text", "#ledger"], ["text", ".ranks tbody th"]
+HEAD = ["touch", "[data-part='blocks.1.attn.h2']"]
+
+
+def test_a_head_switched_off_is_told_and_undone(play: Play) -> None:
+    """The ledger names the edit, what was said and what is said now."""
+    before, after, words, undone = play(
+        "dialogue-game", LEDGER, HEAD, LEDGER, RANKS, ["click", "button", "Undo"], LEDGER
+    )
+    assert "says ‘Tarso’ 99.995 %" in before[0]
+    assert after[0].startswith("1 edit: head 1.2 off · said ‘Tarso’, now says ‘vice’ 99.995 %")
+    assert words[:2] == ["vice", "Tarso"]
+    assert "says ‘Tarso’ 99.995 %" in undone[0]
+
+
+def test_a_typed_sentence_goes_on(play: Play) -> None:
+    """Next word adds one, which the list of tokens shows; an unknown word is told by name."""
+    tokens = ["text", ".token-list span"]
+    typed, longer, unknown = play(
+        "dialogue-game",
+        ["fill", "#sentence", "<BOS> Pietro chiama 1"],
+        tokens,
+        ["click", "button", "Next word"],
+        tokens,
+        ["fill", "#sentence", "<BOS> Pietr chiama"],
+        LEDGER,
+    )
+    assert typed == ["<BOS>", "Pietro", "chiama", "1"]
+    assert len(longer) == 5
+    assert unknown == ["‘Pietr’ is no word of this model; the nearest is ‘Pietro’."]
+
+
+def test_a_link_repeats_a_state(play: Play) -> None:
+    """What stands behind # in the address, opened anew; one that is damaged changes nothing."""
+    hash_, edited = play("dialogue-game", HEAD, ["hash"], LEDGER)
+    assert "blocks.1.attn.h2.switch=0" in hash_
+    again, damaged = play(
+        "dialogue-game", ["open", hash_], LEDGER, ["open", "#v1&nonsense"], LEDGER
+    )
+    assert again[0].split(" · ")[:2] == edited[0].split(" · ")[:2]
+    assert "copy the link again" in damaged[0]
+
+
+def test_line_breaks_of_a_sentence_survive(play: Play) -> None:
+    """A text of two lines is typed and read as such."""
+    text = "ROMEO:\nI w"
+    value, tokens = play(
+        "shakespeare",
+        ["fill", "#sentence", text],
+        ["value", "#sentence"],
+        ["text", ".token-list span"],
+    )
+    assert value == text
+    assert len(tokens) == len(text)
+
+
+def test_a_whole_session_by_keyboard(play: Play) -> None:
+    """A sentence, the next word, a head off, a picture, a number typed over, undo: no pointer."""
+    said, opened, typed, undone = play(
+        "dialogue-game",
+        ["press", "/", "Control+End", *" Tarso", "Escape"],
+        ["focus", "[data-part='blocks.1.attn.h2']"],
+        ["press", "Space"],
+        LEDGER,
+        ["press", "Tab", "Enter"],
+        ["text", "#cell h2"],
+        ["focus", "#numbers [role=grid]"],
+        ["press", "Enter", "1", "Enter"],
+        LEDGER,
+        ["press", "Escape"],
+        ["focus", "#sentence"],
+        ["press", "Tab"],
+        ["press", "Control+z", "Control+z"],
+        LEDGER,
+    )
+    assert "head 1.2 off" in said[0]
+    assert opened[0].startswith("blocks.1.attn.h2.pattern[")
+    assert typed[0].startswith("2 edits: blocks.1.attn.h2.pattern[")
+    assert "edit" not in undone[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
+def test_axe_finds_nothing(play: Play, size: dict[str, int], scheme: str) -> None:
+    """On the first screen, after an edit, with a cell open; and nothing is cut."""
+    pattern = ["touch", "[data-block='blocks.0.attn.h1.pattern']"]
+    read = play(
+        *("dialogue-game", ["axe"], HEAD, pattern, ["axe"], ["wide"]),
+        **size,
+        colorScheme=scheme,
+    )
+    assert read == [[], [], 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("cat-sat", "final-step", "fluffy-creature", "induction", "semantic-tiny", "two-layers"),
+        *(f"x-golden-{name}" for name in ("bert", "minilm", "mixtral", "gptj", "roberta", "llama")),
+    ],
+)
+def test_each_model_has_its_picture(play: Play, name: str) -> None:
+    """With its tokens and its parts; no picture is blank, no canvas is wider than its column."""
+    tokens, tiles, cut = play(
+        name, ["text", ".token-list span"], ["text", ".part > :first-child"], ["cut", ".part"]
+    )
+    assert tokens
+    assert tiles
+    assert cut == []
