@@ -93,6 +93,8 @@ def of_book(book: Book) -> Page:
     }
     if isinstance(book, ModelBook):
         data |= _of_model(book, formula)
+    elif {"words", "tokens"} <= book.graph.blocks.keys():
+        data["vocabulary"] = book.graph.inputs["words"].ravel().tolist()
     data["cells"] = formulas.own_cells()
     data |= {"shapes": [[s.steps, s.text] for s in formulas.shapes], "words": list(words)}
     data["fingerprint"] = fingerprint(book)

@@ -5,6 +5,7 @@ import { element } from "./dom.js";
 
 /** @typedef {import("./session.js").Session} Session */
 
+const LEARN = "learn"; // the state of a book that goes on
 const AT_A_TIME = 40; // ms of recalculations before the page is drawn again
 
 /** Its buttons; none for a book in which nothing happens by itself. @param {Session} session @returns {HTMLElement[]} */
@@ -23,6 +24,7 @@ export function recalculations(session) {
     running = on;
     run.textContent = on ? "Stop" : "Run";
     run.setAttribute("aria-pressed", String(on));
+    if (on && session.read("state", 0, 0) !== LEARN) session.set("state", 0, 0, LEARN);
     if (on) again();
   };
   const once = element("button", { type: "button", title: "Recalculate once: F9", onclick: again }, "Recalculate");
