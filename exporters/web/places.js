@@ -75,7 +75,7 @@ export function sheetsOfBlocks(graph) {
  * @param {Graph} graph
  */
 export function checkPlaces(file, graph) {
-  const own = graph.data.title;
+  const own = nameIn(graph.data.title);
   const placed = graph.blocks.filter((block) => block.place);
   const named = placed.filter((block) => file.names.has(block.name));
   if (named.length < MOST_LACKING * placed.length) {
@@ -116,8 +116,16 @@ function areaNamed(text) {
  * @param {Graph} graph
  */
 export function checkTitle(shown, graph) {
-  const own = graph.data.title;
-  if (typeof shown !== "string" || !shown || shown === own || shown.startsWith(`${own}:`)) return;
-  const other = shown.split(":")[0].slice(0, 40);
-  throw new Error(`the workbook is of ${other}, and this page is of ${own}; open it in its own page`);
+  const own = nameIn(graph.data.title);
+  if (typeof shown !== "string" || !shown || nameIn(shown) === own) return;
+  throw new Error(`the workbook is of ${nameIn(shown).slice(0, 40)}, and this page is of ${own}; open it in its own page`);
+}
+
+/**
+ * The name in a title such as "loss: how surprising a word is".
+ * @param {string} title
+ * @returns {string}
+ */
+function nameIn(title) {
+  return title.split(": ")[0];
 }

@@ -9,7 +9,7 @@ import { sheetOf } from "./held.js";
 import { typedValue } from "./typed.js";
 import { CellError } from "./values.js";
 import { cellAddress, cellName, letters } from "./words.js";
-import { attributeIn, columnIndex, escapedText, relationsOf, textInXml, unescaped } from "./xlsx.js";
+import { attributeIn, columnIndex, elementsIn, escapedText, relationsOf, textInXml, unescaped } from "./xlsx.js";
 
 /** @typedef {import("./graph.js").Block} Block */
 /** @typedef {import("./graph.js").Graph} Graph */
@@ -24,6 +24,7 @@ import { attributeIn, columnIndex, escapedText, relationsOf, textInXml, unescape
 // a value that differs less stays as it was written
 const STAYS_WITHIN = 1e-12;
 const SHEET_WIDTH = 1 << 14;
+const CONTENT_TYPES = "[Content_Types].xml";
 // what moves with a formula, after what only looks like it: exporters/compose/address.py
 const MOVABLE = /(?:"(?:[^"]|"")*"|'(?:[^']|'')*'!)|(?<![\w.$])(?:(\$?[A-Z]{1,3}\$?\d+)|(\$?[A-Z]{1,3}:\$?[A-Z]{1,3}|\$?\d+:\$?\d+))(?![\w.(!])/g;
 
@@ -273,20 +274,30 @@ class AddedTexts {
  */
 async function computeOnLoad(file) {
   const xml = await file.xml(file.main);
-  const on = ' fullCalcOnLoad="1"';
-  const asked = xml.replace(/<((?:[\w.-]+:)?)calcPr\b([^>]*?)(\/?)>/, (_, p, attributes, closed) => {
-    return `<${p}calcPr${attributes.replace(/\sfullCalcOnLoad=["'][^"']*["']/, "")}${on}${closed}>`;
-  });
-  const after = /<\/((?:[\w.-]+:)?)(?:definedNames|sheets)\s*>(?![^]*<\/(?:[\w.-]+:)?definedNames\s*>)/;
-  const added = asked === xml && !xml.includes(on) ? xml.replace(after, (tag, p) => `${tag}<${p}calcPr${on}/>`) : asked;
-  if (added !== xml) await file.put(file.main, added);
+  const [calc] = elementsIn(xml, "calcPr");
+  const [before] = [...elementsIn(xml, "definedNames"), ...elementsIn(xml, "sheets")];
+  const p = /<((?:[\w.-]{1,40}:)?)workbook\b/.exec(xml)?.[1] ?? "";
+  const kept = calc ? calc.attributes.replace(/\sfullCalcOnLoad=["'][^"']*["']/, "") : "";
+  const [begin, end] = calc ? [calc.begin, calc.end] : [before.end, before.end];
+  const asked = `${xml.slice(0, begin)}<${p}calcPr${kept} fullCalcOnLoad="1"/>${xml.slice(end)}`;
+  if (asked !== xml) await file.put(file.main, asked);
   for (const [id, part] of await file.related(file.main, "/calcChain")) {
     const [, list] = relationsOf(file.main);
-    const relation = new RegExp(`<[^<>]*\\sId=["']${id}["'][^<>]*/>`);
-    await file.put(list, (await file.xml(list)).replace(relation, ""));
-    const types = "[Content_Types].xml";
-    const override = new RegExp(`<[^<>]*\\sPartName=["']/${part}["'][^<>]*/>`);
-    await file.put(types, (await file.xml(types)).replace(override, ""));
+    await without(file, list, "Relationship", (attributes) => attributeIn(attributes, "Id") === id);
+    await without(file, CONTENT_TYPES, "Override", (attributes) => attributeIn(attributes, "PartName") === `/${part}`);
     file.entries.delete(part);
   }
+}
+
+/**
+ * Take an element out of a part.
+ * @param {Xlsx} file
+ * @param {string} part
+ * @param {string} name
+ * @param {(attributes: string) => boolean} isIt
+ */
+async function without(file, part, name, isIt) {
+  const xml = await file.xml(part);
+  const found = elementsIn(xml, name).find(({ attributes }) => isIt(attributes));
+  if (found) await file.put(part, xml.slice(0, found.begin) + xml.slice(found.end));
 }

@@ -46,15 +46,14 @@ export class Xlsx {
     file.main = main[1];
     const xml = await file.xml(file.main);
     const parts = new Map(await file.related(file.main, "/worksheet"));
-    for (const attributes of tagsIn(xml, "sheet")) {
+    for (const { attributes } of elementsIn(xml, "sheet")) {
       const id = /(?:^|\s)[\w.-]+:id\s*=\s*["']([^"']*)/.exec(attributes);
       const part = parts.get(id?.[1] ?? "");
       if (part) file.sheets.set(attributeIn(attributes, "name") ?? "", part);
     }
-    for (const [, attributes, area] of xml.matchAll(/<(?:[\w.-]+:)?definedName\b([^>]*)>([^<]*)</g)) {
-      if (attributeIn(attributes, "localSheetId") === null) {
-        file.names.set(attributeIn(attributes, "name") ?? "", unescaped(area).replaceAll("$", ""));
-      }
+    for (const { attributes, body } of elementsIn(xml, "definedName")) {
+      if (attributeIn(attributes, "localSheetId") !== null) continue;
+      file.names.set(attributeIn(attributes, "name") ?? "", unescaped(body).replaceAll("$", ""));
     }
     return file;
   }
@@ -88,7 +87,7 @@ export class Xlsx {
   async related(part, kind) {
     const [folder, list] = relationsOf(part);
     if (!this.entries.has(list)) return [];
-    const found = tagsIn(await this.xml(list), "Relationship").map((attributes) => {
+    const found = elementsIn(await this.xml(list), "Relationship").map(({ attributes }) => {
       const target = attributeIn(attributes, "Target") ?? "";
       const path = target.startsWith("/") ? target : `${folder}/${target}`;
       const id = attributeIn(attributes, "Id") ?? "";
@@ -113,8 +112,7 @@ export class Xlsx {
   async texts() {
     const part = await this.textsPart();
     if (!part) return [];
-    const items = (await this.xml(part)).matchAll(/<((?:[\w.-]+:)?)si\b[^>]*?(?:\/>|>([^]*?)<\/\1si\s*>)/g);
-    return Array.from(items, ([, , item]) => textOfItem(item ?? ""));
+    return elementsIn(await this.xml(part), "si").map(({ body }) => textOfItem(body));
   }
 
   /** The file's bytes. */
@@ -161,18 +159,47 @@ function plainXml(bytes) {
   const text = new TextDecoder(wide || "utf-8").decode(bytes);
   if (!text.includes("<!")) return text;
   if (/<!(DOCTYPE|ENTITY)/i.test(text)) throw new Error(`the file declares XML of its own; ${XLSX_AGAIN}`);
+  const open = text.lastIndexOf("<!--") > text.lastIndexOf("-->") || text.lastIndexOf("<![") > text.lastIndexOf("]]>");
+  if (open) throw new Error(`the file's XML is damaged: it was cut off; ${XLSX_AGAIN}`);
   const bare = text.replace(/<!--[^]*?-->/g, "");
   return bare.replace(/<!\[CDATA\[([^]*?)\]\]>/g, (_, held) => escapedText(held));
 }
 
 /**
- * The attributes of all elements of a name.
+ * All elements of a name, which do not contain each other: attributes, and what is between the tags.
  * @param {string} xml
  * @param {string} name
- * @returns {string[]}
+ * @returns {{attributes: string, body: string, begin: number, end: number}[]}
  */
-function tagsIn(xml, name) {
-  return Array.from(xml.matchAll(new RegExp(`<(?:[\\w.-]+:)?${name}\\s([^>]*)>`, "g")), (found) => found[1]);
+export function elementsIn(xml, name) {
+  const tag = new RegExp(`<((?:[\\w.-]{1,40}:)?)${name}(?=[\\s/>])([^<>]*)>`, "g");
+  const found = [];
+  for (let match = tag.exec(xml); match; match = tag.exec(xml)) {
+    const begin = match.index;
+    let [end, body, attributes] = [tag.lastIndex, "", match[2]];
+    if (attributes.endsWith("/")) attributes = attributes.slice(0, -1);
+    else {
+      const close = closing(xml, `${match[1]}${name}`, end);
+      body = xml.slice(end, close.begin);
+      end = tag.lastIndex = close.end;
+    }
+    found.push({ attributes, body, begin, end });
+  }
+  return found;
+}
+
+/**
+ * Where the tag stands that ends an element. Throws an Error if there is none.
+ * @param {string} xml
+ * @param {string} name
+ * @param {number} from
+ * @returns {{begin: number, end: number}}
+ */
+function closing(xml, name, from) {
+  const begin = xml.indexOf(`</${name}`, from);
+  const end = xml.indexOf(">", begin) + 1;
+  if (begin < 0 || !end) throw new Error(`the file's XML is damaged: ${name.slice(0, 40)} has no end; ${XLSX_AGAIN}`);
+  return { begin, end };
 }
 
 /**
@@ -193,11 +220,11 @@ export function attributeIn(attributes, name) {
  */
 export function unescaped(text) {
   if (!text.includes("&")) return text;
-  return text.replace(/&([^;]*);/g, (whole, name) => {
+  return text.replace(/&(#?\w{1,8});|&/g, (whole, name = "") => {
     const number = /^#(?:(\d+)|x([\da-f]+))$/i.exec(name);
     const code = number ? Number.parseInt(number[1] ?? number[2], number[1] ? 10 : 16) : 0;
     const found = number && code <= 0x10ffff ? String.fromCodePoint(code) : XLSX_ENTITIES.get(name);
-    if (found === undefined) throw new Error(`the file's XML is damaged at ${whole.slice(0, 12)}; ${XLSX_AGAIN}`);
+    if (found === undefined) throw new Error(`the file's XML is damaged at ${whole}; ${XLSX_AGAIN}`);
     return found;
   });
 }
@@ -249,9 +276,12 @@ function textFromXml(xml) {
  * @returns {string}
  */
 function textOfItem(item) {
-  const read = item.replace(/<((?:[\w.-]+:)?)rPh\b[^]*?<\/\1rPh\s*>/g, "");
-  const runs = read.matchAll(/<(?:[\w.-]+:)?t(?:\s[^>]*)?(?<!\/)>([^<]*)</g);
-  return textFromXml(Array.from(runs, (run) => run[1]).join(""));
+  let [read, last] = ["", 0];
+  for (const { begin, end } of item.includes("rPh") ? elementsIn(item, "rPh") : []) {
+    read += item.slice(last, begin);
+    last = end;
+  }
+  return textFromXml(elementsIn(read + item.slice(last), "t").map(({ body }) => body).join(""));
 }
 
 // --- cells --------------------------------------------------------------------------------------
@@ -267,16 +297,15 @@ export class SheetXml {
     this.name = name;
     this.xml = xml;
     this.texts = texts;
-    const p = /<((?:[\w.-]+:)?)worksheet\b/.exec(xml)?.[1];
+    const p = /<((?:[\w.-]{1,40}:)?)worksheet\b/.exec(xml)?.[1];
     if (p === undefined) throw this.damaged("its sheet has no beginning");
     this.prefix = p;
     this.begin = xml.search(new RegExp(`<${p}sheetData\\b`));
     this.end = Math.max(this.begin, xml.lastIndexOf(`</${p}sheetData`));
     if (this.begin < 0 || !xml.includes(`</${p}worksheet`)) throw this.damaged("it has no end");
-    this.cell = new RegExp(`<${p}(?:row\\b([^>]*)>|c\\b([^>]*?)(?:/>|>([^]*?)</${p}c\\s*>))`, "g");
-    this.formula = new RegExp(`<${p}f\\b([^>]*?)(?:/>|>([^<]*)</${p}f\\s*>)`);
-    this.shown = new RegExp(`<${p}v\\b[^>]*?(?:/>|>([^<]*)</${p}v\\s*>)`);
-    this.inline = new RegExp(`<${p}is\\b[^>]*>([^]*?)</${p}is\\s*>`);
+    this.tag = new RegExp(`<${p}(row|c)(?=[\\s/>])([^<>]*)>`, "g");
+    this.formula = new RegExp(`<${p}f(?=[\\s/>])([^<>]*?)(?:/>|>([^<]*)</${p}f\\s*>)`);
+    this.shown = new RegExp(`<${p}v(?=[\\s/>])[^<>]*?(?:/>|>([^<]*)</${p}v\\s*>)`);
   }
 
   /** @param {string} fact */
@@ -290,17 +319,19 @@ export class SheetXml {
    */
   visit(visit) {
     let [row, col] = [-1, -1];
-    this.cell.lastIndex = this.begin;
-    for (let found = this.cell.exec(this.xml); found && found.index < this.end; found = this.cell.exec(this.xml)) {
-      const [whole, ofRow, attributes, body] = found;
-      if (ofRow !== undefined) {
-        row = this.rowNumber(ofRow, row);
+    this.tag.lastIndex = this.begin;
+    for (let found = this.tag.exec(this.xml); found && found.index < this.end; found = this.tag.exec(this.xml)) {
+      const [, name, attributes] = found;
+      if (name === "row") {
+        row = this.rowNumber(attributes, row);
         col = -1;
         continue;
       }
+      const after = this.tag.lastIndex;
+      const ends = attributes.endsWith("/") ? { begin: after, end: after } : closing(this.xml, `${this.prefix}c`, after);
       col = this.column(attributes, col);
-      const begin = found.index;
-      visit({ row, col, begin, end: begin + whole.length, attributes, body: body ?? "" });
+      visit({ row, col, begin: found.index, end: ends.end, attributes, body: this.xml.slice(after, ends.begin) });
+      this.tag.lastIndex = ends.end;
     }
   }
 
@@ -337,7 +368,7 @@ export class SheetXml {
   value({ attributes, body }) {
     if (!body) return null;
     const kind = /\st=["']([^"']*)/.exec(attributes)?.[1] ?? "n";
-    if (kind === "inlineStr") return textOfItem(this.inline.exec(body)?.[1] ?? "");
+    if (kind === "inlineStr") return elementsIn(body, "is").map((item) => textOfItem(item.body)).join("");
     const text = this.shown.exec(body)?.[1];
     if (!text) return kind === "str" && text === "" ? "" : null;
     return this.typed(kind, text);

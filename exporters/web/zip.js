@@ -9,7 +9,7 @@
  *   packed: Uint8Array<ArrayBuffer>}} ZipEntry
  */
 
-const ZIP_MOST_UNPACKED = 500_000_000;
+const ZIP_MOST_UNPACKED = 300_000_000;
 const ZIP_MOST_ENTRIES = 10_000;
 // deflate makes no byte of more than so many
 const ZIP_MOST_RATIO = 1032;

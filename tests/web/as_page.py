@@ -9,6 +9,7 @@ from exporters.compose.book import Book
 from exporters.web import data
 
 KERNELS = """import {{ partner }} from "{web}/access.js";
+import {{ erf }} from "{web}/functions.js";
 import {{ lineOf, numberOf }} from "{web}/kernels.js";
 export const KERNELS = [{kernels}];
 """

@@ -1,7 +1,8 @@
 """Workbooks to and from the page: exactly the edits, the same numbers, through LibreOffice too."""
 
+import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -474,3 +475,89 @@ def test_saved_into_an_edited_workbook(pages, built, tmp_path: Path, libreoffice
     saved(page, first, second, typed, "logits")
     with pytest.raises(JavaScriptError, match="was typed over, and is not edited here; open"):
         saved(page, first, second, [], "logits")
+
+
+# --- damaged and hostile files ----------------------------------------------------------------
+
+N_DAMAGED = 300
+SLOWEST = 10.0  # seconds; what is searched again and again takes minutes
+ODD = [
+    b"<",
+    b">",
+    b'"',
+    b"&",
+    b"&#0;",
+    b"&#x110000;",
+    b"<!--",
+    b"<![CDATA[",
+    b"]]>",
+    b"\0",
+    b"\xff",
+]
+ODD += [b"<c", b"</c>", b"<f>", b"</row>", b"<v>1e999</v>", b"<si>", b"<!DOCTYPE x>", b"/>"]
+REPEATED = [b"<c ", b"<c>", b"<row>", b"<si>", b"<t>", b"<!--", b"<![CDATA[", b"&", b"<f>", b"<f "]
+REPEATED += [b"<rPh>", b"<is><t>", b"<v>", b"<v ", b'<c r="A1" t="s"><v>']
+
+
+def rewritten(path: Path, target: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
+    """A copy of a workbook with a part changed."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            new.writestr(name, change(data) if name == part else data)
+    return target
+
+
+def told_in_a_line(page: str, path: Path) -> str:
+    """The error for a file, "" if it can be read; within a time."""
+    begin = time.monotonic()
+    try:
+        read_back(page, path)
+        message = ""
+    except JavaScriptError as error:
+        message = str(error)
+        assert "; " in message and "\n" not in message and len(message) < 300, message
+    assert time.monotonic() - begin < SLOWEST
+    return message
+
+
+def damaged(data: bytes, rng: np.random.Generator) -> bytes:
+    """A part of a file with some bytes cut out, doubled or put in."""
+    for _ in range(int(rng.integers(1, 4))):
+        a, b = sorted(rng.integers(0, len(data) + 1, 2).tolist())
+        b = min(b, a + int(rng.integers(1, 60)))
+        odd = ODD[int(rng.integers(len(ODD)))]
+        data = [data[:a] + data[b:], data[:b] + data[a:], data[:a] + odd + data[a:]][
+            int(rng.integers(3))
+        ]
+    return data
+
+
+PARTS = ["xl/workbook.xml", "xl/worksheets/sheet2.xml", "xl/sharedStrings.xml", "_rels/.rels"]
+PARTS += ["xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"]
+
+
+@pytest.mark.slow
+def test_damaged_files_get_one_line(pages, built, tmp_path: Path) -> None:
+    name, rng, told = "attention-by-columns", np.random.default_rng(4), set[str]()
+    for k in range(N_DAMAGED):
+        path = tmp_path / f"{k}.xlsx"
+        rewritten(built[name], path, PARTS[k % len(PARTS)], lambda data: damaged(data, rng))
+        told.add(told_in_a_line(pages[name], path))
+    assert len(told) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ("xl/worksheets/sheet2.xml", "xl/sharedStrings.xml"))
+@pytest.mark.parametrize("text", REPEATED)
+def test_files_that_would_take_long_are_refused(
+    text: bytes, part: str, pages, built, tmp_path: Path
+) -> None:
+    name = "attention-by-columns"
+    many = text * 300_000
+
+    def change(data: bytes) -> bytes:
+        at = max(data.find(b"<sheetData>") + 11, data.find(b"<si>"))
+        return data[:at] + many + data[at:]
+
+    told_in_a_line(pages[name], rewritten(built[name], tmp_path / "long.xlsx", part, change))

@@ -122,10 +122,10 @@ def test_wrong_entries_are_refused(folder, good, at: int, form: str, value: int,
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(folder) -> None:
-    """Twelve parts of 50 MB, in 600 KB."""
+    """Eight parts of 50 MB, in 400 KB."""
     zeros = bytes(50_000_000)
-    bomb = python_zip(folder / "bomb.zip", {f"{k}": zeros for k in range(12)}).read_bytes()
-    assert "holds 600 MB, 500 at most" in refused(folder / "x.zip", bomb)
+    bomb = python_zip(folder / "bomb.zip", {f"{k}": zeros for k in range(8)}).read_bytes()
+    assert "holds 400 MB, 300 at most" in refused(folder / "x.zip", bomb)
 
 
 def test_parts_that_overlap_are_refused(folder, good) -> None:
