@@ -53,6 +53,7 @@ export class Ledger {
   /** What the model says, and said before. @param {boolean} isEdited */
   said(isEdited) {
     const { session } = this;
+    if (!session.isModel) return "";
     if (session.graph.has("cosine")) return `the cosine is ${brief(session.read("cosine", 0, 0))}`;
     if (!session.graph.has("probs")) return "";
     const [now, before] = [session.live, session.baseline].map((run) => {
