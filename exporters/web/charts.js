@@ -1,7 +1,7 @@
 // The simple charts of a sheet, as pictures in vectors: columns, bars, lines, points.
 
 import { element } from "./dom.js";
-import { formatted } from "./format.js";
+import { formatted, general } from "./format.js";
 
 /** A series with its values. @typedef {{name: string, x: any[], y: number[], labels: string[],
  *   colour: string, joined: boolean, bears: string}} Series */
@@ -12,6 +12,7 @@ import { formatted } from "./format.js";
 
 const EDGE = { top: 30, right: 14, bottom: 26, left: 48 };
 const LETTER = 5.8;
+const HEAVY_LETTER = 7.4;
 const SIDES = new Map([["right", [8, 4, "start"]], ["left", [-8, 4, "end"]], ["above", [0, -8, "middle"]], ["below", [0, 16, "middle"]]]);
 
 /** @param {string} tag @param {Record<string, any>} attributes @param {...(Node | string)} children @returns {SVGElement} */
@@ -27,6 +28,8 @@ function axisOf(numbers, fromZero, n) {
   const known = numbers.filter(Number.isFinite);
   let low = Math.min(...known, ...(fromZero || !known.length ? [0] : []));
   let high = Math.max(...known, ...(fromZero || !known.length ? [0] : []));
+  const edge = fromZero ? 0 : 0.03 * (high - low);
+  [low, high] = [low && low - edge, high && high + edge];
   if (high - low < 1e-12) [low, high] = [low - (fromZero ? 0 : 0.5), high + (fromZero ? 1 : 0.5)];
   const rough = (high - low) / n;
   const unit = 10 ** Math.floor(Math.log10(rough));
@@ -50,15 +53,28 @@ function scale({ low, high }, from, to) {
 export function chartFigure(chart) {
   const [width, height] = chart.size;
   const told = chart.series.filter((series) => series.name).length > 1 && !chart.series.some((series) => series.bears);
-  const area = { left: EDGE.left, top: EDGE.top, right: width - EDGE.right, bottom: height - EDGE.bottom };
+  const heading = wrapped(chart.title, Math.floor((width - 16) / HEAVY_LETTER));
+  const top = EDGE.top + 16 * (heading.length - 1);
+  const area = { left: EDGE.left, top, right: width - EDGE.right, bottom: height - EDGE.bottom };
   if (chart.axes[0] && chart.kind !== "bar") area.bottom -= 16;
   if (chart.axes[1] && chart.kind !== "bar") area.left += 14;
   const names = told ? seriesNames(chart, width, height) : [];
   area.bottom -= 20 * names.length;
   const parts = chart.kind === "bar" ? bars(chart, area) : chart.kind === "scatter" ? points(chart, area) : columns(chart, area);
-  const title = vector("text", { x: width / 2, y: 18, class: "title", "text-anchor": "middle" }, chart.title);
-  const picture = vector("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": spoken(chart) }, title, ...parts, ...names.flat());
+  const title = heading.map((line, k) => vector("text", { x: width / 2, y: 18 + 16 * k, class: "title", "text-anchor": "middle" }, line));
+  const picture = vector("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": spoken(chart) }, ...title, ...parts, ...names.flat());
   return element("figure", { class: "chart" }, picture);
+}
+
+/** A text in lines of so many letters. @param {string} text @param {number} most */
+function wrapped(text, most) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = `${lines[lines.length - 1]} ${word}`.trim();
+    if (line.length > most && lines[lines.length - 1]) lines.push(word);
+    else lines[lines.length - 1] = line;
+  }
+  return lines;
 }
 
 /** A chart for those who do not see it. @param {Chart} chart */
@@ -101,11 +117,13 @@ function coloured(mark, chart, k) {
 /** Lines and texts along the axis of values, which runs up or across.
  * @param {Chart} chart @param {Axis} axis @param {Scale} along @param {any} area @param {boolean} across */
 function gridlines(chart, axis, along, area, across) {
-  return axis.ticks.flatMap((tick) => {
+  const texts = axis.ticks.map((tick) => formatted(tick, chart.number));
+  if (new Set(texts).size < texts.length) for (const [k, tick] of axis.ticks.entries()) texts[k] = general(tick);
+  return axis.ticks.flatMap((tick, k) => {
     const at = along.at(tick);
     const ends = across ? { x1: at, x2: at, y1: area.top, y2: area.bottom } : { x1: area.left, x2: area.right, y1: at, y2: at };
     const text = across ? { x: at, y: area.bottom + 14, "text-anchor": "middle" } : { x: area.left - 5, y: at + 4, "text-anchor": "end" };
-    return [vector("line", { ...ends, class: tick === 0 ? "zero" : "line" }), vector("text", text, formatted(tick, chart.number))];
+    return [vector("line", { ...ends, class: tick === 0 ? "zero" : "line" }), vector("text", text, texts[k])];
   });
 }
 

@@ -161,7 +161,8 @@ class Page {
     const head = element("div", { class: "sheet-head" }, element("p", {}, sheet.purpose), element("div", { class: "legend", "aria-label": "colours" }, ...legend));
     if (this.suggestions.length) this.tried.push(element("h2", {}, "Three things to try here"), this.tries.node);
     this.node.append(head, this.grid.node);
-    const first = (sheet.data.regions ?? [])[0];
+    const places = [...(sheet.data.regions ?? []), ...(sheet.data.texts ?? []).map((/** @type {any[]} */ [row, [col]]) => ["", row, col])];
+    const first = places.sort((a, b) => Number(!a[0]) - Number(!b[0]) || a[1] - b[1] || a[2] - b[2])[0];
     if (first) [this.grid.row, this.grid.col] = [first[1], first[2]];
   }
 
