@@ -83,7 +83,7 @@ const ACTIONS = {
   say: (session, text) => session.say(text),
   delete: (session) => session.say(session.typed().replace(/\s*\S+\s*$/u, "")),
   next: (session) => session.next(),
-  pick: (session, id) => session.pick(id),
+  pick: (session, id) => session.goesOn && session.pick(id),
   look: (session, t) => session.look(t),
   switch: (session, part, off) => session.switchOff(part, off),
   set: (session, name, i, j, value) => session.set(name, i, j, value),
@@ -116,10 +116,10 @@ const ACTIONS = {
   },
 };
 
-// Whether a state is the one that was kept.
+// Whether a state is the one that was kept; where a text stood, a number is kept as one.
 function agrees(session, kept, what) {
   if (session.problem) throw new Error(`${what}: ${session.problem}`);
-  const [now, then] = [named(session.live.edits()), kept].map((edits) => JSON.stringify(edits.sort()));
+  const [now, then] = [named(session.live.edits()), kept].map((edits) => JSON.stringify(edits.map((edit) => edit.map(String)).sort()));
   if (now !== then) throw new Error(`${what} gives ${now}, and not ${then}`);
 }
 
