@@ -24,7 +24,7 @@ The worked examples of the essays and lecture notes that this project grew from,
 that the text prints can be changed. Each workbook suggests edits and says what they do.
 [sources.md](sources.md) lists the printed numbers beside the recomputed ones, and says where a
 source is wrong. `cellformer build NAME` writes one workbook, `cellformer build --all` all of them
-with an index.
+with their [pages](page.md) and an index.
 
 """
 SHEETS = {  # the others: the sheet after Start

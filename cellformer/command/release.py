@@ -16,6 +16,7 @@ DRAWN = Path(workbooks.__file__).parent.parent / "docs" / "gallery"
 HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>cellformer: the gallery</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
 <style>
 :root { color-scheme: light dark; }
 body { font-family: Calibri, Carlito, sans-serif; max-width: 60em; margin: 2em auto;
