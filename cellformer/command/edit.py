@@ -119,6 +119,7 @@ def import_(
     blank. Added cells are listed and left out.
     """
     check_replaceable(output, checkpoint.is_part, force)
+    found: edited.EditedModel | Model
     found, source = _of_link(file, model) if link.is_link(file) else _of_file(Path(file), model)
     if isinstance(found, Model):
         checkpoint.save(found, output, force)
@@ -143,16 +144,17 @@ def _of_file(file: Path, model: str | None) -> tuple[edited.EditedModel | Model,
     return edited.read_model(file, _finder(model)), str(file)
 
 
-def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel | Model, str]:
-    """The same of a page's link."""
+def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel, str]:
+    """The edits of a page's link."""
     found = link.read(text, lambda name: _book(name, model))
     name = found.book.title
     if isinstance(found, edited.EditedModel):
         return found, f"the link of {name}"
-    if not hasattr(workbooks.find(name), "learnt"):
-        raise InputError(f"{name} has no model, and this command needs one")
-    live = found.live()
-    return workbooks.find(name).learnt(lambda block: live[block]), f"the link of {name}"
+    if hasattr(workbooks.find(name), "learnt"):
+        raise InputError(
+            f"a link of {name} has no trained weights; import the workbook that its page saves"
+        )
+    raise InputError(f"{name} has no model, and this command needs one; link to another page")
 
 
 def _book(name: str, model: str | None) -> Book:

@@ -224,10 +224,17 @@ def test_import_of_a_link_of_a_checkpoint(tmp_path: Path) -> None:
     assert other.code == 2 and "of other weights than gpt2 has; name its model" in other.err
 
 
-def test_import_of_a_link_of_worksheets(tmp_path: Path) -> None:
-    book = default_book("attention-by-columns")
-    text = "#" + call(
-        "link.mjs", "write", as_page.write(book, tmp_path / "p"), [["scores", 0, 0, 1.0]]
-    )
+@pytest.mark.parametrize(
+    ("name", "edit", "says"),
+    [
+        ("attention-by-columns", ["scores", 0, 0, 1.0], "attention-by-columns has no model"),
+        ("learn", ["state", 0, 0, "learn"], "a link of learn has no trained weights; import"),
+    ],
+)
+def test_import_of_a_link_of_worksheets(
+    name: str, edit: list[Any], says: str, tmp_path: Path
+) -> None:
+    page = as_page.write(default_book(name), tmp_path / "page")
+    text = "#" + call("link.mjs", "write", page, [edit])
     done = cli("import", text, "-o", tmp_path / "model")
-    assert done.code == 2 and "attention-by-columns has no model" in done.err
+    assert done.code == 2 and says in done.err

@@ -271,6 +271,17 @@ def test_same_edits_same_bytes(pages, built, tmp_path: Path) -> None:
     assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
 
 
+@pytest.mark.slow
+def test_what_a_page_has_learned_is_in_its_workbook(pages, built, tmp_path: Path) -> None:
+    path = tmp_path / "learned.xlsx"
+    given_ = (pages["learn"], str(built["learn"]), str(path), 12, "W_E")
+    weights = np.array(call("workbook.mjs", "learned", *given_))
+    assert not np.allclose(weights, default_book("learn").values["W_E"].ravel())
+    assert cli("import", path, "-o", tmp_path / "model").code == 0
+    found = checkpoint.load(tmp_path / "model").weights["W_E"]
+    np.testing.assert_allclose(found.ravel(), weights, atol=1e-6)
+
+
 # --- formulas that cells share ----------------------------------------------------------------
 
 

@@ -25,3 +25,11 @@ export async function values(folder, edits, name) {
   const run = await edited(folder, edits);
   return [...run.numbers(run.graph.get(name))];
 }
+
+// A workbook that learned for some recalculations, and the values of a block then.
+export async function learned(folder, path, target, recalculations, shown) {
+  const run = await edited(folder, [["state", 0, 0, "learn"]]);
+  for (let k = 0; k < recalculations; k++) run.recalculate();
+  await writeFile(target, await savedWorkbook(new Uint8Array(await readFile(path)), run.graph, run));
+  return [...run.numbers(run.graph.get(shown))];
+}
