@@ -9,7 +9,7 @@ import { best } from "./session.js";
 /** @typedef {import("./session.js").Edit} Edit */
 
 const MOST_TOLD = 3;
-const FIRST = "Type another sentence, switch a head off, or click a picture for its numbers.";
+const FIRST = ["Type another sentence", "switch a head off", "click a picture for its numbers."];
 /** What to do next: the first one that was not tried. @type {[string, string][]} */
 const HINTS = [
   ["open", "Click any picture: its numbers, the formula of each, and what it reads."],
@@ -77,9 +77,11 @@ export class Ledger {
   /** What to do next. */
   hint() {
     const { tried, graph } = this.session;
-    if (!this.isModel) return "Yellow cells are yours: type in them, and everything follows. Click a cell to see its formula.";
-    const can = HINTS.filter(([what]) => what !== "switch" || graph.blocks.some((block) => block.leaf === "switch"));
-    return tried.size ? (can.find(([what]) => !tried.has(what))?.[1] ?? "") : FIRST;
+    if (document.body.dataset.view !== "machine") return "Yellow cells are yours: type in them, and everything follows. Click a cell to see its formula.";
+    const switches = graph.blocks.some((block) => block.leaf === "switch");
+    const can = HINTS.filter(([what]) => what !== "switch" || switches);
+    if (tried.size) return can.find(([what]) => !tried.has(what))?.[1] ?? "";
+    return switches ? `${FIRST[0]}, ${FIRST[1]}, or ${FIRST[2]}` : `${FIRST[0]}, or ${FIRST[2]}`;
   }
 }
 

@@ -39,7 +39,7 @@ function screenOf(session) {
     views.push({ id: "sheets", text: "Sheets" });
     showSheets(session, byId("sheets"));
   }
-  const show = switcher(views);
+  const show = switcher(views, () => session.notify());
   new Ledger(session, machine);
   byId("actions").append(...recalculations(session), ...actions(session));
   panels(session);
@@ -55,12 +55,13 @@ function splitTitle(title) {
   return at < 0 ? [title, ""] : [title.slice(0, at), title.slice(at + 2)];
 }
 
-/** Buttons for the views of the book. @param {{id: string, text: string}[]} views */
-function switcher(views) {
+/** Buttons for the views of the book. @param {{id: string, text: string}[]} views @param {() => void} told */
+function switcher(views, told) {
   const show = (/** @type {string} */ id) => {
     for (const view of views) byId(view.id).hidden = view.id !== id;
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === id));
     document.body.dataset.view = id;
+    told();
   };
   const buttons = views.map(({ id, text }) => element("button", { type: "button", value: id, onclick: () => show(id) }, text));
   if (views.length > 1) byId("views").append(...buttons);

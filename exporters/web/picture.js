@@ -4,6 +4,7 @@
 import { anatomy, partName } from "./anatomy.js";
 import { brief, byId, element, grouped, percent, quoted } from "./dom.js";
 import { cellAt, draw, fullOf } from "./drawing.js";
+import { creditOf, creditTold, numbersShown, overlays } from "./overlays.js";
 import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -31,9 +32,12 @@ export class Machine {
     /** @type {{layer: Layer, canvases: HTMLCanvasElement[], says: HTMLElement}[]} */ this.folded = [];
     this.open = this.anatomy.layers[0]?.n ?? 0;
     this.width = 0;
+    this.most = 1;
     this.asked = false;
+    /** What the pictures show: see overlays.js. */ this.shows = "numbers";
     new ResizeObserver(() => this.resized()).observe(container);
     session.subscribe(() => this.ask());
+    byId("lead").append(this.chooser());
     this.build();
   }
 
@@ -74,10 +78,24 @@ export class Machine {
     const stages = [this.stage("Tokens", "tokens", this.tokens())];
     if (embedding.length) stages.push(this.stage("Embedding", "", ...embedding.map((tile) => this.tile(tile))));
     for (const layer of layers) stages.push(this.folds && layer.n !== this.open ? this.foldedLayer(layer) : this.layer(layer));
-    if (readout.length) stages.push(this.stage(this.session.graph.has("logits") ? `Next ${this.session.noun}` : "Result", "", ...readout.map((tile) => this.tile(tile))));
+    if (readout.length) stages.push(this.stage(this.session.data.gives === "next word" ? `Next ${this.session.noun}` : "Result", "", ...readout.map((tile) => this.tile(tile))));
     this.container.replaceChildren(...stages);
     this.container.querySelector(".of-head")?.setAttribute("id", "heads");
     this.container.dataset.room = this.room;
+  }
+
+  /** What the pictures show, to choose. */
+  chooser() {
+    const options = overlays(this.session).map(([value, text]) => element("option", { value }, text));
+    const select = element("select", { onchange: () => this.show(select.value) }, ...options);
+    return element("label", { class: "shows" }, "Show", select);
+  }
+
+  /** @param {string} shows */
+  show(shows) {
+    this.shows = shows;
+    this.container.dataset.shows = shows;
+    this.ask();
   }
 
   /** @param {string} title @param {string} kind @param {...HTMLElement} inside */
@@ -183,6 +201,7 @@ export class Machine {
   draw() {
     const { session } = this;
     this.drawTokens();
+    this.most = Math.max(1e-9, ...this.drawn.map(({ tile }) => Math.abs(creditOf(session, tile) ?? 0)));
     for (const made of this.drawn) this.drawTile(made);
     for (const { layer, canvases, says } of this.folded) {
       const heads = layer.tiles.filter((tile) => tile.kind === "head");
@@ -207,11 +226,12 @@ export class Machine {
   }
 
   /** What there is to draw of a tile. @param {Tile} tile @returns {Drawing} */
-  drawing({ block, isShare }) {
-    const { session } = this;
+  drawing({ block, isShare: isOfShares }) {
+    const { session, shows } = this;
+    const isShare = isOfShares && shows !== "change" && shows !== "gradient";
     const shown = (/** @type {number} */ axis) => (block.axes[axis] === "token" ? session.shown : [block.rows, block.cols][axis]);
     const [rows, cols] = [Math.min(shown(0), block.rows), Math.min(shown(1), block.cols)];
-    const numbers = session.live.numbers(block);
+    const numbers = numbersShown(session, block, shows);
     const at = rows > 1 && session.position < rows ? session.position : -1;
     const labels = block.axes[0] === "token" ? session.tokens().slice(0, rows).map((token) => token.text) : [];
     const full = isShare ? 1 : fullOf(numbers, Math.max(0, at) * block.cols, cols);
@@ -228,6 +248,10 @@ export class Machine {
     made.frame = draw(canvas, drawing, pitch);
     const told = this.says(tile, drawing);
     says.textContent = told;
+    const credit = this.shows === "credit" ? creditOf(this.session, tile) : null;
+    says.classList.toggle("more", credit !== null && credit > 0);
+    says.classList.toggle("less", credit !== null && credit < 0);
+    says.style.setProperty("--size", `${Math.min(100, (100 * Math.abs(credit ?? 0)) / this.most)}%`);
     made.part.classList.toggle("off", this.isOff(tile.part));
     const size = `${drawing.rows} × ${drawing.cols}`;
     const scale = drawing.isShare ? "" : ` Full colour from ±${brief(drawing.full)}.`;
@@ -239,6 +263,14 @@ export class Machine {
   says(tile, drawing) {
     const row = rowOf(drawing, Math.max(0, drawing.at));
     if (!row.length) return "";
+    if (this.shows === "credit") {
+      const credit = creditOf(this.session, tile);
+      return credit === null ? "" : creditTold(this.session, credit);
+    }
+    if (this.shows !== "numbers") {
+      const size = Math.max(...row.map(Math.abs));
+      return size ? `up to ±${brief(size)}` : this.shows === "change" ? "unchanged" : "none";
+    }
     const most = best(row)[0] ?? 0;
     if (tile.kind === "head") return `→ ${quoted(this.session.label("token", most))} ${percent(row[most])}`;
     if (tile.lens >= 0) return `by now: ${this.guess(tile.lens)}`;

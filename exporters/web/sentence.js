@@ -53,7 +53,7 @@ export class Sentence {
       read();
       this.draw();
     });
-    const label = element("label", { class: "sentence" }, element("span", {}, name), area);
+    const label = element("label", { class: prefix || !isText ? "sentence" : "sentence named" }, element("span", {}, name), area);
     return { area, label, prefix };
   }
 

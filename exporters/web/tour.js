@@ -31,9 +31,10 @@ export class Tour {
     const suggestions = session.data.suggestions ?? [];
     if (suggestions.length) {
       this.tries = new Tries(session, suggestions, (block, i, j) => session.select(block, i, j));
-      container.append(element("h2", {}, "Try"), this.tries.node);
+      this.suggested = element("div", {}, element("h2", {}, "Try"), this.tries.node);
     }
     if (this.stops.length) container.append(this.title, this.text, element("div", { class: "steps" }, this.back, this.forth));
+    if (this.suggested) container.append(this.suggested);
     session.subscribe(() => this.draw());
     this.draw();
   }
@@ -49,7 +50,7 @@ export class Tour {
 
   /** @param {number} stop */
   go(stop) {
-    this.at = Math.max(0, Math.min(this.stops.length, stop));
+    this.at = stop > this.stops.length ? 0 : Math.max(0, stop);
     this.draw();
     const here = this.stops[this.at - 1];
     this.point(here ? this.placeOf(here.target) : {});
@@ -60,11 +61,11 @@ export class Tour {
     this.tries?.draw();
     if (!this.stops.length) return;
     const here = this.stops[this.at - 1];
-    this.title.textContent = here ? `${this.at} of ${this.stops.length}: ${here.concept}` : "The tour";
-    this.text.textContent = here ? here.text() : `${this.stops.length} stops, from the text to the next word.`;
+    const isLast = this.at === this.stops.length;
+    this.title.textContent = here ? `Tour, ${this.at} of ${this.stops.length}: ${here.concept}` : "Tour";
+    this.text.textContent = here ? here.text() : `${this.stops.length} stops, with the numbers of this sentence.`;
     this.back.hidden = !here;
-    this.forth.textContent = this.at === this.stops.length ? "End" : here ? `Next: ${this.stops[this.at].concept}` : "Begin";
-    if (this.at === this.stops.length) this.forth.hidden = true;
-    else this.forth.hidden = false;
+    this.forth.textContent = isLast ? "End the tour" : here ? `Next: ${this.stops[this.at].concept}` : "Begin the tour";
+    if (this.suggested) this.suggested.hidden = !!here;
   }
 }

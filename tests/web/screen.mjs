@@ -10,6 +10,7 @@ const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
 const ACTS = {
   fill: (page, selector, text) => page.locator(selector).fill(text),
   click: (page, role, name) => page.getByRole(role, { name, exact: true }).first().click(),
+  choose: (page, selector, value) => page.locator(selector).selectOption(value).then(() => {}),
   touch: (page, selector) => page.locator(selector).first().click(),
   press: async (page, ...keys) => {
     for (const key of keys) await page.keyboard.press(key);

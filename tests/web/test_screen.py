@@ -103,6 +103,38 @@ def test_line_breaks_of_a_sentence_survive(play: Play) -> None:
     assert len(tokens) == len(text)
 
 
+def test_layers_over_the_picture_tell_which_part_matters(play: Play) -> None:
+    """What each part adds to Tarso: of the heads, 1.2 by far; and what a switched head changes."""
+    told = ["text", ".of-head .told"]
+    credits_, changes = play(
+        "dialogue-game",
+        ["choose", ".shows select", "credit"],
+        told,
+        ["choose", ".shows select", "change"],
+        HEAD,
+        told,
+    )
+    shares = [float(text.split()[0].replace("−", "-")) for text in credits_]
+    assert np.argmax(shares) == 6
+    assert shares[6] > 5 * sorted(shares)[-2]
+    assert changes == ["unchanged"] * 8
+
+
+def test_the_tour_points_into_the_picture(play: Play) -> None:
+    """Its second stop is the embedding; the fifth an MLP. It ends."""
+    step = ["touch", ".steps button:last-child"]
+    second, where, fifth, ended = play(
+        "dialogue-game",
+        *(step, step, ["text", "#tour h2"], ["text", ".pointed .name"]),
+        *(step, step, step, ["text", ".pointed .onoff"]),
+        *(step, step, step, step, ["text", "#tour h2"]),
+    )
+    assert second[0] == "Tour, 2 of 8: the embedding"
+    assert where == ["each token"]
+    assert fifth == ["MLP 0"]
+    assert ended[0] == "Tour"
+
+
 def test_a_whole_session_by_keyboard(play: Play) -> None:
     """A sentence, the next word, a head off, a picture, a number typed over, undo: no pointer."""
     said, opened, typed, undone = play(
