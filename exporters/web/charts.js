@@ -44,6 +44,11 @@ function within(low, high, n) {
   return { low, high, ticks };
 }
 
+/** As far below 0 as above, in steps of halves if they fit. @param {number} reach */
+function about(reach) {
+  return within(-reach, reach, [4, 6, 8, 10].find((n) => Number.isInteger((20 * reach) / n)) ?? 4);
+}
+
 /** @param {Axis} axis @param {number} from @param {number} to @returns {Scale} */
 function scale({ low, high }, from, to) {
   return { at: (x) => from + ((x - low) / (high - low)) * (to - from) };
@@ -140,7 +145,7 @@ function axisTitles(chart, area) {
 /** @param {Chart} chart @param {number} n @param {boolean} fromZero */
 function valueAxis(chart, n, fromZero) {
   if (chart.shares) return within(0, 1, 5);
-  if (chart.reach) return within(-chart.reach, chart.reach, 4);
+  if (chart.reach) return about(chart.reach);
   return axisOf(chart.series.flatMap((series) => series.y), fromZero, n);
 }
 
@@ -190,7 +195,7 @@ function bars(chart, area) {
 function points(chart, area) {
   const y = valueAxis(chart, 6, false);
   const numbers = chart.series.flatMap((series) => series.x.map(Number));
-  const x = chart.reach ? within(-chart.reach, chart.reach, 4) : axisOf(numbers, false, 6);
+  const x = chart.reach ? about(chart.reach) : axisOf(numbers, false, 6);
   const [across, up] = [scale(x, area.left, area.right), scale(y, area.bottom, area.top)];
   const marks = chart.series.flatMap((series, n) => {
     const places = series.x.map((value, k) => [across.at(Number(value)), up.at(series.y[k]), series.y[k]]);

@@ -184,7 +184,7 @@ class _Page:
                 yield row
 
     def _heights(self) -> list[list[int]]:
-        """Heights in pixels; rows with suggestions have none, for the page shows these itself."""
+        """Heights in pixels, of rows that are not as high as most."""
         points = {
             row: theme.HEIGHTS[entry.style]
             for (row, _), entry in self._entries()
