@@ -11,7 +11,7 @@ const HELP = [
   ["Ctrl+S", "save as a workbook"],
   ["Tab, Shift+Tab", "to the next picture, switch or field, and back"],
   ["Enter, Space", "open a picture; switch a part off or on"],
-  ["arrow keys", "another token in the list of tokens; another cell among the numbers"],
+  ["arrow keys", "the next picture or switch; another token of the list; another cell among the numbers"],
   ["Enter in a cell", "type over it; Delete puts it back"],
   ["Esc", "close the numbers"],
   ["/", "to the sentence"],

@@ -335,7 +335,7 @@ export class Grid {
     const label = `value of ${source.name(row, col)}`;
     const text = source.text(row, col);
     const input = choices
-      ? element("select", { class: "grid-input", "aria-label": label }, ...new Set([text, ...choices]).values().map(option))
+      ? element("select", { class: "grid-input", "aria-label": label }, ...[...new Set([text, ...choices])].map(option))
       : element("input", { class: "grid-input", "aria-label": label, autocomplete: "off" });
     input.value = typed ?? text;
     const fault = element("div", { class: "grid-fault", role: "alert" });

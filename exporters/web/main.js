@@ -69,7 +69,8 @@ function switcher(views, told) {
   return show;
 }
 
-/** Opens and closes the numbers of a block and the cell that is looked at. @param {Session} session */
+/** Opens and closes the numbers of a block and the cell that is looked at. The focus goes from the
+ * picture that opens them to the numbers, and back. @param {Session} session */
 function panels(session) {
   const [looked, cell, beside] = [byId("looked"), byId("cell"), byId("beside")];
   const narrow = matchMedia(NARROW);
@@ -78,13 +79,25 @@ function panels(session) {
   place();
   const close = element("button", { type: "button", class: "close", "aria-label": "Close the numbers", onclick: () => session.close() }, "×");
   looked.append(close);
+  /** @type {HTMLElement | null} */ let opener = null;
+  let shown = session.selected;
   session.subscribe(() => {
     const { selected } = session;
+    const isOther = selected !== shown;
+    shown = selected;
     looked.hidden = cell.hidden = !selected;
     document.body.classList.toggle("looking", !!selected);
-    if (!selected) return;
+    if (!selected) {
+      opener?.focus({ preventScroll: true });
+      opener = null;
+      return;
+    }
     showBlock(session, selected.block, selected.i, selected.j);
     showCell(session, selected.block, selected.i, selected.j);
+    const focused = document.activeElement;
+    if (!isOther || !(focused instanceof HTMLElement) || !focused.matches(".tile")) return;
+    opener = focused;
+    /** @type {HTMLElement | null} */ (looked.querySelector("[role=grid]"))?.focus({ preventScroll: true });
   });
   looked.hidden = cell.hidden = true;
 }

@@ -21,6 +21,11 @@ const BESIDE = 330; // what stands beside the layers
  * @type {Record<string, [number, number][]>} */
 const HIGH = { usual: [[26, 96], [15, 48]], roomy: [[40, 240], [26, 104]], tight: [[20, 60], [12, 36]] };
 
+/** Where an arrow key leads. @type {Record<string, [number, number]>} */
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const REACHED = ".tile, [data-part]"; // what arrow keys move among
+const SIDEWAYS = 3; // how much less a pixel counts along the arrow than across it
+
 /** The picture of a model. */
 export class Machine {
   /** @param {Session} session @param {HTMLElement} container */
@@ -38,6 +43,7 @@ export class Machine {
     new ResizeObserver(() => this.resized()).observe(container);
     session.subscribe(() => this.ask());
     byId("lead").append(this.chooser());
+    container.addEventListener("keydown", moveFocus);
     this.build();
   }
 
@@ -344,4 +350,24 @@ export class Machine {
 /** @param {Drawing} drawing @param {number} i @returns {number[]} the numbers of a row, blank ones 0 */
 function rowOf({ numbers, cols, stride, seen }, i) {
   return Array.from({ length: cols }, (_, j) => (seen(i, j) ? numbers[i * stride + j] : 0));
+}
+
+/** Moves the focus to the nearest picture or switch in the direction of an arrow key.
+ * @param {KeyboardEvent} event */
+function moveFocus(event) {
+  const way = WAYS[event.key];
+  const from = event.target;
+  if (!way || event.ctrlKey || event.altKey || event.metaKey || !(from instanceof HTMLElement) || !from.matches(REACHED)) return;
+  event.preventDefault();
+  const here = from.getBoundingClientRect();
+  /** @type {HTMLElement | null} */ let nearest = null;
+  let least = Infinity;
+  for (const stop of /** @type {NodeListOf<HTMLElement>} */ (byId("machine").querySelectorAll(REACHED))) {
+    const there = stop.getBoundingClientRect();
+    const [x, y] = [there.left - here.left, there.top - here.top];
+    const along = x * way[0] + y * way[1];
+    const distance = along + SIDEWAYS * Math.abs(x * way[1] + y * way[0]);
+    if (along > 1 && there.width && distance < least) [nearest, least] = [stop, distance];
+  }
+  nearest?.focus();
 }

@@ -39,8 +39,12 @@ export class Tour {
     this.draw();
   }
 
-  /** Where a stop points: the block that stands at its address, or what the sheet is about. @param {string} target @returns {Place} */
-  placeOf(target) {
+  /** Where a stop points: the head that its text names, the block that stands at its address, or what
+   * the sheet is about. @param {import("./session.js").Session["tour"][number]} stop @returns {Place} */
+  placeOf({ target, text }) {
+    const [, layer, head] = /\bhead (\d+)\.(\d+)/.exec(text()) ?? [];
+    const pattern = `blocks.${layer}.attn.h${head}.pattern`;
+    if (this.session.graph.has(pattern)) return { block: pattern };
     const [, sheet, letters, row] = target.match(/^'?(.+?)'?!([A-Z]+)(\d+)/) ?? [];
     if (ELSEWHERE[sheet]) return ELSEWHERE[sheet];
     const col = [...(letters ?? "")].reduce((n, letter) => 26 * n + letter.charCodeAt(0) - 64, 0) - 1;
@@ -53,7 +57,7 @@ export class Tour {
     this.at = stop > this.stops.length ? 0 : Math.max(0, stop);
     this.draw();
     const here = this.stops[this.at - 1];
-    this.point(here ? this.placeOf(here.target) : {});
+    this.point(here ? this.placeOf(here) : {});
   }
 
   /** Shows the stop, with the numbers as they are now. */

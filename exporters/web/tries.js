@@ -1,5 +1,6 @@
 // Suggested edits, with buttons that do them, and what they change.
 
+import { partName } from "./anatomy.js";
 import { element } from "./dom.js";
 import { shownAs } from "./format.js";
 import { sheetsOf } from "./sheet.js";
@@ -62,7 +63,8 @@ export class Tries {
       this.go(block, i, j);
     };
     const address = cellAddress(block, i, j) || cellName(block, i, j);
-    const text = block.place?.sheet === this.sheet ? address.slice(address.lastIndexOf("!") + 1) : address;
+    const short = block.place?.sheet === this.sheet ? address.slice(address.lastIndexOf("!") + 1) : address;
+    const text = block.leaf === "switch" && !this.sheet ? `${partName(block)}, ${short}` : short;
     return element("a", { href: "#", class: "way", title: cellName(block, i, j), onclick: follow }, text);
   }
 
