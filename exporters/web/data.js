@@ -55,4 +55,5 @@ function counts(x) {
   return sum;
 }
 
-const NEAR = 1e-9; // what two sums may differ by, as a share of what was added
+// what two sums may differ by, as a share of what was added
+const NEAR = 1e-9;

@@ -22,8 +22,10 @@ import { CellError, FormulaError, Range } from "./values.js";
 
 const PENDING = Symbol("pending");
 const UNDER_WAY = Symbol("under way");
-const DEEPEST = 60; // cells that wait for each other; from there on they are put on a list
-const MOST_RECTS = 4; // kept apart in one block before they become their bounding box
+// cells that wait for each other; from there on they are put on a list
+const DEEPEST = 60;
+// kept apart in one block before they become their bounding box
+const MOST_RECTS = 4;
 
 /** A cell that must be computed before its readers go on. */
 class Deeper {
@@ -49,7 +51,8 @@ export class Run {
     /** @type {Map<number, Map<number, Value>>} by block and cell */ this.overlay = new Map();
     /** @type {Map<number, Rect[]>} since the last recompute */ this.pending = new Map();
     /** @type {Map<number, Rect[]>} by the last recompute */ this.touched = new Map();
-    this.version = 0; // grows with each change, for whoever keeps what was computed from values
+    // grows with each change, for whoever keeps what was computed from values
+    this.version = 0;
     this.depth = 0;
     /** @type {SheetValues | null} */ this.ofSheets = null;
     this.look = this.look.bind(this);
@@ -312,7 +315,8 @@ export class Run {
       if (set?.has(cell)) continue;
       const before = this.values[block.index][cell];
       let value = this.cellValue(block, cell);
-      if (value instanceof CellError && this.graph.readers[block.index].length) value = NaN; // as ops have it
+      // as ops have it
+      if (value instanceof CellError && this.graph.readers[block.index].length) value = NaN;
       if (same(value, before)) continue;
       this.write(block, cell, value);
       const [i, j] = [Math.floor(cell / block.cols), cell % block.cols];

@@ -16,7 +16,8 @@ import { compiled } from "./formulas.js";
  * @typedef {[number, number[], any[]]} GroupData */
 /** @typedef {{block: Block, rect: Rect}} Area */
 
-const WIDEST = 2 ** 26; // more columns than any block has
+// more columns than any block has
+const WIDEST = 2 ** 26;
 const PASS = /^(turned|gradient|nudged|b|step\d+)$/;
 const HEAD = /^((h|kv|e)\d+|shared)$/;
 

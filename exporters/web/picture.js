@@ -15,8 +15,10 @@ import { best } from "./session.js";
 /** @typedef {{tile: Tile, button: HTMLButtonElement, canvas: HTMLCanvasElement, says: HTMLElement, part: HTMLElement,
  *   box: HTMLInputElement | null, drawing: Drawing | null, frame: {left: number, wide: number, high: number}}} Drawn */
 
-const WIDE_LAYER = 225; // pixels that an open layer needs
-const BESIDE = 330; // what stands beside the layers
+// pixels that an open layer needs
+const WIDE_LAYER = 225;
+// what stands beside the layers
+const BESIDE = 330;
 /** How high a row of a picture is at most, and a whole picture: of a head, of another.
  * @type {Record<string, [number, number][]>} */
 const HIGH = { usual: [[26, 96], [15, 48]], roomy: [[40, 240], [26, 104]], tight: [[20, 60], [12, 36]] };

@@ -7,7 +7,8 @@ import { best } from "./session.js";
 /** @typedef {import("./session.js").Session} Session */
 
 const RANKS = 10;
-const LEFT = 3; // words that were likeliest and left the list
+// words that were likeliest and left the list
+const LEFT = 3;
 
 /** The panel of next words; of two sentences, their cosine. */
 export class Ranking {

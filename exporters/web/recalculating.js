@@ -5,8 +5,10 @@ import { element } from "./dom.js";
 
 /** @typedef {import("./session.js").Session} Session */
 
-const LEARN = "learn"; // the state of a book that goes on
-const AT_A_TIME = 40; // ms of recalculations before the page is drawn again
+// the state of a book that goes on
+const LEARN = "learn";
+// ms of recalculations before the page is drawn again
+const AT_A_TIME = 40;
 
 /** Its buttons; none for a book in which nothing happens by itself. @param {Session} session @returns {HTMLElement[]} */
 export function recalculations(session) {

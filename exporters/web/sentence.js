@@ -5,8 +5,10 @@ import { byId, element } from "./dom.js";
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {{name: string, text: string, step: number, most: number, hint: string}} Dial */
 
-const PACE = 250; // ms from one word to the next
-const PAUSE = 120; // ms without a key before the sentence is read
+// ms from one word to the next
+const PACE = 250;
+// ms without a key before the sentence is read
+const PAUSE = 120;
 /** @type {Dial[]} */
 const OF_SAMPLING = [
   { name: "temperature", text: "temperature", step: 0.1, most: 100, hint: "below 1 sharper, above 1 flatter" },

@@ -12,7 +12,8 @@ import { CellError, FormulaError, Range } from "./values.js";
 /** A formula outside of blocks: its shape's index, and what stands in its columns.
  * @typedef {[number, any[]]} Formula */
 
-const WIDTH = 1 << 14; // columns of a sheet
+// columns of a sheet
+const WIDTH = 1 << 14;
 
 export class SheetValues {
   /** @param {Run} run */

@@ -5,7 +5,8 @@ import { byId, element } from "./dom.js";
 /** What the page knows of its weights' file: see page.py.
  * @typedef {{name: string, head: string, size: number}} Beside */
 
-const SLICE = 1 << 26; // bytes
+// bytes
+const SLICE = 1 << 26;
 
 /** Asks for the file until it is the right one; its numbers. @param {Beside} beside @returns {Promise<ArrayBuffer>} */
 export function askedWeights(beside) {

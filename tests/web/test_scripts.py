@@ -1,0 +1,134 @@
+"""The page's scripts: their types, and what lets them stand in one page as one script.
+
+`exporters/web/page.py` joins all modules by dropping lines: imports, the word `export`, comments,
+indentation. The content policy forbids whatever makes code or markup of a text.
+"""
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from in_node import WEB
+
+from exporters.web.page import BEGIN, IMPORT, MAIN, joined
+
+LOADER = "loader"  # a script of its own, which has the other's names beside its own
+MOST_LINES = 60  # of a function
+HERE = Path(__file__).parent
+
+SCRIPTS = {path.stem: path.read_text() for path in sorted(WEB.glob("*.js"))}
+IMPORTED = re.compile(r"^import\b|\bimport\s*\(", re.MULTILINE)
+EXPORTED = re.compile(r"^export (?:async )?(?:function\*?|class|const) (\w+)", re.MULTILINE)
+DEFINED = re.compile(
+    r"^(?:export )?(?:async )?(?:function\*?|class|const|let|var)\s+([^=(]+?)\s*(?:[=({;]|extends)",
+    re.MULTILINE,
+)
+COMMENTS = re.compile(r"/\*[\s\S]*?\*/|(?<![:\"'`\\])//.*")
+BEGINS = re.compile(
+    r"^(?P<indent>(?:  )?)(?!if |for |while |switch |do |try |else )"
+    r"(?:export |static |async |get |set )*"
+    r"(?:function\*? )?(?P<name>[\w#*]+)\(.*\{$"
+)
+FORBIDDEN = {
+    "makes code of a text": r"\beval\b|\bFunction\(|set(?:Timeout|Interval)\(\s*[\"'`]",
+    "makes markup of a text": r"(?:inner|outer)HTML|insertAdjacentHTML|document\.write|srcdoc",
+    "is an inline style": r"setAttribute\(\s*[\"']style|\bcssText\b",
+    "is an inline handler": r"setAttribute\(\s*[\"']on",
+    "asks for something": r"\bfetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|\bimport\(",
+}
+
+
+def code(name: str) -> str:
+    """A module without comments."""
+    return COMMENTS.sub("", SCRIPTS[name])
+
+
+@pytest.fixture(scope="session")
+def typescript(node: str) -> list[str]:
+    """The command that checks types."""
+    program = Path(__file__).parents[1] / "node/node_modules/typescript/bin/tsc"
+    if not program.is_file():
+        pytest.skip("TypeScript is not installed: npm ci --prefix tests/node")
+    return [node, str(program)]
+
+
+def test_types(typescript: list[str]) -> None:
+    how = ["--noEmit", "--allowJs", "--checkJs", "--strict"]
+    how += ["--target", "es2023", "--module", "nodenext"]
+    files = [str(WEB / f"{name}.js") for name in SCRIPTS]
+    done = subprocess.run([*typescript, *how, *files], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stdout
+
+
+def test_no_name_is_defined_twice() -> None:
+    names = Counter(x for name in SCRIPTS for x in DEFINED.findall(SCRIPTS[name]))
+    assert len(names) > 100 and {x: n for x, n in names.items() if n > 1} == {}
+    assert [x for x in names if not x.isidentifier()] == [], "one name each"
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_imports_stand_at_the_top(name: str) -> None:
+    text = code(name)
+    found = [*IMPORT.finditer(text)]
+    assert len(found) == len(IMPORTED.findall(text)), "import { names } from './x.js';"
+    for one in found:
+        assert not re.search(r"\w", IMPORT.sub("", text[: one.start()])), f"before {one[0]}"
+        assert not re.search(r"\bas\b", one[1]), "a name is the same everywhere"
+        assert {x.strip() for x in one[1].split(",") if x.strip()} <= {
+            *EXPORTED.findall(SCRIPTS[one[2]])
+        }
+    exports = re.findall(r"^\s*export\b", text, re.MULTILINE)
+    assert len(exports) == len(EXPORTED.findall(text)), "export before function, class, const"
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_lines_are_whole_without_comments_and_indentation(name: str) -> None:
+    assert SCRIPTS[name].startswith("// "), "the first lines say what it holds"
+    for at, line in enumerate(SCRIPTS[name].splitlines(), 1):
+        assert line.count("`") % 2 == 0, f"{at}: a text in backticks ends on its line"
+        assert not re.search(r"[;{}(),=] +// ", line), f"{at}: comments stand on lines of their own"
+
+
+@pytest.mark.parametrize("why", FORBIDDEN)
+def test_script_does_nothing_that(why: str) -> None:
+    """It makes no code or markup of a text, and asks for nothing."""
+    found = [(n, *m) for n in SCRIPTS if (m := re.findall(FORBIDDEN[why], code(n)))]
+    assert not found, f"{found} {why}"
+
+
+def test_template_has_no_handlers_styles_or_addresses() -> None:
+    html = (WEB / "page.html").read_text()
+    assert not re.search(r"\son\w+=|\sstyle=|\ssrc=|<link|javascript:", html)
+    for path in WEB.glob("*.css"):
+        assert not re.search(r"@import|url\((?!data:)|expression\(", path.read_text()), path.name
+
+
+def test_every_module_is_in_the_page_and_every_export_is_used() -> None:
+    page = joined(MAIN, [])
+    elsewhere = "".join(path.read_text() for path in (*HERE.glob("*.mjs"), WEB / "page.py"))
+    elsewhere += "".join(path.read_text() for path in (WEB.parents[1] / "engine").rglob("*.py"))
+    for name, text in SCRIPTS.items():
+        assert name == LOADER or all(f" {x}" in page for x in DEFINED.findall(text)), name
+        others = elsewhere + "".join(SCRIPTS[other] for other in SCRIPTS if other != name)
+        for exported in EXPORTED.findall(text):
+            assert re.search(rf"\b{exported}\b", others + BEGIN), f"{name}.js exports {exported}"
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_name_is_used(name: str) -> None:
+    words = Counter(re.findall(r"[\w$]+", code(name)))
+    exported = {*EXPORTED.findall(SCRIPTS[name])}
+    assert [x for x in DEFINED.findall(SCRIPTS[name]) if words[x] < 2 and x not in exported] == []
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_functions_of_scripts_fit_on_a_screen(name: str) -> None:
+    lines = SCRIPTS[name].splitlines()
+    for at, line in enumerate(lines):
+        if found := BEGINS.match(line):
+            end = next(
+                k for k in range(at, len(lines)) if lines[k].startswith(f"{found['indent']}}}")
+            )
+            assert end + 1 - at <= MOST_LINES, f"{found['name']} has {end + 1 - at} lines"
