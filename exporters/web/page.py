@@ -27,6 +27,7 @@ from exporters.web import data
 
 HERE = Path(__file__).parent
 MAIN = "main"  # the module whose `start` begins
+CALLED = "kernels"  # the module that kernels call
 BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js nothing is shown
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
@@ -96,9 +97,9 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
 
 
 def joined(main: str, kernels: Sequence[str]) -> str:
-    """A module with all that it imports, and the kernels, as one script."""
+    """A module with all that it imports, and the kernels with what they call, as one script."""
     order = TopologicalSorter[str]()
-    waiting, known = [main], {main}
+    waiting, known = [main, CALLED], {main, CALLED}
     while waiting:
         name = waiting.pop()
         needed = {found[2] for found in IMPORT.finditer(_source(name))}
