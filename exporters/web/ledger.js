@@ -91,7 +91,7 @@ function key(kind) {
 }
 
 /** An edit in a few words. @param {Session} session @param {Edit} edit */
-export function toldOf(session, { block, i, j, value }) {
+function toldOf(session, { block, i, j, value }) {
   const as = typeof value === "number" ? brief(value) : quoted(String(value ?? ""));
   if (block.leaf === "switch") return `${partName(block)} ${value === 0 ? "off" : `at ${as}`}`;
   if (block.name === "random") return `random number ${i}`;
