@@ -29,7 +29,7 @@ export function partName(block) {
 }
 
 /** The path of a block's name, without its last word. @param {Block} block */
-function pathOf(block) {
+export function pathOf(block) {
   return block.name.slice(0, -block.leaf.length - 1);
 }
 
