@@ -31,6 +31,7 @@ CALLED = "kernels"  # the module that kernels call
 BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js nothing is shown
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
+BEHIND = re.compile(r"(?<=[;{}(),=]) +// .*$", re.MULTILINE)  # a comment behind code
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
 SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
@@ -119,7 +120,7 @@ def _source(name: str) -> str:
 @cache
 def _module(name: str) -> str:
     """A module's lines without imports, `export`, comments and indentation."""
-    lines = COMMENT.sub("", IMPORT.sub("", _source(name))).splitlines()
+    lines = BEHIND.sub("", COMMENT.sub("", IMPORT.sub("", _source(name)))).splitlines()
     kept = [line.strip() for line in lines if line.strip()]
     return "\n".join(line.removeprefix("export ") for line in kept)
 
