@@ -462,7 +462,7 @@ export class Session {
 }
 
 /** @param {Edit} edit */
-export function keyOf({ block, i, j }) {
+function keyOf({ block, i, j }) {
   return `${block.name}[${i},${j}]`;
 }
 

@@ -40,7 +40,7 @@ export function askedWeights(beside) {
 
 /** The numbers of a weights' file. Throws an Error that names what is wrong and what to do.
  * @param {Blob & {name: string}} file @param {Beside} beside @param {(share: number) => void} report */
-export async function readWeights(file, { name, head, size }, report) {
+async function readWeights(file, { name, head, size }, report) {
   const begins = await file.slice(0, head.length).text();
   if (begins !== head) throw new Error(`${file.name} does not hold this page's weights: choose ${name}, made with it`);
   if (file.size !== head.length + size) throw new Error(`${file.name} is not whole: copy it again`);

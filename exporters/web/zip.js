@@ -59,7 +59,7 @@ function crcTables() {
  * @param {Uint8Array} bytes
  * @returns {number}
  */
-export function crc32(bytes) {
+function crc32(bytes) {
   const [a, b, c, d] = CRC_TABLES;
   const whole = bytes.length - (bytes.length % 4);
   let x = -1;
