@@ -120,8 +120,8 @@ export async function start(kernels) {
   const text = (/** @type {string} */ id) => byId(id).textContent ?? "";
   const { run } = await opened(text("data"), text("weights"), kernels, askedWeights);
   const session = new Session(run);
-  screenOf(session);
   session.openLink();
+  screenOf(session);
   addEventListener("hashchange", () => session.openLink());
   session.notify();
 }

@@ -35,7 +35,7 @@ BEHIND = re.compile(r"(?<=[;{}(),=]) +// .*$", re.MULTILINE)  # a comment behind
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
 SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
-HEAD = "cellformer weights {}\n"  # how a file of weights begins, with the page's fingerprint
+HEAD = "cellformer weights {}\n"  # how a file of weights begins, with the page's checksums
 DEFLATED = 6  # more takes longer and gains nothing with weights
 
 
@@ -56,7 +56,10 @@ def write(book: Book, path: Path, with_workbook: bool = False) -> list[Path]:
                 page = larger if len(larger) <= SMALL else page
             Path(temporary).write_text(page, encoding="utf-8", newline="\n")
         return [path]
-    beside, head = path.with_suffix(".weights"), HEAD.format(found.data["fingerprint"])
+    sums = ".".join(
+        found.data["fingerprint"].rsplit(".", 2)[1:]
+    )  # in ASCII, as a title need not be
+    beside, head = path.with_suffix(".weights"), HEAD.format(sums)
     found.data["beside"] = {"name": beside.name, "head": head, "size": len(found.weights)}
     with replacing(beside) as temporary, replacing(path) as page:
         with open(temporary, "wb") as file:
