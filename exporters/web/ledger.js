@@ -38,7 +38,7 @@ export class Ledger {
     const changes = session.changes;
     const problem = session.problem || (this.isModel ? session.unanswered() : "");
     ledger.className = problem ? "problem" : changes.length ? "differs" : "";
-    ledger.textContent = problem ? `${problem.replace(/\.$/, "")}.` : [this.edits(changes), this.said(changes.length > 0), this.work()].filter(Boolean).join(" · ");
+    ledger.textContent = problem ? `${problem.replace(/\.$/, "")}.` : [this.edits(changes), this.said(changes.length > 0), this.leftOut(), this.work()].filter(Boolean).join(" · ");
     byId("hint").textContent = this.hint();
   }
 
@@ -64,6 +64,12 @@ export class Ledger {
     if (!isEdited) return `says ${now.word} ${now.share}`;
     if (now.word === before.word) return now.share === before.share ? `still says ${now.word} ${now.share}` : `still says ${now.word}: ${before.share} → ${now.share}`;
     return `said ${before.word}, now says ${now.word} ${now.share}`;
+  }
+
+  /** What of the sentence is not read. */
+  leftOut() {
+    const { leftOut, nTokens } = this.session;
+    return leftOut ? `the last ${leftOut > 1 ? `${leftOut} words are` : "word is"} left out: there is room for ${nTokens}` : "";
   }
 
   /** How much was computed. */

@@ -8,6 +8,7 @@ import { byId, element } from "./dom.js";
 // ms from one word to the next
 const PACE = 250;
 // ms without a key before the sentence is read
+const MOST_LINES = 4; // of a sentence; a longer one scrolls
 const PAUSE = 120;
 /** @type {Dial[]} */
 const OF_SAMPLING = [
@@ -129,7 +130,8 @@ export class Sentence {
     for (const { area, prefix } of this.fields) {
       const text = session.typed(prefix);
       if (document.activeElement !== area && area.value !== text) area.value = text;
-      area.rows = Math.min(4, text.split("\n").length);
+      area.rows = Math.min(MOST_LINES, text.split("\n").length);
+      while (area.rows < MOST_LINES && area.scrollHeight > area.clientHeight) area.rows += 1;
       area.setAttribute("aria-invalid", String(!prefix && !!session.unanswered()));
     }
     const full = session.shown >= session.nTokens;

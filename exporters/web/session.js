@@ -122,6 +122,12 @@ export class Session {
     }));
   }
 
+  /** @returns {number} words of the sentence for which there is no room */
+  get leftOut() {
+    if (!this.graph.has("prompt.typed") || this.graph.has("tokenizer.fine")) return 0;
+    return Math.max(0, this.typed().split(" ").filter(Boolean).length - this.nTokens);
+  }
+
   /** The text of a token. @param {number} id @returns {string} */
   word(id) {
     return this.data.vocabulary?.[id] ?? String(id);
