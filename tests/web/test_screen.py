@@ -135,6 +135,11 @@ def test_the_tour_points_into_the_picture(play: Play) -> None:
     assert ended[0] == "Tour"
 
 
+def test_words_without_room_are_counted(play: Play) -> None:
+    (said,) = play("dialogue-game", ["fill", "#sentence", "<BOS>" + 17 * " Pietro"], LEDGER)
+    assert "the last 2 words are left out: there is room for 16" in said[0]
+
+
 def test_a_whole_session_by_keyboard(play: Play) -> None:
     """A sentence, the next word, a head off, a picture, a number typed over, undo: no pointer."""
     said, opened, typed, undone = play(
