@@ -486,9 +486,16 @@ def like(wanted: str) -> Callable[[str], bool]:
     if not WILDCARD.search(wanted):
         own = wanted.casefold()
         return lambda x: x.casefold() == own
-    signs = {"*": ".*", "?": "."}
-    parts = (signs.get(part) or re.escape(part[-1]) for part in WILDCARD_OR_ONE.findall(wanted))
-    pattern = re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
+    runs = [""]  # between the stars; each stands as early as it can, so no text takes long
+    for part in WILDCARD_OR_ONE.findall(wanted):
+        if part == "*":
+            runs.append("")
+        else:
+            runs[-1] += "." if part == "?" else re.escape(part[-1])
+    begin, *between = runs
+    end = f".*{between.pop()}" if between else ""
+    found = "".join([begin, *(f"(?>.*?{run})" for run in between), end])
+    pattern = re.compile(found, re.IGNORECASE | re.DOTALL)
     return lambda x: pattern.fullmatch(x) is not None
 
 

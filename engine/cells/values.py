@@ -17,7 +17,7 @@ from engine.cells.stored import Stored
 # kinds of values; tuples, which are twice as fast to ask as unions
 NUMBERS, TRUTHS, RANGES = (int, float, np.number), (bool, np.bool_), (np.ndarray, Stored)
 PLAIN = frozenset((int, float))  # types: of FALSE and TRUE it is another one
-A_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+A_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 
 
 class FormulaError(ArithmeticError):

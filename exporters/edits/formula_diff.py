@@ -20,7 +20,7 @@ from exporters.file.scanning import Cells, Positions
 WORD = re.compile(
     r"""(?P<text>"(?:[^"]|"")*")
     |(?P<sheet>'(?:[^']|'')*'!|[\w.]+!)
-    |(?P<number>(?<![\w.$])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.$:]))
+    |(?P<number>(?<![\w.$])(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.$:]))
     |(?P<name>[\w.$]+)
     |(?P<sign>\S)""",
     re.VERBOSE,

@@ -23,7 +23,7 @@ from exporters.model.model_book import ModelBook
 VERSION = "v1"
 STATE = re.compile(r"#(v\d+)&cellformer=([^&]*)(?:&(.*))?", re.DOTALL)
 CELL = re.compile(r"(?P<block>[^\[\]]+)(?:\[(?P<i>\d{1,9}),(?P<j>\d{1,9})\])?", re.ASCII)
-NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 NO_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
 LONGEST = 40  # characters of a link that an error repeats
 AGAIN = "copy the link again"

@@ -323,15 +323,27 @@ function like(wanted) {
     const own = folded(wanted);
     return (x) => x === wanted || folded(x) === own;
   }
-  const parts = Array.from(wanted.matchAll(/~[*?~]|./gsu), ([part]) => {
-    if (part === "*") return ".*";
-    if (part === "?") return ".";
-    if (/[iİı]/i.test(part)) return "[iIİı]";
-    const itself = part[0] === "~" ? part.slice(-1) : part;
-    return itself.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&");
-  });
-  const pattern = new RegExp(`^${parts.join("")}$`, "isu");
+  // between the stars; each stands as early as it can, so no text takes long
+  const runs = [""];
+  for (const [part] of wanted.matchAll(/~[*?~]|./gsu)) {
+    if (part === "*") runs.push("");
+    else runs[runs.length - 1] += anyCase(part);
+  }
+  const begin = runs.shift();
+  const end = runs.length ? `.*${runs.pop()}` : "";
+  const between = runs.map((run, k) => `(?=(?<run${k}>.*?${run}))\\k<run${k}>`);
+  const pattern = new RegExp(`^${begin}${between.join("")}${end}$`, "isu");
   return (x) => pattern.test(x);
+}
+
+/**
+ * A sign of a pattern in a regular expression that ignores case, as Python's does.
+ * @param {string} part
+ */
+function anyCase(part) {
+  if (part === "?") return ".";
+  if (/[iİı]/i.test(part)) return "[iIİı]";
+  return part.replace(/^~(?=.)/, "").replace(/[\\^$.*+?()[\]{}|/]/, "\\$&");
 }
 
 // --- choosing and looking up ------------------------------------------------------------------

@@ -15,7 +15,7 @@ import { faultOfId, typedValue } from "./typed.js";
 const LINK_VERSION = "v1";
 const LINK_PAGE = "cellformer=";
 const LINK_CELL = /^([^[\]]+)(?:\[(\d{1,9}),(\d{1,9})\])?$/;
-const LINK_NUMBER = /^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const LINK_NUMBER = /^-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 // characters of a link that an error repeats
 const LINK_SHOWN = 40;
 

@@ -40,9 +40,9 @@ class Sheets {
     this.byName = sheetsOf(session.graph);
     this.all = [...this.byName.values()];
     /** @type {Map<Sheet, Page>} */ this.pages = new Map();
-    this.tabs = this.all.map((sheet) => {
+    this.tabs = this.all.map((sheet, k) => {
       const show = () => this.show(sheet);
-      return element("button", { role: "tab", id: `tab-${sheet.name}`, title: sheet.purpose, onclick: show }, sheet.name);
+      return element("button", { role: "tab", id: `tab-${k}`, title: sheet.purpose, onclick: show }, sheet.name);
     });
     this.panel = element("div", { role: "tabpanel", class: "sheet-panel" });
     const list = element("div", { role: "tablist", class: "sheet-tabs", "aria-label": "sheets", onkeydown: (/** @type {KeyboardEvent} */ event) => this.turn(event) }, ...this.tabs);

@@ -66,7 +66,7 @@ export function checked(x) {
   return Number.isFinite(x) ? x : fail("#NUM!");
 }
 
-const A_NUMBER = /^[ \t-\r]*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[ \t-\r]*$/i;
+const A_NUMBER = /^[ \t-\r]*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?[ \t-\r]*$/i;
 
 /**
  * The number that a text reads as; null: it is another text.

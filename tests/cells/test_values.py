@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from engine.cells import functions
-from engine.cells.values import CellError, FormulaError, number
+from engine.cells.functions import LONGEST
+from engine.cells.values import CellError, FormulaError, as_number, number
 
 
 def cells(*values: Any) -> np.ndarray:
@@ -65,3 +66,11 @@ def test_find_begins_at_1() -> None:
 
 def test_nothing_is_repeated_any_number_of_times() -> None:
     assert functions.REPT.compute("", 1e300) == ""
+
+
+def test_no_text_takes_long() -> None:
+    """Of patterns that a regular expression tries for minutes; a text has 32,767 characters."""
+    assert functions.COUNTIF.compute(cells("a" * LONGEST), "*a" * 99 + "b") == 0
+    assert as_number("1" * LONGEST + "x") is None
+    assert functions.COUNTIF.compute(cells("b" * 99 + "an"), "*b?b*~**") == 0
+    assert functions.COUNTIF.compute(cells("xbab*n", "*bn"), "*b?b*~**") == 1
