@@ -39,8 +39,10 @@ HEAD = "cellformer weights {}\n"  # how a file of weights begins, with the page'
 DEFLATED = 6  # more takes longer and gains nothing with weights
 
 
-def write(book: Book, path: Path, with_workbook: bool = False) -> list[Path]:
-    """Write the page of a book, completely or not at all, and weights of more than `MOST_INSIDE`
+def write(
+    book: Book, path: Path, with_workbook: bool = False, most_inside: int = MOST_INSIDE
+) -> list[Path]:
+    """Write the page of a book, completely or not at all, and weights of more than `most_inside`
     bytes to a file beside it, `NAME.weights`, for which the page asks. Returns the files.
 
     `with_workbook`: the page holds its workbook, too, into which it saves edits. A small one, with
@@ -48,7 +50,7 @@ def write(book: Book, path: Path, with_workbook: bool = False) -> list[Path]:
     written.
     """
     found = data.of_book(book)
-    if len(found.weights) <= MOST_INSIDE:
+    if len(found.weights) <= most_inside:
         with replacing(path) as temporary:
             page = _filled(book.title, found, _workbook(book) if with_workbook else "")
             if not with_workbook and book.n_formulas < FEW_FORMULAS:

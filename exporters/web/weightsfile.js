@@ -14,6 +14,7 @@ export function askedWeights(beside) {
   const input = element("input", { type: "file", "aria-label": `Choose ${beside.name}` });
   const panel = element("section", { id: "weights-file", "aria-label": "Weights" }, told, input);
   byId("main").prepend(panel);
+  byId("ledger").textContent = `${document.title} · waiting for its weights`;
   return new Promise((resolve) => {
     const take = async (/** @type {File | undefined} */ file) => {
       if (!file) return;
