@@ -14,9 +14,8 @@ const HELP = [
   ["arrow keys", "the next picture or switch; another token of the list; another cell among the numbers"],
   ["Enter in a cell", "type over it; Delete puts it back"],
   ["Esc", "close the numbers"],
-  ["/", "to the sentence"],
-  ["n", "next word"],
-  ["?", "this help"],
+  ["Ctrl+Enter", "next word"],
+  ["F1", "this help"],
 ];
 
 let recolour = () => {};
@@ -78,6 +77,7 @@ async function openFile(session, file) {
     const edits = await editsOf(bytes, session.graph, session.baseline);
     session.book = bytes;
     session.take(edits);
+    session.tell(`${file.name} is opened`);
   } catch (error) {
     session.complain(`${file.name}: ${error instanceof Error ? error.message : error}`);
   }
@@ -99,9 +99,9 @@ async function copyLink(session) {
   session.notify();
   try {
     await navigator.clipboard.writeText(location.href);
-    session.complain("The link is copied");
+    session.tell("The link is copied");
   } catch {
-    session.complain("The link stands in the address line: copy it there");
+    session.tell("The link stands in the address line: copy it there");
   }
 }
 
@@ -139,10 +139,8 @@ function keys(session) {
     else if (jump && !types && key === "z" && !event.shiftKey) session.undo();
     else if (jump && !types && (key === "y" || (key === "Z" && event.shiftKey))) session.redo();
     else if (key === "Escape" && session.selected) session.close();
-    else if (types || jump || event.altKey) return;
-    else if (key === "?") help();
-    else if (key === "/" && document.getElementById("sentence")) byId("sentence").focus();
-    else if (key === "n" && session.goesOn) session.next();
+    else if (key === "F1") help();
+    else if (jump && key === "Enter" && session.goesOn) session.next();
     else return;
     event.preventDefault();
   });

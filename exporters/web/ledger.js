@@ -38,7 +38,7 @@ export class Ledger {
     const changes = session.changes;
     const problem = session.problem || (this.isModel ? session.unanswered() : "");
     ledger.className = problem ? "problem" : changes.length ? "differs" : "";
-    ledger.textContent = problem ? `${problem.replace(/\.$/, "")}.` : [this.edits(changes), this.said(changes.length > 0), this.leftOut(), this.work()].filter(Boolean).join(" · ");
+    ledger.textContent = problem ? `${problem.replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), this.work()].filter(Boolean).join(" · ");
     byId("hint").textContent = this.hint();
   }
 

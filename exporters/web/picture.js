@@ -154,7 +154,9 @@ export class Machine {
   switcher(part, name) {
     const onchange = () => this.session.switchOff(part, !box.checked);
     const box = element("input", { type: "checkbox", "data-part": part, onchange });
-    return { box, label: element("label", { class: "onoff" }, box, name) };
+    const [kind, number] = name.split(/ (?=[\d.]+$)/);
+    const text = number ? element("span", {}, element("span", { class: "kind" }, `${kind} `), number) : name;
+    return { box, label: element("label", { class: "onoff" }, box, text) };
   }
 
   /** @param {Tile} tile */

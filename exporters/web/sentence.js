@@ -34,6 +34,11 @@ export class Sentence {
     this.draw();
   }
 
+  /** Whether a line break is something that the model reads. */
+  get breaksLines() {
+    return this.session.noun === "letter" || this.session.graph.has("tokenizer.text");
+  }
+
   /** @param {string} prefix of the second sentence */
   field(prefix) {
     const isText = this.session.graph.has(`${prefix}sentence`);
@@ -51,6 +56,11 @@ export class Sentence {
     area.addEventListener("input", () => {
       clearTimeout(waits);
       waits = window.setTimeout(read, PAUSE);
+    });
+    area.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || (this.breaksLines && !event.ctrlKey)) return;
+      event.preventDefault();
+      read();
     });
     area.addEventListener("blur", () => {
       read();

@@ -37,6 +37,8 @@ export class Session {
     this.selected = null;
     /** what could not be done, in a line */
     this.problem = "";
+    /** what was done that changes no cell */
+    this.note = "";
     /** @type {Done} */
     this.done = { computed: 0, ms: 0 };
     /** what a person has tried: "say", "switch", "open", "set" */
@@ -44,6 +46,8 @@ export class Session {
     /** @type {Map<string, any>} what edited cells held as built */
     this.built = new Map();
     this.linked = "";
+    /** whether the baseline reads the words that the edited model chose */
+    this.follows = false;
     /** @type {Uint8Array<ArrayBuffer> | null} the workbook that was opened */
     this.book = null;
     this.shown = this.nGiven;
@@ -366,6 +370,12 @@ export class Session {
     this.notify();
   }
 
+  /** Tells what was done. @param {string} note */
+  tell(note) {
+    this.note = note;
+    this.notify();
+  }
+
   // --- what follows ----------------------------------------------------------------------
 
   /**
@@ -383,7 +393,6 @@ export class Session {
   /** @param {number} step */
   goTo(step) {
     this.at = step;
-    this.problem = "";
     const given = this.nGiven;
     this.apply();
     if (this.nGiven !== given) this.shown = this.nGiven;
@@ -394,15 +403,18 @@ export class Session {
   apply() {
     const began = performance.now();
     const computed = bring(this.live, this.edits);
-    this.done = { computed, ms: performance.now() - began };
+    if (computed) this.done = { computed, ms: performance.now() - began };
+    this.problem = this.note = "";
     this.shown = Math.max(this.shown, this.nGiven, this.position + 1);
     bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
     this.notify();
   }
 
-  /** @returns {Edit[]} the words that the edited model chose: the baseline reads them too */
+  /** The words that the edited model chose: the baseline reads them, too. It goes on reading them once
+   * there are none: that is the same, and faster than choosing them anew. @returns {Edit[]} */
   continuation() {
-    if (!this.continues || !this.changes.length) return [];
+    this.follows ||= this.continues && this.changes.length > 0;
+    if (!this.follows) return [];
     const block = this.graph.get("tokens");
     const ids = Array.from(this.live.numbers(block));
     return ids.map((value, i) => ({ block, i, j: 0, value })).slice(this.nGiven);
@@ -435,7 +447,7 @@ export class Session {
   row(run, name) {
     const block = this.graph.get(name);
     const t = block.rows === 1 ? 0 : Math.min(this.position, block.rows - 1);
-    return Float64Array.from(run.numbers(block)).slice(t * block.cols, (t + 1) * block.cols);
+    return Float64Array.from(run.numbers(block).slice(t * block.cols, (t + 1) * block.cols));
   }
 
   /** @returns {string} why nothing is answered; "" if something is */

@@ -24,6 +24,7 @@ const ACTS = {
   wide: (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
   cut: (page, selector) => page.evaluate((found) => [...document.querySelectorAll(found)].filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.id || node.className), selector),
   blank: (page) => page.evaluate(blankPictures),
+  pages: async (page) => (await page.pdf({ format: "A4", landscape: true })).toString("latin1").match(/\/Type\s*\/Page[^s]/g).length,
   axe: async (page) => {
     await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
     const { violations } = await page.evaluate((runOnly) => globalThis.axe.run(document, { runOnly }), TAGS);

@@ -142,26 +142,33 @@ def test_words_without_room_are_counted(play: Play) -> None:
 
 def test_a_whole_session_by_keyboard(play: Play) -> None:
     """A sentence, the next word, a head off, a picture, a number typed over, undo: no pointer."""
-    said, opened, typed, undone = play(
+    tokens, said, opened, typed, focused, undone = play(
         "dialogue-game",
-        ["press", "/", "Control+End", *" Tarso", "Escape"],
+        ["press", "Tab", "Control+End", *" Tarso", "Enter", "Control+Enter"],
+        ["text", ".token-list span"],
         ["focus", "[data-block='blocks.1.attn.h0.pattern']"],
         ["press", "ArrowDown", "Space"],
         LEDGER,
         ["press", "Tab", "Enter"],
         ["text", "#cell h2"],
-        ["press", "Enter", "1", "Enter"],
+        ["press", "ArrowLeft", "Enter", "1", "Enter"],
         LEDGER,
         ["press", "Escape"],
-        ["focus", "#sentence"],
-        ["press", "Tab"],
+        ["focused"],
         ["press", "Control+z", "Control+z"],
         LEDGER,
     )
+    assert tokens[4:] == ["Tarso", "<SEP>"]
     assert "head 1.2 off" in said[0]
     assert opened[0].startswith("blocks.1.attn.h2.pattern[")
     assert typed[0].startswith("2 edits: blocks.1.attn.h2.pattern[")
-    assert "edit" not in undone[0]
+    assert focused.startswith("head 1.2, ")
+    assert undone[0].startswith("As built")
+
+
+def test_it_is_printed_on_one_page(play: Play) -> None:
+    """The picture and the next words beside it."""
+    assert play("dialogue-game", ["pages"]) == [1]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
