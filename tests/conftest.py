@@ -64,7 +64,7 @@ settings.load_profile("cellformer")
 
 # Fixtures of programs and libraries: a test that asks for one of them is marked `office`.
 OTHERS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
-OTHERS |= {"torch", "transformers", "node", "chromium"}
+OTHERS |= {"torch", "transformers", "node", "chromium", "firefox"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -128,6 +128,17 @@ def chromium(node: str) -> str:
         if os.environ.get("CI"):
             pytest.fail("Chromium or playwright-core is not installed, and CI needs it")
         pytest.skip("Chromium is not installed, or: npm ci --prefix tests/node")
+    return path
+
+
+@pytest.fixture(scope="session")
+def firefox(node: str) -> str:
+    """The path of a browser that puppeteer-core drives."""
+    path = shutil.which("firefox-esr") or shutil.which("firefox")
+    if path is None or not (ROOT / "tests/node/node_modules/puppeteer-core").is_dir():
+        if os.environ.get("CI"):
+            pytest.fail("Firefox or puppeteer-core is not installed, and CI needs it")
+        pytest.skip("Firefox is not installed, or: npm ci --prefix tests/node")
     return path
 
 
