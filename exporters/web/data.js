@@ -25,8 +25,9 @@ export async function opened(data, weights, kernels, ask) {
  * @param {Run} run @returns {{blocks: number, cells: number, differ: number, first: string}} */
 export function verdictOf(run) {
   let [blocks, cells, differ, first] = [0, 0, 0, ""];
-  for (const [name, [sum, byPlace]] of Object.entries(run.graph.data.sums)) {
-    const values = run.values[run.graph.get(name).index];
+  const computed = run.graph.blocks.filter((block) => block.isOp || block.isTable);
+  for (const [n, [sum, byPlace]] of run.graph.data.sums.entries()) {
+    const values = run.values[computed[n].index];
     let [own, ownByPlace, size, sizeByPlace] = [0, 0, 0, 0];
     for (let k = 0; k < values.length; k++) {
       const x = counts(values[k]);
@@ -40,7 +41,7 @@ export function verdictOf(run) {
     const near = Math.abs(own - sum) <= NEAR * Math.max(1, size);
     if (near && Math.abs(ownByPlace - byPlace) <= NEAR * Math.max(1, sizeByPlace)) continue;
     differ++;
-    first ||= name;
+    first ||= computed[n].name;
   }
   return { blocks, cells, differ, first };
 }

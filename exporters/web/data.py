@@ -6,7 +6,8 @@ blocks    in the order of computation: name, shape, axes, kind, meaning, place o
 cells     of sheets, which other formulas read: see `formulas`
 shapes    of formulas: see `formulas`
 words     the texts of ops' formulas for people, by which operands are single cells
-sums      two sums of every computed block, so that the page can say whether it computes the same
+sums      two sums of every computed block in turn, so that the page can say whether it computes the
+          same
 """
 
 from collections.abc import Mapping
@@ -28,8 +29,9 @@ from exporters.model.words import meaning
 from exporters.web.formulas import Collection, Groups
 
 FORMAT = 1  # of the data: a page reads its own
-MOST_LISTED = 16  # numbers that stand in the data; more are among the weights
+MOST_LISTED = 3  # numbers that stand in the data; more are among the weights
 ALIGNED = 8  # bytes
+DIGITS = 10  # of a sum: one more than is compared
 
 
 class Page(NamedTuple):
@@ -77,7 +79,7 @@ def of_book(book: Book) -> Page:
         if block.expression is not None:
             found["t"] = _table(block, formulas)
         elif block.op:
-            found |= _op(block, formulas.index)
+            found |= _op(block, len(blocks), formulas.index)
             found["op"] = kernels.of(kernel(block))
             found["w"] = words.of(_texts(block))
         blocks.append(found)
@@ -87,9 +89,9 @@ def of_book(book: Book) -> Page:
         "title": book.title,
         "blocks": blocks,
         "sheetNames": list(book.sheets),
-        "sheets": sheet_data.sheets(book, formula),
+        "sheets": _by_part(sheet_data.sheets(book, formula)),
         "suggestions": [sheet_data.suggestion(book, one) for one in book.suggestions],
-        "sums": {b.name: _sums(book.values[b.name]) for b in book.graph if b.computed},
+        "sums": [_sums(book.values[b.name]) for b in book.graph if b.computed],
     }
     if isinstance(book, ModelBook):
         data |= _of_model(book, formula)
@@ -109,6 +111,13 @@ class Numbered(dict[Any, int]):
         return self.setdefault(thing, len(self))
 
 
+def _by_part(sheets: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Of all sheets each part, null where there is none: what is alike stands together, and
+    deflates better."""
+    parts = dict.fromkeys(part for sheet in sheets for part in sheet)
+    return {part: [sheet.get(part) for sheet in sheets] for part in parts}
+
+
 def _described(book: Book, block: Block, sheets: Mapping[str, int]) -> dict[str, Any]:
     found: dict[str, Any] = {"n": block.name, "s": block.shape, "a": block.axes, "k": block.kind}
     if isinstance(book, ModelBook) and block.kind != "table":
@@ -121,6 +130,8 @@ def _described(book: Book, block: Block, sheets: Mapping[str, int]) -> dict[str,
 def _typed(values: Any, weights: Weights) -> dict[str, Any]:
     """Typed values: a list, or their place among the weights."""
     array = np.asarray(values)
+    if array.dtype == object and {*map(type, array.flat)} == {float}:
+        array = array.astype(np.float64)
     if array.dtype == object or array.size <= MOST_LISTED:
         return {"v": array.ravel().tolist()}
     return {"d": weights.add(array)}
@@ -134,10 +145,11 @@ def _table(block: Block, formulas: Collection) -> list[Any]:
     return groups.data()
 
 
-def _op(block: Block, index: Mapping[str, int]) -> dict[str, Any]:
-    """An op's operands, and which of its cells are blank."""
+def _op(block: Block, k: int, index: Mapping[str, int]) -> dict[str, Any]:
+    """The operands of the k-th block, by how far they stand before it, in which layers are alike;
+    and which of its cells are blank."""
     assert block.op is not None
-    found: dict[str, Any] = {"x": [[index[b.name], *at] for _, at, b in block.operands]}
+    found: dict[str, Any] = {"x": [[k - index[b.name], *at] for _, at, b in block.operands]}
     if block.mask.causal:
         found["m"] = [1, block.mask.window or 0, block.mask.sentence or 0]
     if block.partial:
@@ -165,7 +177,8 @@ def _sums(values: np.ndarray) -> list[float]:
         array = np.array([_counts(x) for x in array.flat], np.float64)
     flat = array.ravel()
     flat = np.where(np.isfinite(flat), flat, 0.0)
-    return [float(flat.sum()), float(flat @ np.arange(1.0, flat.size + 1))]
+    sums = float(flat.sum()), float(flat @ np.arange(1.0, flat.size + 1))
+    return [float(f"{x:.{DIGITS - 1}e}") for x in sums]
 
 
 def _counts(x: Any) -> float:

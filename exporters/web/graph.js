@@ -102,7 +102,7 @@ export class Block {
     this.mask = new Mask(!!data.m?.[0], data.m?.[1] ?? 0, data.m?.[2] ?? 0);
     this.partial = !!data.p;
     this.blank = Number(data.b ?? 0);
-    this.operands = (data.x ?? []).map(([k, row, col]) => ({ k, at: /** @type {[string, string]} */ ([row, col]) }));
+    this.operands = (data.x ?? []).map(([back, row, col]) => ({ k: index - back, at: /** @type {[string, string]} */ ([row, col]) }));
     this.groups = (data.t ?? []).map((group) => new Group(group, shapes));
     /** @type {{sheet: string, top: number, left: number, turned: boolean} | null} */ this.place = null;
     /** Of each cell its group, and which one of it. @type {Int32Array | null} */ this.where = null;
@@ -222,7 +222,7 @@ class Readings {
 export class Graph {
   /** @param {any} data see data.py @param {ArrayBuffer} weights the numbers of large blocks */
   constructor(data, weights) {
-    this.data = data;
+    this.data = { ...data, sheets: bySheet(data.sheets ?? {}) };
     /** @type {Shape[]} */ this.shapes = data.shapes.map((/** @type {any} */ shape) => new Shape(shape));
     /** @type {Block[]} */
     this.blocks = data.blocks.map((/** @type {BlockData} */ block, /** @type {number} */ k) => new Block(k, block, this.shapes, weights));
@@ -289,6 +289,14 @@ export class Graph {
     }
     return found;
   }
+}
+
+/** Sheets one by one, of which data.py has each part together. @param {Record<string, any[]>} parts */
+function bySheet(parts) {
+  /** @type {Record<string, any>[]} */ const sheets = [];
+  for (const [part, values] of Object.entries(parts))
+    for (const [k, value] of values.entries()) if (value !== null) (sheets[k] ??= {})[part] = value;
+  return sheets;
 }
 
 /** @param {Block} block */

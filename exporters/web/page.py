@@ -36,7 +36,7 @@ MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
 SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
 HEAD = "cellformer weights {}\n"  # how a file of weights begins, with the page's checksums
-DEFLATED = 6  # more takes longer and gains nothing with weights
+DEFLATED = 9  # as small as it gets
 
 
 def write(

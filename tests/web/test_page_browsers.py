@@ -21,7 +21,7 @@ from exporters.web import data, page
 pytestmark = pytest.mark.slow
 
 N_EDITS = 20
-MOST_BESIDES = 150_000  # bytes of a page besides its weights
+MOST_BESIDES = 150 << 10  # bytes of a page besides its weights
 IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma3")
 
 

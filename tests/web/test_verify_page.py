@@ -1,6 +1,7 @@
 """`verify x.html`: Node.js recomputes a page from wrong values; what was changed in it is found."""
 
 import base64
+import json
 import re
 import zlib
 from collections.abc import Callable
@@ -30,10 +31,18 @@ def with_part(html: str, name: str, change: Callable[[bytes], bytes]) -> str:
     return html[: found.start(1)] + packed + html[found.end(1) :]
 
 
-def other_weight(raw: bytes) -> bytes:
-    weights = np.frombuffer(raw, "<f4").copy()
-    weights[np.flatnonzero(weights)[3]] += 1e-3
-    return weights.tobytes()
+def with_other_weight(html: str) -> str:
+    """A page with a weight that is 0.001 larger."""
+    packed = re.search(PART.format("data"), html)
+    assert packed
+    data = json.loads(zlib.decompress(base64.b64decode(packed[1])))
+    kind, start = next(block["d"] for block in data["blocks"] if block["n"] == "W_E")
+
+    def change(raw: bytes) -> bytes:
+        weight = np.frombuffer(raw, f"<{kind}", 1, start) + 1e-3
+        return raw[:start] + weight.astype(f"<{kind}").tobytes() + raw[start + weight.nbytes :]
+
+    return with_part(html, "weights", change)
 
 
 def verified(html: str, folder: Path, *options: str):
@@ -50,7 +59,7 @@ def test_a_page_agrees(html, tmp_path: Path, node) -> None:
 
 
 def test_a_changed_weight_is_found(html, tmp_path: Path, node) -> None:
-    done = verified(with_part(html, "weights", other_weight), tmp_path)
+    done = verified(with_other_weight(html), tmp_path)
     assert done.code == 1 and "DISAGREES" in done.out and "blocks differ, first" in done.out
 
 
