@@ -71,7 +71,7 @@ def of_book(book: Book) -> Page:
         return [shape, values]
 
     places = {name: k for k, name in enumerate(book.sheets)}
-    blocks = []
+    blocks: list[dict[str, Any]] = []
     for block in book.graph:
         found = _described(book, block, places)
         if block.name in book.graph.inputs:
