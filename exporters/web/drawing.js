@@ -13,14 +13,14 @@ import { brief, colourOf, colours, element } from "./dom.js";
 const LABEL_FONT = "11px system-ui, sans-serif";
 const LEAST_LABELLED = 10;
 
-/** The number above which 2 % of a row are, so that a few large ones do not pale the rest.
- * @param {ArrayLike<number>} numbers @param {number} from @param {number} n */
-export function fullOf(numbers, from, n) {
+/** The number up to which a share of a row are: a few large ones do not pale the rest.
+ * @param {ArrayLike<number>} numbers @param {number} from @param {number} n @param {number} [share] */
+export function fullOf(numbers, from, n, share = 0.98) {
   const step = Math.max(1, Math.floor(n / 4000));
   const sizes = [];
   for (let k = from; k < from + n; k += step) if (Number.isFinite(numbers[k])) sizes.push(Math.abs(numbers[k]));
   sizes.sort((a, b) => a - b);
-  return sizes[Math.floor(0.98 * (sizes.length - 1))] || sizes[sizes.length - 1] || 1;
+  return sizes[Math.floor(share * (sizes.length - 1))] || sizes[sizes.length - 1] || 1;
 }
 
 /** Draws into a canvas of a width; returns where the cells are.

@@ -236,7 +236,7 @@ export class Machine {
   }
 
   /** What there is to draw of a tile. @param {Tile} tile @returns {Drawing} */
-  drawing({ block, isShare: isOfShares }) {
+  drawing({ kind, block, isShare: isOfShares }) {
     const { session, shows } = this;
     const isShare = isOfShares && shows !== "change" && shows !== "gradient";
     const shown = (/** @type {number} */ axis) => (block.axes[axis] === "token" ? session.shown : [block.rows, block.cols][axis]);
@@ -244,7 +244,7 @@ export class Machine {
     const numbers = numbersShown(session, block, shows);
     const at = rows > 1 && session.position < rows ? session.position : -1;
     const labels = block.axes[0] === "token" ? session.tokens().slice(0, rows).map((token) => token.text) : [];
-    const full = isShare ? 1 : fullOf(numbers, Math.max(0, at) * block.cols, cols);
+    const full = isShare ? 1 : fullOf(numbers, Math.max(0, at) * block.cols, cols, kind === "hidden" ? 1 : undefined);
     return { numbers, rows, cols, stride: block.cols, at, labels, isShare, full, seen: (i, j) => block.has(i, j) };
   }
 
@@ -253,7 +253,7 @@ export class Machine {
     const { tile, canvas, says, button } = made;
     const drawing = this.drawing(tile);
     const [most, room] = HIGH[this.room][tile.kind === "head" ? 0 : 1];
-    const pitch = Math.max(2.5, Math.min(most, room / drawing.rows));
+    const pitch = Math.max(1.5, Math.min(most, room / drawing.rows));
     made.drawing = drawing;
     made.frame = draw(canvas, drawing, pitch);
     const told = this.says(tile, drawing);
@@ -347,7 +347,12 @@ export class Machine {
       if (focused) list.querySelectorAll("input")[session.position]?.focus();
     }
     const radio = list.querySelectorAll("input")[session.position];
-    if (radio) radio.checked = true;
+    if (!radio) return;
+    radio.checked = true;
+    const box = /** @type {HTMLElement} */ (list.parentElement);
+    const { offsetTop, offsetHeight } = /** @type {HTMLElement} */ (radio.parentElement);
+    const beyond = offsetTop + offsetHeight - box.offsetTop - box.clientHeight;
+    if (box.scrollTop < beyond || box.scrollTop > offsetTop - box.offsetTop) box.scrollTop = beyond;
   }
 }
 

@@ -30,6 +30,8 @@ export class Sentence {
     container.append(...this.fields.map(({ label }) => label));
     if (session.goesOn) container.append(this.next, this.run);
     if (graph.has("temperature")) container.append(this.dials());
+    this.text = element("p", { id: "text", hidden: true });
+    container.append(this.text);
     session.subscribe(() => this.draw());
     this.draw();
   }
@@ -133,6 +135,20 @@ export class Sentence {
     this.draw();
   }
 
+  /** Shows the sentence as it goes on, as a text. */
+  drawText() {
+    const { session } = this;
+    this.text.hidden = session.shown === session.nGiven || !!session.unanswered();
+    const upTo = (/** @type {number} */ n) => {
+      const line = session.read("text.line", n - 1, 0);
+      if (line !== undefined) return String(line);
+      const texts = session.tokens().slice(0, n).map((token) => token.text);
+      return texts.join(session.noun === "word" ? " " : "").replaceAll("␣", " ");
+    };
+    const [given, whole] = [upTo(session.nGiven), upTo(session.shown)];
+    this.text.replaceChildren(given, element("em", {}, whole.slice(given.length)));
+  }
+
   /** Shows the state. */
   draw() {
     const { session } = this;
@@ -144,6 +160,7 @@ export class Sentence {
       while (area.rows < MOST_LINES && area.scrollHeight > area.clientHeight) area.rows += 1;
       area.setAttribute("aria-invalid", String(!prefix && !!session.unanswered()));
     }
+    this.drawText();
     const full = session.shown >= session.nTokens;
     this.next.disabled = full || !!session.unanswered();
     this.next.title = full ? `this page has room for ${session.nTokens} tokens` : "";

@@ -65,6 +65,7 @@ export class Tour {
     this.tries?.draw();
     if (!this.stops.length) return;
     const here = this.stops[this.at - 1];
+    document.body.classList.toggle("touring", !!here);
     const isLast = this.at === this.stops.length;
     this.title.textContent = here ? `Tour, ${this.at} of ${this.stops.length}: ${here.concept}` : "Tour";
     this.text.textContent = here ? here.text() : `${this.stops.length} stops, with the numbers of this sentence.`;
