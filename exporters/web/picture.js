@@ -57,7 +57,9 @@ export class Machine {
 
   /** How much room there is for each picture. */
   get room() {
-    return this.folds && this.width > 700 ? "tight" : this.anatomy.layers.length < 2 ? "roomy" : "usual";
+    const { layers } = this.anatomy;
+    const heads = (layers[0]?.tiles ?? []).filter((tile) => tile.kind === "head").length;
+    return this.folds && this.width > 700 ? "tight" : layers.length < 2 && heads < 3 ? "roomy" : "usual";
   }
 
   /** Builds anew where another number of layers fits. */

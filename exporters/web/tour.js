@@ -72,6 +72,5 @@ export class Tour {
     this.back.hidden = !here;
     this.forth.textContent = isLast ? "End the tour" : here ? `Next: ${this.stops[this.at].concept}` : "Begin the tour";
     if (this.suggested) this.suggested.hidden = !!here;
-    document.body.classList.toggle("touring", !!here);
   }
 }
