@@ -2,6 +2,7 @@
 // scheme of colours, and help.
 
 import { byId, element, forgetColours } from "./dom.js";
+import { shortened } from "./outside.js";
 import { editsOf, savedWorkbook } from "./workbook.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -79,7 +80,7 @@ async function openFile(session, file) {
     session.take(edits);
     session.tell(`${file.name} is opened`);
   } catch (error) {
-    session.complain(`${file.name}: ${error instanceof Error ? error.message : error}`);
+    session.complain(`${shortened(file.name)}: ${error instanceof Error ? error.message : error}`);
   }
 }
 

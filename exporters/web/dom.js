@@ -1,5 +1,7 @@
 // Elements of the page, and what pictures of numbers are drawn with.
 
+import { readable } from "./outside.js";
+
 /** @typedef {{paper: number[], ink: number[], above: number[], below: number[], share: number[], here: string, soft: string}} Palette */
 
 /**
@@ -30,7 +32,7 @@ export function byId(id) {
 
 /** A text for people: a token as it is shown in quotes. @param {string} text */
 export function quoted(text) {
-  return `‘${text}’`;
+  return `‘${readable(text)}’`;
 }
 
 /** A share that tells something however small it is: `99.97 %`, `3.1 %`, `1 in 52,000`. @param {number} share */

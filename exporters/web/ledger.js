@@ -3,6 +3,7 @@
 
 import { partName } from "./anatomy.js";
 import { brief, byId, element, grouped, percent, quoted } from "./dom.js";
+import { readable, shortened } from "./outside.js";
 import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -38,7 +39,7 @@ export class Ledger {
     const changes = session.changes;
     const problem = session.problem || (this.isModel ? session.unanswered() : "");
     ledger.className = problem ? "problem" : changes.length ? "differs" : "";
-    ledger.textContent = problem ? `${problem.replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), this.work()].filter(Boolean).join(" · ");
+    ledger.textContent = problem ? `${readable(problem).replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), this.work()].filter(Boolean).join(" · ");
     byId("hint").textContent = this.hint();
   }
 
@@ -98,7 +99,7 @@ function key(kind) {
 
 /** An edit in a few words. @param {Session} session @param {Edit} edit */
 function toldOf(session, { block, i, j, value }) {
-  const as = typeof value === "number" ? brief(value) : quoted(String(value ?? ""));
+  const as = typeof value === "number" ? brief(value) : quoted(shortened(String(value ?? "")));
   if (block.leaf === "switch") return `${partName(block)} ${value === 0 ? "off" : `at ${as}`}`;
   if (block.name === "random") return `random number ${i}`;
   if (block.rows * block.cols === 1) return `${block.name.replaceAll("_", "-")} ${as}`;

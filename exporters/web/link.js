@@ -5,6 +5,7 @@
 // First the version, then the fingerprint of the page, then the edited cells in order. [0,0] is left
 // out. What reads like a number is one; a text that does begins with '. Nothing is a blank cell.
 
+import { shortened } from "./outside.js";
 import { faultOfId, typedValue } from "./typed.js";
 
 /** @typedef {import("./graph.js").Block} Block */
@@ -16,8 +17,6 @@ const LINK_VERSION = "v1";
 const LINK_PAGE = "cellformer=";
 const LINK_CELL = /^([^[\]]+)(?:\[(\d{1,9}),(\d{1,9})\])?$/;
 const LINK_NUMBER = /^-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
-// characters of a link that an error repeats
-const LINK_SHOWN = 40;
 
 /**
  * A state as text; "" if nothing is edited.
@@ -153,14 +152,4 @@ function outOfLink(text) {
   } catch {
     throw new Error(`the link is damaged at ${shortened(text)}; copy the link again`);
   }
-}
-
-/**
- * The beginning of a text from outside, on one line.
- * @param {string} text
- * @returns {string}
- */
-function shortened(text) {
-  const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ");
-  return line.length > LINK_SHOWN ? `${line.slice(0, LINK_SHOWN - 1)}…` : line;
 }

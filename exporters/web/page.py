@@ -10,6 +10,7 @@ looks like a mark of the template stays a word.
 import base64
 import hashlib
 import html
+import json
 import re
 import zlib
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import orjson
 
@@ -93,7 +95,7 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
         "policy": _policy((loader, script), style),
         "loader": loader,
         "style": _packed(style.encode()),
-        "data": _packed(orjson.dumps(found.data)),
+        "data": _packed(_json(found.data)),
         "weights": _packed(found.weights),
         "workbook": workbook,
         "script": _packed(script.encode()),
@@ -133,6 +135,14 @@ def _module(name: str) -> str:
 def _without_comments(css: str) -> str:
     kept = [line.strip() for line in re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL).splitlines()]
     return "\n".join(line for line in kept if line)
+
+
+def _json(found: dict[str, Any]) -> bytes:
+    """Data as JSON; half a surrogate pair in a text is escaped, which orjson refuses."""
+    try:
+        return orjson.dumps(found)
+    except orjson.JSONEncodeError:
+        return json.dumps(found, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _packed(raw: bytes) -> str:

@@ -5,6 +5,7 @@
 
 import { Run } from "./evaluator.js";
 import { linkOf, editsOfLink } from "./link.js";
+import { readable, shortened } from "./outside.js";
 
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./graph.js").Block} Block */
@@ -238,7 +239,7 @@ export class Session {
     const words = sentence.split(/[\s,]+/).filter(Boolean);
     const n_words = this.graph.has("W_E") ? this.graph.get("W_E").rows : Infinity;
     const wrong = words.find((word) => !/^\d+$/.test(word) || Number(word) >= n_words);
-    if (wrong !== undefined) this.complain(`‘${wrong}’ is no token id: type numbers from 0 to ${n_words - 1}`);
+    if (wrong !== undefined) this.complain(`‘${shortened(wrong)}’ is no token id: type numbers from 0 to ${n_words - 1}`);
     if (wrong !== undefined || !words.length) return null;
     const ids = words.slice(0, block.rows);
     const given = this.graph.has(`${prefix}n_prompt`) ? this.graph.get(`${prefix}n_prompt`) : null;
@@ -455,8 +456,8 @@ export class Session {
     if (this.read("prompt.answered", 0, 0) !== 0 && this.read("tokenizer.fine", 0, 0) !== 0) return "";
     const unknown = this.read("prompt.unknown", this.nTokens - 1, 0);
     const nearest = this.read("prompt.nearest", 0, 0);
-    if (unknown) return `‘${unknown}’ is no word of this model${nearest ? `; the nearest is ‘${nearest}’` : ""}`;
-    return String(this.read("tokenizer.message", 0, 0) ?? "Nothing is typed");
+    if (unknown) return `‘${shortened(String(unknown))}’ is no word of this model${nearest ? `; the nearest is ‘${nearest}’` : ""}`;
+    return readable(String(this.read("tokenizer.message", 0, 0) ?? "Nothing is typed"));
   }
 
   /**

@@ -1,6 +1,7 @@
 // The weights of a large model, in a file of their own: the page asks for it, and reads it in slices.
 
 import { byId, element } from "./dom.js";
+import { shortened } from "./outside.js";
 
 /** What the page knows of its weights' file: see page.py.
  * @typedef {{name: string, head: string, size: number}} Beside */
@@ -43,8 +44,8 @@ export function askedWeights(beside) {
  * @param {Blob & {name: string}} file @param {Beside} beside @param {(share: number) => void} report */
 async function readWeights(file, { name, head, size }, report) {
   const begins = await file.slice(0, head.length).text();
-  if (begins !== head) throw new Error(`${file.name} does not hold this page's weights: choose ${name}, made with it`);
-  if (file.size !== head.length + size) throw new Error(`${file.name} is not whole: copy it again`);
+  if (begins !== head) throw new Error(`${shortened(file.name)} does not hold this page's weights: choose ${name}, made with it`);
+  if (file.size !== head.length + size) throw new Error(`${shortened(file.name)} is not whole: copy it again`);
   const numbers = new Uint8Array(size);
   for (let at = 0; at < size; at += SLICE) {
     const slice = file.slice(head.length + at, head.length + Math.min(size, at + SLICE));

@@ -4,6 +4,7 @@
 // scanning.py do: cells with or without addresses, shared strings, prefixes of names. A sheet's XML
 // stays a text, in which a cell is found and can be put otherwise. Rows and columns count from 0.
 
+import { shortened } from "./outside.js";
 import { CellError } from "./values.js";
 import { packedEntry, readZip, unpackedEntry, writeZip } from "./zip.js";
 
@@ -65,7 +66,7 @@ export class Xlsx {
    */
   async xml(part) {
     const entry = this.entries.get(part);
-    if (!entry) throw new Error(`the file lacks its part ${part}; ${XLSX_AGAIN}`);
+    if (!entry) throw new Error(`the file lacks its part ${shortened(part)}; ${XLSX_AGAIN}`);
     return plainXml(await unpackedEntry(entry));
   }
 
@@ -224,7 +225,7 @@ export function unescaped(text) {
     const number = /^#(?:(\d+)|x([\da-f]+))$/i.exec(name);
     const code = number ? Number.parseInt(number[1] ?? number[2], number[1] ? 10 : 16) : 0;
     const found = number && code <= 0x10ffff ? String.fromCodePoint(code) : XLSX_ENTITIES.get(name);
-    if (found === undefined) throw new Error(`the file's XML is damaged at ${whole}; ${XLSX_AGAIN}`);
+    if (found === undefined) throw new Error(`the file's XML is damaged at ${shortened(whole)}; ${XLSX_AGAIN}`);
     return found;
   });
 }
@@ -310,7 +311,7 @@ export class SheetXml {
 
   /** @param {string} fact */
   damaged(fact) {
-    return new Error(`sheet '${this.name}' is damaged: ${fact}; ${XLSX_AGAIN}`);
+    return new Error(`sheet '${shortened(this.name)}' is damaged: ${fact}; ${XLSX_AGAIN}`);
   }
 
   /**
