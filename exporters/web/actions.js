@@ -78,7 +78,7 @@ async function openFile(session, file) {
     const edits = await editsOf(bytes, session.graph, session.baseline);
     session.book = bytes;
     session.take(edits);
-    session.tell(`${file.name} is opened`);
+    session.tell(`${shortened(file.name)} is opened`);
   } catch (error) {
     session.complain(`${shortened(file.name)}: ${error instanceof Error ? error.message : error}`);
   }

@@ -34,6 +34,7 @@ BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js not
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
 BEHIND = re.compile(r"(?<=[;{}(),=]) +// .*$", re.MULTILINE)  # a comment behind code
+SPACED, QUOTED = re.compile(r" ?([=*<>?:&|{}(),;]) ?"), re.compile("[\"'`/]")
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
 SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
@@ -129,7 +130,12 @@ def _module(name: str) -> str:
     """A module's lines without imports, `export`, comments and indentation."""
     lines = BEHIND.sub("", COMMENT.sub("", IMPORT.sub("", _source(name)))).splitlines()
     kept = [line.strip() for line in lines if line.strip()]
-    return "\n".join(line.removeprefix("export ") for line in kept)
+    return "\n".join(_tight(line.removeprefix("export ")) for line in kept)
+
+
+def _tight(line: str) -> str:
+    """A line without spaces around operators, unless it may hold a text or a pattern."""
+    return line if QUOTED.search(line) else SPACED.sub(r"\1", line)
 
 
 def _without_comments(css: str) -> str:
