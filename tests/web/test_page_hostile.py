@@ -210,8 +210,8 @@ def test_each_hostile_file_is_told(
     found = attack(page, [["file", [*one]] for one in zip(names, held, strict=True)])["read"]
     for name, after in zip(names, found, strict=True):
         named = readable(name) if len(name) <= REPEATED else f"{name[: REPEATED - 1]}…"
-        begins = (f"{named}: ", f"{named} is opened · As built ")
-        assert after["ledger"].startswith(begins), name
+        opened = " is opened · As built " in after["ledger"]
+        assert opened or after["ledger"].startswith(f"{named}: "), name
         assert after["hash"] == ""
     assert sum(after["ledger"].startswith("As built") for after in found) < len(found) / 3
 
