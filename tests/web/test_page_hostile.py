@@ -212,9 +212,8 @@ def test_each_hostile_file_is_told(
     found = attack(page, [["file", [*one]] for one in zip(names, held, strict=True)])["read"]
     for name, after in zip(names, found, strict=True):
         named = readable(name) if len(name) <= REPEATED else f"{name[: REPEATED - 1]}…"
-        told = re.sub(
-            r"\\ud[89a-f]..", "\ufffd", named
-        )  # a browser has no half characters in names
+        # A browser has no half characters in names.
+        told = re.sub(r"\\ud[89a-f]..", "\ufffd", named)
         begins = tuple(f"{x}{end}" for x in (named, told) for end in (": ", OPENED))
         assert after["ledger"].startswith(begins), name
         assert after["hash"] == ""
