@@ -155,6 +155,11 @@ class Graph:
         self._inputs[block.name] = array
         return block
 
+    def hold(self, block: Block, values: np.ndarray) -> Block:
+        """Add a block of values as another graph has it, name and all."""
+        self._inputs[block.name] = values
+        return self.add(block)
+
     @property
     def inputs(self) -> Arrays[np.ndarray]:
         """The values of input blocks, by name, read-only: see `fill`."""
