@@ -28,7 +28,7 @@ from engine.models.generate import passage
 from engine.studies.nudge import LOSS_AFTER, RATE
 from exporters.checking.verify import poison
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import LOSS
+from exporters.model.plan import LOSS, Studies
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 RATES = (-0.05, 0.01, 0.1, 0.5, 2.0)
@@ -113,7 +113,7 @@ def main() -> None:
         path, ids = (str(golden), "1,2,3") if golden.is_dir() else (name, None)
         loaded = names.load(path, ids=ids)
         words = passage(loaded.model, loaded.ids, N_TOKENS)
-        book = loaded.book(loaded.model, words, gradient_of=LOSS)
+        book = loaded.book(loaded.model, words, studies=Studies(gradient_of=LOSS))
         assert isinstance(book, ModelBook)
         answers = in_libreoffice(book, asked.folder / f"{name}.xlsx", asked.python)
         torchs = of_transformers(golden if golden.is_dir() else workbooks.find(name).FOLDER)

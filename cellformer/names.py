@@ -4,7 +4,7 @@ The command, `cellformer.load` and `cellformer.build` all resolve their names he
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import workbooks
@@ -19,7 +19,7 @@ from engine.text import tokenizing
 from engine.text.tokenizer import IdsOnly, mask_of
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book, OnLayout
-from exporters.model.plan import GradientOf, for_model
+from exporters.model.plan import NONE, Studies, for_model
 
 ID = r"\d{1,18}"  # no id has more digits
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, if it stays small
@@ -60,17 +60,13 @@ class Loaded:
         model: Model,
         passage: Passage,
         live: Sequence[str] = (),
-        gradient_of: GradientOf = "",
-        words: Mapping[str, Sequence[int]] | None = None,
+        studies: Studies = NONE,
         on_layout: OnLayout | None = None,
     ) -> Book:
-        """The workbook of a passage. `live` names the parts that recompute (default: all). With
-        `gradient_of` it has the backward pass, too; with `words` (ids by group), maps of them.
-        `on_layout` is called with it before its values are computed."""
-        if live or gradient_of or words or formats.means(self.name):
-            return model_workbook.build(
-                title(self.name), model, passage, live, gradient_of, words, on_layout
-            )
+        """The workbook of a passage, with what `studies` add. `live` names the parts that recompute
+        (default: all). `on_layout` is called with it before its values are computed."""
+        if live or studies or formats.means(self.name):
+            return model_workbook.build(title(self.name), model, passage, live, studies, on_layout)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
 

@@ -40,16 +40,14 @@ def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Mod
     return model
 
 
-def listed(model: Model, path: Path) -> dict[str, list[int]]:
-    """The words of a --words file, as ids by group. Raises InputError."""
-    return words.ids(words.read(path), model.outputs or model.vocabulary)
-
-
-def gradient_of(gradient: bool, nudge: bool) -> plan.GradientOf:
-    """What a workbook's backward pass differentiates. Raises InputError if both are given."""
+def studies(model: Model, gradient: bool, nudge: bool, path: Path | None) -> plan.Studies:
+    """What the options of `build` add to a workbook; `path` is a --words file. Raises
+    InputError."""
     if gradient and nudge:
         raise InputError("--gradient and --nudge cannot be combined: give one of them")
-    return plan.LEAD if gradient else plan.LOSS if nudge else ""
+    of = plan.LEAD if gradient else plan.LOSS if nudge else ""
+    groups = words.ids(words.read(path), model.outputs or model.vocabulary) if path else {}
+    return plan.Studies(of, groups)
 
 
 def announce(

@@ -130,11 +130,12 @@ def build(
     from engine.models.choosing import Sampling
     from engine.models.generate import passage
 
-    gradient_of = building.gradient_of(gradient, nudge)
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
     texts = (prompt, second, ids, no_special, tokens, text_length)
-    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, gradient_of, words, digits))
+    chosen = any(
+        (*texts, temperature, top_k, top_p != 1, seed, live, gradient, nudge, words, digits)
+    )
     if name is None:
         if chosen:
             raise InputError("--all takes only -o: each workbook is built with its own prompt")
@@ -153,10 +154,10 @@ def build(
     sampling = Sampling(temperature, top_k, top_p)
     found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
     found = replace(found, text_length=text_length or 0)
-    listed = building.listed(model, words) if words else None
+    studies = building.studies(model, gradient, nudge, words)
     kind = "-gradient" * gradient + "-nudge" * nudge
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
-    made = partial(loaded.book, model, found, live or (), gradient_of, listed)
+    made = partial(loaded.book, model, found, live or (), studies)
     building.write(made, path, with_workbook)
 
 

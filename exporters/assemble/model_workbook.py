@@ -16,7 +16,17 @@ from exporters.assemble.transformer import assemble
 from exporters.compose.book import OnLayout
 from exporters.compose.story import Story, Suggestion
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, LIMITS, LOSS, GradientOf, Limits, Plan, for_model
+from exporters.model.plan import (
+    LEAD,
+    LIMITS,
+    LOSS,
+    NONE,
+    GradientOf,
+    Limits,
+    Plan,
+    Studies,
+    for_model,
+)
 from exporters.pages import vocabulary
 
 TYPE = "Play: type a sentence; "
@@ -45,19 +55,17 @@ def build(
     model: Model,
     passage: Passage,
     live: Sequence[str] = (),
-    gradient_of: GradientOf = "",
-    words: Mapping[str, Sequence[int]] | None = None,
+    studies: Studies = NONE,
     on_layout: OnLayout | None = None,
     limits: Limits = LIMITS,
 ) -> ModelBook:
-    """The workbook of a prompt of any model; with `gradient_of`, its backward pass too; with
-    `words` (ids by group), maps of them. `on_layout` is called with it before its values are
-    computed. Raises InputError if the model does not support them.
+    """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
+    before its values are computed. Raises InputError if the model does not support them.
     """
-    plan = replace(for_model(model, live, limits=limits), gradient_of=gradient_of)
+    plan, words = replace(for_model(model, live, limits=limits), studies=studies), studies.words
     if words and (live or plan.gives != "next word"):
         raise InputError("--words needs a full decoder, one that predicts the next word")
-    if gradient_of and not plan.whole:
+    if plan.gradient_of and not plan.whole:
         raise InputError(
             f"--gradient and --nudge need a full decoder with at most {limits.words:,} tokens in "
             "its vocabulary; ‘cellformer gradient’ takes any model"

@@ -2,7 +2,7 @@
 it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.models.encoding import AXIS
@@ -53,6 +53,20 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True)
+class Studies:
+    """What a workbook shows besides the forward pass, where it is asked for."""
+
+    gradient_of: GradientOf = ""  # what the backward pass differentiates; of the loss, a step, too
+    words: Mapping[str, Sequence[int]] = field(default_factory=dict)  # ids on maps, by group
+
+    def __bool__(self) -> bool:
+        return self != Studies()
+
+
+NONE = Studies()
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a workbook shows, and how."""
 
@@ -61,8 +75,13 @@ class Plan:
     by_hand: bool = False  # small enough that weights stand beside what they multiply
     continues: bool = True  # the sentence continues itself: the mask is causal
     gives: Gives = "next word"  # what the model is asked for
-    gradient_of: GradientOf = ""  # what the backward pass differentiates; of the loss, a step, too
+    studies: Studies = NONE
     limits: Limits = LIMITS
+
+    @property
+    def gradient_of(self) -> GradientOf:
+        """What the backward pass differentiates; "": there is none."""
+        return self.studies.gradient_of
 
     @property
     def whole(self) -> bool:

@@ -14,7 +14,7 @@ from exporters.checking.verify import read
 from exporters.compose import label_placement
 from exporters.compose.book import Book
 from exporters.file.xlsx import write
-from exporters.model.plan import Limits
+from exporters.model.plan import Limits, Studies
 from exporters.pages import vocabulary
 from workbooks.dialogue_game import CHOSEN, game
 
@@ -201,7 +201,9 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     spec = ModelSpec(N_WORDS, 6, 8, n_layers=1, n_heads=1, d_head=3, d_mlp=4, tied=tied)
     model, ids = random_model(spec), {"a": [200, 7, 199], "b": [5, 12, 208]}
     given = passage(model, [3, 70], 3)
-    book = model_workbook.build("random", model, given, words=ids, limits=Limits(words=N_WORDS - 1))
+    book = model_workbook.build(
+        "random", model, given, studies=Studies(words=ids), limits=Limits(words=N_WORDS - 1)
+    )
     assert book.plan.answers and "Trajectory" not in book.sheets
     table = model.weights["W_E"] if tied else model.weights["W_U"].T
     x = table[[v for group in ids.values() for v in group]]
@@ -214,4 +216,4 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edits.items()})
     assert after(book.graph["map.id"].area).ravel().tolist() == [200, 7, 199, 5, -1, 208]
     with pytest.raises(InputError, match="--words needs a full decoder"):
-        model_workbook.build("random", model, given, live=("blocks.0",), words=ids)
+        model_workbook.build("random", model, given, live=("blocks.0",), studies=Studies(words=ids))

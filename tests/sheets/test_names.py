@@ -11,7 +11,7 @@ from engine.cells.access import Span
 from engine.models.generate import passage
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book, TableFormula
-from exporters.model.plan import LOSS, GradientOf, Limits
+from exporters.model.plan import LOSS, GradientOf, Limits, Studies
 
 A_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*")  # as `trace` reads it
 Cell = tuple[str, Span]
@@ -56,7 +56,7 @@ def test_every_formula_cell_of_a_model_has_one_name(name: str, gradient_of: Grad
         pytest.skip("an encoder takes no step")
     second = [2, 1] if model.spec.gives == "sentence" else ()
     words = passage(model, [1, 2, 3], 4, second=second)
-    assert_named(model_workbook.build(name, model, words, gradient_of=gradient_of))
+    assert_named(model_workbook.build(name, model, words, studies=Studies(gradient_of=gradient_of)))
 
 
 def test_every_formula_cell_of_many_words_has_one_name() -> None:

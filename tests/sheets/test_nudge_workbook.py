@@ -22,7 +22,7 @@ from exporters.assemble import model_workbook, tour
 from exporters.checking.verify import FormulaCells, read
 from exporters.file.xlsx import write
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import LOSS
+from exporters.model.plan import LOSS, Studies
 from exporters.pages import nudge as page
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def book() -> ModelBook:
     """cat-sat's workbook that takes a step, with a column more than its prompt."""
     loaded = names.load("cat-sat")
     words = passage(loaded.model, loaded.ids, len(loaded.ids) + 1)
-    found = loaded.book(loaded.model, words, gradient_of=LOSS)
+    found = loaded.book(loaded.model, words, studies=Studies(gradient_of=LOSS))
     assert isinstance(found, ModelBook)
     return found
 
@@ -106,7 +106,9 @@ def test_nudge_of_a_model_of_zeros(tmp_path) -> None:
     small = random_model(ModelSpec(4, 3, 4, n_layers=1, n_heads=1, d_head=2, d_mlp=2))
     nothing = {name: 0 * np.asarray(weight) for name, weight in small.weights.items()}
     model = Model(**{**vars(small), "weights": nothing})
-    book = model_workbook.build("zeros", model, passage(model, [1, 2, 3]), gradient_of=LOSS)
+    book = model_workbook.build(
+        "zeros", model, passage(model, [1, 2, 3]), studies=Studies(gradient_of=LOSS)
+    )
     path = write(book, tmp_path / "zeros.xlsx")
     sheet = InIronCalc(path)
     suggestions = page.suggestions(book)

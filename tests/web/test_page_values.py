@@ -23,7 +23,7 @@ from engine.models.generate import passage
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, LOSS
+from exporters.model.plan import LEAD, LOSS, Studies
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -41,7 +41,9 @@ def golden(name: str) -> Book:
 
 def with_gradient(name: str, gradient_of: Any) -> Book:
     model = golden_models()[name]
-    return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), gradient_of=gradient_of)
+    return model_workbook.build(
+        name, model, passage(model, [1, 2, 3], 4), studies=Studies(gradient_of=gradient_of)
+    )
 
 
 def with_text(kind: str) -> Book:
