@@ -1,12 +1,14 @@
-"""The command `build`: the digits of weights, a forecast, a progress bar."""
+"""The command `build`: what it is asked for, the digits of weights, a forecast, a progress bar."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cellformer import budget
+from cellformer import budget, names
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
@@ -24,6 +26,80 @@ COLUMNS = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f}
 GOOGLE = 10_000_000  # cells that Google Sheets takes
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The options of `build` for the workbook of one model."""
+
+    prompt: str | None = None
+    second: str | None = None
+    ids: str | None = None
+    no_special: bool = False
+    tokens: int | None = None
+    text_length: int | None = None
+    sampling: tuple[float, int, float] = (0.0, 0, 1.0)  # temperature, top k, top p
+    seed: int = 0
+    live: tuple[str, ...] = ()
+    digits: str = ""
+    gradient: bool = False
+    nudge: bool = False
+    words: Path | None = None
+
+    def studies(self, model: Model) -> plan.Studies:
+        """What is added to the forward pass. Raises InputError."""
+        if self.gradient and self.nudge:
+            raise InputError("--gradient and --nudge cannot be combined: give one of them")
+        of = plan.LEAD if self.gradient else plan.LOSS if self.nudge else ""
+        predicts = model.outputs or model.vocabulary
+        groups = words.ids(words.read(self.words), predicts) if self.words else {}
+        return plan.Studies(of, groups)
+
+
+def build(
+    name: str | None,
+    output: Path | None,
+    all_: bool,
+    asked: Asked,
+    with_workbook: bool,
+    force: bool,
+) -> None:
+    """Build what the command `build` is asked for. Raises InputError."""
+    if all_ == (name is not None):
+        raise InputError("name a workbook, or ask for all of them with --all and no name")
+    plain = asked == Asked()
+    if name is None:
+        if not plain:
+            raise InputError("--all takes only -o: each workbook is built with its own prompt")
+        from cellformer.command import gallery
+
+        return gallery.build(output or Path("gallery"))
+    if names.is_worksheet(name):
+        if not plain:
+            raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
+        return write(lambda _: names.book(name), output or Path(f"{name}.xlsx"), with_workbook)
+    _build_model(name, output, asked, with_workbook, force)
+
+
+def _build_model(
+    name: str, output: Path | None, asked: Asked, with_workbook: bool, force: bool
+) -> None:
+    """Build the workbook of a model."""
+    from engine.models.choosing import Sampling
+    from engine.models.generate import passage
+
+    special, length = not asked.no_special, asked.text_length or 0
+    loaded = names.load(name, asked.prompt, asked.ids, special, asked.live, asked.second, force)
+    n_tokens = loaded.n_tokens if asked.tokens is None else asked.tokens
+    model = with_digits(loaded.model, asked.digits, output)
+    announce(model, n_tokens, length, asked.live, force)
+    sampling = Sampling(*asked.sampling)
+    found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second)
+    found = replace(found, text_length=length)
+    kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
+    path = output or Path(f"{names.title(name)}{kind}.xlsx")
+    made = partial(loaded.book, model, found, asked.live, asked.studies(model))
+    write(made, path, with_workbook)
+
+
 def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Model:
     """The model with its weights rounded as the file will hold them: `digits` as in --digits.
 
@@ -38,16 +114,6 @@ def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Mod
     if digits == "short" or (not digits and stored):
         return model.with_decimals()
     return model
-
-
-def studies(model: Model, gradient: bool, nudge: bool, path: Path | None) -> plan.Studies:
-    """What the options of `build` add to a workbook; `path` is a --words file. Raises
-    InputError."""
-    if gradient and nudge:
-        raise InputError("--gradient and --nudge cannot be combined: give one of them")
-    of = plan.LEAD if gradient else plan.LOSS if nudge else ""
-    groups = words.ids(words.read(path), model.outputs or model.vocabulary) if path else {}
-    return plan.Studies(of, groups)
 
 
 def announce(

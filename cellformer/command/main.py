@@ -6,8 +6,6 @@ Invalid input ends in one line on standard error, see `ending`.
 import atexit
 import gc
 import os
-from dataclasses import replace
-from functools import partial
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
@@ -127,38 +125,23 @@ def build(
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
     from cellformer.command import build as building
-    from engine.models.choosing import Sampling
-    from engine.models.generate import passage
 
-    if all_ == (name is not None):
-        raise InputError("name a workbook, or ask for all of them with --all and no name")
-    texts = (prompt, second, ids, no_special, tokens, text_length)
-    chosen = any(
-        (*texts, temperature, top_k, top_p != 1, seed, live, gradient, nudge, words, digits)
+    asked = building.Asked(
+        prompt=prompt,
+        second=second,
+        ids=ids,
+        no_special=no_special,
+        tokens=tokens,
+        text_length=text_length,
+        sampling=(temperature, top_k, top_p),
+        seed=seed,
+        live=tuple(live or ()),
+        digits=digits,
+        gradient=gradient,
+        nudge=nudge,
+        words=words,
     )
-    if name is None:
-        if chosen:
-            raise InputError("--all takes only -o: each workbook is built with its own prompt")
-        from cellformer.command import gallery
-
-        return gallery.build(output or Path("gallery"))
-    if names.is_worksheet(name):
-        if chosen:
-            raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
-        path = output or Path(f"{name}.xlsx")
-        return building.write(lambda on_layout: names.book(name), path, with_workbook)
-    loaded = names.load(name, prompt, ids, not no_special, live or (), second, force)
-    n_tokens = loaded.n_tokens if tokens is None else tokens
-    model = building.with_digits(loaded.model, digits, output)
-    building.announce(model, n_tokens, text_length or 0, live or (), force)
-    sampling = Sampling(temperature, top_k, top_p)
-    found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
-    found = replace(found, text_length=text_length or 0)
-    studies = building.studies(model, gradient, nudge, words)
-    kind = "-gradient" * gradient + "-nudge" * nudge
-    path = output or Path(f"{names.title(name)}{kind}.xlsx")
-    made = partial(loaded.book, model, found, live or (), studies)
-    building.write(made, path, with_workbook)
+    building.build(name, output, all_, asked, with_workbook, force)
 
 
 @app.command("open")
