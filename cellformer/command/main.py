@@ -23,6 +23,7 @@ from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
+from cellformer.command import why as asking
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
     Architecture,
@@ -189,6 +190,7 @@ for command in (
     exploring.trace,
     exploring.ablate,
     sensitivity.gradient,
+    asking.why,
     exploring.sweep,
     exploring.generate,
     exploring.info,
