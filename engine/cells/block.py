@@ -29,6 +29,7 @@ from engine.cells.expression import (
 )
 from engine.cells.name import Named
 from engine.cells.op import Op
+from engine.cells.texts import cut
 
 Kind = Literal["ids", "weight", "setting", "computed", "gradient", "table"]
 Axes = tuple[str, str]
@@ -49,6 +50,13 @@ class Block(Named):
     mask: Mask = EVERYTHING
     expression: Callable[[Any, Any], Expression] | None = None  # of a table, by row and column
     runs: bool = False  # whether that computes a whole row at once, given an array of columns
+
+    def __repr__(self) -> str:
+        """Its name, shape, and the op with what it reads, or the kind of values that it holds."""
+        sides = [f"{n} {axis}".rstrip() for n, axis in zip(self.shape, self.axes, strict=True)]
+        of = ", ".join(operand.name for _, _, operand in self.operands)
+        what = f"{self.op.name}({of})" if self.op else self.kind
+        return f"<Block {self.name} [{' x '.join(sides)}], {cut(what)}>"
 
     def __getitem__(self, key: Index | tuple[Index, Index]) -> Area:
         """Some of its cells, for expressions: `block[i, j]`, `block[i, :]`."""

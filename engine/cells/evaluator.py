@@ -35,6 +35,10 @@ class Evaluator:
         self._overlay: dict[str, dict[tuple[int, int], float | str]] = {}
         self._changed: dict[str, list[Rect]] = {}
 
+    def __repr__(self) -> str:
+        n_set = sum(map(len, self._overlay.values()))
+        return f"<Evaluator of {len(self._live)} blocks, {n_set} cells set>"
+
     def __getitem__(self, name: str) -> np.ndarray:
         """A block's values, changes included: float64 [rows, columns], read-only."""
         self.graph[name]

@@ -22,6 +22,7 @@ from engine.cells.functions import N, harmless
 from engine.cells.op import Op
 from engine.cells.stored import Stored
 from engine.cells.table import Readings, compute, pending
+from engine.cells.texts import cut
 from engine.cells.values import is_finite, is_whole
 
 
@@ -74,6 +75,11 @@ class Cell:
     def a1(self, book: LaidOut) -> str | None:
         """The formula as in the workbook; None if the cell holds a value."""
         return "=" + book.formulas(self.block)(self.i, self.j) if self.block.computed else None
+
+    def __repr__(self) -> str:
+        value, formula = self.value, self.formula
+        told = f"{value:.6g}" if isinstance(value, float) else cut(repr(value), 40)
+        return f"<Cell {self.name} = {told}{cut(f': {formula}') if formula else ''}>"
 
     @property
     def precedents(self) -> list["Cell"]:
@@ -130,6 +136,11 @@ class Graph:
     def prefix(self) -> str:
         """The prefix of every name that is added through it."""
         return self._prefix
+
+    def __repr__(self) -> str:
+        names = list(self.blocks)
+        ends = f", {names[0]} to {names[-1]}" if names else ""
+        return f"<{type(self).__name__}: {len(names)} blocks{cut(ends)}>"
 
     def empty(self) -> Self:
         """A graph like this one, without blocks."""

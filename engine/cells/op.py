@@ -32,6 +32,9 @@ class Op:
     blank: float
     many: frozenset[str]  # the parameters that take any number of operands
 
+    def __repr__(self) -> str:
+        return f"<Op {self.name}({', '.join(self.subscripts)})>"
+
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
         return dict(inspect.signature(self.function).parameters)

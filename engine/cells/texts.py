@@ -37,6 +37,12 @@ def _hidden(character: str) -> bool:
     return kind in CONTROLS or turn in TURNS
 
 
+def cut(text: str, most: int = 160) -> str:
+    """A text on one line, with an ellipsis for what is longer: for the `repr` of an object."""
+    text = readable(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def on_terminal(text: str) -> str:
     """A text of several lines without terminal control characters."""
     return readable(text, "\n\t")

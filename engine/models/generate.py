@@ -32,6 +32,9 @@ class Passage:
     text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
     second: tuple[int, ...] = ()  # a sentence encoder's other sentence
 
+    def __repr__(self) -> str:
+        return f"<Passage of {len(self.ids)} tokens, {self.n_prompt} of them given>"
+
     @property
     def prompts(self) -> list[list[int]]:
         """The given texts: the prompt without its continuation, and the second sentence."""

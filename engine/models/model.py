@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.errors import InputError, sides
 from engine.cells.stored import Stored, decimals
+from engine.cells.texts import cut
 from engine.cells.values import is_whole
 from engine.models import architectures
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
@@ -49,6 +51,14 @@ class Model:
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
     exact: "Model | None" = None  # this one with all digits; see `with_decimals`
+
+    def __repr__(self) -> str:
+        """Its kind and sizes."""
+        spec, n_weights = self.spec, sum(prod(w.shape) for w in self.weights.values())
+        return (
+            f"<Model {cut(self.kind)}: {n_weights:,} weights, {spec.n_layers} layers, "
+            f"{spec.n_heads} heads, d_model {spec.d_model}, {spec.d_vocab:,} tokens>"
+        )
 
     def __post_init__(self) -> None:
         weights = {name: _held(name, values) for name, values in self.weights.items()}

@@ -1,11 +1,12 @@
 """ModelSpec: the sizes and architectural choices of a decoder or an encoder."""
 
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from engine.cells.errors import InputError
 from engine.cells.fields import LARGEST
+from engine.cells.texts import cut
 
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
@@ -24,6 +25,14 @@ class ModelSpec:
     `n_heads=0` leaves attention out of every block, `d_mlp=0` the MLP; `n_layers=0` is a bigram
     model. Fields that an architecture does not use keep their defaults.
     """
+
+    def __repr__(self) -> str:
+        """The fields that differ from their defaults."""
+        given = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if self._chosen(f)]
+        return cut(f"{type(self).__name__}({', '.join(given)})", 280)
+
+    def _chosen(self, of: Field[Any]) -> bool:
+        return of.default is MISSING or getattr(self, of.name) != of.default
 
     d_vocab: int
     d_model: int

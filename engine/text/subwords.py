@@ -41,6 +41,9 @@ class Library:
     begin: int | None = None
     ends: tuple[int, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.n:,} tokens>"
+
     @cached_property
     def texts(self) -> tuple[str, ...]:
         own = _convention(self.inner.decoder)

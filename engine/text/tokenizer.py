@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 from engine.cells.errors import InputError, nearest
 from engine.cells.fields import json_object
 from engine.cells.files import read_json
-from engine.cells.texts import escaped
+from engine.cells.texts import cut, escaped
 from engine.text import subwords
 from engine.text.sentencepiece import UnreadError
 from engine.text.subwords import Library as Library
@@ -73,6 +73,10 @@ class WordList:
     def texts(self) -> tuple[str, ...]:
         return self.words
 
+    def __repr__(self) -> str:
+        first = cut(", ".join(map(repr, self.words[:8])))
+        return f"<{type(self).__name__} of {len(self.words)}: {first}>"
+
     def encode(self, text: str, special: bool = True) -> list[int]:
         return [self._id(self._forgiven(word)) for word in text.split()]
 
@@ -107,7 +111,7 @@ class WordList:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Characters(WordList):
     """A vocabulary of characters, white space included."""
 

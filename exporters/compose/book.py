@@ -24,6 +24,7 @@ from engine.cells.expression import Area, Expression, Look, Notation
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, settled
+from engine.cells.texts import cut
 from engine.cells.values import TRUTHS, CellError, FormulaError
 from exporters.compose.address import A1, address
 from exporters.compose.dressing import Dressing
@@ -316,6 +317,10 @@ class Book:
     others: dict[str, Any] = field(default_factory=dict)
     _clean: "Reading | None" = None
     _notations: dict[str, A1] = field(default_factory=dict)  # by the sheet that formulas stand on
+
+    def __repr__(self) -> str:
+        what = f"{len(self.sheets)} sheets, {len(self.graph.blocks)} blocks"
+        return f"<{type(self).__name__} {cut(self.title)}: {what}>"
 
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name, appended if it is new."""

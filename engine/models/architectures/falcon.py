@@ -22,7 +22,7 @@ EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' diviso
 NEW = {"activation": "gelu"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FalconSpec(ModelSpec):
     """ModelSpec with Falcon's own fields."""
 

@@ -25,7 +25,7 @@ NORMS_2 = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GemmaSpec(ModelSpec):
     """ModelSpec with Gemma's soft caps of scores and logits; None: no cap."""
 

@@ -17,7 +17,7 @@ EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors abo
 NEW = {"hidden_act": "silu", "sliding_window": None}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LlamaSpec(ModelSpec):
     """ModelSpec with fields that only some of Llama's relatives have."""
 

@@ -25,7 +25,7 @@ OLDER = (("gate", "w1"), ("in", "w3"), ("out", "w2"))  # of an expert
 MAX_EXPERTS = 50_000  # in all layers; DeepSeek-V3 has 14,848, Kimi K2 23,040
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MoeSpec(LlamaSpec):
     """ModelSpec with the fields of a mixture of experts."""
 

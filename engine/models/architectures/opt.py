@@ -18,7 +18,7 @@ NEW = {"activation_function": "relu"}
 FIRST_PLACE = 2  # the rows before it were for padding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OptSpec(ModelSpec):
     """ModelSpec with OPT's own fields."""
 
