@@ -9,6 +9,9 @@ from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.generate import passage
 from engine.models.model import Model
+from engine.studies import scores
+from engine.studies.scores import Split
+from engine.text.tokenizer import shown
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book
 from exporters.edits import edited
@@ -65,6 +68,27 @@ def build(
     columns = loaded.n_tokens if n_tokens is None else n_tokens
     words = passage(loaded.model, loaded.ids, columns, sampling, seed, loaded.second)
     return loaded.book(loaded.model, words, live)
+
+
+def why(
+    name: str | Path,
+    head: str,
+    query: str | int | None = None,
+    key: str | int | None = None,
+    prompt: str | None = None,
+) -> Split:
+    """A head's score by what wrote the query and what wrote the key.
+
+    `head` is `1.2`, layer 1 and head 2; `query` and `key` are words of the prompt, or positions
+    (default: the last token, and the key that it looks at most). Raises InputError.
+    """
+    loaded = names.load(str(name), prompt, force=True)
+    graph = loaded.graph
+    found = scores.Head(graph, scores.head_of(graph, head))
+    texts = list(shown(tuple(loaded.model.vocabulary.texts[i] for i in loaded.ids)))
+    last = loaded.place_of_answer % len(texts)
+    at = last if query is None else scores.place(texts, str(query), "query")
+    return found.split(at, found.most(at) if key is None else scores.place(texts, str(key), "key"))
 
 
 def write(

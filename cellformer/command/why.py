@@ -2,24 +2,32 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, astuple
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.table import Table
 from rich.text import Text as Shown
 
 from cellformer import budget, names
 from cellformer.command import printing
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
-from engine import InputError
+from engine import InputError, Model
 from engine.cells import finite
-from engine.cells.errors import UnknownNameError
-from engine.studies import scores
+from engine.studies import circuits, heads, scores
 from engine.studies.scores import Split
 from engine.text.tokenizer import shown
 
-TOP = 12  # pairs of writers
+TOP = 12  # pairs of writers, of heads
+PAIRS = 5  # of words
+HABITS = ("previous token", "duplicate token", "induction", "entropy", "distance")
+QK, OV = "QK circuit", "OV circuit"
+CIRCUITS = {
+    QK: (circuits.qk, "which word looks at which"),
+    OV: (circuits.ov, "which word raises which where it is looked at"),
+}
 
 
 def why(
@@ -48,13 +56,53 @@ def why(
 ) -> None:
     """Explain why a head looks where it looks: its score by what wrote the query and the key.
 
-    The divisors of norms are held at their values, so the table sums to the score.
+    The divisors of norms are held at their values, so the table sums to the score. Below it are the
+    head's QK and OV circuits: which word looks at which, and which word raises which. Without
+    --head, print what each head does on repeated random words, and which heads read which.
     """
     if head is None:
-        raise InputError("name a head with --head, as 1.2: layer 1, head 2")
+        for option, given in (("from", from_), ("to", to), ("rival-key", rival_key)):
+            if given is not None:
+                raise InputError(f"--{option} is of one head: name it with --head, as 1.2")
+        return _all_heads(names.model(name), as_json, force)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     budget.of_passes(loaded.model, len(loaded.ids), force)
     _head(loaded, head, from_, to, rival_key, as_json)
+
+
+# --- all heads -----------------------------------------------------------------------------
+
+
+def _all_heads(model: Model, as_json: bool, force: bool) -> None:
+    """Print what each head does on a repeated random text, and which heads read which."""
+    n_tokens = min(2 * heads.LONGEST + 1, model.spec.n_ctx)
+    budget.of_passes(model, n_tokens, force, heads.N_TEXTS)
+    found = heads.habits(model)
+    try:
+        composed, refused = circuits.compositions(model), ""
+    except InputError as reason:
+        composed, refused = [], str(reason)
+    if as_json:
+        pairs = [one._asdict() for one in composed]
+        print(json.dumps({"heads": [asdict(one) for one in found], "compositions": pairs}))
+        return
+    line("every head, on random words that are said twice:")
+    table = printing.table_of("head", *HABITS)
+    for one in found:
+        _, *numbers = astuple(one)
+        table.add_row(Shown(scores.short(one.head), "bold"), *map("{:.3f}".format, numbers))
+    console.print(table)
+    if refused:
+        line(refused)
+    if not composed:
+        return
+    console.print()
+    line("which head reads which most (composition: 0 nothing, 1 all of it):")
+    table = printing.table_of("earlier", "later", "queries", "keys", "values")
+    for pair in sorted(composed, key=lambda pair: -max(pair[2:]))[:TOP]:
+        both = (Shown(scores.short(one), "bold") for one in pair[:2])
+        table.add_row(*both, *map("{:.3f}".format, pair[2:]))
+    console.print(table)
 
 
 # --- one head -------------------------------------------------------------------------------
@@ -75,34 +123,23 @@ def _head(
     words = list(shown(loaded.model.vocabulary.texts))
     texts = [words[i] for i in loaded.ids]
     last = loaded.place_of_answer % len(texts)
-    query = last if from_ is None else place(texts, from_, "--from")
-    key = found.most(query) if to is None else place(texts, to, "--to")
+    query = last if from_ is None else scores.place(texts, from_, "--from")
+    key = found.most(query) if to is None else scores.place(texts, to, "--to")
     split = found.split(query, key)
-    other = None if rival_key is None else place(texts, rival_key, "--rival-key")
+    other = None if rival_key is None else scores.place(texts, rival_key, "--rival-key")
     rival = None if other is None else found.split(query, other)
     if as_json:
-        print(json.dumps(_plain(split, rival, texts)))
+        found_too = _circuits(loaded.model, split.head, words)
+        named = {what.lower().replace(" ", "_"): pairs for what, pairs in found_too.items()}
+        print(json.dumps(_plain(split, rival, texts) | named))
         return
     printing.prompt(" ".join(texts), len(texts))
     _tell(split, rival, texts)
-
-
-def place(texts: Sequence[str], text: str, option: str) -> int:
-    """The position of a token that a number, or its word, names. Raises InputError for a word that
-    is not in the prompt, or is twice."""
-    if text.isdecimal():
-        if int(text) >= len(texts):
-            raise InputError(
-                f"{option} {text}: the prompt's positions run from 0 to {len(texts) - 1}"
-            )
-        return int(text)
-    found = [k for k, own in enumerate(texts) if own.lstrip("␣ ") == text.lstrip("␣ ")]
-    if not found:
-        raise UnknownNameError("word of the prompt", text, dict.fromkeys(texts))
-    if len(found) > 1:
-        at = " and ".join(map(str, found))
-        raise InputError(f"{option} {text!r} is at positions {at}; give one of these numbers")
-    return found[0]
+    for what, pairs in _circuits(loaded.model, split.head, words).items():
+        console.print()
+        line(f"{what}: {pairs}" if isinstance(pairs, str) else f"{what}, {CIRCUITS[what][1]}:")
+        if not isinstance(pairs, str):
+            _pairs(pairs)
 
 
 def _plain(split: Split, rival: Split | None, texts: Sequence[str]) -> dict[str, Any]:
@@ -128,6 +165,28 @@ def _of_key(split: Split, texts: Sequence[str]) -> dict[str, Any]:
         "table": split.table.tolist(),
         "outside": dict(split.outside),
     }
+
+
+def _circuits(model: Model, head: str, words: Sequence[str]) -> dict[str, Any]:
+    """The strongest pairs of each circuit: two words and a number; or why there is none."""
+    found: dict[str, Any] = {}
+    for what, (circuit, _) in CIRCUITS.items():
+        try:
+            pairs = circuits.strongest(circuit(model, head), PAIRS)
+        except InputError as reason:
+            found[what] = str(reason)
+            continue
+        outputs = printing.output_words(model) if what == OV else words
+        found[what] = [(words[p.first], outputs[p.second], p.value) for p in pairs]
+    return found
+
+
+def _pairs(pairs: Sequence[tuple[str, str, float]]) -> None:
+    """Print the pairs of a circuit."""
+    table = Table(box=None, show_header=False)
+    for first, second, value in pairs:
+        table.add_row(Shown(first, "bold"), "->", Shown(second, "bold"), f"{value:+.4f}")
+    console.print(table)
 
 
 def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ Nothing here knows an architecture: the blocks are followed from the scores back
 are linear in what they carry, and an op carries the parts of a block as it carries the block.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -67,17 +67,21 @@ def carried(block: Block) -> Iterator[Block]:
     return (b for name, _, b in block.operands if name in CARRIED[block.op.name])
 
 
-def path(graph: Graph, end: Block) -> Path:
-    """All that reaches a block by ops that carry it on."""
+def path(graph: Graph, end: Block, begin: Block | None = None) -> Path:
+    """All that reaches a block by ops that carry it on; `begin` counts as a writer."""
+
+    def first(block: Block) -> bool:
+        return block is begin or writes(block)
+
     found: set[str] = set()
     waiting = [end]
     while waiting:
         block = waiting.pop()
         if block.name not in found:
             found.add(block.name)
-            waiting += () if writes(block) else carried(block)
+            waiting += () if first(block) else carried(block)
     inside = [block for block in graph if block.name in found]
-    return Path([b for b in inside if writes(b)], [b for b in inside if not writes(b)])
+    return Path([b for b in inside if first(b)], [b for b in inside if not first(b)])
 
 
 def follow(
@@ -122,8 +126,11 @@ def parts(graph: Graph, end: Block) -> Parts:
 
 
 def heads(graph: Graph) -> list[str]:
-    """The heads of the forward pass, by the names of their blocks: `blocks.1.attn.h2`."""
-    found = (b for b in graph if b.leaf == "pattern" and b.kind == "computed" and not b.passes)
+    """The heads of the forward pass, by the names of their blocks: `blocks.1.attn.h2`. Raises
+    InputError if there are none."""
+    found = [b for b in graph if b.leaf == "pattern" and b.kind == "computed" and not b.passes]
+    if not found:
+        raise InputError("the model has no attention heads; name a model that has some")
     return [block.path for block in found]
 
 
@@ -133,15 +140,30 @@ def short(head: str) -> str:
 
 
 def head_of(graph: Graph, text: str) -> str:
-    """The head that `1.2`, or its blocks' name, names. Raises UnknownNameError, and InputError for
-    a model without heads."""
+    """The head that `1.2`, or its blocks' name, names. Raises UnknownNameError."""
     known = {short(head): head for head in heads(graph)}
-    if not known:
-        raise InputError("the model has no attention heads; name a model that has some")
     name = short(text.strip().removesuffix("."))
     if name not in known:
         raise UnknownNameError("head", text, known)
     return known[name]
+
+
+def place(texts: Sequence[str], text: str, option: str) -> int:
+    """The position of a token of a prompt, given as a number or as its word; `option` asked for it.
+    Raises InputError for a word that is not in the prompt, or is twice."""
+    if text.isdecimal():
+        if int(text) >= len(texts):
+            raise InputError(
+                f"{option} {text}: the prompt's positions run from 0 to {len(texts) - 1}"
+            )
+        return int(text)
+    found = [k for k, own in enumerate(texts) if own.lstrip("␣ ") == text.lstrip("␣ ")]
+    if not found:
+        raise UnknownNameError("word of the prompt", text, dict.fromkeys(texts))
+    if len(found) > 1:
+        at = " and ".join(map(str, found))
+        raise InputError(f"{option} {text!r} is at positions {at}; give one of these numbers")
+    return found[0]
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ IDS = ("--ids", "0,1,2,9")
         ("ablate",),
         ("gradient",),
         ("sweep", "W_E[0,0]", "--steps", "3"),
+        ("why", "--head", "0.0"),
+        ("why", "--head", "0.0", "--to", "nothing of this \x1b[0m"),
         ("generate", "-n", "1", "--table", "--ignore-eos", "--top-k", "\x1b"),
         ("edit", "--say", "+1", "-o", "edited.xlsx"),
         ("build", "-o", "built.xlsx"),

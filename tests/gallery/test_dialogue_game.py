@@ -29,7 +29,7 @@ from engine import Graph, Model
 from engine.cells.batch import CellName, filled
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
-from engine.studies import ablation
+from engine.studies import ablation, scores
 from exporters.checking.programs import Recomputed
 from exporters.checking.verify import FormulaCells, read, verify
 from exporters.compose.book import Book
@@ -347,3 +347,50 @@ def test_no_sentence_gives_an_error_in_libreoffice(text: str, message: str, offi
     file = office[text]
     assert not [sheet for sheet in file if file[sheet].errors]
     assert_told(text, message, lambda at: file[at[0]][at[1:]], N_COLUMNS)
+
+
+# --- the head that carries the caller, found by search -------------------------------------------
+
+
+def lead(head: scores.Head, query: int, key: int) -> float:
+    """By how much a query's score with a key leads its score with the best other key."""
+    others = [head.split(query, k) for k in range(query + 1) if k != key]
+    rival = max(others, key=lambda other: other.score)
+    return float(head.split(query, key).less(rival).sum())
+
+
+def test_the_score_table_finds_the_head_that_reads_the_verb() -> None:
+    """The search knows only the sentence: the head and key whose table leads most over every rival
+    key, from the last token to a token before it."""
+    model = dialogue_game.model()
+    graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
+    found = {
+        (name, key): lead(scores.Head(graph, name), 3, key)
+        for name in scores.heads(graph)
+        for key in range(3)
+    }
+    name, key = max(found, key=lambda at: found[at])
+    assert (scores.short(name), key) == ("1.2", 2)
+    split = scores.Head(graph, name).split(3, key)
+    later = {w for w in (*split.of_query, *split.of_key) if w.startswith("blocks.0")}
+    assert "blocks.0.mlp_out" in later  # what the first layer wrote at `chiama`
+
+
+def test_patching_finds_the_same_head() -> None:
+    """Of all heads, the one whose output at the last token, taken from another caller's sentence,
+    moves the lead of the epithet most."""
+    model = dialogue_game.model()
+    ids, other = (model.vocabulary.encode(f"<BOS> {who} chiama Paolo") for who in ("Pietro", "3"))
+    graph, wrong = model.graph(ids), model.graph(other).values
+    tarso, vice = model.vocabulary.encode("Tarso vice")
+
+    def left(logits: np.ndarray) -> float:
+        return float(logits[-1, tarso] - logits[-1, vice])
+
+    before, moved = left(graph.values["logits"]), {}
+    for name in scores.heads(graph):
+        patched = graph.values[f"{name}.result"].copy()
+        patched[-1] = wrong[f"{name}.result"][-1]
+        moved[name] = before - left(filled(graph, {f"{name}.result": patched})["logits"])
+    assert scores.short(max(moved, key=lambda name: moved[name])) == "1.2"
+    assert moved["blocks.1.attn.h2"] > 0.5 * (before - left(wrong["logits"]))

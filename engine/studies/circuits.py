@@ -1,0 +1,214 @@
+"""Heads as maps between words, and between each other: QK and OV circuits, and composition.
+
+What a head can do is in its weights alone (Elhage et al. 2021, "A mathematical framework for
+transformer circuits"). The QK circuit says which word looks at which, the OV circuit which word
+raises which, both as if the word stood alone in the residual stream. Composition says how much of
+what one head writes a later head's queries, keys or values read. Gains of norms count; their
+divisors, which depend on the text, are 1 in all but the QK circuit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.batch import filled
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.models import ops
+from engine.models.model import Model
+from engine.studies import scores
+from engine.studies.lens import operands, scoring
+
+OF_WORDS = ("embed", "ln_embed.b")  # what writes a word into the stream
+MOST_WORDS = 3_000  # of a vocabulary: its pairs are held in memory
+WIDEST = 1_024  # residual stream, for compositions: maps from it to itself are held in memory
+TINY = 1e-300  # instead of the norm of a circuit that is 0
+DIVISORS = {ops.normalize.name: "scale", ops.divide_rows.name: "by"}
+
+
+class Pair(NamedTuple):
+    """Two words of a circuit: the first looks at, or raises, the second."""
+
+    first: int
+    second: int
+    value: float
+
+
+def qk(model: Model, head: str) -> np.ndarray:
+    """The score of a query word (row) with a key word, as a head gives it: [n_words, n_words].
+    Raises InputError for a large vocabulary."""
+    graph = _small(model)
+    read = operands(scores.Head(graph, head).product)
+    q, k = (_of_words(graph, head, read[name]) for name in "qk")
+    return np.asarray(q @ k.T * graph.values[read["scale"].name][0, 0])
+
+
+def ov(model: Model, head: str) -> np.ndarray:
+    """What a head adds to the logit of a word (column) where it looks at a word (row) alone, up to
+    the final norm's divisor: [n_words, n_words]. Raises InputError for a large vocabulary, and for
+    logits that are not linear in the residual stream."""
+    graph = _small(model)
+    writes = output_weights(graph, head) @ _to_logits(graph, head)  # [d_head, n_words]
+    return np.asarray(_of_words(graph, head, _v(graph, head)) @ writes)
+
+
+def strongest(circuit: np.ndarray, n: int) -> list[Pair]:
+    """The pairs of the largest values."""
+    order = np.argsort(-circuit, axis=None, kind="stable")[:n]
+    rows, cols = np.unravel_index(order, circuit.shape)
+    return [Pair(int(i), int(j), float(circuit[i, j])) for i, j in zip(rows, cols, strict=True)]
+
+
+def _small(model: Model) -> Graph:
+    """The graph of a token, if the vocabulary's pairs can be held."""
+    if model.spec.d_vocab > MOST_WORDS:
+        raise InputError(
+            f"circuits through {model.spec.d_vocab:,} words are too large: "
+            f"choose a model of at most {MOST_WORDS:,}"
+        )
+    return one_token(model)
+
+
+def one_token(model: Model) -> Graph:
+    """The graph of a token at the first position, where nothing is rotated."""
+    return model.graph([max(model.spec.first_position, 0) % model.spec.d_vocab])
+
+
+def _of_words(graph: Graph, head: str, block: Block) -> np.ndarray:
+    """A head's queries, keys or values if each word stands alone in the stream that it reads, where
+    no other part and no position has written: [n_words, d_head]."""
+    table = next(b for name, _, b in graph[_embedded(graph)].operands if name == "table")
+    ids = np.arange(table.shape[0], dtype=np.float64)[:, None, None]  # [n_words, 1, 1]
+    others = [
+        b
+        for b in scores.path(graph, block).writers
+        if b.name not in OF_WORDS and b.layer != graph[f"{head}.pattern"].layer
+    ]
+    values = filled(graph, {"tokens": ids, **{b.name: np.zeros(b.shape) for b in others}})
+    found = values[block.name]  # [n_words, 1, d_head], or the same for all words
+    return np.asarray(np.broadcast_to(found, (len(ids), *block.shape))[:, 0])
+
+
+def _embedded(graph: Graph) -> str:
+    """The block in which tokens are looked up."""
+    return next(block.name for block, _ in graph.readers["tokens"] if block.op is ops.embed)
+
+
+def _v(graph: Graph, head: str) -> Block:
+    return operands(graph[f"{head}.z"])["v"]
+
+
+def output_weights(graph: Graph, head: str) -> np.ndarray:
+    """A head's W_O: [d_head, d_model]."""
+    return np.asarray(graph.values[operands(graph[f"{head}.result"])["w"].name])
+
+
+def through(graph: Graph, begin: Block, end: Block) -> np.ndarray:
+    """The linear map from one block to another, with norms' divisors 1: [columns of
+    `begin`, columns of `end`]."""
+    way = scores.path(graph, end, begin)
+    every = np.eye(begin.shape[1])[:, None, :]  # [columns, 1, columns]
+
+    def part(block: Block) -> np.ndarray:
+        return every if block is begin else np.zeros((1, *block.shape))
+
+    found = scores.follow(way, _without_divisors(graph, way), part)
+    return np.asarray(np.broadcast_to(found, (len(every), *found.shape[1:]))[:, 0])
+
+
+def _without_divisors(graph: Graph, way: scores.Path) -> Mapping[str, np.ndarray]:
+    values = dict(graph.computed)
+    for block in way.carriers:
+        if block.op is not None and block.op.name in DIVISORS:
+            divisor = operands(block)[DIVISORS[block.op.name]]
+            values[divisor.name] = np.ones(divisor.shape)
+    return values
+
+
+def _to_logits(graph: Graph, head: str) -> np.ndarray:
+    """The map from what a head writes to the logits: [d_model, n_words]."""
+    if "logits" not in graph.blocks:
+        raise InputError("the model reads out no words, so it has no circuits through them")
+    begin, end = graph[f"{head}.result"], scoring(graph)
+    if begin not in scores.path(graph, end.x).writers:
+        raise InputError(
+            "the model's logits are not linear in what heads write, so there are no OV circuits"
+        )
+    words = np.asarray(graph.values[end.words.name])
+    return np.asarray(through(graph, begin, end.x) @ (words.T if end.by_rows else words))
+
+
+# --- composition ----------------------------------------------------------------------------
+
+
+class Composition(NamedTuple):
+    """How much of what one head writes a later head reads: 0 to 1, for queries, keys, values."""
+
+    earlier: str
+    later: str
+    q: float
+    k: float
+    v: float
+
+
+@dataclass(frozen=True)
+class Maps:
+    """A head's weights from the residual stream, gains included: [d_model, d_head] each; W_O is
+    [d_head, d_model]."""
+
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray
+    o: np.ndarray
+
+
+def compositions(model: Model) -> list[Composition]:
+    """Of every two heads of different layers: the Frobenius norm of the product of their circuits
+    over that of each (Elhage et al. 2021, "Composition"). Raises InputError for a wide stream."""
+    if model.spec.d_model > WIDEST:
+        raise InputError(
+            f"compositions over a stream of {model.spec.d_model:,} numbers are too large: "
+            f"choose a model of at most {WIDEST:,}"
+        )
+    graph = one_token(model)
+    heads = scores.heads(graph)
+    of = {head: _maps(graph, head) for head in heads}
+    layer = {head: graph[f"{head}.pattern"].layer or 0 for head in heads}
+    between: dict[tuple[int, int], np.ndarray] = {}
+    found = []
+    for later in heads:
+        for earlier in (head for head in heads if layer[head] < layer[later]):
+            ends = layer[earlier], layer[later]
+            if ends not in between:
+                stream = graph[f"blocks.{ends[1]}.resid_pre"]
+                between[ends] = through(graph, graph[f"{earlier}.result"], stream)
+            found.append(_composed(earlier, later, of, between[ends]))
+    return found
+
+
+def _maps(graph: Graph, head: str) -> Maps:
+    product = operands(scores.Head(graph, head).product)
+    stream = graph[f"blocks.{graph[f'{head}.pattern'].layer}.resid_pre"]
+    q, k, v = (through(graph, stream, b) for b in (product["q"], product["k"], _v(graph, head)))
+    return Maps(q, k, v, output_weights(graph, head))
+
+
+def _composed(earlier: str, later: str, of: Mapping[str, Maps], between: np.ndarray) -> Composition:
+    """`between` maps what the earlier head writes to the stream that the later one reads."""
+    one, two = of[earlier], of[later]
+    wrote = one.o @ between  # [d_head, d_model]
+    own = norm(one.v, wrote)
+    q, k, v = (
+        norm(one.v, wrote @ first @ other) / max(own * norm(first, other), TINY)
+        for first, other in ((two.q, two.k.T), (two.k, two.q.T), (two.v, two.o))
+    )
+    return Composition(earlier, later, q, k, v)
+
+
+def norm(left: np.ndarray, right: np.ndarray) -> float:
+    """The Frobenius norm of a product [n, d_head] @ [d_head, m], without the product."""
+    return sqrt(max(float(np.sum((left.T @ left) * (right @ right.T))), 0.0))

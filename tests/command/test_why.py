@@ -1,0 +1,71 @@
+"""The command `why`: a head's score by its writers, all heads, and one line for what is wrong."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import cli, random_model
+
+import cellformer as cf
+from engine import ModelSpec
+from engine.models import checkpoint
+
+HEAD = ("why", "dialogue-game", "--head", "1.2")
+
+
+def test_why_prints_the_split_of_a_score() -> None:
+    out = cli(*HEAD, "--from", "Paolo", "--to", "chiama").out
+    assert "head 1.2, from ‘Paolo’ (3) to ‘chiama’ (2), 98.9%" in out
+    assert "blocks.0.mlp_out" in out and "88 other pairs" in out and "-3.1798" in out
+    assert "QK circuit, which word looks at which" in out
+    assert cli(*HEAD).out == out  # the last token, and what it looks at most
+
+
+def test_why_in_json_is_the_whole_table() -> None:
+    told = json.loads(cli(*HEAD, "--rival-key", "Pietro", "--json").out)
+    table = np.array(told["table"])
+    assert table.shape == (len(told["query_writers"]), len(told["key_writers"]))
+    assert table.sum() == pytest.approx(told["score"], rel=1e-12)
+    assert (told["key"]["token"], told["rival"]["key"]["token"]) == ("chiama", "Pietro")
+    apart = told["score"] - told["rival"]["score"]
+    assert np.sum(told["difference"]) == pytest.approx(apart, rel=1e-12)
+    assert len(told["qk_circuit"]) == 5
+    split = cf.why("dialogue-game", "1.2", key="chiama")
+    assert split.table.tolist() == told["table"]
+
+
+def test_why_without_a_head_lists_all_heads() -> None:
+    told = json.loads(cli("why", "induction", "--json").out)
+    assert [one["head"] for one in told["heads"]] == ["blocks.0.attn.h0", "blocks.1.attn.h0"]
+    assert told["compositions"][0]["k"] > 0.1
+    out = cli("why", "induction").out
+    assert "previous token" in out and "earlier" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--head", "1.9"), "no head is named '1.9'; nearest: 1."),
+        (("--head", "1.2", "--from", "Paula"), "no word of the prompt is named 'Paula'; nearest"),
+        (("--head", "1.2", "--to", "9"), "--to 9: the prompt's positions run from 0 to 3"),
+        (("--head", "1.2", "--from", "1", "--to", "3"), "token 1 does not see token 3"),
+        (
+            ("--head", "1.2", "--prompt", "Paolo chiama Paolo", "--to", "Paolo"),
+            "--to 'Paolo' is at positions 0 and 2; give one of these numbers",
+        ),
+        (("--from", "Paolo"), "--from is of one head: name it with --head"),
+    ],
+)
+def test_what_cannot_be_asked_ends_in_a_line(options: tuple[str, ...], said: str) -> None:
+    done = cli("why", "dialogue-game", *options)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"cellformer: {said}") and done.err.count("\n") == 1
+
+
+def test_models_without_heads_and_worksheets_are_refused(tmp_path: Path) -> None:
+    model = random_model(ModelSpec(d_vocab=5, d_model=4, n_ctx=9, n_layers=1, d_mlp=3))
+    checkpoint.save(model, tmp_path / "m")
+    for options in ((), ("--head", "0.0", "--ids", "1,2")):
+        assert "has no attention heads" in cli("why", tmp_path / "m", *options).err
+    assert "has no model" in cli("why", "napkin").err
