@@ -1,15 +1,16 @@
-"""The functions of `import cellformer`: load, graph, build, write, read."""
+"""The functions of `import cellformer`: load, graph, build, patch, write, read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cellformer import names
+from cellformer import names, pairs
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.generate import passage
 from engine.models.model import Model
 from engine.studies import scores
+from engine.studies.patching import Patched
 from engine.studies.scores import Split
 from engine.text.tokenizer import shown
 from exporters.assemble import model_workbook
@@ -89,6 +90,32 @@ def why(
     last = loaded.place_of_answer % len(texts)
     at = last if query is None else scores.place(texts, str(query), "query")
     return found.split(at, found.most(at) if key is None else scores.place(texts, str(key), "key"))
+
+
+def patch(
+    what: str | Path | Model,
+    against: str,
+    prompt: str | None = None,
+    target: str | None = None,
+    rival: str | None = None,
+    sites: Sequence[str] = (),
+    path: tuple[str, str] | None = None,
+) -> list[Patched]:
+    """The effect of each site of a prompt, at each token alone, patched from another text: see
+    `engine.studies.patching`.
+
+    `sites` are named as cells are, `blocks.0.attn.h0.result[2,:]` (default: the usual ones); `path`
+    is from one site to another. Raises InputError for texts of different lengths, and for an
+    unknown word or site.
+    """
+    if isinstance(what, Model):
+        ids = names.prompt_ids(what, prompt)
+        what.check_ids(ids)
+        loaded = names.Loaded("model", what, ids, len(ids))
+    else:
+        loaded = names.load(str(what), prompt, force=True)
+    other = pairs.others(loaded, against)
+    return pairs.compared(loaded, other, target, rival, sites, path).rows
 
 
 def write(

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 import workbooks
 from cellformer import budget
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, nearest
 from engine.cells.graph import Graph
 from engine.models import checkpoint, encoding, formats
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
 from engine.studies.forecast import forecast
 from engine.text import tokenizing
-from engine.text.tokenizer import IdsOnly, mask_of
+from engine.text.tokenizer import IdsOnly, mask_of, shown
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book, OnLayout
 from exporters.model.plan import NONE, Studies, for_model
@@ -182,6 +182,29 @@ def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[i
     if model.vocabulary.begin is None or not special:
         raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
     return [model.vocabulary.begin]
+
+
+def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--target") -> int:
+    """The output word that a text names. Raises InputError if it is not one token.
+
+    The leading space may be left out: the more likely of the two words is taken. A word as sheets
+    show it works, too: `␣a`.
+    """
+    vocabulary = model.outputs or model.vocabulary
+    known = zip(vocabulary.texts, shown(vocabulary.texts), strict=True)
+    meant = [v for v, (own, name) in enumerate(known) if own in (text, f" {text}") or name == text]
+    if meant:
+        return max(meant, key=graph.values["probs"][row].__getitem__)
+    if isinstance(vocabulary, IdsOnly):
+        last = len(vocabulary.texts) - 1
+        raise InputError(
+            f"{option} {text!r} is not a word of this model; its words are ids from 0 to {last}"
+        )
+    ids = vocabulary.encode(text, special=False)
+    if len(ids) != 1:
+        some = nearest(text, vocabulary.texts)
+        raise InputError(f"{option} {text!r} is {len(ids)} tokens; name one, {some}")
+    return ids[0]
 
 
 def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> list[int] | None:

@@ -37,11 +37,12 @@ from cellformer.command.options import (
     TopP,
 )
 from cellformer.command.printing import Curve, console
+from cellformer.names import word_of
 from engine import Evaluator, Graph, InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked
 from engine.cells.batch import variants
-from engine.cells.errors import UnknownNameError, nearest
+from engine.cells.errors import UnknownNameError
 from engine.cells.files import replacing
 from engine.cells.texts import in_csv, readable
 from engine.models import encoding, formats
@@ -53,7 +54,7 @@ from engine.models.generate import generate as steps
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
-from engine.text.tokenizer import IdsOnly, shown, stream
+from engine.text.tokenizer import shown, stream
 from exporters.compose.cells import SheetCell, is_address
 from exporters.model.plan import for_model
 
@@ -357,29 +358,6 @@ def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iter
         yield step.token
         if step.token in ends:
             return
-
-
-def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--target") -> int:
-    """The output word that a text names. Raises InputError if it is not one token.
-
-    The leading space may be left out: the more likely of the two words is taken. A word as sheets
-    show it works, too: `␣a`.
-    """
-    vocabulary = model.outputs or model.vocabulary
-    known = zip(vocabulary.texts, shown(vocabulary.texts), strict=True)
-    meant = [v for v, (own, name) in enumerate(known) if own in (text, f" {text}") or name == text]
-    if meant:
-        return max(meant, key=graph.values["probs"][row].__getitem__)
-    if isinstance(vocabulary, IdsOnly):
-        last = len(vocabulary.texts) - 1
-        raise InputError(
-            f"{option} {text!r} is not a word of this model; its words are ids from 0 to {last}"
-        )
-    ids = vocabulary.encode(text, special=False)
-    if len(ids) != 1:
-        some = nearest(text, vocabulary.texts)
-        raise InputError(f"{option} {text!r} is {len(ids)} tokens; name one, {some}")
-    return ids[0]
 
 
 def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:

@@ -9,9 +9,10 @@ from rich.text import Text
 from cellformer import budget, names
 from cellformer.command import cell_gradient, printing
 from cellformer.command.cells import Cells
-from cellformer.command.explore import first_word, needs_words, word_of
+from cellformer.command.explore import first_word, needs_words
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console
+from cellformer.names import word_of
 from engine import InputError
 from engine.cells import finite
 from engine.studies import sensitivity

@@ -23,6 +23,7 @@ from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
+from cellformer.command import patch as patching
 from cellformer.command import why as asking
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
@@ -189,6 +190,7 @@ for command in (
     exploring.run,
     exploring.trace,
     exploring.ablate,
+    patching.patch,
     sensitivity.gradient,
     asking.why,
     exploring.sweep,

@@ -13,9 +13,10 @@ from rich.text import Text as Shown
 import workbooks
 from cellformer import budget, names
 from cellformer.command import printing
-from cellformer.command.explore import first_word, word_of
+from cellformer.command.explore import first_word
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
+from cellformer.names import word_of
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked

@@ -1,23 +1,25 @@
 """The parts of a block's name: its pass, layer, part and head.
 
     name := { pass "." } [ "blocks." layer "." ] [ part "." ] { word "." } leaf
-    pass := turned | gradient | nudged | b | other | step int
+    pass := turned | gradient | nudged | b | other | path | step int
     part := ln1 | attn | ln2 | mlp | ln_embed | ln_final | softmax | rotary | alibi | lens | ...
     head := ("h" | "kv" | "e") int | shared, one of the words
 
 The passes are copies of a forward pass: the backward pass (`turned`: transposed), the pass after
-one or several training steps, that of a second sentence, and that of the sentence which another is
-patched from (`other`). Where an intervention changes a block (see `interventions`), `NAME.own` is
-the block as it is computed; where it changes typed values, `NAME.used` is what is read of them.
+one or several training steps, that of a second sentence, that of the sentence which another is
+patched from (`other`), and of what one block changes on its way to another (`path`). Where an
+intervention changes a block (see `interventions`), `NAME.own` is the block as it is computed; where
+it changes typed values, `NAME.used` is what is read of them.
 """
 
 import re
 from dataclasses import dataclass
 from functools import cached_property
 
-TURNED, GRADIENT, NUDGED, SECOND, OTHER = "turned", "gradient", "nudged", "b", "other"
+TURNED, GRADIENT, NUDGED, SECOND = "turned", "gradient", "nudged", "b"
+OTHER, PATH = "other", "path"
 OWN, USED = "own", "used"
-PASS = re.compile(rf"{TURNED}|{GRADIENT}|{NUDGED}|{SECOND}|{OTHER}|step\d+")
+PASS = re.compile(rf"{TURNED}|{GRADIENT}|{NUDGED}|{SECOND}|{OTHER}|{PATH}|step\d+")
 HEAD = re.compile(r"(h|kv|e)\d+|shared")
 
 

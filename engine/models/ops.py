@@ -64,6 +64,21 @@ def stand_in(average: X, on: X, mean_ablation: X) -> X:
     return average * ((1 - on) * mean_ablation)
 
 
+# --- patching: a value of this sentence, or the other's (Vig et al. 2020, section 3) -----------
+
+
+@op(x="i,j", other="i,j", take="i,0", part="0,j")
+def patched(x: X, other: X, take: X, part: X = None) -> X:
+    """The other sentence's row where `take` is 1; with `part`, only in its columns of 1."""
+    return x + (other - x) * (take if part is None else take * part)
+
+
+@op(x="i,j", other="i,j", take="i,0", part="0,j", out="i,≤i")
+def patched_seen(x: X, other: X, take: X, part: X = None) -> X:
+    """The same of scores and patterns, which have a cell for each key that a query sees."""
+    return patched.function(x, other, take, part)
+
+
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
 def switched_linear(x: X, w: X, on: X, off: X = None, b: X = None) -> X:
     """A share of the residual stream: none of its own while `on` is 0."""

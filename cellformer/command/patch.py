@@ -1,0 +1,136 @@
+"""The command `patch`: the values of one sentence put into the pass of another, site by site."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from cellformer import budget, names, pairs
+from cellformer.command import printing
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
+from cellformer.command.printing import console, line
+from engine import InputError
+from engine.studies import patching
+from engine.studies.patching import Comparison, Patched, Scores
+from engine.text.tokenizer import shown
+
+TOP = 20  # sites that are listed
+
+
+def patch(
+    name: Name,
+    against: Annotated[
+        str, typer.Option("--against", help="Text of equal length to take values from.")
+    ],
+    prompt: Prompt = None,
+    ids: Ids = None,
+    no_special: NoSpecial = False,
+    target: Target = None,
+    rival: Annotated[
+        str | None,
+        typer.Option("--rival", help="Word to compare with (default: the other text's likeliest)."),
+    ] = None,
+    site: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--site",
+            help="Patch only here: blocks.0.attn.h0.result, blocks.0.mlp.post[2,8:16]. Repeatable.",
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="Path patching: the site that is patched.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="The one site that sees it: blocks.1.attn.h2.v, resid_final."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, every site.")] = False,
+    force: Beyond = False,
+) -> None:
+    """Patch a sentence from another, one site at a time, and report how much of the difference
+    recovers.
+
+    The difference is in the target's lead over the rival; the estimate is attribution patching.
+    """
+    if (from_ is None) != (to is None):
+        raise InputError("a path needs both ends: give --from and --to")
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
+    other = pairs.others(loaded, against, not no_special)
+    path = None if from_ is None or to is None else (from_, to)
+    sites = site or ([] if path else patching.sites(loaded.graph))
+    n = max(1, len(sites)) * len(loaded.ids)
+    budget.of_passes(loaded.model, len(loaded.ids), force, n)
+    found = pairs.compared(loaded, other, target, rival, sites, path)
+    texts = shown(loaded.model.vocabulary.texts)
+    tokens, others = [texts[i] for i in loaded.ids], [texts[i] for i in other]
+    words = printing.output_words(loaded.model)
+    if as_json:
+        print(json.dumps(_plain(found, words, tokens, others, path)))
+        return
+    _tell(found, words, tokens, others, path)
+
+
+def _plain(
+    found: Comparison,
+    words: Sequence[str],
+    tokens: Sequence[str],
+    others: Sequence[str],
+    path: tuple[str, str] | None,
+) -> dict[str, Any]:
+    """The comparison as JSON."""
+    ends = {} if path is None else {"from": path[0], "to": path[1]}
+    return {
+        "tokens": tokens,
+        "against": others,
+        "target": words[found.target],
+        "rival": words[found.rival],
+        "before": found.before._asdict(),
+        "other": found.other._asdict(),
+        **ends,
+        "sites": [
+            {
+                "site": row.site,
+                "token": row.token,
+                **row.scores._asdict(),
+                "recovered": row.recovered,
+                "estimate": row.estimate,
+            }
+            for row in found.rows
+        ],
+    }
+
+
+def _tell(
+    found: Comparison,
+    words: Sequence[str],
+    tokens: Sequence[str],
+    others: Sequence[str],
+    path: tuple[str, str] | None,
+) -> None:
+    """Print the two sentences, and the patches that recover most."""
+    target, rival = words[found.target], words[found.rival]
+    for text, scores in ((tokens, found.before), (others, found.other)):
+        line(f"{' '.join(text)}   {_said(scores, target, rival)}")
+    console.print()
+    if path:
+        line(f"from {path[0]} to {path[1]} alone:")
+    table = printing.table_of("patched", "at", "probability", "logit", "recovered", "estimate")
+    order = found.rows if path else sorted(found.rows, key=_size, reverse=True)
+    for row in order[:TOP]:
+        at = "all" if row.token is None else f"{row.token} {tokens[row.token]}"
+        numbers = [f"{row.scores.probability:.4f}", f"{row.scores.logit:.4f}"]
+        numbers += ["" if x is None else f"{x:+.4f}" for x in (row.recovered, row.estimate)]
+        table.add_row(Text(row.site, "bold"), Text(at), *numbers)
+    console.print(table)
+    if len(found.rows) > TOP and not path:
+        line(f"{len(found.rows) - TOP:,} other patches recover less; --json lists all")
+
+
+def _size(row: Patched) -> float:
+    return abs(row.scores.lead if row.recovered is None else row.recovered)
+
+
+def _said(scores: Scores, target: str, rival: str) -> str:
+    return f"{target} {scores.probability:.4f}, {scores.lead:+.4f} ahead of {rival}"
