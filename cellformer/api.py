@@ -1,4 +1,4 @@
-"""The functions of `import cellformer`: load, graph, build, patch, write, read."""
+"""The functions of `import cellformer`: load, graph, build, patch, quantize, write, read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from engine.models.generate import passage
 from engine.models.model import Model
 from engine.studies import scores
 from engine.studies.patching import Patched
+from engine.studies.quantization import WIDTHS, Effect, Grid, Measure, check
 from engine.studies.scores import Split
 from engine.text.tokenizer import shown
 from exporters.assemble import model_workbook
@@ -140,3 +141,28 @@ def write(
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
     """The changes in an edited workbook. Raises InputError if cellformer did not make it."""
     return edited.read(path, find, names.book)
+
+
+def quantize(
+    what: str | Path | Model,
+    prompt: str | None = None,
+    bits: Sequence[int] = WIDTHS,
+    group: int = 0,
+    asymmetric: bool = False,
+    texts: Sequence[str] = (),
+) -> list[Effect]:
+    """What a model says with its weights rounded to so many bits: as they are, all parts together,
+    each part alone.
+
+    `group` weights of a row share a scale (0: the whole row); the loss is that of the next words
+    within `texts` (default: the prompt). Raises InputError for a number of bits besides 8, 4, 3, 2.
+    """
+    check(bits)
+    if isinstance(what, Model):
+        model, ids = what, names.prompt_ids(what, prompt)
+    else:
+        loaded = names.load(str(what), prompt, force=True)
+        model, ids = loaded.model, loaded.ids
+    others = [names.prompt_ids(model, text) for text in texts]
+    measure = Measure(model, ids, texts=others, row=model.place_of_answer(ids))
+    return list(measure.effects([Grid(n, group, asymmetric) for n in bits]))

@@ -24,6 +24,7 @@ from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
 from cellformer.command import patch as patching
+from cellformer.command import quantize as quantizing
 from cellformer.command import why as asking
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
@@ -191,6 +192,7 @@ for command in (
     exploring.trace,
     exploring.ablate,
     patching.patch,
+    quantizing.quantize,
     sensitivity.gradient,
     asking.why,
     exploring.sweep,

@@ -216,6 +216,14 @@ def _rounded(x: Any, places: Any) -> Any:
     return np.copysign(np.where(places < 0, whole * unit, whole / unit), x)
 
 
+def rounded(x: Any, places: Any = 0.0) -> Any:
+    """The numbers of an array, rounded as ROUND rounds them."""
+    if isinstance(x, lines.Line) or isinstance(places, lines.Line):
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        return _rounded(np.asarray(x, np.float64), places)
+
+
 COS: Function  # slopes name functions that stand further down
 EXP: Function
 IF: Function
@@ -286,7 +294,8 @@ POWER = Function(
 # A random number: here one half, so it is only for what does not depend on it, and is to be
 # computed anew at each recalculation.
 RAND = Function("RAND", lambda: 0.5)
-ROUND = Function("ROUND", lambda x, n: _each(lambda y: _rounded(y, number(n)))(x))
+# its derivative is 0 wherever it has one, so that a gradient does not go through it
+ROUND = Function("ROUND", lambda x, n: _each(lambda y: _rounded(y, number(n)))(x), arrays=rounded)
 SIN = Function(
     "SIN",
     _each(np.sin),
@@ -439,6 +448,7 @@ MAX = Function(
 MIN = Function(
     "MIN",
     _reduced(np.min, 0.0),
+    arrays=lines.smallest,
     slopes=lambda y, *xs: [(x, IF(entry(x) == y, 1, 0)) for x in xs],
     javascript=lambda to, *xs: to.gathered("Infinity", "Math.min({},{})", *xs),
 )

@@ -98,6 +98,7 @@ def gathered(
 
 total = gathered(np.add, lambda x: np.add.reduce(x, axis=-1), 0)
 largest = gathered(np.maximum, lambda x: np.maximum.reduce(x, axis=-1), -np.inf)
+smallest = gathered(np.minimum, lambda x: np.minimum.reduce(x, axis=-1), np.inf)
 mean = reduced(lambda x: np.add.reduce(x, axis=-1) / x.shape[-1])
 
 

@@ -187,6 +187,7 @@ def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
 
 
 @np.errstate(all="ignore")  # an overflow shows as inf or nan in its cell
+@np.errstate(all="ignore")  # what is not finite is found by `finite`
 def compute(
     blocks: Iterable[Block],
     values: MutableMapping[str, Any],

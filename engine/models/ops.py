@@ -14,9 +14,12 @@ from engine.cells.functions import (
     ERF,
     EXP,
     IF,
+    IFERROR,
     LN,
     MAX,
+    MIN,
     ORDER,
+    ROUND,
     SIN,
     SQRT,
     SUM,
@@ -397,6 +400,43 @@ def gated_share(gate: X, x: X, share: X, on: X = None) -> X:
     """An expert's hidden layer, times the expert's share: 0 where it was not chosen."""
     hidden = gate * x * share
     return hidden if on is None else hidden * on
+
+
+# --- weights rounded to few bits (Dettmers et al. 2022, section 2): an integer times a scale ----
+
+
+@op(bits="0,0")
+def largest_integer(bits: X) -> X:
+    """The largest integer of so many bits, signed and symmetric about 0; 0 for anything else."""
+    found: X = 0
+    for n in (2, 3, 4, 8):
+        found = IF(bits == n, 2 ** (n - 1) - 1, found)
+    return IFERROR(found, 0)
+
+
+def scale_of(w: X, most: X) -> X:
+    """The scale of a line of weights: its largest becomes the largest integer; 0: not rounded."""
+    return IF(most == 0, 0, MAX(MAX(w), 0 - MIN(w)) / most)
+
+
+@op(w=":,j", most="0,0")
+def scale_of_column(w: X, most: X) -> X:
+    return scale_of(w, most)
+
+
+@op(w="i,:", most="0,0")
+def scale_of_row(w: X, most: X) -> X:
+    return scale_of(w, most)
+
+
+@op(w="i,j", scale="0,j")
+def rounded_in_column(w: X, scale: X) -> X:
+    return IF(scale == 0, w, ROUND(w / scale, 0) * scale)
+
+
+@op(w="i,j", scale="i,0")
+def rounded_in_row(w: X, scale: X) -> X:
+    return IF(scale == 0, w, ROUND(w / scale, 0) * scale)
 
 
 # --- activations --------------------------------------------------------------------------

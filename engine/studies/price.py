@@ -6,14 +6,17 @@ first) and, if rules forbid words, how much probability each model leaves to wor
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.cells.batch import filled
+from engine.cells.graph import Graph
 from engine.models.model import Model
 
 ALL = "all"
+NO_WEIGHTS: Mapping[str, np.ndarray] = MappingProxyType({})
 BATCH = 16  # texts that are computed together
 
 
@@ -60,16 +63,28 @@ def _mean(what: str, cases: Sequence[tuple[float, float, float, float]]) -> Pric
 
 
 def _logs(model: Model, texts: Sequence[Text]) -> np.ndarray:
-    """The log-probabilities of the next words: [n_texts, n_tokens of the longest, d_vocab].
+    """The log-probabilities of the next words: [n_texts, n_tokens of the longest, d_vocab]."""
+    ids = padded(model, [text.ids for text in texts])
+    return log_probabilities(model.graph(ids[0]), ids)
 
-    Shorter texts are padded at the end, which earlier tokens do not see.
-    """
-    longest = max(len(text.ids) for text in texts)
-    ids = [[*text.ids, *[text.ids[-1]] * (longest - len(text.ids))] for text in texts]
+
+def padded(model: Model, texts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Texts as long as the longest, padded at the end, which earlier tokens do not see. Raises
+    InputError for ids that the model cannot take."""
+    longest = max(map(len, texts))
+    ids = [[*text, *[text[-1]] * (longest - len(text))] for text in texts]
     for row in ids:
         model.check_ids(row)
+    return ids
+
+
+def log_probabilities(
+    graph: Graph, ids: Sequence[Sequence[int]], weights: Mapping[str, np.ndarray] = NO_WEIGHTS
+) -> np.ndarray:
+    """The log-probabilities of the words after every token of texts of one length, with some other
+    weights by name: [n_texts, n_tokens, d_vocab]. The graph is of a text of that length."""
     tokens = np.array(ids, np.float64)[:, :, None]
-    logits = filled(model.graph(ids[0]), {"tokens": tokens})["logits"]
+    logits = filled(graph, {"tokens": tokens, **weights})["logits"]
     logits = logits - logits.max(axis=-1, keepdims=True)
     found: np.ndarray = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     return found

@@ -122,6 +122,10 @@ MEANING = {
     "method": "the optimizer's number: 0 SGD, 1 momentum, 2 Adam",
     "step": "which step this is, from 1",
     "loss": "the mean surprise of the words that follow, in nats",
+    "bits": "how many bits weights are rounded to; 0: none",
+    "most": "the largest integer of so many bits; 0: weights stay as they are",
+    "quant_scale": "what integers are multiplied by, for each line of weights",
+    "used": "the weights as they are read",
     "capped_by": "how many times larger the score is than capped",
 }
 IN_FULL = {  # by the whole name

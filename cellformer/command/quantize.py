@@ -1,0 +1,133 @@
+"""The command `quantize`: what rounding weights to a few bits does to a model's answer."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from cellformer import budget, names
+from cellformer.command import printing
+from cellformer.command.explore import needs_words, word_of
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
+from cellformer.command.printing import console, line
+from engine import InputError, Model
+from engine.cells import finite
+from engine.learning import corpus
+from engine.studies import quantization
+from engine.studies.quantization import ALL, Effect, Grid, Measure
+
+
+def quantize(
+    name: Name,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    no_special: NoSpecial = False,
+    target: Target = None,
+    bits: Annotated[
+        str, typer.Option("--bits", help="Bits of an integer, some of 8,4,3,2.")
+    ] = ",".join(map(str, quantization.WIDTHS)),
+    groups: Annotated[
+        int,
+        typer.Option(
+            "--groups",
+            min=0,
+            help="Weights of a row that share a scale: 32, as in GGUF (0: the whole row).",
+        ),
+    ] = 0,
+    asymmetric: Annotated[
+        bool,
+        typer.Option("--asymmetric", help="Scale and zero point, from the lowest to the highest."),
+    ] = False,
+    also: Annotated[
+        Path | None,
+        typer.Option(
+            "--also",
+            help="Measure the loss on this file's prompts, one per line (default: the prompt).",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    force: Beyond = False,
+) -> None:
+    """Round weights to a few bits, each part alone and all together, and report the next words.
+
+    A weight becomes an integer times a scale, which all weights of a row share (all that one dot
+    product runs over), or with --groups so many of them. Matrices are rounded, and vectors are not.
+    """
+    grids = [Grid(n, groups, asymmetric) for n in widths(bits)]
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
+    needs_words(loaded)
+    model, row = loaded.model, loaded.place_of_answer
+    texts = _texts(model, also, not no_special) if also else ()
+    budget.of_passes(model, max(map(len, (loaded.ids, *texts))), force, 2)
+    graph = model.graph(loaded.ids)
+    finite.check(graph, graph.values)
+    wanted = None if target is None else word_of(model, target, graph, row)
+    measure = Measure(model, loaded.ids, wanted, texts, row)
+    found = list(measure.effects(grids))
+    if as_json:
+        print(json.dumps(_plain(measure, found)))
+        return
+    printing.prompt(model.vocabulary.decode(loaded.ids), len(loaded.ids))
+    _together(measure, found)
+    _alone(measure, found)
+
+
+def widths(bits: str) -> list[int]:
+    """The numbers of bits in a list. Raises InputError."""
+    given = [int(n) if n.strip().isdecimal() else n.strip() for n in bits.split(",")]
+    quantization.check(given)
+    return [int(n) for n in dict.fromkeys(given)]
+
+
+def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
+    """The ids of the prompts in a file. Raises InputError."""
+    given = filter(None, map(str.strip, corpus.read(path).splitlines()))
+    found = [names.prompt_ids(model, text, special) for text in given]
+    if not any(len(ids) > 1 for ids in found):
+        raise InputError(f"{path} has no prompt of two tokens, so there is no next word to predict")
+    return found
+
+
+def _plain(measure: Measure, found: Sequence[Effect]) -> dict[str, Any]:
+    """The result as JSON."""
+    words = printing.output_words(measure.model)
+    return {
+        "target": words[measure.target],
+        "rival": words[measure.rival],
+        "effects": [asdict(e) | {"top": words[e.top]} for e in found],
+    }
+
+
+def _together(measure: Measure, found: Sequence[Effect]) -> None:
+    """Print what all parts on a grid do together."""
+    words = printing.output_words(measure.model)
+    lead = f"lead of {words[measure.target]} over {words[measure.rival]}"
+    table = printing.table_of("all parts", "next word", "probability", lead, "loss")
+    for e in found:
+        if e.part == ALL:
+            what = Text(f"{e.bits} bits" if e.bits else "as they are", "bold")
+            loss = "" if e.loss is None else f"{e.loss:.4f}"
+            table.add_row(what, Text(words[e.top]), f"{e.probability:.4f}", f"{e.lead:.4f}", loss)
+    console.print(table)
+
+
+def _alone(measure: Measure, found: Sequence[Effect]) -> None:
+    """Print what each part on a grid does alone, to the lead and to the loss."""
+    plain, alone = found[0], [e for e in found if e.part != ALL]
+    grids = list(dict.fromkeys(e.bits for e in alone))
+    heads = [f"{what}, {n} bits" for what in ("lead", "loss") for n in grids]
+    table = printing.table_of("one part alone", "weights", *heads)
+    parts = quantization.parts(measure.graph)
+    for part, weights in parts.items():
+        own = [e for e in alone if e.part == part]
+        leads = [f"{e.lead - plain.lead:+.4f}" for e in own]
+        losses = ["" if e.loss is None else f"{e.loss - (plain.loss or 0):+.4f}" for e in own]
+        n = sum(w.n_cells for w in weights)
+        table.add_row(Text(part, "bold"), f"{n:,}", *leads, *losses)
+    console.print()
+    console.print(table)
+    line("lead and loss: how they change")

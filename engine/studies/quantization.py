@@ -1,0 +1,209 @@
+"""Quantization: weights rounded to a few bits, and what that does to a model's answer.
+
+A line of weights, all that one dot product runs over, shares a scale: its largest weight becomes
+the largest integer of so many bits, every other weight the nearest integer times the scale (absmax;
+Dettmers et al. 2022, section 2). Lines may be cut into groups with a scale each (Dettmers &
+Zettlemoyer 2023), and an asymmetric grid has a zero point, too (Jacob et al. 2018, section 2.1).
+Matrices are rounded; vectors, the gains and biases, stay as they are.
+
+`quantized` puts the rounding into a graph, with a cell of bits for each part, 0 for none: then
+weights are what they were. `effects` measures what rounding each part alone does, and all together.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.arrays import ranked
+from engine.cells.batch import filled
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.functions import rounded
+from engine.cells.graph import Graph
+from engine.cells.interventions import AnyGraph, intervened
+from engine.models import ops
+from engine.models.model import Model
+from engine.studies.nudge import part
+from engine.studies.price import BATCH, log_probabilities, padded
+
+WIDTHS = (8, 4, 3, 2)  # bits that weights can be rounded to
+GROUP = 32  # weights that share a scale in GGUF
+ALL, QUANTIZE, BITS, SCALE = "all", "quantize", "bits", "quant_scale"
+ALL_BITS = f"{QUANTIZE}.{BITS}"  # the cell that every part's bits follow
+
+
+def check(bits: object) -> None:
+    """Raise InputError for what is no list of numbers of bits that weights can be rounded to."""
+    listed = bits if isinstance(bits, list | tuple) and bits else [bits]
+    unknown = [n for n in listed if n not in WIDTHS]
+    if unknown or listed is not bits:
+        known = ", ".join(map(str, WIDTHS))
+        raise InputError(
+            f"weights cannot be rounded to {(unknown or listed)[0]!r} bits; give a list of {known}"
+        )
+
+
+# --- the numbers that weights are rounded to ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Integers times a scale: how many bits an integer has, and which weights share a scale."""
+
+    bits: int
+    group: int = 0  # weights of a line that share a scale, where it divides the line; 0: all
+    asymmetric: bool = False  # from the lowest weight to the highest, with a zero point
+
+    def rounded(self, w: np.ndarray, axis: int) -> np.ndarray:
+        """The weights on the grid, of the same shape; dot products run along `axis`."""
+        lines = np.moveaxis(w, axis, -1)
+        n = self.group if self.group and lines.shape[-1] % self.group == 0 else lines.shape[-1]
+        groups = lines.reshape(-1, n)  # [n_groups, n]
+        found = (self._asymmetric if self.asymmetric else self._symmetric)(groups)
+        return np.moveaxis(found.reshape(lines.shape), -1, axis)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _symmetric(self, groups: np.ndarray) -> np.ndarray:
+        """As the ops have it: [n_groups, n]."""
+        most = 2 ** (self.bits - 1) - 1
+        scale = np.abs(groups).max(axis=1, keepdims=True) / most
+        return np.where(scale == 0, groups, rounded(groups / scale) * scale)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _asymmetric(self, groups: np.ndarray) -> np.ndarray:
+        """The grid reaches 0, which stays 0: [n_groups, n]."""
+        low = np.minimum(groups.min(axis=1, keepdims=True), 0)
+        high = np.maximum(groups.max(axis=1, keepdims=True), 0)
+        most = 2**self.bits - 1
+        scale = (high - low) / most
+        zero = rounded(-low / scale)
+        integers = np.clip(rounded(groups / scale) + zero, 0, most)
+        return np.where(scale == 0, groups, (integers - zero) * scale)
+
+
+# --- in a graph ---------------------------------------------------------------------------------
+
+
+def matrices(graph: Graph) -> list[Block]:
+    """The weights that are rounded: those with more than one row."""
+    return [block for block in graph if block.kind == "weight" and block.shape[0] > 1]
+
+
+def axis_of(graph: Graph, weight: Block) -> int:
+    """The axis that a weight's dot products run along: of a table of vectors that are looked up, a
+    row; of any other matrix, which is [in, out], a column."""
+    looked_up = any("?" in subscript for _, subscript in graph.readers[weight.name])
+    return 1 if looked_up else 0
+
+
+def parts(graph: Graph) -> dict[str, list[Block]]:
+    """The matrices of each part that is rounded: a head, an MLP, an embedding."""
+    found: dict[str, list[Block]] = {}
+    for weight in matrices(graph):
+        found.setdefault(part(weight), []).append(weight)
+    return found
+
+
+def quantized(graph: AnyGraph) -> AnyGraph:
+    """The graph with every matrix rounded on its way to its readers, to as many bits as its part's
+    cell says: `quantize.<part>.bits`, 0 for none, which follow the cell `quantize.bits`."""
+
+    def formula(axis: int) -> Callable[[Graph, str, Block], Block]:
+        scaled = (ops.scale_of_column, ops.scale_of_row)[axis]
+        used = (ops.rounded_in_column, ops.rounded_in_row)[axis]
+
+        def rounding(g: Graph, name: str, weight: Block) -> Block:
+            most = _largest(g, part(weight))
+            scale = g.block(f"{weight.name}.{SCALE}", scaled, weight, most)  # [1, out] or [in, 1]
+            return g.block(name, used, weight, scale)  # as the weight
+
+        return rounding
+
+    found = intervened(graph, {w.name: formula(axis_of(graph, w)) for w in matrices(graph)})
+    everywhere = found.input(ALL_BITS, 0.0)
+    for name in parts(graph):
+        found.follow(f"{QUANTIZE}.{name}.{BITS}", lambda *_: everywhere[0, 0])
+    return found
+
+
+def _largest(g: Graph, name: str) -> Block:
+    """The largest integer of a part's bits, [1, 1]; 0: its weights are not rounded."""
+    at = g.at(f"{QUANTIZE}.{name}")
+    known = g.blocks.get(f"{at.prefix}most")
+    return known or at.block("most", ops.largest_integer, at.input(BITS, 0.0))
+
+
+# --- what it does to the answer -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a model says with one part rounded, or with all."""
+
+    part: str  # "all": every part
+    bits: int  # 0: nothing is rounded
+    top: int  # the most likely next word
+    probability: float  # its
+    lead: float  # the target's logit less the rival's
+    loss: float | None  # the mean cross-entropy of the texts' next words; None: they have none
+
+
+class Measure:
+    """What a model is asked with rounded weights: the word after a prompt at the token `row`, and
+    the next words within some texts (default: the prompt).
+
+    `target` and `rival` are the words of the lead (default: the two most likely). Raises InputError
+    for ids that the model cannot take.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        ids: Sequence[int],
+        target: int | None = None,
+        texts: Sequence[Sequence[int]] = (),
+        row: int = -1,
+    ) -> None:
+        self.model, self.graph, self.row = model, model.graph(ids), row
+        likeliest = ranked(self.graph.values["logits"][row])
+        self.target = likeliest[0] if target is None else target
+        self.rival = next((v for v in likeliest if v != self.target), self.target)
+        follows = model.outputs is None and model.spec.gives == "next word"
+        self.texts = [text for text in texts or [ids] if len(text) > 1] if follows else []
+        self.ids = padded(model, self.texts) if self.texts else []
+        self.of_text = model.graph(self.ids[0]) if self.texts else self.graph
+
+    def effects(self, grids: Sequence[Grid]) -> Iterator[Effect]:
+        """The effect of nothing, of every part on each grid, and of each part alone."""
+        yield self.effect(ALL, 0, {})
+        found = parts(self.graph)
+        everything = [weight for weights in found.values() for weight in weights]
+        for name, weights in {ALL: everything, **found}.items():
+            for grid in grids:
+                yield self.effect(name, grid.bits, self.rounded(weights, grid))
+
+    def rounded(self, weights: Sequence[Block], grid: Grid) -> dict[str, np.ndarray]:
+        """Weights on a grid, by name."""
+        own = self.graph.inputs
+        return {
+            w.name: grid.rounded(np.asarray(own[w.name]), axis_of(self.graph, w)) for w in weights
+        }
+
+    def effect(self, part: str, bits: int, weights: Mapping[str, np.ndarray]) -> Effect:
+        """The answer with some weights, by name, in place of the model's."""
+        values = filled(self.graph, weights)
+        logits, probs = values["logits"][self.row], values["probs"][self.row]
+        top = int(np.argmax(logits))
+        lead = float(logits[self.target] - logits[self.rival])
+        return Effect(part, bits, top, float(probs[top]), lead, self.loss(weights))
+
+    def loss(self, weights: Mapping[str, np.ndarray]) -> float | None:
+        """The mean cross-entropy of the texts' next words, in nats; None if they have none."""
+        surprises: list[np.ndarray] = []
+        for begin in range(0, len(self.texts), BATCH):
+            some = slice(begin, begin + BATCH)
+            logs = log_probabilities(self.of_text, self.ids[some], weights)
+            for text, log in zip(self.texts[some], logs, strict=True):
+                surprises.append(-log[np.arange(len(text) - 1), list(text[1:])])
+        return float(np.concatenate(surprises).mean()) if surprises else None
