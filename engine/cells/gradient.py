@@ -36,10 +36,11 @@ from engine.cells.derivatives import (
 )
 from engine.cells.errors import InputError
 from engine.cells.expression import Call, Constant, Expression, Nth, Read, ReadKey, rebuilt
-from engine.cells.functions import IF, SUM, SUMPRODUCT, Place
+from engine.cells.functions import IF, MAX, SUM, SUMPRODUCT, Place
 from engine.cells.graph import Graph
 from engine.cells.op import Op
 
+SMALLEST = 1e-24  # a square below it counts as this: a secant's operand may be 0
 Extent = tuple[int, str]  # how many places an index has, and of what axis
 
 
@@ -50,6 +51,7 @@ def backward(
     held: Collection[Block] = (),
     name: str = "gradient",
     columns: bool = False,
+    secants: Collection[Block] = (),
 ) -> dict[str, Block]:
     """Add the gradient of the single cell `of` [1, 1] by the blocks `to` (default: all weights),
     and by all blocks between: block name -> its gradient, of the same shape.
@@ -58,6 +60,9 @@ def backward(
     only reader passes it on unchanged, as a sum does its terms, shares that reader's gradient.
     Blocks that `of` does not depend on have none. The blocks `to` count as independent of each
     other, and blocks that are `held` as constants, as do ids, settings, and tables' cells.
+
+    `secants` are blocks that change each number of their operand by itself, as activation functions
+    do: such a block counts as its operand times the ratio of the two, held as it is.
 
     With `columns`, no block is read along both of its axes: a transposed copy, `turned.<name>`, is
     read instead, so that on sheets every product runs down columns.
@@ -72,7 +77,8 @@ def backward(
             + "; a gradient is of one computed cell"
         )
     wanted = [b for b in graph if b.kind == "weight"] if to is None else list(to)
-    return _Backward(graph, name, columns).run(of, wanted, held)
+    ratios = {block.name for block in secants}
+    return _Backward(graph, name, columns, ratios).run(of, wanted, held)
 
 
 @dataclass
@@ -82,6 +88,7 @@ class _Backward:
     graph: Graph
     name: str
     columns: bool
+    secants: Collection[str] = ()
     found: dict[str, Block] = field(default_factory=dict)  # block name -> its gradient
     stands: dict[Hashable, Read] = field(default_factory=dict)  # a formula's key -> where it stands
     settled: dict[Hashable, Read] = field(default_factory=dict)  # the same, of blocks added here
@@ -119,6 +126,9 @@ class _Backward:
 
     def _slopes(self, block: Block) -> dict[ReadKey, Expression]:
         """The derivatives of a block's formula by what it reads."""
+        if block.name in self.secants:
+            x, y = Read(block.operands[0][2], own(block)), Read(block, own(block))
+            return {x.key: over(times(y, x), MAX(times(x, x), SMALLEST))}
         root, here = shared(block), Read(block, own(block))
         own_key = root.key
         self.stands.setdefault(own_key, here)

@@ -105,9 +105,11 @@ class Parts:
     values: np.ndarray  # [n_writers, n_tokens, features]
 
 
-def parts(graph: Graph, end: Block) -> Parts:
-    """A block split over its writers, with all that is held as it is."""
+def parts(graph: Graph, end: Block, wrote: Mapping[str, np.ndarray] | None = None) -> Parts:
+    """A block split over its writers, with all that is held as it is; `wrote` is what the writers
+    wrote, if another than in the graph, [n_tokens, features] each."""
     way, values = path(graph, end), graph.computed
+    wrote = values if wrote is None else wrote
     found = []
     for first in range(0, len(way.writers), AT_ONCE):
         some = [block.name for block in way.writers[first : first + AT_ONCE]]
@@ -115,7 +117,7 @@ def parts(graph: Graph, end: Block) -> Parts:
         def part(block: Block, some: list[str] = some) -> np.ndarray:
             alone = np.zeros((len(some), *block.shape))
             if block.name in some:
-                alone[some.index(block.name)] = values[block.name]
+                alone[some.index(block.name)] = wrote[block.name]
             return alone
 
         found.append(follow(way, values, part))

@@ -1,0 +1,150 @@
+"""A circuit: a small set of edges that alone keeps an answer, found by cutting all others.
+
+What is cut is replaced by its writer's average at that position over other prompts (`averages` of
+`edge_cuts`): taking it out altogether would also take what every prompt has there, and leave norms
+with streams of sizes that they never see. The search is greedy and the same every time (Conmy et
+al. 2023 prune edge by edge; Syed et al. 2023 rank by the gradient first): of all edges, ranked by
+their values, the fewest first ones that keep the answer; then, one after another, the edge whose
+cut costs least, as long as the answer is kept.
+
+Tokens are counted back from the answer's, so that a circuit can be tried on other prompts.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.models.model import Model
+from engine.studies.answer_graph import AnswerGraph
+from engine.studies.edge_cuts import Cuts, Ends
+
+KEPT = 0.9  # of the answer
+AT_ONCE = 64  # sets of edges that are tried together
+MOST_EDGES = 512  # that a circuit may have
+Share = Callable[[Sequence[Collection[Ends]]], np.ndarray]  # what each set of edges keeps
+
+
+class Case:
+    """A prompt whose answer a circuit is to keep: the logit of `target`, less that of `rival` if
+    there is one, after the prompt; `instead` as `averages` gives it."""
+
+    def __init__(
+        self,
+        model: Model,
+        ids: Sequence[int],
+        target: int,
+        rival: int | None,
+        instead: Mapping[str, np.ndarray],
+    ) -> None:
+        self.model, self.ids, self.target, self.rival = model, list(ids), target, rival
+        self.row = len(self.ids) - 1
+        self.instead = {name: values[: len(self.ids)] for name, values in instead.items()}
+
+    @cached_property
+    def answer(self) -> AnswerGraph:
+        """The graph of the answer, as a difference to what stands instead."""
+        graph = self.model.graph(self.ids)
+        return AnswerGraph(graph, self.row, self.target, self.rival, self.instead)
+
+    @cached_property
+    def cuts(self) -> Cuts:
+        """Its forward passes with edges cut."""
+        return Cuts(self.answer, self.instead)
+
+    def edges(self) -> dict[Ends, float]:
+        """The edges and their values, tokens counted back from the answer's: 0, -1, -2 ..."""
+        found = {}
+        for reader, sources in self.answer.into.items():
+            for source, values in sources.items():
+                for token, at in zip(*np.nonzero(values), strict=True):
+                    ends = (source, int(at), reader, int(token))
+                    if self.cuts.possible(ends):
+                        value = float(values[token, at])
+                        found[source, int(at) - self.row, reader, int(token) - self.row] = value
+        return found
+
+    def leads(self, sets: Sequence[Collection[Ends]]) -> np.ndarray:
+        """The answer when each set of edges alone is kept, as far as the prompt has them:
+        [n_sets]."""
+        here = [
+            [e for s, at, r, token in edges if self.cuts.possible(e := self._here(s, at, r, token))]
+            for edges in sets
+        ]
+        parts = [here[k : k + AT_ONCE] for k in range(0, len(here), AT_ONCE)]
+        return np.concatenate([self.cuts.leads(part, keep=True) for part in parts])
+
+    def _here(self, source: str, at: int, reader: str, token: int) -> Ends:
+        return source, at + self.row, reader, token + self.row
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A set of edges, the strongest first, with the share of the answer that it alone keeps."""
+
+    edges: tuple[Ends, ...]
+    lead: float  # the answer with all edges, on average over the prompts
+    kept: float  # with these alone
+    without: float  # with none
+
+
+def search(cases: Sequence[Case], kept: float = KEPT) -> Circuit:
+    """The circuit of the answers of one prompt or more.
+
+    It keeps at least the share `kept` of what the answers are above those without any edge, on
+    average. Raises InputError if no set of edges does, or no answer is above.
+    """
+    full = np.array([case.answer.lead for case in cases])
+    none = np.array([case.leads([[]])[0] for case in cases])
+    if not (full > none).all():
+        raise InputError(
+            "the answer is no stronger than with every edge cut, so no edge carries it; "
+            "name another word or rival"
+        )
+
+    def share(sets: Sequence[Collection[Ends]]) -> np.ndarray:
+        """What each set keeps: [n_sets]; a case that gains does not make up for another."""
+        leads = np.array([case.leads(sets) for case in cases])  # [n_cases, n_sets]
+        return np.asarray(np.minimum((leads - none[:, None]) / (full - none)[:, None], 1).mean(0))
+
+    edges = _prefix(_ranked(cases, full), share, kept)
+    edges = _pruned(edges, share, kept)
+    lead = np.mean([case.leads([edges])[0] for case in cases])
+    return Circuit(tuple(edges), float(full.mean()), float(lead), float(none.mean()))
+
+
+def _ranked(cases: Sequence[Case], full: np.ndarray) -> list[Ends]:
+    """All edges, by the share of the answers that they carry."""
+    total: dict[Ends, float] = {}
+    for case, lead in zip(cases, full, strict=True):
+        for edge, value in case.edges().items():
+            total[edge] = total.get(edge, 0.0) + value / abs(lead)
+    return sorted(total, key=lambda edge: (-abs(total[edge]), edge))[:MOST_EDGES]
+
+
+def _prefix(ranked: Sequence[Ends], share: Share, kept: float) -> list[Ends]:
+    """The fewest first edges that keep the answer."""
+    for first in range(1, len(ranked) + 1, AT_ONCE):
+        sizes = range(first, min(first + AT_ONCE, len(ranked) + 1))
+        found = share([ranked[:n] for n in sizes])
+        for n, x in zip(sizes, found, strict=True):
+            if x >= kept:
+                return list(ranked[:n])
+    raise InputError(
+        f"the {len(ranked)} strongest edges do not keep {kept:.0%} of the answer; ask for less"
+    )
+
+
+def _pruned(edges: Sequence[Ends], share: Share, kept: float) -> list[Ends]:
+    """The same without the edges that are not needed, the least needed first."""
+    found = list(edges)
+    while len(found) > 1:
+        fewer = [[e for e in found if e is not edge] for edge in found]
+        left = share(fewer)
+        best = int(np.argmax(left))
+        if left[best] < kept:
+            break
+        found = fewer[best]
+    return found

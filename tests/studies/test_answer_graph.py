@@ -1,0 +1,188 @@
+"""The graph of an answer: what enters a node sums to it, cuts equal a separate numpy forward pass,
+and the dialogue game's circuit is found without being told."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, golden_models
+
+from docs.forward import gelu, layer_norm, softmax
+from engine import Graph, InputError
+from engine.cells.gradient import backward
+from engine.models import checkpoint, ops
+from engine.studies.answer_graph import ANSWER, AnswerGraph, Node
+from engine.studies.circuit import Case, search
+from engine.studies.edge_cuts import Cuts, Ends, averages, ends
+from workbooks.dialogue_game import game
+from workbooks.dialogue_game import model as dialogue_model
+
+IDS = [3, 1, 5, 2, 4, 1]
+ENCODERS = ("bert", "distilbert", "minilm", "roberta")  # they have no next word
+SOME = ("gpt2", "mixtral")
+OTHERS = [name for name in golden_models() if name not in (*ENCODERS, *SOME)]
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
+
+
+def of_golden(name: str) -> AnswerGraph:
+    model = checkpoint.load(GOLDEN / name)
+    return AnswerGraph(
+        model.graph(IDS[: model.spec.n_ctx]), -1 % min(len(IDS), model.spec.n_ctx), 7, 4
+    )
+
+
+@pytest.mark.parametrize("name", [*SOME, *SLOW])
+def test_what_enters_a_node_sums_to_it_and_so_does_what_leaves(name: str) -> None:
+    answer = of_golden(name)
+    leaves: dict[str, np.ndarray] = {}
+    for reader, sources in answer.into.items():
+        enters = sum(each.sum(1) for each in sources.values())
+        if reader == ANSWER:
+            assert abs(np.sum(enters) - answer.lead) < 1e-12
+        else:
+            np.testing.assert_allclose(enters, answer.value(reader), atol=1e-12)
+        for source, each in sources.items():
+            leaves[source] = leaves.get(source, 0) + each.sum(0)
+    for source in ("embed", *answer.into):
+        if source in leaves:
+            np.testing.assert_allclose(leaves[source], answer.value(source), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_encoders_are_refused(name: str) -> None:
+    graph = checkpoint.load(GOLDEN / name).graph([3, 1, 5])
+    with pytest.raises(InputError):
+        AnswerGraph(graph, 0, 7, 4)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "granite", "mixtral"])
+def test_neurons_are_nodes_too(name: str) -> None:
+    answer = of_golden(name)
+    enters: dict[Node, float] = {}
+    leaves: dict[Node, float] = {}
+    for source, reader, value in answer.edges(n_neurons=5):
+        enters[reader] = enters.get(reader, 0.0) + value
+        leaves[source] = leaves.get(source, 0.0) + value
+    hidden = {reader.wrote.name: reader.hidden for reader in answer.readers}
+    for node in answer.neurons(5):
+        block = hidden[node.name]
+        assert block is not None
+        at = node.token, node.neuron
+        value = (answer.values[block.name] * answer.slope(block.name))[at]
+        assert abs(enters[node] - value) < 1e-12 and abs(leaves[node] - value) < 1e-12
+    assert abs(enters[Node(ANSWER, answer.row)] - answer.lead) < 1e-12
+
+
+def test_a_secant_is_the_ratio_of_a_value_and_its_operand() -> None:
+    graph = Graph()
+    x = graph.input("x", [[-1.5, 0.0, 2.0]])
+    y = graph.block("y", ops.gelu, x)
+    of = graph.block("of", ops.linear, y, graph.input("w", [[3.0], [1.0], [2.0]]))
+    slope = backward(graph, of, [x], secants=[y])["x"]
+    found = graph.values[slope.name][0]
+    ratios = graph.values["y"][0, [0, 2]] / [-1.5, 2.0]
+    np.testing.assert_allclose(found, [3 * ratios[0], 0, 2 * ratios[1]], rtol=1e-15)
+
+
+# --- cuts -----------------------------------------------------------------------------------
+
+
+def some_edges(cuts: Cuts, n: int, seed: int) -> list[Ends]:
+    found = [ends(edge) for edge in cuts.answer.edges() if cuts.possible(ends(edge))]
+    rng = np.random.default_rng(seed)
+    return [found[k] for k in rng.choice(len(found), n, replace=False)]
+
+
+def gpt2_with_cuts(name: str, cut: Sequence[Ends]) -> float:
+    """GPT-2's lead of word 7 over word 4, by numpy alone."""
+    model = checkpoint.load(GOLDEN / name)
+    w, spec = model.weights, model.spec
+    parts = {"embed": w["W_E"][IDS], "pos_embed": w["W_pos"][: len(IDS)]}
+
+    def read(reader: str) -> Iterator[tuple[int, np.ndarray]]:
+        for token in range(len(IDS)):
+            stream = sum(parts.values())
+            for source, at, of, t in cut:
+                if (of, t) == (reader, token):
+                    stream[at] = stream[at] - parts[source][at]
+            yield token, stream
+
+    def written(reader: str, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return np.stack([of(stream)[token] for token, stream in read(reader)])
+
+    for b in (f"blocks.{layer}" for layer in range(spec.n_layers)):
+
+        def head(x: np.ndarray, b: str, h: str) -> np.ndarray:
+            y = layer_norm(x, w[f"{b}.ln1.w"], w[f"{b}.ln1.b"], spec.norm_eps)
+            q, k, v = (y @ w[f"{h}.W_{c}"] + w[f"{h}.b_{c}"] for c in "QKV")
+            scores = q @ k.T / np.sqrt(q.shape[1])
+            future = np.triu(np.ones_like(scores), 1) > 0
+            return softmax(np.where(future, -np.inf, scores)) @ v @ w[f"{h}.W_O"]
+
+        def mlp(x: np.ndarray, b: str) -> np.ndarray:
+            y = layer_norm(x, w[f"{b}.ln2.w"], w[f"{b}.ln2.b"], spec.norm_eps)
+            hidden = gelu(y @ w[f"{b}.mlp.W_in"] + w[f"{b}.mlp.b_in"])
+            return hidden @ w[f"{b}.mlp.W_out"] + w[f"{b}.mlp.b_out"]
+
+        heads = [f"{b}.attn.h{n}" for n in range(spec.n_heads)]
+        new = {f"{h}.result": written(f"{h}.result", partial(head, b=b, h=h)) for h in heads}
+        parts |= new | {"bias": parts.get("bias", 0) + np.tile(w[f"{b}.attn.b_O"], (len(IDS), 1))}
+        parts[f"{b}.mlp_out"] = written(f"{b}.mlp_out", partial(mlp, b=b))
+    end = written(ANSWER, lambda x: layer_norm(x, w["ln_final.w"], w["ln_final.b"], spec.norm_eps))
+    logits = end[-1] @ w["W_E"].T
+    return float(logits[7] - logits[4])
+
+
+def test_cuts_equal_a_separate_forward_pass() -> None:
+    answer = of_golden("gpt2")
+    cuts = Cuts(answer)
+    edges = some_edges(cuts, 12, 1)
+    sets: list[list[Ends]] = [[], *([edge] for edge in edges[:8]), edges[:3], edges]
+    expected = [gpt2_with_cuts("gpt2", cut) for cut in sets]
+    np.testing.assert_allclose(cuts.leads(sets), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*SOME, *SLOW])
+def test_with_every_edge_kept_nothing_changes(name: str) -> None:
+    cuts = Cuts(of_golden(name))
+    every = [ends(edge) for edge in cuts.answer.edges() if cuts.possible(ends(edge))]
+    none, all_kept = cuts.leads([[]])[0], cuts.leads([every], keep=True)[0]
+    assert abs(none - cuts.answer.lead) < 1e-12 and abs(all_kept - cuts.answer.lead) < 1e-10
+    logits = cuts.logits([[]])[0]
+    assert abs(logits[7] - logits[4] - cuts.answer.lead) < 1e-12
+
+
+def test_an_edge_that_is_not_there_is_refused() -> None:
+    cuts = Cuts(of_golden("gpt2"))
+    with pytest.raises(InputError, match=r"^no edge to cut leads from embed at token 3"):
+        cuts.leads([[("embed", 3, "blocks.0.mlp_out", 2)]])
+    with pytest.raises(InputError, match="single neurons cannot be cut"):
+        ends(cuts.answer.edges(3)[0]._replace(source=Node("blocks.0.mlp_out", 1, 2)))
+
+
+# --- the dialogue game ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_search_finds_how_the_caller_becomes_tarso() -> None:
+    """0.0 and the MLP of layer 0 write who called at the verb; 1.2 carries it to the callee; the
+    MLP of layer 1 says the name."""
+    model = dialogue_model()
+    said = model.vocabulary.encode
+    tarso, vice = game.ID["Tarso"], game.ID["vice"]
+    others = [said(f"<BOS> {n} chiama Paolo") for n in game.NUMBERS]
+    instead = averages(model, others, 4)
+    case = Case(model, said("<BOS> Pietro chiama Paolo"), tarso, vice, instead)
+    found = search([case])
+    assert {
+        ("embed", -2, "blocks.0.attn.h0.result", -1),
+        ("blocks.0.attn.h0.result", -1, "blocks.0.mlp_out", -1),
+        ("blocks.0.mlp_out", -1, "blocks.1.attn.h2.result", 0),
+        ("blocks.1.attn.h2.result", 0, ANSWER, 0),
+        ("blocks.1.mlp_out", 0, ANSWER, 0),
+    } <= set(found.edges)
+    assert len(found.edges) <= 12 and found.kept - found.without >= 0.9 * (
+        found.lead - found.without
+    )
+    assert search([case]) == found
