@@ -84,7 +84,7 @@ def opening(book: Book, folder: Path) -> list[float]:
         found.append(
             call("browsers.mjs", "open", str(folder / "x.html"), [], str(folder / "v"))["took"]
         )
-    call("browsers.mjs", "end")
+
     return sorted(found)
 
 
@@ -96,7 +96,7 @@ def main() -> None:
             book = BOOKS[workbook]() if workbook in BOOKS else names.book(workbook)
             cases = edits(book)
             theirs = in_numpy(book, cases)
-            ours = in_node(written(book, folder / "page.json"), cases)
+            ours = in_node(written(book, folder / "page.html"), cases)
             for what, (least, median) in ours.items():
                 a, b = theirs[what]
                 print(f"{workbook:<16} {what:<14} page {least:8.1f} {median:8.1f}", end="  ")

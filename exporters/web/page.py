@@ -34,7 +34,10 @@ BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js not
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
 BEHIND = re.compile(r"(?<=[;{}(),=]) +// .*$", re.MULTILINE)  # a comment behind code
-SPACED, QUOTED = re.compile(r" ?([=*<>?:&|{}(),;]) ?"), re.compile("[\"'`/]")
+SPACED = re.compile(r" ?([=*<>?:&|{}(),;]) ?| (\+) (?!\+)")
+TEXT, PATTERN = re.compile(r'("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')'), re.compile("[`/]")
+GOES_ON = re.compile(r"(?<=[,;{(\[])\n")  # the end of a line that the next one goes on with
+AROUND_SIGNS = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")  # in a style
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
 SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
@@ -130,17 +133,19 @@ def _module(name: str) -> str:
     """A module's lines without imports, `export`, comments and indentation."""
     lines = BEHIND.sub("", COMMENT.sub("", IMPORT.sub("", _source(name)))).splitlines()
     kept = [line.strip() for line in lines if line.strip()]
-    return "\n".join(_tight(line.removeprefix("export ")) for line in kept)
+    return GOES_ON.sub("", "\n".join(_tight(line.removeprefix("export ")) for line in kept))
 
 
 def _tight(line: str) -> str:
-    """A line without spaces around operators, unless it may hold a text or a pattern."""
-    return line if QUOTED.search(line) else SPACED.sub(r"\1", line)
+    """A line without spaces around operators, unless it may hold a template or a pattern."""
+    if PATTERN.search(line):
+        return line
+    parts = TEXT.split(line)
+    return "".join(p if k % 2 else SPACED.sub(r"\1\2", p) for k, p in enumerate(parts))
 
 
 def _without_comments(css: str) -> str:
-    kept = [line.strip() for line in re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL).splitlines()]
-    return "\n".join(line for line in kept if line)
+    return AROUND_SIGNS.sub(r"\1", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)).strip()
 
 
 def _json(found: dict[str, Any]) -> bytes:

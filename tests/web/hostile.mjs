@@ -1,9 +1,8 @@
 // Hostile texts on a page in a browser: typed, opened as links, dropped as files, read from its own
 // data; and what was executed, asked for or made of them: called by test_page_hostile.py.
-import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { withPage } from "./chromium.mjs";
 
-const require = createRequire(new URL("../node/package.json", import.meta.url));
 const FRAMES = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 
 /** What stands on the page after each text: how it is given, and what is read. */
@@ -74,17 +73,13 @@ function foreign() {
 }
 
 /** Opens a page and gives it texts, each in one of the ways; what is then read, and all that should not have been. */
-export async function attacked(program, path, given, hash = "") {
-  const { chromium } = require("playwright-core");
-  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
-  try {
-    const context = await browser.newContext({ viewport: { width: 1366, height: 3000 }, offline: true });
+export function attacked(program, path, given, hash = "") {
+  return withPage(program, { viewport: { width: 1366, height: 3000 } }, async (page, context) => {
     const bad = [];
-    await context.addInitScript(() => {
+    await page.addInitScript(() => {
       window.ran = [];
       window.hacked = (what) => window.ran.push(what);
     });
-    const page = await context.newPage();
     context.on("page", () => bad.push("a window was opened"));
     page.on("pageerror", (error) => bad.push(`error: ${error.stack ?? error}`));
     page.on("console", (message) => ["error", "warning"].includes(message.type()) && bad.push(`console: ${message.text()}`));
@@ -105,7 +100,5 @@ export async function attacked(program, path, given, hash = "") {
     for (const what of await page.evaluate(foreign)) bad.push(`found ${what}`);
     for (const what of await page.evaluate(() => window.ran)) bad.push(`executed ${what}`);
     return { begun, read: found, bad: [...new Set(bad)] };
-  } finally {
-    await browser.close();
-  }
+  });
 }

@@ -1,16 +1,12 @@
 // A page as people use it, for tests: its address, its buttons, its files.
-import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { withPage } from "./chromium.mjs";
 
-const require = createRequire(new URL("../node/package.json", import.meta.url));
 const OPENED = "#actions button";
 
 // Opens a page, does something with it, and gives back what that gives, with all errors and requests.
-async function on(program, path, act, state = "") {
-  const { chromium } = require("playwright-core");
-  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
-  try {
-    const page = await (await browser.newContext({ offline: true })).newPage();
+function on(program, path, act, state = "") {
+  return withPage(program, {}, async (page) => {
     const [errors, requests] = [[], []];
     page.on("pageerror", (error) => errors.push(String(error.stack)));
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
@@ -18,9 +14,7 @@ async function on(program, path, act, state = "") {
     await page.goto(pathToFileURL(path).href + state);
     await page.waitForSelector(OPENED);
     return { found: await act(page), errors, requests: requests.slice(1).filter((url) => !url.startsWith("blob:")) };
-  } finally {
-    await browser.close();
-  }
+  });
 }
 
 // Saves a state as a workbook; how long that took.

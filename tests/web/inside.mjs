@@ -2,29 +2,23 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { withPage } from "./chromium.mjs";
 
 const require = createRequire(new URL("../node/package.json", import.meta.url));
 
 /** Opens a page, does something with it, and gives back what that gives, with all errors. */
-async function on(program, path, act, { width = 1366, height = 768, colorScheme = "light" } = {}) {
-  const { chromium } = require("playwright-core");
-  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
-  try {
-    const options = { viewport: { width, height }, colorScheme, offline: true, bypassCSP: true };
-    const page = await (await browser.newContext(options)).newPage();
-    const errors = [];
+function on(program, path, act, { width = 1366, height = 768, colorScheme = "light" } = {}) {
+  return withPage(program, { viewport: { width, height }, colorScheme, bypassCSP: true }, async (page) => {
+    const [errors, found] = [[], []];
     page.on("pageerror", (error) => errors.push(String(error.stack)));
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
-    const found = [];
     for (const one of [path].flat()) {
       await page.goto(pathToFileURL(one).href);
       await page.waitForSelector("[role=tab]", { state: "attached" });
       found.push(await act(page));
     }
     return { found, errors };
-  } finally {
-    await browser.close();
-  }
+  });
 }
 
 /** Every suggested edit of every sheet: its text, what the list says of it, the value of the cell that it names, and

@@ -2,41 +2,42 @@
 
 import json
 import math
-import zlib
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 from in_node import call
 
 from engine import Evaluator
 from engine.cells.values import CellError
-from exporters.checking.javascript import unexpected
+from exporters.checking import javascript
 from exporters.compose.book import Book
-from exporters.web import data, page
+from exporters.web import page
 
 NEAR = 1e-12  # of the larger of 1 and a value
 
 
-def written(book: Book, path: Path, main: str = "data") -> Path:
-    """What a book's page holds, for values.mjs: `main` is the module that its script has all of."""
-    found = data.of_book(book)
-    assert not unexpected(",".join(found.kernels))
-    texts = {"data": orjson.dumps(found.data), "weights": found.weights}
-    held = {name: b64encode(zlib.compress(raw, 1)).decode() for name, raw in texts.items()}
-    path.write_text(json.dumps({"script": page.joined(main, found.kernels), **held}))
-    return path
+def written(book: Book, path: Path) -> Path:
+    """The page of a book, and, for values.mjs, beside it what the page holds: `path`.json. Raises
+    InputError for kernels that `verify` would not run."""
+    page.write(book, path)
+    held = Path(f"{path}.json")
+    held.write_text(json.dumps(javascript.read(path)._asdict()))
+    return held
 
 
 def values(folder: Path, of: str = "dump") -> dict[str, Any]:
     """The values of the page that is open, by block: numbers, or a list."""
     call("values.mjs", of, str(folder / "values"))
-    numbers = np.fromfile(folder / "values.bin")
-    listed = json.loads((folder / "values.json").read_text())
+    return read(folder / "values")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Values by block from a file of numbers, `path`.bin, and a list of what stands where."""
+    numbers = np.fromfile(f"{path}.bin")
+    listed = json.loads(Path(f"{path}.json").read_text())
     starts = [at for _, at in listed if isinstance(at, int)] + [numbers.size]
     ends = dict(pairwise(starts))
     return {n: numbers[at : ends[at]] if isinstance(at, int) else at for n, at in listed}

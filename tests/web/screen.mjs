@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { withPage } from "./chromium.mjs";
 
 const require = createRequire(new URL("../node/package.json", import.meta.url));
 const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
@@ -41,12 +42,8 @@ function blankPictures() {
 }
 
 /** Opens a page and takes steps; what was read, the errors, and what was asked for besides the page. */
-export async function played(program, path, steps, { width = 1366, height = 768, colorScheme = "light" } = {}) {
-  const { chromium } = require("playwright-core");
-  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
-  try {
-    const context = await browser.newContext({ viewport: { width, height }, colorScheme, offline: true });
-    const page = await context.newPage();
+export function played(program, path, steps, { width = 1366, height = 768, colorScheme = "light" } = {}) {
+  return withPage(program, { viewport: { width, height }, colorScheme }, async (page) => {
     const [errors, requests, read] = [[], [], []];
     page.on("pageerror", (error) => errors.push(String(error.stack)));
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
@@ -60,7 +57,5 @@ export async function played(program, path, steps, { width = 1366, height = 768,
       if (found !== undefined) read.push(found);
     }
     return { read, errors, requests: requests.slice(1) };
-  } finally {
-    await browser.close();
-  }
+  });
 }

@@ -21,3 +21,4 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
   process.stdout.write(JSON.stringify(said) + "\n");
 }
+process.exit(); // a browser that was started ends, too

@@ -48,7 +48,7 @@ def typed(text: str, n: int, ids: list[int], sampling: Sampling, seed: int) -> l
 def test_goes_on_as_generate(name: str, tmp_path: Path) -> None:
     book, model = default_book(name), names.model(name)
     n = book.graph["tokens"].shape[0]
-    call("values.mjs", "open", str(written(book, tmp_path / "page.json")))
+    call("values.mjs", "open", str(written(book, tmp_path / "page.html")))
     n_drawn, seeds = 0, count()
     for sampling, text in cycle(product(SETTINGS, TEXTS[name])):
         ids, seed = model.vocabulary.encode(text), next(seeds)

@@ -1,18 +1,26 @@
-"""Every value of every page is the engine's: fresh, from wrong values, and after edits."""
+"""Every value of every page is the engine's: fresh, from wrong values, and after edits; in Node.js
+after each of them, and in a browser, where it opens from disk, small, without an error and without
+asking for anything.
 
+Both in one file, so that a worker builds each book once.
+"""
+
+import json
+import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from conftest import default_book, golden_models, in_tiers
 from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, encoder
 from in_node import call
-from pages import differing, values, written
+from pages import differing, read, values, written
 
 import workbooks
 from engine import Evaluator
@@ -28,6 +36,8 @@ from exporters.model.plan import LEAD, LOSS, Studies
 pytestmark = pytest.mark.usefixtures("node")
 
 N_EDITS = 20
+MOST_BESIDES = 150 << 10  # bytes of a page besides its weights
+IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma3")
 KINDS = ("weight", "weight", "op", "op", "setting", "setting", "ids", "table", "text", "input")
 WORDS = ("", "zzz", "Tarso", "the cat", "<s>", "1", "  ")
 
@@ -109,14 +119,35 @@ def _typed(rng: np.random.Generator, block: Block, before: Any, book: Book) -> A
     return float(np.round(rng.normal(), 3))
 
 
-def compared(book: Book, folder: Path) -> list[str]:
+class Page(NamedTuple):
+    """A book, its page, and what Node.js opens of it."""
+
+    book: Book
+    html: Path
+    held: Path
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Page]:
+    """Pages of books, written when they are asked for."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def of(name: str) -> Page:
+        book = BOOKS[name]() if name in BOOKS else default_book(name)
+        return Page(book, folder / f"{name}.html", written(book, folder / f"{name}.html"))
+
+    return of
+
+
+def compared(page: Page, folder: Path) -> list[str]:
     """Where a page differs from the engine: fresh, and after each of several edits."""
-    verdict = call("values.mjs", "open", str(written(book, folder / "page.json")))
-    live = Evaluator(book.graph)
+    verdict = call("values.mjs", "open", str(page.held))
+    live = Evaluator(page.book.graph)
     found = [f"opened: {verdict}"] if verdict["differ"] else []
     call("values.mjs", "fresh")
     found += [f"fresh: {one}" for one in islice(differing(values(folder), live), 5)]
-    for edit in islice(drawn(book, live, 5), N_EDITS):
+    for edit in islice(drawn(page.book, live, 5), N_EDITS):
         live.set(*edit)
         live.recompute()
         call("values.mjs", "edit", [edit])
@@ -127,11 +158,59 @@ def compared(book: Book, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", in_tiers(workbooks.names()))
-def test_every_workbook(name: str, tmp_path: Path) -> None:
-    assert compared(default_book(name), tmp_path) == []
+def test_every_workbook(name: str, pages: Callable[[str], Page], tmp_path: Path) -> None:
+    assert compared(pages(name), tmp_path) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOOKS)
-def test_every_golden_model(name: str, tmp_path: Path) -> None:
-    assert compared(BOOKS[name](), tmp_path) == []
+def test_every_golden_model(name: str, pages: Callable[[str], Page], tmp_path: Path) -> None:
+    assert compared(pages(name), tmp_path) == []
+
+
+# --- in a browser -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def in_chromium(chromium: str) -> None:
+    call("browsers.mjs", "begin", "chromium", chromium)
+
+
+@pytest.fixture(scope="module")
+def in_firefox(firefox: str) -> None:
+    call("browsers.mjs", "begin", "firefox", firefox)
+
+
+def assert_opens(page: Page, folder: Path) -> None:
+    """Open a page in the browser that has begun."""
+    live = Evaluator(page.book.graph)
+    edits = list(islice(drawn(page.book, live, 7), N_EDITS))
+    said = call("browsers.mjs", "open", str(page.html), edits, str(folder / "values"))
+    assert said["wrong"] == [] and said["asked"] == []
+    assert page.html.stat().st_size <= most_bytes(page)
+    assert [*islice(differing(read(folder / "values.fresh"), live), 5)] == []
+    for edit in edits:
+        live.set(*edit)
+    live.recompute()
+    assert [*islice(differing(read(folder / "values.edited"), live), 5)] == []
+
+
+def most_bytes(page: Page) -> float:
+    weights = zlib.decompress(b64decode(json.loads(page.held.read_text())["weights"]))
+    return len(weights) * 4 / 3 + MOST_BESIDES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*workbooks.names(), *BOOKS])
+def test_opens_in_chromium(
+    name: str, pages: Callable[[str], Page], in_chromium: None, tmp_path: Path
+) -> None:
+    assert_opens(pages(name), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_FIREFOX)
+def test_opens_in_firefox(
+    name: str, pages: Callable[[str], Page], in_firefox: None, tmp_path: Path
+) -> None:
+    assert_opens(pages(name), tmp_path)

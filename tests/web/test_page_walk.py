@@ -83,7 +83,7 @@ def engine_with(book: Book, edits: list[tuple[str, int, int, Any]]) -> Evaluator
 def test_a_walk(name: str, tmp_path: Path) -> None:
     book = BOOKS[name]() if name in BOOKS else default_book(name)
     assert isinstance(book, ModelBook)
-    call("values.mjs", "open", str(written(book, tmp_path / "page.json", "main")), True)
+    call("values.mjs", "open", str(written(book, tmp_path / "page.html")), True)
     call("values.mjs", "begin", str(write(book, tmp_path / "x.xlsx")))
     for k, action in enumerate(islice(actions(book, 28), N_ACTIONS)):
         state = call("values.mjs", "act", action)

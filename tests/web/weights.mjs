@@ -1,16 +1,12 @@
 // A page that asks for the file of its weights, in a browser: called by test_weights_file.py.
-import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { withPage } from "./chromium.mjs";
 
-const require = createRequire(new URL("../node/package.json", import.meta.url));
 const TOLD = "#weights-file p";
 
 /** What the page says after each file; at last, of the right one, the ledger. */
-export async function given(program, path, files) {
-  const { chromium } = require("playwright-core");
-  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
-  try {
-    const page = await (await browser.newContext({ offline: true })).newPage();
+export function given(program, path, files) {
+  return withPage(program, {}, async (page) => {
     await page.goto(pathToFileURL(path).href);
     const told = [await page.locator(TOLD).innerText()];
     for (const file of files.slice(0, -1)) {
@@ -21,7 +17,5 @@ export async function given(program, path, files) {
     await page.locator("#weights-file input").setInputFiles(files.at(-1));
     await page.waitForFunction(() => document.body.dataset.view);
     return [...told, await page.locator("#ledger").innerText()];
-  } finally {
-    await browser.close();
-  }
+  });
 }
