@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cellformer.api import patch as patch
     from cellformer.api import quantize as quantize
     from cellformer.api import read as read
+    from cellformer.api import steer as steer
     from cellformer.api import why as why
     from cellformer.api import write as write
     from engine.cells.batch import variants as variants
@@ -43,7 +44,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 HOMES = {
-    "cellformer.api": ("build", "graph", "load", "patch", "quantize", "read", "why", "write"),
+    "cellformer.api": (
+        "build",
+        "graph",
+        "load",
+        "patch",
+        "quantize",
+        "read",
+        "steer",
+        "why",
+        "write",
+    ),
     "engine.cells.batch": ("variants",),
     "engine.cells.block": ("Block",),
     "engine.cells.errors": ("InputError",),

@@ -1,4 +1,4 @@
-"""The functions of `import cellformer`: load, graph, build, patch, quantize, write, read."""
+"""The functions of `import cellformer`: load, graph, build, patch, quantize, steer, write, read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.generate import passage
 from engine.models.model import Model
-from engine.studies import scores
+from engine.studies import scores, steering
 from engine.studies.patching import Patched
 from engine.studies.quantization import WIDTHS, Effect, Grid, Measure, check
 from engine.studies.scores import Split
@@ -117,6 +117,34 @@ def patch(
         loaded = names.load(str(what), prompt, force=True)
     other = pairs.others(loaded, against)
     return pairs.compared(loaded, other, target, rival, sites, path).rows
+
+
+def steer(
+    what: str | Path | Model,
+    lists: str | Path | Mapping[str, Sequence[str]],
+    site: str = "",
+    strengths: Sequence[float] = steering.STRENGTHS,
+    token: int | None = None,
+    prompt: str | None = None,
+    n_tokens: int | None = None,
+    mean: bool = False,
+    special: bool = True,
+) -> steering.Steered:
+    """What a model writes when the difference between two lists of sentences is added to its
+    stream, with the direction's words and the accuracy of the probe along it.
+
+    `lists` is a file, or two lists of texts by name; `site` is where (default: the stream in the
+    middle of the layers); `token` is the position to steer at (default: all); `n_tokens` counts
+    the tokens written; with `mean`, each sentence's tokens are averaged. Raises InputError.
+    """
+    if isinstance(what, Model):
+        model, ids = what, names.prompt_ids(what, prompt, special)
+    else:
+        loaded = names.load(str(what), prompt, special=special, force=True)
+        model, ids = loaded.model, loaded.ids
+    given = Path(lists) if isinstance(lists, str) else lists
+    found = steering.contrast(model, names.sentences(model, given, special), site, mean)
+    return steering.steer(model, found, ids, strengths, token, n_tokens)
 
 
 def write(

@@ -4,8 +4,9 @@ The command, `cellformer.load` and `cellformer.build` all resolve their names he
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import workbooks
 from cellformer import budget
@@ -15,7 +16,7 @@ from engine.models import checkpoint, encoding, formats
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
 from engine.studies.forecast import forecast
-from engine.text import tokenizing
+from engine.text import sentence_lists, tokenizing
 from engine.text.tokenizer import IdsOnly, mask_of, shown
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book, OnLayout
@@ -166,6 +167,21 @@ def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt
+
+
+def sentences(
+    model: Model, lists: Path | Mapping[str, Sequence[str]], special: bool = True
+) -> sentence_lists.Lists:
+    """Two lists of sentences, of a file or as texts, as the model's ids. Raises InputError."""
+
+    def encode(text: str) -> list[int]:
+        ids = prompt_ids(model, text, special)
+        model.check_ids(ids)
+        return ids
+
+    if isinstance(lists, Path):
+        return sentence_lists.read(lists, encode)
+    return sentence_lists.of_texts(lists, encode)
 
 
 def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[int]:

@@ -28,7 +28,8 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
     "engine": ("cells", "text", "models", "learning", "studies"),
     "engine.text": (
         *("tokenizers_library", "vocabularies", "sentencepiece", "subwords", "tokenizer"),
-        *("word_list_file", "word_lookup", "detokenizing", "decoded_text", "tokenizing"),
+        *("list_file", "word_list_file", "sentence_lists", "word_lookup"),
+        *("detokenizing", "decoded_text", "tokenizing"),
     ),
     "engine.models": (
         *("spec", "foreign", "tensors", "sentence_modules", "gguf_file", "formats"),

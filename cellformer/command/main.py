@@ -25,6 +25,7 @@ from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
 from cellformer.command import patch as patching
 from cellformer.command import quantize as quantizing
+from cellformer.command import steer as steers
 from cellformer.command import why as asking
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
@@ -195,6 +196,7 @@ for command in (
     quantizing.quantize,
     sensitivity.gradient,
     asking.why,
+    steers.steer,
     exploring.sweep,
     exploring.generate,
     exploring.info,

@@ -60,6 +60,10 @@ Mean = Annotated[bool, typer.Option("--mean", help="Use mean ablation instead of
 Lens = Annotated[
     bool, typer.Option("--lens", help="Logit lens: the most likely words after each sublayer.")
 ]
+Site = Annotated[
+    str | None,
+    typer.Option("--site", help="Where to steer: blocks.1.resid_pre (default: half-way up)."),
+]
 Show = Annotated[list[str] | None, typer.Option("--show", help="Print this block. Repeatable.")]
 Temperature = Annotated[
     float, typer.Option("--temperature", help="Sampling temperature (0: greedy).")

@@ -3,7 +3,7 @@
 The existing rows are the KV cache: under a causal mask no later token changes them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from engine.cells.evaluation import evaluate
 from engine.cells.graph import Graph
 from engine.cells.values import is_whole
 from engine.models.choosing import GREEDY, Sampling
+from engine.models.forward import Forward
 from engine.models.model import Model
 
 EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to it
@@ -85,12 +86,18 @@ def _rects(block: Block, start: int, stop: int) -> list[Rect]:
 
 
 def generate(
-    model: Model, ids: Sequence[int], n_tokens: int, sampling: Sampling, seed: int = 0
+    model: Model,
+    ids: Sequence[int],
+    n_tokens: int,
+    sampling: Sampling,
+    seed: int = 0,
+    change: Callable[[Forward], Forward] = lambda graph: graph,
 ) -> Iterator[Step]:
     """Continue a prompt by `n_tokens` tokens; the same seed gives the same tokens.
 
     The token at position k is chosen with the k-th random number of the seed, so a longer prompt
-    continues in the same way. Raises InputError if prompt and continuation exceed the context, or
+    continues in the same way. `change` gives the graph that is computed instead of the model's, as
+    an intervention does. Raises InputError if prompt and continuation exceed the context, or
     the mask is not causal.
     """
     if not (is_whole(n_tokens) and n_tokens >= 1):
@@ -104,7 +111,8 @@ def generate(
     check_room(model, len(ids), n_tokens)
     model.check_ids(ids)
     numbers = random_numbers(seed, len(ids) + n_tokens)
-    return _steps(model, list(ids), n_tokens, sampling, numbers)
+    graph = change(model.graph([*ids, *([ids[0]] * (n_tokens - 1))]))
+    return _steps(graph, list(ids), n_tokens, sampling, numbers)
 
 
 def passage(
@@ -162,10 +170,10 @@ def check_room(model: Model, n_prompt: int, more: int) -> None:
 
 
 def _steps(
-    model: Model, ids: list[int], n_tokens: int, sampling: Sampling, numbers: np.ndarray
+    graph: Forward, ids: list[int], n_tokens: int, sampling: Sampling, numbers: np.ndarray
 ) -> Iterator[Step]:
     last = len(ids) + n_tokens - 1  # the last token is chosen, and nothing is computed for it
-    rows = Rows(model.graph([*ids, *([ids[0]] * (n_tokens - 1))]))
+    rows = Rows(graph)
     start, n_full = 0, 0
     for stop in range(len(ids), last + 1):
         n_cells = rows.compute(start, stop)

@@ -54,6 +54,12 @@ def stretch(x: X, length: X) -> X:
     return x * length
 
 
+@op(direction="0,j", strength="0,0", where="i,0")
+def push(direction: X, strength: X, where: X) -> X:
+    """What steering adds at each token (Turner et al. 2023): a direction times a strength."""
+    return direction * (strength * where)
+
+
 # --- switches: what a head or an MLP writes, or something else in its place --------------------
 
 

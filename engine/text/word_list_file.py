@@ -10,11 +10,11 @@ from pathlib import Path
 
 from engine.cells.errors import InputError, nearest
 from engine.cells.texts import readable
+from engine.text import list_file
+from engine.text.list_file import LONGEST, quoted
 from engine.text.tokenizer import IdsOnly, Tokenizer, WordList
 
 FEWEST, MOST = 4, 255  # words of a map; a chart has no more than 255 series
-LARGEST = 100_000  # bytes of a file
-LONGEST = 60  # characters of a word that a message shows
 NO_GROUP = "words"
 
 
@@ -22,36 +22,20 @@ def read(path: Path) -> dict[str, list[str]]:
     """The words of a file by group, in the file's order. Raises InputError for a file that cannot
     be read, is not such a list, has too few or too many words, or has one twice."""
     found: dict[str, list[str]] = {}
-    group, seen = NO_GROUP, dict[str, int]()
-    for number, line in enumerate(_text(path).splitlines(), 1):
-        word = line.strip()
-        if word.startswith("# "):
-            group = word[2:].strip()
-        elif word in seen:
+    seen: dict[str, int] = {}
+    for number, group, word in list_file.lines(path, "words", MOST):
+        if word in seen:
             raise InputError(
-                f"{path}, line {number}: {_shown(word)} stands on line {seen[word]} already"
+                f"{path}, line {number}: {quoted(word)} stands on line {seen[word]} already"
             )
-        elif word:
+        if word:
             seen[word] = number
-            found.setdefault(group, []).append(word)
+            found.setdefault(group or NO_GROUP, []).append(word)
     if not FEWEST <= len(seen) <= MOST:
         raise InputError(
             f"{path} lists {len(seen):,}; a map takes {FEWEST} to {MOST} words, one a line"
         )
     return found
-
-
-def _text(path: Path) -> str:
-    if not path.is_file():
-        raise InputError(f"{path} is no file; give a list of words, one a line")
-    try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} is larger than a list of {MOST} words; shorten it")
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is no text in UTF-8; save the list of words as one") from None
 
 
 def ids(groups: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> dict[str, list[int]]:
@@ -66,7 +50,7 @@ def ids(groups: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> dict[str, 
             ident = _token(word, tokenizer)
             if ident in seen:
                 raise InputError(
-                    f"{_shown(word)} and {_shown(seen[ident])} are the same token; leave one out"
+                    f"{quoted(word)} and {quoted(seen[ident])} are the same token; leave one out"
                 )
             seen[ident] = word
             found.setdefault(group, []).append(ident)
@@ -85,11 +69,11 @@ def _token(word: str, tokenizer: Tokenizer) -> int:
     if tried and min(map(len, tried)) > 1:
         pieces = ", ".join(tokenizer.texts[i].strip() for i in min(tried, key=len)[:8])
         raise InputError(
-            f"{_shown(word)} is {min(map(len, tried))} tokens here ({readable(pieces)}); "
+            f"{quoted(word)} is {min(map(len, tried))} tokens here ({readable(pieces)}); "
             "a map takes words of one"
         )
     close = nearest(word[:LONGEST], tokenizer.texts) if words else "leave it out"
-    raise InputError(f"{_shown(word)} is not in the vocabulary; {close}")
+    raise InputError(f"{quoted(word)} is not in the vocabulary; {close}")
 
 
 def _encoded(text: str, tokenizer: Tokenizer) -> list[int]:
@@ -97,7 +81,3 @@ def _encoded(text: str, tokenizer: Tokenizer) -> list[int]:
     with suppress(InputError):
         return tokenizer.encode(text, special=False)
     return []
-
-
-def _shown(word: str) -> str:
-    return repr(word if len(word) <= LONGEST else word[:LONGEST] + "…")

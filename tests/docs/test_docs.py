@@ -27,6 +27,7 @@ PRINTED = {  # a line of each example's output
     "make_a_wish": "now it says Cefa",
     "read_the_depth": "after blocks.1.resid_mid   Tarso    0.999",
     "round_the_weights": "blocks.1.attn.h2 alone in 2 bits: lead 3.74",
+    "steer_the_caller": "-2: <BOS> Pietro chiama Paolo vice",
     "sweep_a_weight": "-1.0   0.189   word 6",
     "switch_heads_off": "after Pietro chiama Paolo: Tarso",
     "trace_a_cell": "is read by blocks.0.attn.h0.row_max[2,0]",

@@ -1,0 +1,166 @@
+"""The command `steer`: a direction from two lists of sentences, what a model writes when it is
+added, its words, and how well it tells the lists apart."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text as Shown
+
+from cellformer import budget, names
+from cellformer.command import printing
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Site
+from cellformer.command.printing import console, line
+from engine import InputError, Model
+from engine.cells.arrays import ranked
+from engine.cells.texts import readable
+from engine.studies import lens, probes, steering
+from engine.studies.probes import Accuracy
+from engine.studies.steering import Contrast, Steered
+
+TOP = 8  # words at each end
+ALL = "all"
+
+
+def steer(
+    name: Name,
+    lists: Annotated[
+        Path,
+        typer.Option(
+            "--lists", help="File with two lists of sentences, one a line; `# name` begins a list."
+        ),
+    ],
+    prompt: Prompt = None,
+    ids: Ids = None,
+    no_special: NoSpecial = False,
+    site: Site = None,
+    strength: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--strength", help="Times the direction (default: -2, -1, 0, 1 and 2). Repeatable."
+        ),
+    ] = None,
+    token: Annotated[
+        str, typer.Option("--token", help="Position to steer at, from 0, or all.")
+    ] = ALL,
+    mean: Annotated[
+        bool,
+        typer.Option("--mean", help="Average each sentence's tokens (default: its last token)."),
+    ] = False,
+    every_layer: Annotated[
+        bool, typer.Option("--every-layer", help="Probe the stream after every sublayer, too.")
+    ] = False,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n", help=f"Number of tokens to write (default: {steering.MORE}, or as many as fit)."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    force: Beyond = False,
+) -> None:
+    """Steer a model by the difference between two lists of sentences, and print what it writes.
+
+    The direction leads from the mean activation of the second list to that of the first; times a
+    strength, it is added to the stream. A linear probe along it says how well it tells the lists
+    apart: two thirds of the sentences fit it, the others are held out.
+    """
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
+    model, strengths = loaded.model, strength or steering.STRENGTHS
+    if not np.isfinite(strengths).all():
+        raise InputError("a strength is not finite; give numbers, as --strength 1.5")
+    room = model.spec.n_ctx - len(loaded.ids)
+    n = max(1, min(steering.MORE, room)) if n is None else n
+    given = names.sentences(model, lists, not no_special)
+    listed = [sentence for sentences in given.values() for sentence in sentences]
+    budget.of_passes(model, max(map(len, listed)), force, times=len(listed))
+    budget.of_passes(model, len(loaded.ids) + n, force)
+    contrast = steering.contrast(model, given, site or "", mean)
+    found = steering.steer(model, contrast, loaded.ids, strengths, _position(token), n)
+    layers = _every_layer(model, contrast) if every_layer else []
+    if as_json:
+        print(json.dumps(_plain(model, found, layers)))
+        return
+    _tell(model, found, layers, len(loaded.ids))
+
+
+def _position(token: str) -> int | None:
+    """The position of --token; None: all. Raises InputError."""
+    if token == ALL:
+        return None
+    if not token.isdecimal():
+        raise InputError(f"--token {token!r} is neither a position, as 3, nor {ALL}")
+    return int(token)
+
+
+def _every_layer(model: Model, contrast: Contrast) -> list[Accuracy]:
+    """The probe's accuracy on the stream after the embedding, and after every sublayer."""
+    graph = model.graph([next(iter(contrast.lists.values()))[0][0]])
+    found = []
+    for stage in lens.stages(graph):
+        there = steering.contrast(model, contrast.lists, stage.name, contrast.mean)
+        found.append(probes.accuracy(there.site, there.first, there.second))
+    return found
+
+
+def _nearest(model: Model, found: Steered) -> tuple[list[int], list[int]]:
+    """The words that the direction points to most, and least, from the far ends inwards."""
+    if found.words is None:
+        return [], []
+    return ranked(found.words, TOP), ranked(-found.words, TOP)
+
+
+def _plain(model: Model, found: Steered, layers: Sequence[Accuracy]) -> dict[str, Any]:
+    """The result as JSON."""
+    words, contrast = (model.outputs or model.vocabulary).texts, found.contrast
+
+    def listed(ids: Sequence[int]) -> list[dict[str, Any]]:
+        assert found.words is not None or not ids
+        return [{"word": words[v], "dot": float(found.words[v])} for v in ids]  # type: ignore[index]
+
+    towards, away = _nearest(model, found)
+    return {
+        "site": contrast.site,
+        "lists": {name: len(sentences) for name, sentences in contrast.lists.items()},
+        "norm": float(np.linalg.norm(contrast.direction)),
+        "texts": [
+            {"strength": strength, "text": model.vocabulary.decode(ids), "ids": ids}
+            for strength, ids in found.texts.items()
+        ],
+        "towards": listed(towards),
+        "away": listed(away),
+        "probes": [vars(probe) for probe in (found.probe, *layers)],
+    }
+
+
+def _tell(model: Model, found: Steered, layers: Sequence[Accuracy], n_prompt: int) -> None:
+    """Print the texts, the words and the probe."""
+    contrast = found.contrast
+    first, second = contrast.lists
+    norm = np.linalg.norm(contrast.direction)
+    line(f"direction at {contrast.site}: from ‘{second}’ to ‘{first}’, norm {norm:.3f}")
+    console.print()
+    table = printing.table_of("strength", "what it writes")
+    for strength, ids in found.texts.items():
+        begin, whole = (model.vocabulary.decode(part) for part in (ids[:n_prompt], ids))
+        text = Shown(readable(whole), "bold" if strength else "")
+        text.stylize("dim", 0, len(readable(begin)))
+        table.add_row(f"{strength:+g}" if strength else "0", text)
+    console.print(table)
+    if found.words is not None:
+        words = printing.output_words(model)
+        console.print()
+        table = printing.table_of(f"towards ‘{first}’", "dot", f"towards ‘{second}’", "dot")
+        for a, b in zip(*_nearest(model, found), strict=True):
+            near, far = ((Shown(words[v], "bold"), f"{found.words[v]:+.3f}") for v in (a, b))
+            table.add_row(*near, *far)
+        console.print(table)
+    console.print()
+    table = printing.table_of("probe at", "fitted", "held out", "")
+    for probe in (found.probe, *layers):
+        sizes = f"{probe.n_fitted} and {probe.n_held_out} sentences"
+        table.add_row(probe.site, f"{probe.fitted:.1%}", f"{probe.held_out:.1%}", sizes)
+    console.print(table)

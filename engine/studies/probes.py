@@ -1,0 +1,50 @@
+"""Probes: can one tell from what stands at a site which of two lists a sentence is of?
+
+A linear probe (Alain & Bengio 2016) projects on a direction and compares with a threshold. This one
+is the mass-mean probe (Marks & Tegmark 2023, section 5): the direction from one mean to the other,
+the threshold half-way. Nothing is searched, so cells compute it too. A third of each list, drawn by
+a random seed, is held out: the probe is fitted on the others alone.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.errors import InputError
+
+HELD_OUT = 3  # one sentence of so many is
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The shares of sentences that a probe assigns to their list."""
+
+    site: str
+    fitted: float  # of those that it was fitted on
+    held_out: float  # of the others
+    n_fitted: int
+    n_held_out: int
+
+
+def held_out(n: int, seed: int = 0) -> np.ndarray:
+    """Which of n sentences are held out: bool [n]. Raises InputError for fewer than two."""
+    if n < 2:
+        raise InputError(f"{n} sentence cannot be split; give each list at least two")
+    found = np.zeros(n, dtype=bool)
+    found[np.random.default_rng(seed).permutation(n)[: max(1, n // HELD_OUT)]] = True
+    return found
+
+
+def accuracy(site: str, first: np.ndarray, second: np.ndarray, seed: int = 0) -> Accuracy:
+    """The accuracy of the mass-mean probe of two lists, [n_sentences, width] each. Raises
+    InputError for a list that cannot be split."""
+    lists = [(x, held_out(len(x), seed)) for x in (first, second)]
+    (a, b), (c, d) = ([x[out == kept] for x, out in lists] for kept in (False, True))
+    direction = a.mean(axis=0) - b.mean(axis=0)  # [width]
+    threshold = float((a.mean(axis=0) + b.mean(axis=0)) @ direction) / 2
+
+    def right(one: np.ndarray, other: np.ndarray) -> float:
+        hits = np.concatenate([one @ direction > threshold, other @ direction <= threshold])
+        return float(hits.mean())
+
+    return Accuracy(site, right(a, b), right(c, d), len(a) + len(b), len(c) + len(d))

@@ -1,0 +1,248 @@
+"""Steering: a direction of the residual stream, from two lists of sentences, added while the model
+reads and writes.
+
+The direction is the difference of the means of what stands at a site, a block with a row for each
+token, at the sentences' last tokens (activation addition: Turner et al. 2023; contrastive
+activation addition: Rimsky et al. 2024). Added with a strength at some tokens, or at all, it moves
+what the model says. It is read as words as the stream is (logit lens, nostalgebraist 2020), and it
+is the probe that tells the two lists apart (see `probes`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.cells.interventions import intervened
+from engine.models import ops
+from engine.models.choosing import GREEDY
+from engine.models.generate import check_room, generate
+from engine.models.model import Model
+from engine.studies import probes
+from engine.studies.lens import GAINS, operands, scoring
+from engine.studies.probes import Accuracy
+
+STEERING = "steering"  # what the names of its blocks begin with
+DIRECTION, STRENGTH, WHERE = (f"{STEERING}.{leaf}" for leaf in ("direction", "strength", "where"))
+STRENGTHS = (-2.0, -1.0, 0.0, 1.0, 2.0)
+MORE = 20  # tokens that are written
+END = "resid_final"  # the stream, as the readout takes it
+
+AnyGraph = TypeVar("AnyGraph", bound=Graph)
+Ids = Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """Two lists of sentences, and what stands at a site at each of them."""
+
+    site: str
+    lists: Mapping[str, Sequence[Ids]]  # two, as ids by name
+    first: np.ndarray = field(repr=False)  # [n_sentences, width], of the first list
+    second: np.ndarray = field(repr=False)  # [n_sentences, width], of the other
+    mean: bool = False  # whether it is the mean over the tokens, not the last token's
+
+    @property
+    def direction(self) -> np.ndarray:
+        """From the mean of the second list to that of the first: [1, width]."""
+        found: np.ndarray = self.first.mean(axis=0) - self.second.mean(axis=0)
+        return found[None, :]
+
+
+@dataclass(frozen=True)
+class Steered:
+    """What a model writes by strength, what the direction says, and how well it tells the lists
+    apart."""
+
+    contrast: Contrast
+    texts: Mapping[float, list[int]]  # by strength: the ids of prompt and continuation
+    words: np.ndarray | None  # [n_words], see `word_scores`; None: the site is no stream
+    probe: Accuracy
+
+
+# --- the direction ------------------------------------------------------------------------------
+
+
+def contrast(
+    model: Model, lists: Mapping[str, Sequence[Ids]], site: str = "", mean: bool = False
+) -> Contrast:
+    """What stands at a site (default: the stream in the middle of the layers) at each sentence of
+    two lists. Raises InputError for an encoder, an unknown site, or other than two lists of two
+    sentences or more."""
+    if model.spec.gives != "next word" or not model.spec.causal:
+        raise InputError(f"a {model.kind} model is an encoder and continues no text; use a decoder")
+    if len(lists) != 2 or min(map(len, lists.values())) < 2:
+        sizes = " and ".join(str(len(sentences)) for sentences in lists.values())
+        raise InputError(
+            f"steering takes two lists of at least two sentences each, one of them to test the "
+            f"probe; here are {len(lists)}, of {sizes or 'none'}"
+        )
+    site = site or default_site(model)
+    first, second = (activations(model, sentences, site, mean) for sentences in lists.values())
+    return Contrast(site, lists, first, second, mean)
+
+
+def default_site(model: Model) -> str:
+    """The stream in the middle of the layers."""
+    n_layers = model.spec.n_layers
+    if n_layers == 0:
+        return END
+    return f"blocks.{n_layers // 2}.resid_pre" if n_layers > 1 else "blocks.0.resid_post"
+
+
+def activations(
+    model: Model, sentences: Sequence[Ids], site: str, mean: bool = False
+) -> np.ndarray:
+    """What stands at a site at each sentence's last token, or its mean over the tokens:
+    [n_sentences, width]. Raises InputError for a site without a row for each token.
+
+    One batch: under a causal mask no token sees those that fill up the shorter sentences.
+    """
+    longest = max(sentences, key=len)
+    graph = model.graph(longest)
+    width = _site(graph, site).shape[1]
+    tokens = np.zeros((len(sentences), len(longest), 1))
+    for row, ids in zip(tokens, sentences, strict=True):
+        model.check_ids(ids)
+        row[: len(ids), 0] = ids
+    found = graph.last(site, {"tokens": tokens})  # [n_sentences, n_tokens, width]
+    found = np.broadcast_to(found, (len(sentences), len(longest), width))
+    begin = [0 if mean else len(ids) - 1 for ids in sentences]
+    spans = zip(found, begin, sentences, strict=True)
+    return np.array([rows[k : len(ids)].mean(axis=0) for rows, k, ids in spans])
+
+
+def _site(graph: Graph, name: str) -> Block:
+    """The block of a site. Raises InputError for one that has no row for each token."""
+    block = graph[name]
+    if block.op is None or block.partial or block.axes[0] != "token":
+        raise InputError(
+            f"{name} has no row of numbers for each token; name a stream, as blocks.0.resid_post"
+        )
+    return block
+
+
+# --- adding it ----------------------------------------------------------------------------------
+
+
+def steered(
+    graph: AnyGraph,
+    site: str,
+    direction: np.ndarray,
+    strength: float = 0.0,
+    tokens: Sequence[int] | None = None,
+) -> AnyGraph:
+    """The graph in which `strength` times a direction [1, width] is added to a site, at some tokens
+    (default: all). Direction, strength and tokens are inputs: `steering.direction`,
+    `steering.strength` [1, 1], `steering.where` [n_tokens, 1]. Raises InputError."""
+    n_tokens = _site(graph, site).shape[0]
+    where = np.zeros((n_tokens, 1))
+    chosen = range(n_tokens) if tokens is None else tokens
+    for t in chosen:
+        if not 0 <= t < n_tokens:
+            raise InputError(f"there is no token {t}; positions run from 0 to {n_tokens - 1}")
+        where[t] = 1.0
+
+    def formula(g: Graph, name: str, own: Block) -> Block:
+        at = g.at(STEERING)
+        vector = at.input("direction", direction, ("", own.axes[1]))
+        times = at.input("strength", strength)
+        there = at.input("where", where, (own.axes[0], ""))
+        added = at.block("added", ops.push, vector, times, there)  # [n_tokens, width]
+        return g.block(name, ops.add, [own, added])
+
+    return intervened(graph, {site: formula})
+
+
+def continued(
+    model: Model,
+    ids: Ids,
+    n_tokens: int,
+    found: Contrast,
+    strength: float,
+    tokens: Sequence[int] | None = None,
+) -> list[int]:
+    """A prompt and what the steered model writes after it, greedily, up to an end of text."""
+    change = partial(
+        steered, site=found.site, direction=found.direction, strength=strength, tokens=tokens
+    )
+    text = list(ids)
+    for step in generate(model, ids, n_tokens, GREEDY, change=change):
+        text.append(step.token)
+        if step.token in model.vocabulary.ends:
+            break
+    return text
+
+
+def steer(
+    model: Model,
+    found: Contrast,
+    ids: Ids,
+    strengths: Sequence[float] = STRENGTHS,
+    token: int | None = None,
+    n_tokens: int | None = None,
+) -> Steered:
+    """What the model writes after a prompt with each strength, steered at one token or at all
+    (None), with the direction's words and the probe's accuracy. Raises InputError."""
+    n_tokens = max(1, min(MORE, model.spec.n_ctx - len(ids))) if n_tokens is None else n_tokens
+    check_room(model, len(ids), n_tokens)
+    if token is not None and not 0 <= token < len(ids):
+        raise InputError(f"there is no token {token}; the prompt's run from 0 to {len(ids) - 1}")
+    at = None if token is None else [token]
+    texts = {s: continued(model, ids, n_tokens, found, s, at) for s in strengths}
+    accuracy = probes.accuracy(found.site, found.first, found.second)
+    return Steered(found, texts, words(model, found), accuracy)
+
+
+# --- reading it ---------------------------------------------------------------------------------
+
+
+def word_scores(g: Graph, direction: Block) -> Block:
+    """Add the dot product of a direction [1, d_model] with each word's vector: [1, n_words].
+
+    The direction goes through the final norm as the stream does: centred, and multiplied by the
+    gain. Biases, the norm's divisor and a cap on logits are left out, so the numbers grow with the
+    direction.
+    """
+    end = scoring(g)
+    path, x = [], end.x
+    while x.name != END:
+        path.append(x)
+        x = operands(x)["x"]
+    for x in reversed(path):
+        direction = _carried(g.at(f"{STEERING}.{x.path}" if x.path else STEERING), x, direction)
+    op = ops.linear_tied if end.by_rows else ops.linear
+    return g.at(STEERING).block("words", op, direction, end.words)
+
+
+def _carried(at: Graph, x: Block, direction: Block) -> Block:
+    """A direction after an op of the readout, given the one before it: without its bias."""
+    if x.op is ops.normalize:
+        return at.block(x.leaf, ops.centre, direction, at.block("mean", ops.mean, direction))
+    if x.op in GAINS:
+        _, (_, _, gain), *_ = x.operands
+        return at.block(x.leaf, x.op, direction, gain)
+    if x.op is ops.linear:
+        return at.block(x.leaf, ops.linear, direction, operands(x)["w"])
+    return direction  # divided by the same number for all words
+
+
+def is_stream(graph: Graph, site: str) -> bool:
+    """Whether a site is as wide as the stream, so that its directions are read as words."""
+    return graph[site].axes[1] == graph[END].axes[1]
+
+
+def words(model: Model, found: Contrast) -> np.ndarray | None:
+    """The dot product of the direction with each word: [n_words]; None for a site beside the
+    stream."""
+    g = model.graph([found.lists[next(iter(found.lists))][0][0]])
+    if not is_stream(g, found.site):
+        return None
+    block = word_scores(g, g.at(STEERING).input("direction", found.direction, ("", "d_model")))
+    scores: np.ndarray = g.last(block.name)[0]
+    return scores

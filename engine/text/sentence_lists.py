@@ -1,0 +1,76 @@
+"""Two lists of sentences to tell apart, from a file with a sentence a line: `# name` begins a list.
+
+They are what steering takes its direction from. Each sentence becomes the ids that the model reads.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from engine.cells.errors import InputError
+from engine.text import list_file
+from engine.text.list_file import quoted
+
+FEWEST, MOST = 2, 500  # sentences of a list
+
+Lists = dict[str, list[list[int]]]  # ids of sentences, by list
+
+
+def read(path: Path, encode: Callable[[str], Sequence[int]]) -> Lists:
+    """The two lists of a file; `encode` gives a sentence's ids, and raises InputError. Raises
+    InputError for a file that cannot be read, other than two lists, a list with too few or too many
+    sentences, a sentence that stands twice, and one that the model cannot read."""
+    found: Lists = {}
+    seen: dict[str, int] = {}
+    for number, name, text in list_file.lines(path, "sentences", MOST):
+        where = f"{path}, line {number}"
+        if not name:
+            raise InputError(f"{where}: name the list first, in a line as `# name`")
+        if not text and name in found:
+            raise InputError(f"{where}: there is a list {quoted(name)} already; rename one")
+        if not text:
+            found[name] = []
+        elif text in seen:
+            raise InputError(
+                f"{where}: {quoted(text)} stands on line {seen[text]} already; leave one out"
+            )
+        else:
+            seen[text] = number
+            found[name].append(_ids(text, encode, where))
+    _check({name: len(sentences) for name, sentences in found.items()}, f"{path}")
+    return found
+
+
+def of_texts(lists: Mapping[str, Sequence[str]], encode: Callable[[str], Sequence[int]]) -> Lists:
+    """The same of texts by list. Raises InputError as `read` does."""
+    found = {
+        name: [_ids(text, encode, f"list {quoted(name)}") for text in texts]
+        for name, texts in lists.items()
+    }
+    _check({name: len(sentences) for name, sentences in found.items()}, "this")
+    return found
+
+
+def _ids(text: str, encode: Callable[[str], Sequence[int]], where: str) -> list[int]:
+    try:
+        return list(encode(text))
+    except InputError as error:
+        raise InputError(f"{where}, {quoted(text)}: {error}") from None
+
+
+def _check(sizes: Mapping[str, int], what: str) -> None:
+    """Raise InputError unless there are two lists, each with some sentences to hold out."""
+    if len(sizes) != 2:
+        few = "list" if len(sizes) == 1 else "lists"
+        raise InputError(
+            f"{what} has {len(sizes)} {few} of sentences, and steering takes two; each begins with "
+            "a line `# name`"
+        )
+    for name, n in sizes.items():
+        if n < FEWEST:
+            had = "no sentence" if n == 0 else "one sentence"
+            raise InputError(
+                f"{what}: list {quoted(name)} has {had}; give it {FEWEST} or more, for one is held "
+                "out to test the probe"
+            )
+        if n > MOST:
+            raise InputError(f"{what}: list {quoted(name)} has {n:,} sentences; at most {MOST}")
