@@ -21,9 +21,10 @@ from exporters.file import xlsx
 from exporters.web import SUFFIXES, page
 
 
-def load(name: str | Path) -> Model:
-    """The model of a gallery workbook or of a checkpoint folder. Raises InputError."""
-    return names.model(str(name))
+def load(name: str | Path, adapter: str | Path | None = None) -> Model:
+    """The model of a gallery workbook or of a checkpoint folder, with the LoRA adapter of a folder
+    if one is given. Raises InputError."""
+    return names.model(str(name), None if adapter is None else Path(adapter))
 
 
 def graph(name: str | Path, prompt: str | None = None) -> Graph:

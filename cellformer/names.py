@@ -12,6 +12,7 @@ import workbooks
 from cellformer import budget
 from engine.cells.errors import InputError, nearest
 from engine.cells.graph import Graph
+from engine.models import adapter as adapters
 from engine.models import checkpoint, encoding, formats
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
@@ -80,15 +81,16 @@ def load(
     live: Sequence[str] = (),
     second: str | None = None,
     force: bool = False,
+    adapter: Path | None = None,
 ) -> Loaded:
     """Load a workbook's model, or a checkpoint, with a prompt (default: the workbook's own).
 
     With `special`, the tokenizer adds its special tokens to a checkpoint's prompt. `live` names the
     parts that recompute (default: all); `second` is the sentence that a sentence encoder compares
-    the prompt with. Raises InputError for an unknown name, an invalid prompt, and one beyond the
-    budget unless `force`.
+    the prompt with; `adapter` is the folder of a LoRA adapter for the model. Raises InputError for
+    an unknown name, an invalid prompt, and one beyond the budget unless `force`.
     """
-    found = model(name)
+    found = model(name, adapter)
     if second is not None and found.spec.gives != "sentence":
         raise InputError(f"{name} is not a sentence encoder; leave out --second")
     given = _ids(found, prompt, ids, special)
@@ -105,10 +107,22 @@ def load(
     return Loaded(name, found, given, max(len(given), getattr(module, "N_TOKENS", 0)))
 
 
-def model(name: str) -> Model:
-    """The model of a workbook, or a checkpoint. Raises InputError if the name has no model."""
+def model(name: str, adapter: Path | None = None) -> Model:
+    """The model of a workbook, or a checkpoint, with the LoRA adapter in a folder if there is one.
+
+    Raises InputError if the name has no model, and for one with an adapter beside it that is not
+    asked for.
+    """
     if formats.means(name):
-        return checkpoint.load(name)
+        base = checkpoint.load(name)
+        if adapter is None and adapters.is_adapter(Path(name)):
+            raise InputError(
+                f"{name} holds a model and an adapter: build, run and generate take both with "
+                f"--adapter {name}; for the model alone, move {adapters.CONFIG} away"
+            )
+        return base if adapter is None else checkpoint.with_adapter(base, adapter, name)
+    if adapter is not None:
+        raise InputError(f"{name} is no checkpoint: --adapter is for a model in a file or a folder")
     if is_worksheet(name):
         raise InputError(
             f"{name} has no model, and this command needs one; `cellformer build {name}` works"

@@ -32,8 +32,8 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
         *("detokenizing", "decoded_text", "tokenizing"),
     ),
     "engine.models": (
-        *("spec", "foreign", "tensors", "sentence_modules", "gguf_file", "formats"),
-        *("ops", "forward", "parts", "rope", "alibi", "pooling", "architectures", "model"),
+        *("spec", "foreign", "ops", "adapter", "tensors", "sentence_modules", "gguf_file"),
+        *("formats", "forward", "parts", "rope", "alibi", "pooling", "architectures", "model"),
         *("checkpoint", "rank_search", "choosing", "generate", "prompt", "encoding"),
         "prompt_status",
     ),

@@ -42,6 +42,7 @@ class Asked:
     digits: str = ""
     gradient: bool = False
     nudge: bool = False
+    adapter: Path | None = None
     words: Path | None = None
 
     def studies(self, model: Model) -> plan.Studies:
@@ -87,7 +88,8 @@ def _build_model(
     from engine.models.generate import passage
 
     special, length = not asked.no_special, asked.text_length or 0
-    loaded = names.load(name, asked.prompt, asked.ids, special, asked.live, asked.second, force)
+    given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
+    loaded = names.load(name, *given)
     n_tokens = loaded.n_tokens if asked.tokens is None else asked.tokens
     model = with_digits(loaded.model, asked.digits, output)
     announce(model, n_tokens, length, asked.live, force)
@@ -95,6 +97,7 @@ def _build_model(
     found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second)
     found = replace(found, text_length=length)
     kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
+    kind += "-adapter" * (asked.adapter is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     made = partial(loaded.book, model, found, asked.live, asked.studies(model))
     write(made, path, with_workbook)

@@ -19,6 +19,7 @@ from cellformer.command.build import with_digits
 from cellformer.command.cells import Cells, on_sheet, watched_cell
 from cellformer.command.options import (
     Ablate,
+    Adapter,
     Beyond,
     Ids,
     Lens,
@@ -76,6 +77,7 @@ def run(
     lens: Lens = False,
     show: Show = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
+    adapter: Adapter = None,
     force: Beyond = False,
 ) -> None:
     """Evaluate a model and rank the next words, beside the baseline if cells were changed.
@@ -87,9 +89,10 @@ def run(
     """
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, second=second, ids=ids, no_special=no_special)
-        names.check_takes(name, tokens=tokens, ablate=ablate, mean=mean, target=target, lens=lens)
+        asked = {"ablate": ablate, "mean": mean, "lens": lens, "adapter": adapter}
+        names.check_takes(name, tokens=tokens, target=target, **asked)
         return _run_tables(name, sets, show, as_json)
-    loaded = names.load(name, prompt, ids, not no_special, second=second, force=force)
+    loaded = names.load(name, prompt, ids, not no_special, (), second, force, adapter)
     budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
     if target is not None or lens:
         needs_words(loaded)
@@ -107,8 +110,8 @@ def run(
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
     continues = tokens is not None and model.spec.gives == "next word"
-    shown_ids = live["tokens"][:, 0].astype(int).tolist() if continues else loaded.ids
-    for given in filter(None, (shown_ids, loaded.second)):
+    ids_now = live["tokens"][:, 0].astype(int).tolist() if continues else loaded.ids
+    for given in filter(None, (ids_now, loaded.second)):
         printing.prompt(readable(_spelt(model, given)), len(given))
     for block in blocks:
         printing.block(graph, live, block)
@@ -253,13 +256,14 @@ def generate(
             "--table", help="Also print a table of the tokens, and how many cells each took."
         ),
     ] = False,
+    adapter: Adapter = None,
     force: Beyond = False,
 ) -> None:
     """Print a prompt and its continuation, token by token, up to an end-of-text token.
 
     Each token takes one new row of every block, as with a KV cache.
     """
-    loaded = names.load(name, prompt, ids, not no_special, force=force)
+    loaded = names.load(name, prompt, ids, not no_special, force=force, adapter=adapter)
     vocabulary, room = loaded.model.vocabulary, loaded.model.spec.n_ctx - len(loaded.ids)
     n_tokens = max(1, min(FEW, room)) if n is None else n
     budget.of_passes(loaded.model, len(loaded.ids) + n_tokens, force)

@@ -29,6 +29,7 @@ from cellformer.command import steer as steers
 from cellformer.command import why as asking
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
+    Adapter,
     Architecture,
     Backward,
     Batch,
@@ -122,6 +123,7 @@ def build(
     live: Live = None,
     gradient: Backward = False,
     nudge: Nudge = False,
+    adapter: Adapter = None,
     words: Words = None,
     digits: Digits = "",
     with_workbook: WithWorkbook = False,
@@ -143,6 +145,7 @@ def build(
         digits=digits,
         gradient=gradient,
         nudge=nudge,
+        adapter=adapter,
         words=words,
     )
     building.build(name, output, all_, asked, with_workbook, force)

@@ -136,6 +136,10 @@ Live = Annotated[
     typer.Option("--live", help="Recompute only this part: blocks.3 (default: all). Repeatable."),
 ]
 Backward = Annotated[bool, typer.Option("--gradient", help="Include the gradient of every cell.")]
+Adapter = Annotated[
+    Path | None,
+    typer.Option("--adapter", help="Folder of a LoRA adapter for the model, as PEFT saves it."),
+]
 Nudge = Annotated[
     bool,
     typer.Option(

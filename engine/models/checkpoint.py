@@ -19,13 +19,13 @@ from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError, first_line
 from engine.cells.files import replacing_folder
-from engine.models import architectures, formats, sentence_modules
+from engine.models import adapter, architectures, formats, sentence_modules
 from engine.models.architectures import OWN
 from engine.models.foreign import Config, Piece, Pieces
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
-from engine.models.tensors import Tensors
+from engine.models.tensors import Tensors, in_safetensors
 from engine.text.tokenizer import save_tokenizer
 
 PARTS = (  # of a checkpoint, by their names
@@ -89,6 +89,25 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     )
 
 
+def with_adapter(model: Model, folder: str | Path, base: str) -> Model:
+    """A checkpoint's model with the LoRA adapter in a folder (see `adapter`); `base` is the model's
+    name in messages. Raises InputError for a folder without one, one that is not supported, and one
+    for another base."""
+    path = Path(folder)
+    if not adapter.is_adapter(path):
+        raise InputError(f"{path} holds no {adapter.CONFIG}; name the folder of a LoRA adapter")
+    if not (path / adapter.WEIGHTS).is_file():
+        raise InputError(f"{path} holds no {adapter.WEIGHTS}; save the adapter as safetensors")
+    tensors = {
+        n: t.fetch().astype(np.float64) for n, t in in_safetensors(path / adapter.WEIGHTS).items()
+    }
+    architecture = architectures.find(model.config.get("model_type", OWN))
+    wanted = weight_shapes(architecture.forward, model.spec)
+    places = held_places(architecture.pieces(model.spec), wanted)
+    shapes = foreign_shapes(places, wanted)
+    return replace(model, adapter=adapter.read(path, tensors, places, shapes, base))
+
+
 def check_layers(config: Config, files: Tensors) -> None:
     """Raise InputError if a config has more layers than the files have tensors, before any is
     made."""
@@ -136,6 +155,8 @@ def save(model: Model, folder: str | Path, force: bool = False) -> None:
     With `force`, a model in the folder is replaced completely. Raises InputError if the folder may
     not be replaced or written, and for a model whose architecture has no layout.
     """
+    if model.adapter:
+        raise InputError("a model with an adapter cannot be saved; save model.merged() instead")
     if not saveable(model):
         raise InputError("this model cannot be saved: its architecture has no checkpoint format")
     with replacing_folder(Path(folder), is_part, force) as path:
@@ -181,7 +202,8 @@ def number_type(model: Model) -> np.dtype[Any]:
 def saveable(model: Model) -> bool:
     """Whether a model's architecture has a checkpoint layout."""
     known = architectures.known().get(model.config.get("model_type", OWN))
-    return known is not None and model.architecture == known.forward and model.outputs is None
+    own = known is not None and model.architecture == known.forward
+    return own and model.outputs is None and not model.adapter
 
 
 def changed_fields(spec: ModelSpec) -> dict[str, Any]:

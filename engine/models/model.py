@@ -13,6 +13,7 @@ from engine.cells.stored import Stored, decimals
 from engine.cells.texts import cut
 from engine.cells.values import is_whole
 from engine.models import architectures
+from engine.models.adapter import Adapter
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
 from engine.models.spec import ModelSpec
 from engine.text.tokenizer import Tokenizer, mask_of
@@ -50,6 +51,7 @@ class Model:
     architecture: Architecture = field(default_factory=_own)
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
+    adapter: Adapter | None = None  # read beside the weights; see `checkpoint.with_adapter`
     exact: "Model | None" = None  # this one with all digits; see `with_decimals`
 
     def __repr__(self) -> str:
@@ -101,7 +103,13 @@ class Model:
             graph.fill("position", np.array([[float(self.place_of_answer(ids))]]))
         for name, values in self.averages.items():
             graph.fill(name, values)
-        return graph
+        return self.adapter.added(graph) if self.adapter else graph
+
+    def merged(self) -> "Model":
+        """This model with its adapter, if it has one, added into the weights."""
+        if not self.adapter:
+            return self
+        return replace(self, weights=self.adapter.merged(self.weights), adapter=None, exact=None)
 
     def place_of_answer(self, ids: Sequence[int]) -> int:
         """The token whose words are ranked: an encoder's masked one, or else the last."""

@@ -408,6 +408,15 @@ def gated_share(gate: X, x: X, share: X, on: X = None) -> X:
     return hidden if on is None else hidden * on
 
 
+# --- low-rank adapters (Hu et al. 2021, section 4.1) -----------------------------------------
+
+
+@op(w="i,j", a="i,:", b=":,j", factor="0,0")
+def adapted(w: X, a: X, b: X, factor: X) -> X:
+    """A weight with the product of two thin matrices added."""
+    return w + SUMPRODUCT(a, b) * factor
+
+
 # --- weights rounded to few bits (Dettmers et al. 2022, section 2): an integer times a scale ----
 
 

@@ -126,9 +126,14 @@ MEANING = {
     "most": "the largest integer of so many bits; 0: weights stay as they are",
     "quant_scale": "what integers are multiplied by, for each line of weights",
     "used": "the weights as they are read",
+    "lora_A": "the adapter's first thin matrix",
+    "lora_B": "the adapter's second thin matrix",
+    "merge": "1: weights are read with the adapter; 0: as they are",
     "capped_by": "how many times larger the score is than capped",
 }
 IN_FULL = {  # by the whole name
+    "adapter.scale": "what the adapter says: alpha / rank, or alpha / sqrt(rank)",
+    "adapter.factor": "what products of thin matrices are multiplied by",
     "pass.total": "the sum of the losses of this pass, before this step",
     "pass.next": "the sum of the losses of this pass, with this step's",
     "settled": "sums of what each state holds: they read it before the step does",

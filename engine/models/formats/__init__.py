@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from engine.cells.errors import InputError, declared
 from engine.cells.files import possible
 from engine.cells.packages import modules
+from engine.models.adapter import is_adapter
 from engine.models.foreign import Config
 from engine.models.tensors import Tensors
 from engine.text.tokenizer import Tokenizer
@@ -76,6 +77,10 @@ def open_source(name: str) -> Source:
 
 def _only(folder: Path) -> Path:
     """The only model file in a folder. Raises InputError."""
+    if is_adapter(folder):
+        raise InputError(
+            f"{folder} is an adapter and no model: name its base, and --adapter {folder}"
+        )
     inside = [path for path in sorted(folder.iterdir()) if path.is_file() and find(str(path))]
     if not inside:
         raise InputError(f"{folder} holds no config.json, and no other file that is a model")

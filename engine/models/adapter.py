@@ -1,0 +1,183 @@
+"""LoRA adapters (Hu et al. 2021, section 4): two thin matrices beside a weight, as PEFT saves them.
+
+An adapted weight is read as W + factor x A x B, with A [in, rank] and B [rank, out] oriented as
+weights are here; factor is the adapter's scale times the cell `merge`, 1 or 0. Where several
+weights are slices of one tensor of the base, as heads are, they share the matrix on the side that
+is not sliced.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError, sides
+from engine.cells.fields import Fields
+from engine.cells.graph import Graph
+from engine.cells.interventions import AnyGraph, intervened
+from engine.models import ops
+from engine.models.foreign import Piece
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+MERGE, ADAPTER, RANK = "merge", "adapter", "rank"
+PREFIX, MATRICES = "base_model.model.", ("lora_A", "lora_B")  # of names in the file; its ends
+# Fields of a config that do not change what an adapter computes
+NO_MATTER = (
+    *("auto_mapping", "base_model_name_or_path", "revision", "inference_mode", "task_type"),
+    *("peft_version", "lora_dropout", "layers_pattern", "layers_to_transform", "exclude_modules"),
+    *("target_modules", "megatron_core", "qalora_group_size", "fan_in_fan_out", "eva_config"),
+    *("ensure_weight_tying", "runtime_config"),
+)
+CHANGE_THE_BASE = ("pissa", "olora", "corda", "loftq")  # ways to begin that change its weights
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The names of the two matrices of a weight."""
+
+    a: str
+    b: str
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter of a model's weights."""
+
+    scale: float  # of the product: alpha / rank, or alpha / sqrt(rank)
+    pairs: Mapping[str, Pair]  # by the name of the weight
+    matrices: Mapping[str, np.ndarray]  # by name: [in, rank] or [rank, out]
+
+    def added(self, graph: AnyGraph) -> AnyGraph:
+        """The graph of the base, in which readers of adapted weights read them with the adapter."""
+        return intervened(graph, dict.fromkeys(self.pairs, self._used))
+
+    def _used(self, g: Graph, name: str, weight: Block) -> Block:
+        pair, (rows, cols) = self.pairs[weight.name], weight.axes
+        a = self._matrix(g, pair.a, (rows, RANK))  # [in, rank]
+        b = self._matrix(g, pair.b, (RANK, cols))  # [rank, out]
+        return g.block(name, ops.adapted, weight, a, b, self._factor(g))  # as the weight
+
+    def _matrix(self, g: Graph, name: str, axes: tuple[str, str]) -> Block:
+        known = g.blocks.get(name)
+        return known or g.input(name, self.matrices[name], axes, "weight")
+
+    def _factor(self, g: Graph) -> Block:
+        """What products are multiplied by: [1, 1]."""
+        known = g.blocks.get(f"{ADAPTER}.factor")
+        if known:
+            return known
+        at, merge = g.at(ADAPTER), g.input(MERGE, 1.0)
+        return at.block("factor", ops.in_effect, merge, at.input("scale", self.scale))
+
+    def merged(self, weights: Mapping[str, Any]) -> dict[str, Any]:
+        """The base's weights with the adapter's in them, as LoRA merges them for inference."""
+        found = dict(weights)
+        for name, pair in self.pairs.items():
+            change = self.scale * (self.matrices[pair.a] @ self.matrices[pair.b])
+            found[name] = np.asarray(weights[name]) + change.reshape(np.shape(weights[name]))
+        return found
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter."""
+    return (folder / CONFIG).is_file()
+
+
+def read(
+    folder: Path,
+    tensors: Mapping[str, np.ndarray],
+    pieces: Mapping[str, Piece],
+    shapes: Mapping[str, tuple[int, ...]],
+    base: str,
+) -> Adapter:
+    """The adapter in a folder, with its tensors by name, for a base whose weights are `pieces` of
+    tensors of some `shapes`. Raises InputError for what is not supported, and for another base's.
+    """
+    rank, scale = _sizes(Fields(folder / CONFIG))
+    modules = _modules(folder, tensors)
+    pairs: dict[str, Pair] = {}
+    matrices: dict[str, np.ndarray] = {}
+    for module, (a, b) in modules.items():
+        cut = {ours: p for ours, p in pieces.items() if p.name == f"{module}.weight"}
+        if not cut:
+            raise InputError(
+                f"{folder} is an adapter for another base than {base}, which has no {module}"
+            )
+        transposed = next(iter(cut.values())).transposed
+        shape = shapes[f"{module}.weight"][:: -1 if transposed else 1]  # [in, out]
+        if (a.shape, b.shape) != ((rank, shape[0]), (shape[1], rank)):
+            raise InputError(
+                f"{folder} is an adapter for another base than {base}, or of another rank than "
+                f"{rank}: {module} is {sides(shape)}, its matrices {sides(a.shape)} and "
+                f"{sides(b.shape)}"
+            )
+        for ours, pair, own in _sliced(module, cut, a.T, b.T):
+            pairs[ours], matrices = pair, matrices | own
+    return Adapter(scale, pairs, matrices)
+
+
+def _sliced(
+    module: str, pieces: Mapping[str, Piece], a: np.ndarray, b: np.ndarray
+) -> Iterator[tuple[str, Pair, dict[str, np.ndarray]]]:
+    """Each weight cut from a tensor, with its matrices: a [in, rank], b [rank, out]."""
+    alike = takewhile(
+        lambda words: len({*words}) == 1, zip(*(name.split(".") for name in pieces), strict=False)
+    )
+    first = ".".join([*(words[0] for words in alike), module.rpartition(".")[2]])
+    shared = first if len(pieces) > 1 else next(iter(pieces))
+    for ours, piece in pieces.items():
+        span = slice(piece.start, piece.stop)
+        of_inputs = (piece.axis == 0) != piece.transposed  # the side that it is a slice of
+        whole = piece.stop is None
+        name_a = f"{ours if of_inputs and not whole else shared}.{MATRICES[0]}"
+        name_b = f"{shared if of_inputs or whole else ours}.{MATRICES[1]}"
+        own = {name_a: a[span] if of_inputs else a, name_b: b if of_inputs else b[:, span]}
+        yield ours, Pair(name_a, name_b), own
+
+
+def _modules(
+    folder: Path, tensors: Mapping[str, np.ndarray]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The two matrices of each adapted module. Raises InputError for any other tensor."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for name, values in tensors.items():
+        module, _, end = name.removesuffix(".weight").removeprefix(PREFIX).rpartition(".")
+        if end not in MATRICES or not name.startswith(PREFIX) or values.ndim != 2:
+            raise InputError(f"{folder} holds {name}; of adapters, only lora_A and lora_B are read")
+        if not np.isfinite(values).all():
+            raise InputError(f"{name} in {folder} holds a value that is not finite")
+        found.setdefault(module, {})[end] = values
+    for module, matrices in found.items():
+        if len(matrices) < len(MATRICES):
+            raise InputError(f"{folder} has one of two matrices for {module}; fetch it again")
+    if not found:
+        raise InputError(f"{folder} holds no lora_A and lora_B; fetch it again")
+    return {module: (m[MATRICES[0]], m[MATRICES[1]]) for module, m in found.items()}
+
+
+def _sizes(said: Fields) -> tuple[int, float]:
+    """The rank and the scale that a config says. Raises InputError for what is not supported."""
+    kind = said.get("peft_type", str)
+    if kind != "LORA":
+        raise InputError(f"{said.path}: peft_type {kind} is not supported; of adapters, LORA is")
+    rank, alpha = said.get("r", int), said.get("lora_alpha", float, 8.0)
+    rooted = said.get("use_rslora", bool, False)
+    if rank < 1:
+        raise InputError(f"{said.path}: r is {rank}; it must be at least 1")
+    if said.get("bias", str, "none") != "none":
+        raise InputError(f"{said.path}: bias {said.values['bias']!r} is not supported; none is")
+    begun = str(said.look("init_lora_weights")).lower()
+    if begun.startswith(CHANGE_THE_BASE):
+        raise InputError(
+            f"{said.path}: init_lora_weights {begun!r} changes the base's weights, too; save the "
+            "adapter converted to LoRA"
+        )
+    for name, value in said.values.items():
+        if value and name not in said.asked and name not in NO_MATTER:
+            raise InputError(f"{said.path}: {name} = {value!r} is not supported")
+    return rank, alpha / (sqrt(rank) if rooted else rank)
