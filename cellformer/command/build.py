@@ -44,6 +44,8 @@ class Asked:
     nudge: bool = False
     adapter: Path | None = None
     words: Path | None = None
+    why: bool = False
+    head: str = ""
 
     def studies(self, model: Model) -> plan.Studies:
         """What is added to the forward pass. Raises InputError."""
@@ -52,7 +54,9 @@ class Asked:
         of = plan.LEAD if self.gradient else plan.LOSS if self.nudge else ""
         predicts = model.outputs or model.vocabulary
         groups = words.ids(words.read(self.words), predicts) if self.words else {}
-        return plan.Studies(of, groups)
+        if self.head and not self.why:
+            raise InputError("--head names the head of the sheet Why: ask for that with --why")
+        return plan.Studies(of, groups, why=self.why, head=self.head)
 
 
 def build(
@@ -97,7 +101,7 @@ def _build_model(
     found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second)
     found = replace(found, text_length=length)
     kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
-    kind += "-adapter" * (asked.adapter is not None)
+    kind += "-why" * asked.why + "-adapter" * (asked.adapter is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     made = partial(loaded.book, model, found, asked.live, asked.studies(model))
     write(made, path, with_workbook)

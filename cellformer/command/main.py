@@ -41,6 +41,7 @@ from cellformer.command.options import (
     DModel,
     Force,
     Half,
+    Head,
     Heads,
     Ids,
     Layers,
@@ -58,6 +59,7 @@ from cellformer.command.options import (
     TopK,
     TopP,
     Vocab,
+    Why,
     WithWorkbook,
     Words,
     workbook_names,
@@ -125,6 +127,8 @@ def build(
     nudge: Nudge = False,
     adapter: Adapter = None,
     words: Words = None,
+    why: Why = False,
+    head: Head = "",
     digits: Digits = "",
     with_workbook: WithWorkbook = False,
     force: Beyond = False,
@@ -147,6 +151,8 @@ def build(
         nudge=nudge,
         adapter=adapter,
         words=words,
+        why=why,
+        head=head,
     )
     building.build(name, output, all_, asked, with_workbook, force)
 

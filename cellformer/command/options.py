@@ -153,6 +153,14 @@ Words = Annotated[
         help="Include maps of the words in this file, one per line; `# name` begins a group.",
     ),
 ]
+Why = Annotated[
+    bool,
+    typer.Option("--why", help="Include why a head looks where it looks, by what wrote the score."),
+]
+Head = Annotated[
+    str,
+    typer.Option("--head", help="With --why: the head to begin with, as 1.2 (layer 1, head 2)."),
+]
 Digits = Annotated[
     str,
     typer.Option(

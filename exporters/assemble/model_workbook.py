@@ -46,6 +46,7 @@ BACK: Mapping[GradientOf, Sequence[str]] = {
         "Gradient, Backward: how the loss changes with every weight, and with every other cell.",
     ),
 }
+WHY = "Why: why a head looks where it looks: its score by what wrote the query and the key."
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
@@ -69,6 +70,11 @@ def build(
         raise InputError(
             f"--gradient and --nudge need a full decoder with at most {limits.words:,} tokens in "
             "its vocabulary; ‘cellformer gradient’ takes any model"
+        )
+    if studies.why and not plan.whole:
+        raise InputError(
+            f"--why needs a full decoder with at most {limits.words:,} tokens in its vocabulary; "
+            "‘cellformer why’ takes any model"
         )
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
@@ -100,6 +106,7 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
             *BACK[plan.gradient_of],
+            *([WHY] if plan.studies.why else []),
         ],
         suggestions=live_suggestions(graph, plan.live)
         if plan.live

@@ -17,7 +17,7 @@ from exporters.model import word_columns
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
-from exporters.pages import attribution, machine, nudge
+from exporters.pages import attribution, machine, nudge, why
 from exporters.play import ranking
 
 
@@ -40,6 +40,7 @@ def stops(book: ModelBook) -> list[Stop]:
     tellers = [_tokens, _embedding, _stream, _attention, _mlp]
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
     tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
+    tellers += [_why] if why.SHEET in book.sheets else []
     return [] if book.live else [tell(book) for tell in tellers]
 
 
@@ -228,3 +229,15 @@ def _learning(book: ModelBook) -> Stop:
     before, after = (rounded(loss, 3) for loss in nudge.losses(book))
     told = sentence(text, before=before, after=after)
     return Stop("watch it learn", _start_of(nudge.SHEET), told)
+
+
+def _why(book: ModelBook) -> Stop:
+    text = (
+        "A head looks where its query meets a key: the two are multiplied number by number, and "
+        "the products added. That is the score, and the highest gets most of the attention. All "
+        "that wrote into the stream before has a part in the query, and one in the key; so a score "
+        "is a table, what wrote the query by what wrote the key, which adds up to it. {verdict} "
+        "Type another token, or another head."
+    )
+    told = sentence(text, verdict=why.told(book))
+    return Stop("why a head looks there", _start_of(why.SHEET), told)

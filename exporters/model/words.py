@@ -215,3 +215,9 @@ def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
         leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
         names.append(f"layer {layer} {SUBLAYERS.get(leaf, '')}".strip())
     return names
+
+
+def plain(writer: str) -> str:
+    """A short name of what writes into the stream: a head, an MLP, a bias."""
+    short = writer.removeprefix("blocks.").removesuffix(".result")
+    return "ln_final bias" if short == "ln_final.b" else short

@@ -14,6 +14,7 @@ from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.layout import ATTRIBUTION
 from exporters.model.model_book import ModelBook
+from exporters.model.words import plain
 
 SHEET = ATTRIBUTION
 PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
@@ -71,12 +72,6 @@ def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
     title = "Shares of the target’s logit, and of its lead"
     chart = Chart(TOP - 2, CHART, "bar", title, series, size, number="0.0")
     sheet.charts.append(chart)
-
-
-def plain(writer: str) -> str:
-    """A short name of a writer for this page."""
-    short = writer.removeprefix("blocks.").removesuffix(".result")
-    return "ln_final bias" if short == "ln_final.b" else short
 
 
 def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Block]) -> None:

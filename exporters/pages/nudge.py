@@ -22,7 +22,7 @@ from exporters.compose.story import Suggestion
 from exporters.model import layout
 from exporters.model.layout import LEARNING
 from exporters.model.model_book import ModelBook
-from exporters.pages.attribution import plain
+from exporters.model.words import plain
 from exporters.play.sentence import answered, shortened
 
 SHEET = LEARNING

@@ -1,0 +1,227 @@
+"""The score that a person asks for on Why: cells that name a head and three tokens, and what they
+lead to, the parts of the query and of two keys.
+
+The parts of every head are there, so that the head is a cell, too; if that would take too many
+formulas, those of one head.
+"""
+
+from collections.abc import Callable, Sequence
+
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import CHOOSE, IFERROR, INT, MAX, MIN
+from engine.studies import scores
+from engine.studies.lens import operands
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
+from exporters.compose.lookups import entry
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+from exporters.model.score_parts import Side
+from exporters.model.words import plain
+
+HEAD, TOKENS, USED, SCALE = "why.head", "why.tokens", "why.used", "why.scale"
+SIDES = ("query", "key", "rival")
+DIALS = (
+    ("layer", "Layer of the head, from 0."),
+    ("head", "Number of the head in its layer, from 0."),
+    ("looks from", "Position of the token that looks, from 0."),
+    ("looks to", "Position of a token that it looks at."),
+    ("rival key", "Position of another token that it looks at, to compare with."),
+)
+ONE_HEAD = "Only this head: the parts of all {n} would take {m:,} formulas; --head names another."
+OWN = "own "  # what begins the label of a bias of the head's own layer
+
+
+def chosen(book: ModelBook) -> tuple[list[scores.Head], scores.Head]:
+    """The heads among which the sheet chooses, and the one that it begins with: the one that is
+    asked for, or that leads most. If the parts of all are too many, it is the only one."""
+    found = [scores.Head(book.graph, name) for name in scores.heads(book.graph)]
+    asked = book.plan.studies.head
+    if asked:
+        name = scores.head_of(book.graph, asked)
+        first = next(head for head in found if head.name == name)
+    else:
+        first = max(found, key=lambda head: lead(head, book.passage.n_prompt - 1))
+    return (found if size(found) <= book.plan.limits.parts else [first]), first
+
+
+def size(heads: Sequence[scores.Head]) -> int:
+    """About how many formulas the parts of these heads take, at three tokens."""
+    n = 0
+    for head in heads:
+        q, k = (operands(head.product)[name] for name in "qk")
+        n += sum(len(scores.path(head.graph, x).writers) * x.shape[1] for x in (q, k, k))
+        if head.name.endswith(".h0"):  # what the heads of a layer share
+            stream = head.graph[f"blocks.{head.product.layer}.resid_pre"]
+            n += 3 * 2 * len(scores.path(head.graph, stream).writers) * stream.shape[1]
+    return n
+
+
+def lead(head: scores.Head, query: int) -> float:
+    """By how much the score of a query with the key that it looks at leads the next one."""
+    order = ranked(head, query)
+    if len(order) < 2:
+        return 0.0
+    one, two = (head.graph.values[f"{head.name}.scores"][query, key] for key in order[:2])
+    return float(one - two)
+
+
+def ranked(head: scores.Head, query: int) -> list[int]:
+    """The keys that a query sees, those first that it looks at most."""
+    seen = [k for k in range(head.product.shape[1]) if head.product.has(query, k)]
+    return sorted(seen, key=lambda k: -head.pattern[query, k])
+
+
+class AskedScore:
+    """The cells that name a score, from a cell of the page on, and what is computed from them."""
+
+    def __init__(self, book: ModelBook, page: Composer, top: int) -> None:
+        self.book, self.page, self.top = book, page, top
+        self.heads, self.first = chosen(book)
+        self.of_query, self.of_key = (self._labels(which) for which in "qk")
+        self._dials()
+        self.used = self._counted()  # the head's place in the list, from 1; positions from 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the table of a score: what wrote the query by what wrote the key."""
+        return len(self.of_query), len(self.of_key)
+
+    def begun(self) -> dict[str, list[int]]:
+        """The numbers that the cells begin with."""
+        last = self.book.passage.n_prompt - 1
+        key, rival = (ranked(self.first, last) * 2)[:2]
+        return {
+            HEAD: [int(n) for n in scores.short(self.first.name).split(".")],
+            TOKENS: [last, key, rival],
+        }
+
+    # --- the cells to type ---------------------------------------------------------------
+
+    def _dials(self) -> None:
+        """Put the five cells; those of the head only where there is a choice."""
+        sheet, row = self.page.sheet, self.top
+        spec, last = self.book.model.spec, len(self.book.passage.ids) - 1
+        most = (spec.n_layers - 1, spec.n_heads - 1, last, last, last)
+        for k, (label, note) in enumerate(DIALS):
+            sheet.put(row + k, 0, label, "row label")
+            sheet.notes[row + k, 1] = note
+            message = f"A whole number from 0 to {most[k]}."
+            sheet.rules[row + k, 1] = between(0, most[k], message, whole=True)
+        begun = self.begun()
+        if len(self.heads) > 1:
+            self.page.typed_at(HEAD, (row, 1), [[n] for n in begun[HEAD]], "dial")
+        else:
+            for k, n in enumerate(begun[HEAD]):
+                sheet.put(row + k, 1, n, "built")
+            heads = [scores.Head(self.book.graph, name) for name in scores.heads(self.book.graph)]
+            told = ONE_HEAD.format(n=len(heads), m=size(heads))
+            sheet.put(row + len(DIALS), 0, told, "note")
+        self.page.typed_at(TOKENS, (row + 2, 1), [[n] for n in begun[TOKENS]], "dial")
+
+    def _counted(self) -> Area:
+        """What the typed numbers count as, with the words at the positions: [4, 1]."""
+        row, texts = self.top + 1, layout.token_texts(self.book)
+        self.page.sheet.put(self.top, 3, "counts as", "label")
+        area = self.page.computed_at(USED, (row, 3), (4, 1), self._counts_as, "id")
+        for k, side in enumerate(SIDES, 1):
+            at = row + k, 2
+            self.page.show(f"word_{side}", at, entry(texts, 1, area[k, 0] + 1), "word")
+        return area
+
+    def _counts_as(self, k: int, _: int) -> Expression:
+        graph, spec = self.book.graph, self.book.model.spec
+        if k == 0:
+            if len(self.heads) == 1:
+                return expression(1)
+            layer, head = graph[HEAD][0, 0], graph[HEAD][1, 0]
+            n = _within(layer, 0, spec.n_layers - 1) * spec.n_heads
+            return IFERROR(n + _within(head, 0, spec.n_heads - 1) + 1, 1)  # no text chooses
+        typed = graph[TOKENS][k - 1, 0]
+        if k == 1:
+            return _within(typed, 0, len(self.book.passage.ids) - 1)
+        return _within(typed, *self._seen(graph[USED][1, 0], graph[USED][0, 0]))
+
+    def _seen(self, query: Expression, head: Expression) -> tuple[Expression, Expression]:
+        """The first and the last key that a query sees."""
+        masks, n = [head.product.mask for head in self.heads], len(self.book.passage.ids)
+        if not masks[0].causal:
+            return expression(0), expression(n - 1)
+        if not any(mask.window for mask in masks):
+            return expression(0), query
+        windows = [expression(mask.window or n) for mask in masks]
+        return MAX(0, query + 1 - _nth(windows, head)), query
+
+    # --- heads ---------------------------------------------------------------------------
+
+    def choose(self, each: Sequence[Expression]) -> Expression:
+        """Of an expression for each head, that of the chosen one."""
+        return _nth(each, self.used[0, 0])
+
+    def _labels(self, which: str) -> list[str]:
+        """The writers of all heads' queries or keys, those of a head's own layer last."""
+        found: dict[str, None] = {}
+        for head in self.heads:
+            writers = scores.path(head.graph, operands(head.product)[which]).writers
+            found |= dict.fromkeys(label(head, block) for block in writers)
+        return sorted(found, key=lambda text: text.startswith(OWN))
+
+    # --- the workings --------------------------------------------------------------------
+
+    def follow(self, row: int) -> None:
+        """Add the parts of the query and of both keys from a row on: of every head, and of the
+        chosen one."""
+        page, width = self.page, max(self.shape) + 3
+        page.sheet.put(row, 0, "Workings: parts of queries and keys at these tokens", "heading")
+        scale = self.choose([operands(head.product)["scale"][0, 0] for head in self.heads])
+        page.sheet.put(row + 1, 0, "scores are times", "row label")
+        self.scale = page.computed_at(SCALE, (row + 1, 1), (1, 1), lambda *_: scale, "step")
+        self.sides: dict[str, Side] = {}
+        self.parts: dict[str, Area] = {}  # [d_head, n_writers] of the query, the key, the rival
+        for k, name in enumerate(SIDES):
+            self._side(name, self.used[k + 1, 0], (row + 3, 1 + k * width))
+
+    def _side(self, name: str, position: Area, at: tuple[int, int]) -> None:
+        """Add the tables of one token, one below the other."""
+        page, (row, left) = self.page, at
+
+        def lay(block: str, shape: tuple[int, int], cell: Callable[[int, int], Expression]) -> Area:
+            nonlocal row
+            page.sheet.put(row, left, f"{block}, of the {name}", "note")
+            row += shape[0] + 2
+            table, top = f"why.{name}.{block}", row - shape[0] - 1
+            return page.computed_at(table, (top, left), shape, cell, "step green")
+
+        self.sides[name] = Side(self.book.graph, position, lay)
+        which, labels = ("q", self.of_query) if name == "query" else ("k", self.of_key)
+        columns = []
+        for head in self.heads:
+            parts = self.sides[name].laid(operands(head.product)[which])
+            columns.append({label(head, head.graph[w]): part for w, part in parts.items()})
+
+        def cell(d: int, w: int) -> Expression:
+            each = [column.get(labels[w]) for column in columns]
+            return self.choose([part.cell(d) if part else expression(0) for part in each])
+
+        page.sheet.put(row, left, f"the {name} of the head that is asked for", "block")
+        page.heads_at((row + 1, left), *labels, style="label")
+        shape = operands(self.first.product)[which].shape[1], len(labels)
+        self.parts[name] = page.computed_at(f"why.{name}", (row + 2, left), shape, cell, "step")
+
+
+def label(head: scores.Head, writer: Block) -> str:
+    """A writer as rows and columns are labelled: the biases of each head's own layer alike."""
+    if writer.computed or writer.layer != head.product.layer:
+        return plain(writer.name)
+    norm = "" if writer.head or writer.part == "attn" else f"{writer.part}."
+    return f"{OWN}{norm}{writer.leaf}"
+
+
+def _within(typed: Expression, low: object, high: object) -> Expression:
+    """A typed number as a whole one from `low` to `high`."""
+    return MIN(MAX(INT(typed), low), high)
+
+
+def _nth(each: Sequence[Expression], n: Expression) -> Expression:
+    return each[0] if len(each) == 1 else CHOOSE(n, *each)

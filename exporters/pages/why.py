@@ -1,0 +1,248 @@
+"""Why: the score of a head by what wrote the query and what wrote the key, live.
+
+Five cells name a head, the token that looks, the one that it looks at, and a rival key. With the
+divisors of norms held at their values, a score is a sum over pairs of writers: the table. What all
+keys share cancels in the difference to the rival, as in softmax. Below it is what each head does
+on random words that are said twice: constants, since they are of another text.
+"""
+
+from collections.abc import Callable
+from dataclasses import astuple
+
+from engine import Evaluator, InputError
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, Function, Nth, expression
+from engine.cells.functions import MATCH, MAX, SUM
+from engine.studies import heads as habits
+from engine.studies import scores
+from exporters.compose.composer import Composer
+from exporters.compose.lookups import entry, product_sum
+from exporters.compose.sentences import percent, rounded, sentence
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.asked_score import DIALS, HEAD, SIDES, TOKENS, AskedScore
+from exporters.model.model_book import ModelBook
+from exporters.model.score_parts import beside
+
+SHEET = "Why"
+PURPOSE = "why a head looks where it looks: its score by what wrote the query and the key"
+AFTER = "Trajectory"
+SUMS, DIFFERENCE = "why.sum", "why.difference"
+TOP, SUMMARY = 5, 5  # the row of the cells to type, the column of the sums' labels
+TITLES = {
+    "key": "The score with the key",
+    "rival": "The score with the rival key",
+    "difference": "The difference: what the score with the key has beyond that with the rival",
+}
+HABITS = ("head", "previous token", "duplicate token", "induction", "entropy", "distance")
+CONSTANTS = (
+    "constants, of the weights as built: they are of another text, random words that are said twice"
+)
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks built with --why."""
+    return book.plan.studies.why
+
+
+def add(book: ModelBook) -> None:
+    """Add the cells to type, the sums, three suggested edits, the tables, each head's habits, and
+    the workings."""
+    page = layout.page(book, SHEET)
+    page.widths({0: 22} | dict.fromkeys(range(1, 24), 12))
+    page.sheet.put(TOP - 1, 0, "Which score", "heading")
+    asked = AskedScore(book, page, TOP)
+    suggested = TOP + len(DIALS) + 3  # rows: of the edits, the tables, the habits, the workings
+    tables = suggested + 6
+    below = tables + len(TITLES) * (asked.shape[0] + 5)
+    asked.follow(below + book.model.spec.n_layers * book.model.spec.n_heads + 5)
+    _tables(asked, tables)
+    _sums(asked)
+    page.cursor = suggested - 1
+    page.suggest(*suggestions(asked), at=(0, 2, 4))
+    _habits(book, page, below)
+
+
+# --- the tables and their sums --------------------------------------------------------------
+
+
+def _tables(asked: AskedScore, row: int) -> None:
+    """Add the difference to the rival, and the tables of both keys."""
+    page, shape = asked.page, asked.shape
+    graph, query, scale = asked.book.graph, asked.parts["query"], asked.scale[0, 0]
+
+    def product(name: str) -> Callable[[int, int], Expression]:
+        keys = asked.parts[name]
+        return lambda i, j: product_sum(query[:, i], keys[:, j]) * scale
+
+    def difference(i: int, j: int) -> Expression:
+        return graph["why.to.key"][i, j] - graph["why.to.rival"][i, j]
+
+    for k, (name, title) in enumerate(TITLES.items()):
+        top = row + (k + 1) % 3 * (shape[0] + 5)  # the difference comes first
+        page.sheet.put(top, 0, title, "heading")
+        page.sheet.put(top + 1, 0, "query from ↓ key from →", "note")
+        page.heads_at((top + 1, 1), *asked.of_key, "sum", style="label")
+        for i, label in enumerate((*asked.of_query, "sum")):
+            page.sheet.put(top + 2 + i, 0, label, "row label")
+        block = DIFFERENCE if name == "difference" else f"why.to.{name}"
+        cells = difference if name == "difference" else product(name)
+        area = page.computed_at(block, (top + 2, 1), shape, cells, "change")
+        page.dress(area, "diverging")
+        ends = top + 2 + shape[0], 1 + shape[1]
+        across = _along(page, f"{name}_by_query", (top + 2, ends[1]), area, SUM, 1)
+        _along(page, f"{name}_by_key", (ends[0], 1), area, SUM, 0)
+        page.show(f"{name}_sum", ends, SUM(across), "change")
+    top = row + 2
+    page.sheet.put(top - 1, shape[1] + 2, "largest", "label")
+    page.sheet.put(top + shape[0] + 1, 0, "largest", "row label")
+    table = graph[DIFFERENCE].area
+    _along(page, "largest_of_query", (top, shape[1] + 2), table, MAX, 1)
+    _along(page, "largest_of_key", (top + shape[0] + 1, 1), table, MAX, 0)
+
+
+def _along(
+    page: Composer, name: str, at: tuple[int, int], table: Area, of: Function, axis: int
+) -> Area:
+    """A function of each row of a table (axis 1), or of each column (axis 0)."""
+    rows, cols = table.shape
+    if axis:
+        return page.show(name, at, lambda i, _: of(table[i, :]), "change", (rows, 1))
+    return page.show(name, at, lambda _, j: of(table[:, j]), "change", (1, cols))
+
+
+def _sums(asked: AskedScore) -> None:
+    """Add the sums, beside the scores and the shares of attention that the layer's sheet has."""
+    page, book = asked.page, asked.book
+    outside = [scores.OUTSIDE[b.op.name] for b in asked.first.after if b.op]
+    lines = ["sum of the table", *outside, "score: all of it", "score in its layer", "attention"]
+    page.heads_at((TOP - 1, SUMMARY + 1), "with the key", "with the rival", "difference")
+    for k, line in enumerate(lines):
+        page.sheet.put(TOP + k, SUMMARY, line, "row label")
+    n = len(lines) - 2
+
+    def total(k: int, c: int) -> Expression:
+        here = book.graph[SUMS]
+        if c == 2:
+            return here[k, 0] - here[k, 1]
+        if k == 0:
+            return SUM(book.graph[f"why.to.{SIDES[c + 1]}"].area)
+        if k == n - 1:
+            return SUM(here[: n - 1, c])
+        sides = asked.sides["query"], asked.sides[SIDES[c + 1]]
+        each = [beside(head.after, here[0, c], *sides)[k - 1][1] for head in asked.heads]
+        return asked.choose(each)
+
+    page.computed_at(SUMS, (TOP, SUMMARY + 1), (n, 3), total, "change plain")
+    _read(asked, "scores", TOP + n, "change plain")
+    _read(asked, "pattern", TOP + n + 1, "live percent")
+    page.show("verdict", (TOP + len(DIALS) + 1, 0), verdict(asked), "block")
+
+
+def _read(asked: AskedScore, leaf: str, row: int, style: str) -> None:
+    """Add what the layer's sheet has for both keys, and the difference."""
+    book, (query, *keys) = asked.book, (asked.used[k, 0] + 1 for k in range(1, 4))
+    found = asked.page.table(leaf, (row, SUMMARY + 1), (1, 3))
+    blocks = [book.graph[f"{head.name}.{leaf}"] for head in asked.heads]
+    for c, key in enumerate(keys):
+        found.put(0, c, asked.choose([_at(book, block, query, key) for block in blocks]), style)
+    found.put(0, 2, found.area[0, 0] - found.area[0, 1], style)
+
+
+def _at(book: ModelBook, block: Block, query: Expression, key: Expression) -> Expression:
+    """The entry of a query and a key, counted from 1, as the block stands on its sheet."""
+    at = (key, query) if layout.turned(block, book) else (query, key)
+    return entry(block.area, *at)
+
+
+def _head_name(asked: AskedScore) -> Expression:
+    return asked.choose([expression(scores.short(head.name)) for head in asked.heads])
+
+
+def verdict(asked: AskedScore) -> Expression:
+    """What the head looks at, and which pair of writers says so most, in a sentence."""
+    shown, sums = asked.book.shown, asked.book.graph[SUMS]
+    words = [shown[f"why.word_{side}"].block[0, 0] for side in SIDES]
+    shares = shown["why.pattern"].block
+    one, two = (pair(asked, which) for which in ("query", "key"))
+    return sentence(
+        "Head {head} gives ‘{key}’ {share} of the attention of ‘{query}’, and ‘{rival}’ {other}. "
+        "Its score is {lead} higher; the largest part is {one} in the query, meeting {two} in the "
+        "key.",
+        head=asked.choose([expression(scores.short(head.name)) for head in asked.heads]),
+        query=words[0],
+        key=words[1],
+        rival=words[2],
+        share=percent(shares[0, 0]),
+        other=percent(shares[0, 1]),
+        lead=rounded(sums[sums.shape[0] - 1, 2], 3),
+        one=one,
+        two=two,
+    )
+
+
+def told(book: ModelBook) -> Area:
+    """The cell with that sentence."""
+    return book.shown["why.verdict"].block[0, 0]
+
+
+def pair(asked: AskedScore, which: str) -> Expression:
+    """The name of the writer with the largest entry of the difference."""
+    place, sheet = asked.book.shown[f"why.largest_of_{which}"], asked.page.sheet
+    largest = place.block.area
+    n = len(asked.of_query if which == "query" else asked.of_key)
+    if which == "query":
+        texts = sheet[place.top : place.top + n, 0]
+    else:
+        row = place.top - asked.shape[0] - 2
+        texts = sheet[row, 1 : 1 + n]
+    return Nth(texts, MATCH(MAX(largest), largest, 0)) if n > 1 else texts
+
+
+# --- what to try, and what each head does ---------------------------------------------------
+
+
+def suggestions(asked: AskedScore) -> list[Suggestion]:
+    """Three edits: another rival, another key, and another head, layer or query."""
+    book, live, begun = asked.book, Evaluator(asked.book.graph), asked.begun()
+    last = book.graph[SUMS].shape[0] - 1
+
+    def suggestion(text: str, dial: tuple[str, int], value: int, col: int) -> Suggestion:
+        name, k = dial
+        live.set(name, k, 0, float(value))
+        becomes = float(live[SUMS][last, col])
+        live.set(name, k, 0, float(begun[name][k]))
+        told = f"Type {value} {text} {becomes:.3f}."
+        return Suggestion(told, (name, k, 0), float(value), (SUMS, last, col), becomes)
+
+    query, key, rival = begun[TOKENS]
+    others = [k for k in range(query + 1) if k not in (key, rival)]
+    found = [
+        suggestion("as the rival key: the lead over it is", (TOKENS, 2), (others or [key])[-1], 2),
+        suggestion("as the key: the score with it is", (TOKENS, 1), rival, 0),
+    ]
+    spec = book.model.spec
+    if len(asked.heads) == 1:
+        where = (query + 1) % len(book.passage.ids)
+        return [*found, suggestion("to look from there: the score is", (TOKENS, 0), where, 0)]
+    if spec.n_heads > 1:
+        head = (begun[HEAD][1] + 1) % spec.n_heads
+        return [*found, suggestion("as the head: its lead is", (HEAD, 1), head, 2)]
+    layer = (begun[HEAD][0] + 1) % spec.n_layers
+    return [*found, suggestion("as the layer: its lead is", (HEAD, 0), layer, 2)]
+
+
+def _habits(book: ModelBook, page: Composer, row: int) -> None:
+    """Add what each head does on random words that are said twice: constants."""
+    page.sheet.put(row, 0, "Every head on random words that are said twice", "heading")
+    try:
+        found = habits.habits(book.model)
+    except InputError as reason:
+        page.sheet.put(row + 1, 0, str(reason), "note")
+        return
+    page.sheet.put(row + 1, 0, CONSTANTS, "note")
+    page.heads_at((row + 2, 0), *HABITS, style="head")
+    for k, (name, *numbers) in enumerate(map(astuple, found), row + 3):
+        page.sheet.link(k, 0, scores.short(name), book.address(book.graph[f"{name}.pattern"].area))
+        for col, number in enumerate(numbers, 1):
+            page.sheet.put(k, col, number, "constant")
