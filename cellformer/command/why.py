@@ -12,6 +12,7 @@ from rich.text import Text as Shown
 
 from cellformer import budget, names
 from cellformer.command import printing
+from cellformer.command import say as of_word
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
 from engine import InputError, Model
@@ -51,6 +52,11 @@ def why(
     rival_key: Annotated[
         str | None, typer.Option("--rival-key", help="Another token, to compare that one with.")
     ] = None,
+    say: of_word.Word = None,
+    rival: of_word.Rival = None,
+    neurons: of_word.Neurons = False,
+    against: of_word.Against = None,
+    output: of_word.Output = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, the whole table.")] = False,
     force: Beyond = False,
 ) -> None:
@@ -59,7 +65,19 @@ def why(
     The divisors of norms are held at their values, so the table sums to the score. Below it are the
     head's QK and OV circuits: which word looks at which, and which word raises which. Without
     --head, print what each head does on repeated random words, and which heads read which.
+
+    With --say, explain a word instead: the edges of the answer's graph, which sum to the word's
+    lead over a rival, the few that alone keep it, and how these hold on other sentences.
     """
+    if say is not None:
+        if head is not None:
+            raise InputError("--head and --say cannot be combined; give one of them")
+        loaded = names.load(name, prompt, ids, not no_special, force=force)
+        return of_word.say(loaded, say, rival, neurons, against, output, as_json, force)
+    if neurons or any(given is not None for given in (rival, against, output)):
+        raise InputError(
+            "--rival, --neurons, --against and --output are of a word: name it with --say"
+        )
     if head is None:
         for option, given in (("from", from_), ("to", to), ("rival-key", rival_key)):
             if given is not None:

@@ -45,6 +45,16 @@ class Node(NamedTuple):
     neuron: int | None = None
 
 
+def short(name: str) -> str:
+    """A node's name for people: 1.2 is head 2 of layer 1, 0.mlp the MLP of layer 0."""
+    if name == ANSWER:
+        return "answer"
+    name = scores.short(name.removesuffix(".result"))
+    for long, plain in (("mlp_out", "mlp"), ("mlp.added", "mlp"), ("attn.added", "attn")):
+        name = name.removesuffix(long) + plain if name.endswith(long) else name
+    return name.replace(".mlp.e", ".e")
+
+
 class Edge(NamedTuple):
     """The part of the reader's value that passes to it from a source, with nothing between."""
 

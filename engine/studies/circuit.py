@@ -69,15 +69,21 @@ class Case:
     def leads(self, sets: Sequence[Collection[Ends]]) -> np.ndarray:
         """The answer when each set of edges alone is kept, as far as the prompt has them:
         [n_sets]."""
-        here = [
-            [e for s, at, r, token in edges if self.cuts.possible(e := self._here(s, at, r, token))]
-            for edges in sets
-        ]
+        here = self._here(sets)
         parts = [here[k : k + AT_ONCE] for k in range(0, len(here), AT_ONCE)]
         return np.concatenate([self.cuts.leads(part, keep=True) for part in parts])
 
-    def _here(self, source: str, at: int, reader: str, token: int) -> Ends:
-        return source, at + self.row, reader, token + self.row
+    def logits(self, sets: Sequence[Collection[Ends]]) -> np.ndarray:
+        """The same for all words: [n_sets, d_vocab]."""
+        return self.cuts.logits(self._here(sets), keep=True)
+
+    def _here(self, sets: Sequence[Collection[Ends]]) -> list[list[Ends]]:
+        """The edges at this prompt's tokens."""
+        found = []
+        for edges in sets:
+            here = [(s, at + self.row, r, token + self.row) for s, at, r, token in edges]
+            found.append([edge for edge in here if self.cuts.possible(edge)])
+        return found
 
 
 @dataclass(frozen=True)

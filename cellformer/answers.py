@@ -1,0 +1,137 @@
+"""Why a model says a word: the graph of the answer, and the few edges that keep it, of named
+models and sentences. The command `why` asks here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import workbooks
+from cellformer.names import Loaded, word_of
+from engine.cells import finite
+from engine.cells.arrays import ranked
+from engine.cells.batch import filled
+from engine.cells.errors import InputError
+from engine.models import formats
+from engine.models.model import Model
+from engine.studies.answer_graph import AnswerGraph, Edge
+from engine.studies.circuit import Case, Circuit, search
+from engine.studies.edge_cuts import Cuts, averages, ends
+
+N_TRIED = 20  # other sentences that a circuit is tried on
+N_DRAWN = 200  # beside these; averages are over those in which the rival leads,
+FEWEST = 8  # or over all, if these are fewer
+SEED = 29
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An edge, and the change of the answer without it; None for an edge of a bias or neuron."""
+
+    edge: Edge
+    real: float | None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Another sentence: what the whole model says, and what the circuit alone says."""
+
+    ids: list[int]
+    says: int
+    alone: int
+
+
+@dataclass(frozen=True)
+class Said:
+    """Why a model says a word after a sentence."""
+
+    target: int
+    rival: int
+    answer: AnswerGraph
+    edges: list[Cut]  # the strongest first
+    circuit: Circuit
+    trials: list[Trial]
+
+
+def why(
+    loaded: Loaded,
+    say: str,
+    rival: str | None = None,
+    neurons: int = 0,
+    against: Sequence[int] = (),
+    n_edges: int = 20,
+) -> Said:
+    """The strongest edges of the graph of a word's lead over a rival (default: the likeliest other
+    word), and the circuit that keeps it, tried on some of `others`.
+
+    A cut edge is replaced by what stands there in the sentence `against`, or by its average over
+    those of the others in which the rival leads: neither carries the answer itself.
+
+    Raises InputError for an unknown word, or a model that is no decoder.
+    """
+    graph = loaded.graph
+    finite.check(graph, graph.values)
+    row = len(loaded.ids) - 1
+    target = word_of(loaded.model, say, graph, row, "--say")
+    if rival is None:
+        beside = next(v for v in ranked(graph.values["logits"][row], 2) if v != target)
+    else:
+        beside = word_of(loaded.model, rival, graph, row, "--rival")
+    if target == beside:
+        raise InputError("the word and its rival are the same; name another rival")
+    answer = AnswerGraph(graph, row, target, beside)
+    edges = answer.edges(neurons)[:n_edges]
+    texts = others(loaded)
+    others_ = [against] if against else _without(loaded.model, texts[N_TRIED:], target, beside)
+    instead = averages(loaded.model, others_, len(loaded.ids))
+    found = search([Case(loaded.model, loaded.ids, target, beside, instead)])
+    trials = [tried(loaded.model, ids, found, instead) for ids in texts[:N_TRIED]]
+    return Said(target, beside, answer, cut(answer, edges), found, trials)
+
+
+def cut(answer: AnswerGraph, edges: Sequence[Edge]) -> list[Cut]:
+    """Each edge, with the change of the answer when it alone is cut."""
+    cuts = Cuts(answer)
+    whole = [e for e in edges if e.source.neuron is None and e.reader.neuron is None]
+    possible = [edge for edge in whole if cuts.possible(ends(edge))]
+    changes = cuts.leads([[ends(edge)] for edge in possible]) - answer.lead
+    real = dict(zip(possible, map(float, changes), strict=True))
+    return [Cut(edge, real.get(edge)) for edge in edges]
+
+
+def tried(
+    model: Model, ids: Sequence[int], circuit: Circuit, instead: dict[str, np.ndarray]
+) -> Trial:
+    """A circuit on another sentence, of the same length or shorter."""
+    logits = model.graph(ids).values["logits"][len(ids) - 1]
+    first, second = ranked(logits, 2)
+    case = Case(model, ids, first, second, instead)
+    alone = int(np.argmax(case.logits([circuit.edges])[0]))
+    return Trial(list(ids), first, alone)
+
+
+# --- other sentences ------------------------------------------------------------------------
+
+
+def _without(
+    model: Model, texts: Sequence[Sequence[int]], target: int, rival: int
+) -> Sequence[Sequence[int]]:
+    """Those sentences of equal length after which the rival leads; all, if these are few."""
+    graph, tokens = model.graph(texts[0]), np.array(texts, dtype=np.float64)[:, :, None]
+    logits = filled(graph, {"tokens": tokens})["logits"][:, -1]  # [n_texts, d_vocab]
+    behind = logits[:, target] < logits[:, rival]
+    found = [ids for ids, is_behind in zip(texts, behind, strict=True) if is_behind]
+    return found if len(found) >= FEWEST else texts
+
+
+def others(loaded: Loaded) -> list[list[int]]:
+    """Other sentences of the prompt's length: of the workbook's own texts, or else random words
+    after the prompt's first."""
+    wanted, n = N_TRIED + N_DRAWN, len(loaded.ids)
+    module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
+    if module is not None and hasattr(module, "fresh"):
+        texts = [list(text.ids[:n]) for text in module.fresh() if len(text.ids) >= n]
+        return [ids for ids in texts if ids != loaded.ids][:wanted]
+    drawn = np.random.default_rng(SEED).integers(0, loaded.model.spec.d_vocab, (wanted, n))
+    drawn[:, 0] = loaded.ids[0]
+    return [list(map(int, ids)) for ids in drawn]

@@ -1,0 +1,164 @@
+"""`why NAME --say WORD`: the graph of an answer, as tables, JSON, or a picture."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text as Shown
+
+from cellformer import answers, budget, names, pairs
+from cellformer.answers import Cut, Said
+from cellformer.command import answer_picture, printing
+from cellformer.command.printing import console, line
+from engine import InputError
+from engine.cells.files import replacing
+from engine.studies.answer_graph import Node, short
+from engine.studies.edge_cuts import Ends
+from engine.text.tokenizer import shown
+
+Word = Annotated[
+    str | None, typer.Option("--say", help="Word to explain: what carries it, edge by edge.")
+]
+Rival = Annotated[
+    str | None, typer.Option("--rival", help="Word that it leads (default: the likeliest other).")
+]
+Neurons = Annotated[
+    bool, typer.Option("--neurons", help="Show the strongest neurons as nodes, with --say.")
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        help="Text of equal length that replaces cut edges (default: an average of texts).",
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Draw the answer's graph as SVG here.")
+]
+NEURONS = 8  # that are nodes of their own, where they are asked for
+PASSES = 64  # that the search holds together
+
+
+def say(
+    loaded: names.Loaded,
+    word: str,
+    rival: str | None,
+    neurons: bool,
+    against: str | None,
+    output: Path | None,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Print the strongest edges, the circuit, and how it holds on other sentences."""
+    if loaded.model.spec.gives != "next word":
+        raise InputError(
+            f"a {loaded.model.kind} model says no next word; --say asks a decoder, such as "
+            "dialogue-game"
+        )
+    if output is not None and output.suffix.lower() != ".svg":
+        raise InputError(f"{output}: the picture of an answer is an SVG; end its name in .svg")
+    budget.of_passes(loaded.model, len(loaded.ids), force, PASSES * len(loaded.ids))
+    other = [] if against is None else pairs.others(loaded, against)
+    found = answers.why(loaded, word, rival, NEURONS * neurons, other)
+    tokens = [shown(loaded.model.vocabulary.texts)[i] for i in loaded.ids]
+    words = printing.output_words(loaded.model)
+    if output is not None:
+        _draw(output, found, tokens, words)
+    if as_json:
+        print(json.dumps(_plain(found, tokens, words)))
+        return
+    printing.prompt(" ".join(tokens), len(tokens))
+    _edges(found, tokens, words)
+    _circuit(found, tokens)
+    _trials(found, words)
+    if output is not None:
+        line(f"wrote {output}")
+
+
+def _draw(path: Path, found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
+    """Write the picture."""
+    title = f"{words[found.target]} over {words[found.rival]}"
+    edges = [cut.edge for cut in found.edges]
+    picture = answer_picture.svg(title, tokens, edges, here(found, found.circuit.edges))
+    with replacing(path) as unfinished:
+        Path(unfinished).write_text(picture, "utf-8", newline="\n")
+
+
+def here(found: Said, edges: Sequence[Ends]) -> list[Ends]:
+    """Edges whose tokens are counted back from the answer's, at the sentence's own tokens."""
+    row = found.answer.row
+    return [(source, at + row, reader, token + row) for source, at, reader, token in edges]
+
+
+def told(node: Node, tokens: Sequence[str]) -> str:
+    """A node for people: 1.2 at Paolo (3)."""
+    neuron = "" if node.neuron is None else f" neuron {node.neuron}"
+    return f"{short(node.name)}{neuron} at {tokens[node.token]} ({node.token})"
+
+
+def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
+    """The strongest edges, with what cutting each alone really does."""
+    lead, said = found.answer.lead, words[found.target]
+    line(f"{said} leads {words[found.rival]} by {lead:.4f}; the edges that carry most of it:")
+    table = printing.table_of("from", "to", "value", "share", "cut: estimate", "cut: real")
+    for edge, real in ((cut.edge, cut.real) for cut in found.edges):
+        both = [Shown(told(node, tokens), "bold") for node in edge[:2]]
+        ratio = f"{edge.value / lead:+.1%}" if lead else ""
+        cut = "" if real is None else f"{real:+.4f}"
+        table.add_row(*both, f"{edge.value:+.4f}", ratio, f"{-edge.value:+.4f}", cut)
+    console.print(table)
+
+
+def _circuit(found: Said, tokens: Sequence[str]) -> None:
+    """The few edges that keep the answer, all others as they are in other sentences."""
+    circuit = found.circuit
+    console.print()
+    line(
+        f"these {len(circuit.edges)} edges alone keep it, all others as in other sentences: lead "
+        f"{circuit.kept:.4f} of {circuit.lead:.4f}, with none {circuit.without:.4f}"
+    )
+    table = printing.table_of("from", "to")
+    for source, at, reader, token in here(found, circuit.edges):
+        both = told(Node(source, at), tokens), told(Node(reader, token), tokens)
+        table.add_row(*(Shown(text, "bold") for text in both))
+    console.print(table)
+
+
+def _trials(found: Said, words: Sequence[str]) -> None:
+    """How the circuit does on other sentences."""
+    same = sum(trial.says == trial.alone for trial in found.trials)
+    n = len(found.trials)
+    console.print()
+    line(f"on {n} other sentences these edges alone say the whole model's word in {same}")
+
+
+def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+    """The same as JSON."""
+    lead, circuit = found.answer.lead, found.circuit
+    return {
+        "tokens": list(tokens),
+        "target": words[found.target],
+        "rival": words[found.rival],
+        "lead": lead,
+        "edges": [_cut(cut) for cut in found.edges],
+        "circuit": {
+            "edges": [
+                {"source": [source, at], "reader": [reader, token]}
+                for source, at, reader, token in here(found, circuit.edges)
+            ],
+            "lead": circuit.kept,
+            "lead_without": circuit.without,
+        },
+        "other_sentences": [
+            {"ids": trial.ids, "says": words[trial.says], "alone": words[trial.alone]}
+            for trial in found.trials
+        ],
+    }
+
+
+def _cut(cut: Cut) -> dict[str, Any]:
+    source, reader, value = cut.edge
+    ends = ([x for x in node if x is not None] for node in (source, reader))
+    return {**dict(zip(("source", "reader"), ends, strict=True)), "value": value, "cut": cut.real}

@@ -1,0 +1,59 @@
+"""`why NAME --say WORD`: edges that sum to the lead, a circuit, a picture whose texts are data."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from conftest import GOLDEN, cli
+
+from cellformer.command.answer_picture import svg
+from engine.studies.answer_graph import ANSWER, Edge, Node
+
+
+@pytest.mark.slow
+def test_the_caller_is_found_and_drawn(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.svg", tmp_path / "b.svg"
+    asked = ("why", "dialogue-game", "--say", "Tarso", "--against", "<BOS> 3 chiama Paolo")
+    asked += ("--neurons",)
+    code, out, _ = cli(*asked, "--json", "-o", str(first))
+    assert code == 0
+    found = json.loads(out)
+    assert found["rival"] == "vice" and found["other_sentences"]
+    strongest = found["edges"][0]
+    assert strongest["source"] == ["blocks.1.attn.h2.result", 3] and strongest["cut"] < 0
+    edges = [(e["source"], e["reader"]) for e in found["circuit"]["edges"]]
+    assert (["embed", 1], ["blocks.0.attn.h0.result", 2]) in edges
+    assert found["circuit"]["lead"] > 0.8 * found["lead"] > 0 > found["circuit"]["lead_without"]
+    code, out, _ = cli(*asked, "-o", str(second))
+    assert code == 0 and "1.2 at Paolo (3)" in out
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--say", "Tarsoo"), "nearest: Tarso"),
+        (("--say", "Tarso", "--rival", "Tarso"), "the word and its rival are the same"),
+        (("--say", "Tarso", "--head", "1.2"), "--head and --say cannot be combined"),
+        (("--say", "Tarso", "--against", "<BOS> 3"), "tokens"),
+        (("--rival", "vice"), "name it with --say"),
+        (("--say", "Tarso", "-o", "graph.png"), "end its name in .svg"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_a_line(options: tuple[str, ...], told: str) -> None:
+    code, _, error = cli("why", "dialogue-game", *options)
+    assert code == 2 and told in error
+
+
+def test_encoders_say_no_next_word() -> None:
+    code, _, error = cli("why", str(GOLDEN / "bert"), "--ids", "1,2,3", "--say", "a")
+    assert code == 2 and "--say asks a decoder" in error
+
+
+def test_words_in_the_picture_are_data() -> None:
+    word = '</text><script>alert("1")</script>\x1b&'
+    edge = Edge(Node("embed", 0), Node(ANSWER, 1), 2.0)
+    picture = svg(word, [word, "b"], [edge], [])
+    texts = [element.text or "" for element in ElementTree.fromstring(picture).iter()]
+    assert sum("<script>" in text for text in texts) == 2 and "<script" not in picture
