@@ -96,7 +96,8 @@ def _build_model(
     loaded = names.load(name, *given)
     n_tokens = loaded.n_tokens if asked.tokens is None else asked.tokens
     model = with_digits(loaded.model, asked.digits, output)
-    announce(model, n_tokens, length, asked.live, force)
+    is_page = output is not None and output.suffix.lower() in SUFFIXES
+    announce(model, n_tokens, length, asked.live, force, is_page)
     sampling = Sampling(*asked.sampling)
     found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second)
     found = replace(found, text_length=length)
@@ -124,10 +125,15 @@ def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Mod
 
 
 def announce(
-    model: Model, n_tokens: int, text_length: int, live: Sequence[str], force: bool
+    model: Model,
+    n_tokens: int,
+    text_length: int,
+    live: Sequence[str],
+    force: bool,
+    is_page: bool = False,
 ) -> None:
-    """Print the forecast of a large workbook, unless only `live` parts recompute. Raises InputError
-    for one beyond the budget, unless `force`."""
+    """Print the forecast of a large workbook, unless only `live` parts recompute, or it becomes a
+    page. Raises InputError for one beyond the budget, unless `force`."""
     budget.of_passes(model, n_tokens, force)
     budget.within(budget.MOST_CELLS, 2 * text_length**2, "cells of the tokenizer", force)
     if n_tokens > model.spec.n_ctx:  # then it is refused for that
@@ -138,7 +144,7 @@ def announce(
         return budget.within(budget.MOST_CELLS, n_cells, "cells of the workbook", force)
     expected = forecast(model, n_tokens, readout)
     budget.within(budget.MOST_CELLS, expected.n_cells, "cells of the workbook", force)
-    if expected.n_cells > LARGE:
+    if expected.n_cells > LARGE and not is_page:
         line(f"forecast: {expected}")
         if expected.n_cells > GOOGLE:
             line(f"Google Sheets is limited to {GOOGLE:,} cells; --live blocks.0 builds a part")

@@ -78,7 +78,9 @@ def backward(
         )
     wanted = [b for b in graph if b.kind == "weight"] if to is None else list(to)
     ratios = {block.name for block in secants}
-    return _Backward(graph, name, columns, ratios).run(of, wanted, held)
+    found = _Backward(graph, name, columns, ratios).run(of, wanted, held)
+    graph.gradients |= found
+    return found
 
 
 @dataclass

@@ -126,6 +126,7 @@ class Graph:
 
     def _begin(self) -> None:
         self.blocks: dict[str, Block] = {}
+        self.gradients: dict[str, Block] = {}  # by a block's name, of one backward pass
         self.readers: dict[str, list[tuple[Block, Subscript]]] = {}
         self._inputs: dict[str, np.ndarray] = {}
         self._values: dict[str, np.ndarray] = {}

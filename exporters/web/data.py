@@ -26,6 +26,7 @@ from exporters.compose.book import Book
 from exporters.model.fingerprint import fingerprint
 from exporters.model.model_book import ModelBook
 from exporters.model.words import meaning
+from exporters.web import wording
 from exporters.web.formulas import Collection, Groups
 
 FORMAT = 1  # of the data: a page reads its own
@@ -122,6 +123,9 @@ def _described(book: Book, block: Block, sheets: Mapping[str, int]) -> dict[str,
     found: dict[str, Any] = {"n": block.name, "s": block.shape, "a": block.axes, "k": block.kind}
     if isinstance(book, ModelBook) and block.kind != "table":
         found["means"] = meaning(block, book.plan.gradient_of)
+    own = book.graph.gradients.get(block.name)
+    if own is not None and own.name != f"gradient.{block.name}":
+        found["g"] = own.name
     if place := book.places.get(block.name):
         found["at"] = [sheets[place.sheet], place.top, place.left, int(place.turned)]
     return found
@@ -196,7 +200,11 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
         "gives": book.plan.gives,
         "stages": [stage.name for stage in book.views.stages],
         "tour": [
-            {"concept": stop.concept, "target": stop.target, "text": formula(stop.text)}
+            {
+                "concept": stop.concept,
+                "target": stop.target,
+                "text": formula(wording.live(stop.text)),
+            }
             for stop in tour.stops(book)
         ],
     }

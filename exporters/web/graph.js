@@ -10,7 +10,7 @@ import { compiled } from "./formulas.js";
  * @typedef {{n: string, s: [number, number], a: [string, string], k: Kind, w?: number,
  *   op?: number, x?: [number, string, string][], m?: [number, number, number], p?: number,
  *   b?: string | number, d?: [string, number], v?: Value[], t?: GroupData[],
- *   at?: [number, number, number, number], means?: string}} BlockData */
+ *   at?: [number, number, number, number], means?: string, g?: string}} BlockData */
 /** @typedef {"ids" | "weight" | "setting" | "computed" | "gradient" | "table"} Kind */
 /** A formula's shape, the differences of its cells' indices, and its columns.
  * @typedef {[number, number[], any[]]} GroupData */
@@ -257,6 +257,12 @@ export class Graph {
   /** @param {string} name */
   has(name) {
     return this.byName.has(name);
+  }
+
+  /** The block of a block's gradients: its own, or that of the only one that reads it.
+   * @param {Block} block @returns {Block | undefined} */
+  gradientOf(block) {
+    return this.byName.get(block.data.g ?? `gradient.${block.name}`);
   }
 
   /** What a cell's formula reads. @param {Block} block @param {number} i @param {number} j @returns {Area[]} */

@@ -266,7 +266,7 @@ export class CellPanel {
     const told = [];
     if (differs(value, before)) told.push(`${block.isInput && !block.isTable ? "as built" : "without edits"} ${valueText(before)}`);
     if (typeof value === "number" && typeof before === "number" && differs(value, before)) told.push(`change ${signed(value - before)}`);
-    const slope = graph.has(`gradient.${block.name}`) ? graph.get(`gradient.${block.name}`) : null;
+    const slope = graph.gradientOf(block);
     return element(
       "div",
       { class: "value" },

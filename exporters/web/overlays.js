@@ -27,8 +27,8 @@ export function numbersShown(session, block, shows) {
     return Float64Array.from(now, (x, k) => (x === before[k] ? 0 : x - before[k]));
   }
   if (shows !== "gradient") return now;
-  const name = `gradient.${block.name}`;
-  return session.graph.has(name) ? session.live.numbers(session.graph.get(name)) : new Float64Array(now.length);
+  const gradient = session.graph.gradientOf(block);
+  return gradient ? session.live.numbers(gradient) : new Float64Array(now.length);
 }
 
 /** What a part adds to the score of the word that is tracked, at the token that is looked at; null

@@ -212,6 +212,7 @@ export class Machine {
   /** Draws everything that is open. */
   draw() {
     const { session } = this;
+    this.container.classList.toggle("unanswered", !!session.unanswered());
     this.drawTokens();
     this.most = Math.max(1e-9, ...this.drawn.map(({ tile }) => Math.abs(creditOf(session, tile) ?? 0)));
     for (const made of this.drawn) this.drawTile(made);
@@ -267,7 +268,8 @@ export class Machine {
     made.part.classList.toggle("off", this.isOff(tile.part));
     const size = `${drawing.rows} × ${drawing.cols}`;
     const scale = drawing.isShare ? "" : ` Full colour from ±${brief(drawing.full)}.`;
-    button.setAttribute("aria-label", `${tile.title}, ${size} numbers. ${told}. ${this.habit(tile, drawing)}${scale} Open the numbers.`);
+    const parts = [`${tile.title}, ${size} numbers.`, told && `${told}.`, this.habit(tile, drawing), scale.trim(), "Open the numbers."];
+    button.setAttribute("aria-label", parts.filter(Boolean).join(" "));
     button.title = `${tile.block.name}: ${this.habit(tile, drawing)}${scale}`;
   }
 
@@ -300,7 +302,7 @@ export class Machine {
 
   /** What a head does with most tokens. @param {Tile} tile @param {Drawing} drawing */
   habit(tile, drawing) {
-    if (tile.kind !== "head" || drawing.rows < 3) return "";
+    if (tile.kind !== "head" || !drawing.isShare || drawing.rows < 3) return "";
     const ids = this.session.tokens().map((token) => token.id);
     /** @type {[string, (i: number, j: number) => boolean][]} */
     const habits = [
@@ -336,7 +338,7 @@ export class Machine {
   drawTokens() {
     const { session, list } = this;
     if (!list) return;
-    const tokens = session.tokens();
+    const tokens = session.unanswered() ? [] : session.tokens();
     const key = JSON.stringify(tokens);
     if (list.dataset.key !== key) {
       const focused = list.contains(document.activeElement);

@@ -18,12 +18,18 @@ export class Ranking {
     this.title = element("h2");
     this.rows = element("tbody");
     this.note = element("p", { class: "remark" });
+    container.setAttribute("aria-label", this.isMasked ? "Words in its place" : "Next words");
     this.draws = element("div", { class: "drawing", role: "img" });
     const heads = [session.noun, "before, now", "now", "change"].map((text) => element("th", { scope: "col" }, text));
     this.table = element("table", { class: "ranks" }, element("thead", {}, element("tr", {}, ...heads)), this.rows);
     container.append(this.title, this.table, this.draws, this.note);
     session.subscribe(() => this.draw());
     this.draw();
+  }
+
+  /** Whether the words are those for the place that is looked at, and not the next ones. */
+  get isMasked() {
+    return this.session.data.gives === "masked word";
   }
 
   /** Shows the words after the token that is looked at. */
@@ -33,8 +39,7 @@ export class Ranking {
     if (graph.has("cosine")) return this.drawCosine();
     const silent = session.unanswered();
     const here = session.tokens()[session.position];
-    const masked = graph.data.gives === "masked word";
-    this.title.textContent = masked ? `In place of ${quoted(here?.text ?? "")}` : `After ${quoted(here?.text ?? "")}: the next ${session.noun}`;
+    this.title.textContent = silent ? `The next ${session.noun}` : this.isMasked ? `In place of ${quoted(here?.text ?? "")}` : `After ${quoted(here?.text ?? "")}: the next ${session.noun}`;
     this.table.hidden = !!silent || !graph.has("probs");
     this.note.textContent = silent;
     this.draws.hidden = true;

@@ -38,7 +38,7 @@ export class Sentence {
 
   /** Whether a line break is something that the model reads. */
   get breaksLines() {
-    return this.session.noun === "letter" || this.session.graph.has("tokenizer.text");
+    return this.session.data.vocabulary?.includes("\\n") || this.session.graph.has("tokenizer.text");
   }
 
   /** @param {string} prefix of the second sentence */

@@ -14,7 +14,7 @@ import { readable, shortened } from "./outside.js";
 /** @typedef {{computed: number, ms: number}} Done */
 
 /** Cells of the text that is read, and of where one looks: no edits of the model. */
-const OF_TEXT = /^(b\.)?(sentence$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
+export const OF_TEXT = /^(b\.)?(sentence$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
 const WHERE = ["look.position.instead", "machine.token", "position"];
 /** Edits of one kind that follow each other this fast are one step, in ms. */
 const AT_ONCE = 1500;

@@ -79,6 +79,7 @@ class Sheets {
     this.panel.querySelector(".sheet")?.remove();
     this.panel.prepend(this.page.node);
     this.aside.hidden = !this.page.grid;
+    document.body.classList.toggle("reading", this.aside.hidden);
     this.tries.replaceChildren(...this.page.tried);
     this.cell.here = null;
     this.page.refresh();

@@ -20,6 +20,7 @@ from exporters.compose.book import START, Book, Chart, Place, Sheet
 from exporters.compose.dressing import Beyond, Dressing, Unlike, When
 from exporters.compose.story import Suggestion
 from exporters.model.model_book import ModelBook
+from exporters.web.wording import said
 
 TOP = 3  # the first row that is shown; of Start one more
 ONLY_IN_A_FILE = ("Built", "Digest")
@@ -72,7 +73,7 @@ def suggestion(book: Book, suggested: Suggestion) -> Data:
     cell = ("prompt.pick", first, 0) if isinstance(first, int) else first
     edits = [(*cell, suggested.value), *((*where, value) for where, value in suggested.also)]
     told = [[*where, _plain(value)] for *where, value in edits]
-    found: Data = {"text": suggested.text, "edits": told}
+    found: Data = {"text": said(suggested.text), "edits": told}
     if suggested.watch:
         found |= {"watch": list(suggested.watch), "becomes": _plain(suggested.becomes)}
     return found
@@ -101,11 +102,11 @@ class _Page:
     def data(self) -> Data:
         """The sheet; what it has none of is left out."""
         sheet = self.sheet
-        said = sheet.entries.get((1, 0)) if sheet.name == START else None
+        begin = sheet.entries.get((1, 0)) if sheet.name == START else None
         found: Data = {
             "name": sheet.name,
-            "title": sheet.entries[0, 0].value if said else "",
-            "purpose": said.value if said else sheet.purpose,
+            "title": sheet.entries[0, 0].value if begin else "",
+            "purpose": said(str(begin.value) if begin else sheet.purpose),
             "top": self.top,
             "frozen": [max(0, sheet.frozen[0] - self.top), sheet.frozen[1]],
             "widths": [[c, round(theme.pixels(w))] for c, w in sorted(sheet.widths.items())],
@@ -164,7 +165,7 @@ class _Page:
         for row, group in groupby(values, key=lambda cell: cell[0][0]):
             found: list[Any] = []
             for (_, col), entry in group:
-                found += [col, self._style(entry.style), _plain(entry.value)]
+                found += [col, self._style(entry.style), _said(entry.value)]
             yield [row, found]
 
     def _formulas(self) -> Iterator[list[Any]]:
@@ -330,6 +331,11 @@ def _cells(place: Place) -> Iterator[Span]:
     """The cells of the sheet that a block takes, in the block's order."""
     rows, cols = place.block.shape
     return (place.cell(i, j) for i in range(rows) for j in range(cols))
+
+
+def _said(value: Any) -> Any:
+    """What a cell says on the page."""
+    return said(value) if isinstance(value, str) else _plain(value)
 
 
 def _plain(value: Any) -> Any:

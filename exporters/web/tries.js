@@ -3,6 +3,7 @@
 import { partName } from "./anatomy.js";
 import { element } from "./dom.js";
 import { shownAs } from "./format.js";
+import { OF_TEXT } from "./session.js";
 import { sheetsOf } from "./sheet.js";
 import { cellAddress, cellName } from "./words.js";
 
@@ -21,6 +22,8 @@ export class Tries {
     this.suggestions = suggestions;
     this.go = go;
     this.node = element("ol", { class: "tries" });
+    /** What they watch shows without any edit. */
+    this.built = suggestions.map(({ watch }) => watch && this.watched(watch, session.baseline));
     this.draw();
   }
 
@@ -49,9 +52,9 @@ export class Tries {
     if (canDo) parts.push(this.way(block, i, j));
     const told = [];
     if (watch) {
-      const seen = graph.get(watch[0]);
-      const [now, before] = [live, baseline].map((run) => this.textOf(seen, watch[1], watch[2], run.value(seen, watch[1], watch[2])));
-      told.push(" → ", this.way(seen, watch[1], watch[2]), " shows ", element("b", {}, now), now === before ? "" : `, before ${before}`);
+      const now = this.watched(watch, live);
+      const before = cells.every((cell) => OF_TEXT.test(cell.block.name)) ? this.built[k] : this.watched(watch, baseline);
+      told.push(" → ", this.way(graph.get(watch[0]), watch[1], watch[2]), " shows ", element("b", {}, now), now === before ? "" : `, before ${before}`);
     }
     return element("li", { class: isDone ? "done" : "" }, text, element("div", { class: "told", role: "status" }, ...parts.flatMap((part) => [part, " "]), ...told));
   }
@@ -62,10 +65,23 @@ export class Tries {
       event.preventDefault();
       this.go(block, i, j);
     };
-    const address = cellAddress(block, i, j) || cellName(block, i, j);
-    const short = block.place?.sheet === this.sheet ? address.slice(address.lastIndexOf("!") + 1) : address;
-    const text = block.leaf === "switch" && !this.sheet ? `${partName(block)}, ${short}` : short;
-    return element("a", { href: "#", class: "way", title: cellName(block, i, j), onclick: follow }, text);
+    return element("a", { href: "#", class: "way", title: cellName(block, i, j), onclick: follow }, this.nameOf(block, i, j));
+  }
+
+  /** What a cell is called: on a sheet that the page has, by its address. @param {Block} block @param {number} i @param {number} j */
+  nameOf(block, i, j) {
+    const sheet = block.place?.sheet ?? "";
+    const address = cellAddress(block, i, j);
+    if (sheetsOf(this.session.graph).has(sheet)) return sheet === this.sheet ? address.slice(address.lastIndexOf("!") + 1) : address;
+    if (block.leaf === "switch") return partName(block);
+    if (block.name === "prompt.pick") return `token ${i}`;
+    return block.rows * block.cols === 1 ? block.name : cellName(block, i, j);
+  }
+
+  /** What a cell shows in a run. @param {[string, number, number]} watch @param {import("./evaluator.js").Run} run */
+  watched([name, i, j], run) {
+    const block = this.session.graph.get(name);
+    return this.textOf(block, i, j, run.value(block, i, j));
   }
 
   /** A value as its sheet shows it. @param {Block} block @param {number} i @param {number} j @param {any} value */

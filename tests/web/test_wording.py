@@ -1,0 +1,57 @@
+"""What a page says of itself: not of sheets that it shows otherwise."""
+
+import re
+
+import pytest
+from conftest import default_book, in_tiers
+from test_page_values import with_gradient
+
+import workbooks
+from engine.cells.expression import Constant, Expression, steps
+from exporters.assemble import tour
+from exporters.compose.book import Book
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import LEAD
+from exporters.web import data, sheets, wording
+
+OF_A_WORKBOOK = re.compile(
+    r"\bon (Play|Switches|Machine)\b|\bF9 down|\bblue number|of this workbook"
+)
+
+
+def texts(formula: Expression) -> str:
+    """The texts in a formula, one after another."""
+    found = (part for part, _ in steps(formula) if isinstance(part, Constant))
+    return " ".join(part.number for part in found if isinstance(part.number, str))
+
+
+def told(book: Book) -> list[str]:
+    """What a page tells: its tour, what it suggests."""
+    found = [sheets.suggestion(book, one)["text"] for one in book.suggestions]
+    found += [
+        sheets.suggestion(book, x)["text"] for s in book.sheets.values() for x in s.suggestions
+    ]
+    if isinstance(book, ModelBook):
+        found += [texts(wording.live(stop.text)) for stop in tour.stops(book)]
+    return found
+
+
+MODELS = [name for name in workbooks.names() if hasattr(workbooks.find(name), "PROMPT")]
+
+
+@pytest.mark.parametrize("name", in_tiers(MODELS))
+def test_a_page_speaks_of_what_it_shows(name: str) -> None:
+    assert [text for text in told(default_book(name)) if OF_A_WORKBOOK.search(text)] == []
+
+
+def test_a_phrase_is_said_otherwise() -> None:
+    text = "Type 0 on Switches for this head: Tarso is no longer called."
+    assert wording.said(text) == "Switch off this head: Tarso is no longer called."
+
+
+@pytest.mark.slow
+def test_each_picture_has_gradients() -> None:
+    """A block whose only reader passes it on shares that reader's gradient: the stream does."""
+    blocks = {b["n"]: b for b in data.of_book(with_gradient("gpt2", LEAD)).data["blocks"]}
+    for name in ("blocks.0.resid_mid", "blocks.0.resid_post", "resid_final", "logits"):
+        assert name not in blocks or blocks[name].get("g", f"gradient.{name}") in blocks
