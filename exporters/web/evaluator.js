@@ -8,6 +8,7 @@
 
 import { covers, dirties } from "./access.js";
 import { SheetValues, valueOf } from "./sheetvalues.js";
+import { finished } from "./slices.js";
 import { CellError, FormulaError, Range } from "./values.js";
 
 /** @typedef {import("./access.js").Rect} Rect */
@@ -38,12 +39,13 @@ class Deeper {
 
 /** The values of a graph, with changes. */
 export class Run {
-  /** @param {Graph} graph @param {Kernel[]} kernels @param {Run} [from] with the same typed values */
+  /** @param {Graph} graph @param {Kernel[]} kernels @param {Run | null} [from] with the same typed
+   * values; null: nothing is computed as yet */
   constructor(graph, kernels, from) {
     this.graph = graph;
     this.kernels = kernels;
     /** By block: typed arrays of numbers, or lists with texts. @type {any[]} */
-    this.values = graph.blocks.map((block) => beginning(block, from));
+    this.values = graph.blocks.map((block) => beginning(block, from ?? undefined));
     /** @type {boolean[]} */ this.owned = graph.blocks.map((block) => block.isOp || block.isTable);
     if (from) from.owned = [...this.owned];
     /** @type {(Float64Array | null)[]} numbers of lists that ops read */
@@ -59,8 +61,8 @@ export class Run {
     /** @type {{grid: number, rect: Rect, version: number, range: Range}[]} the last range of each grid */
     this.ranges = [];
     this.writes = graph.blocks.map(() => 0);
-    if (!from) this.computeAll();
-    else for (const { block, i, j, value } of from.edits()) this.set(block, i, j, value);
+    if (from === undefined) this.computeAll();
+    for (const { block, i, j, value } of from?.edits() ?? []) this.set(block, i, j, value);
   }
 
   // --- reading ------------------------------------------------------------------------------
@@ -173,6 +175,11 @@ export class Run {
 
   /** Compute every block in full, changes included. @returns {number} of cells */
   computeAll() {
+    return finished(this.computing());
+  }
+
+  /** The same in steps, block by block. @returns {import("./slices.js").Steps<number>} */
+  *computing() {
     this.pending.clear();
     this.version++;
     let n = 0;
@@ -188,17 +195,23 @@ export class Run {
       else continue;
       this.writes[block.index]++;
       n += block.rows * block.cols;
+      yield block.index / this.graph.blocks.length;
     }
     for (const block of this.graph.tables) {
       if (!block.isInput) continue;
       const found = this.refreshCells(block, [...this.values[block.index].keys()]);
       if (found.length) this.pending.set(block.index, found);
     }
-    return n + this.recompute();
+    return n + (yield* this.recomputing());
   }
 
   /** Recompute the cells that changes reach. @returns {number} of cells */
   recompute() {
+    return finished(this.recomputing());
+  }
+
+  /** The same in steps, block by block. @returns {import("./slices.js").Steps<number>} */
+  *recomputing() {
     let changed = this.pending;
     this.pending = new Map();
     this.touched = new Map(changed);
@@ -225,6 +238,7 @@ export class Run {
           for (const table of this.graph.tablesOn[block.index]) if (passed.has(table)) again.set(block.index, found);
         }
         if (block.isTable) passed.add(block.index);
+        yield block.index / this.graph.blocks.length;
       }
       changed = again;
     }

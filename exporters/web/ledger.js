@@ -27,6 +27,7 @@ export class Ledger {
     this.session = session;
     this.isModel = !!machine;
     session.subscribe(() => this.draw());
+    session.onProgress = (share) => this.computes(share);
     byId("legend").append("Rows are tokens.", key("below"), "below 0", key("above"), "above 0", key("share"), "a share");
     byId("legend").hidden = !machine;
     this.draw();
@@ -37,10 +38,16 @@ export class Ledger {
     const { session } = this;
     const ledger = byId("ledger");
     const changes = session.changes;
+    if (session.share !== null) return this.computes(session.share);
     const problem = session.problem || (this.isModel ? session.unanswered() : "");
     ledger.className = problem ? "problem" : changes.length ? "differs" : "";
     ledger.textContent = problem ? `${readable(problem).replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), this.work()].filter(Boolean).join(" · ");
     byId("hint").textContent = this.hint();
+  }
+
+  /** How far a long computation is. @param {number} share */
+  computes(share) {
+    byId("ledger").textContent = `Computing: ${Math.round(100 * share)} % …`;
   }
 
   /** @param {Edit[]} changes */

@@ -118,7 +118,8 @@ function pointAt(place, show, machine) {
 /** Opens the page's book. @param {Kernel[]} kernels */
 export async function start(kernels) {
   const text = (/** @type {string} */ id) => byId(id).textContent ?? "";
-  const { run } = await opened(text("data"), text("weights"), kernels, askedWeights);
+  const told = (/** @type {number} */ share) => (byId("ledger").textContent = `Opening: ${Math.round(100 * share)} % of the cells are computed …`);
+  const { run } = await opened(text("data"), text("weights"), kernels, askedWeights, told);
   const session = new Session(run);
   session.openLink();
   screenOf(session);

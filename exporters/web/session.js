@@ -6,6 +6,7 @@
 import { Run } from "./evaluator.js";
 import { linkOf, editsOfLink } from "./link.js";
 import { readable, shortened } from "./outside.js";
+import { finished, inSlices } from "./slices.js";
 
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./graph.js").Block} Block */
@@ -47,6 +48,12 @@ export class Session {
     /** @type {Map<string, any>} what edited cells held as built */
     this.built = new Map();
     this.linked = "";
+    /** what follows once both runs have the edits @type {(() => void)[]} */
+    this.waiting = [];
+    /** of a long computation that is under way @type {number | null} */
+    this.share = null;
+    /** @type {(share: number) => void} */
+    this.onProgress = () => {};
     /** whether the baseline reads the words that the edited model chose */
     this.follows = false;
     /** @type {Uint8Array<ArrayBuffer> | null} the workbook that was opened */
@@ -225,8 +232,8 @@ export class Session {
     if (!typed) return;
     if (!prefix) this.view = [];
     const kept = old.filter((edit) => !typed.some((other) => isSame(edit, other)));
-    this.commit([...kept, ...typed.filter((edit) => this.isNew(edit))], `say ${prefix}`);
-    if (!prefix) this.showUpTo(this.nGiven);
+    const then = () => prefix || this.showUpTo(this.nGiven);
+    this.commit([...kept, ...typed.filter((edit) => this.isNew(edit))], `say ${prefix}`, then);
   }
 
   /**
@@ -264,6 +271,7 @@ export class Session {
    * @returns {boolean} whether there was room for one
    */
   next() {
+    if (this.share !== null) return true;
     if (this.shown >= this.nTokens || this.unanswered()) return false;
     if (this.continues) {
       this.showUpTo(this.shown + 1);
@@ -336,8 +344,7 @@ export class Session {
   /** Puts everything back, which can be undone. */
   reset() {
     this.view = [];
-    this.commit([]);
-    this.showUpTo(this.nGiven);
+    this.commit([], "", () => this.showUpTo(this.nGiven));
   }
 
   /**
@@ -347,8 +354,7 @@ export class Session {
   take(edits) {
     const where = (/** @type {Edit} */ edit) => WHERE.includes(edit.block.name);
     this.view = edits.filter(where);
-    this.commit(edits.filter((edit) => !where(edit)));
-    this.showUpTo(Math.max(this.nGiven, this.position + 1));
+    this.commit(edits.filter((edit) => !where(edit)), "", () => this.showUpTo(Math.max(this.nGiven, this.position + 1)));
   }
 
   /** Takes the state behind `#` in the address, if there is one; says why not if it cannot. */
@@ -373,6 +379,7 @@ export class Session {
 
   /** Tells what was done. @param {string} note */
   tell(note) {
+    if (this.share !== null) return void this.waiting.push(() => this.tell(note));
     this.note = note;
     this.notify();
   }
@@ -382,33 +389,56 @@ export class Session {
   /**
    * @param {Edit[]} edits
    * @param {string} [tag]
+   * @param {() => void} [then]
    */
-  commit(edits, tag = "") {
+  commit(edits, tag = "", then) {
     const last = this.steps[this.at];
     const again = tag !== "" && last.tag === tag && performance.now() - last.when < AT_ONCE;
     this.steps.length = this.at + (again ? 0 : 1);
     this.steps.push({ edits, tag, when: performance.now() });
-    this.goTo(this.steps.length - 1);
+    this.goTo(this.steps.length - 1, then);
   }
 
-  /** @param {number} step */
-  goTo(step) {
+  /** @param {number} step @param {() => void} [then] */
+  goTo(step, then) {
     this.at = step;
     const given = this.nGiven;
-    this.apply();
-    if (this.nGiven !== given) this.shown = this.nGiven;
-    this.notify();
+    this.apply(() => {
+      if (this.nGiven !== given) this.shown = this.nGiven;
+      then?.();
+    });
   }
 
-  /** Brings both runs to the edits, and tells all who asked for it. */
-  apply() {
-    const began = performance.now();
-    const computed = bring(this.live, this.edits);
-    if (computed) this.done = { computed, ms: performance.now() - began };
-    this.problem = this.note = "";
-    this.shown = Math.max(this.shown, this.nGiven, this.position + 1);
-    bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
-    this.notify();
+  /** Brings both runs to the edits, does what then follows, and tells all who asked for it. A large
+   * book is computed in slices; what is asked for meanwhile comes after. @param {() => void} [then] */
+  apply(then = () => {}) {
+    this.waiting.push(then);
+    if (this.share === null) this.data.beside ? this.applySlowly() : finished(this.applying());
+  }
+
+  async applySlowly() {
+    this.share = 0;
+    try {
+      await inSlices(this.applying(), (share) => this.onProgress((this.share = share)));
+    } finally {
+      this.share = null;
+      this.notify();
+    }
+  }
+
+  /** @returns {import("./slices.js").Steps<void>} */
+  *applying() {
+    while (this.waiting.length) {
+      const follows = this.waiting.splice(0);
+      const began = performance.now();
+      const computed = yield* bring(this.live, this.edits);
+      if (computed) this.done = { computed, ms: performance.now() - began };
+      this.problem = this.note = "";
+      this.shown = Math.max(this.shown, this.nGiven, this.position + 1);
+      yield* bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
+      for (const then of follows) then();
+      this.notify();
+    }
   }
 
   /** The words that the edited model chose: the baseline reads them, too. It goes on reading them once
@@ -490,14 +520,15 @@ function isSame(a, b) {
   return a.block === b.block && a.i === b.i && a.j === b.j;
 }
 
-/** Brings a run to a list of edits. @param {Run} run @param {Edit[]} edits @returns {number} cells computed */
-function bring(run, edits) {
+/** Brings a run to a list of edits. @param {Run} run @param {Edit[]} edits
+ * @returns {import("./slices.js").Steps<number>} cells computed */
+function* bring(run, edits) {
   const wanted = new Map(edits.map((edit) => [keyOf(edit), edit]));
   for (const old of run.edits()) if (!wanted.has(keyOf(old))) run.unset(old.block, old.i, old.j);
   for (const { block, i, j, value } of wanted.values()) {
     if (!run.isSet(block, i, j) || run.value(block, i, j) !== value) run.set(block, i, j, value);
   }
-  return run.recompute();
+  return yield* run.recomputing();
 }
 
 /** The places of the largest numbers, largest first. @param {ArrayLike<number>} numbers @param {number} [n] */

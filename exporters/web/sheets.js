@@ -37,6 +37,7 @@ class Sheets {
   /** @param {Session} session @param {HTMLElement} container */
   constructor(session, container) {
     this.session = session;
+    this.container = container;
     this.byName = sheetsOf(session.graph);
     this.all = [...this.byName.values()];
     /** @type {Map<Sheet, Page>} */ this.pages = new Map();
@@ -86,9 +87,9 @@ class Sheets {
     this.page.restore();
   }
 
-  /** Draws the sheet in view anew. */
+  /** Draws the sheet in view anew, if one sees it. */
   refresh() {
-    if (this.sheet) this.page.refresh();
+    if (this.sheet && !this.container.hidden) this.page.refresh();
   }
 
   /** @param {KeyboardEvent} event */

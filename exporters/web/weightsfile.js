@@ -21,8 +21,6 @@ export function askedWeights(beside) {
       if (!file) return;
       try {
         const numbers = await readWeights(file, beside, (share) => (told.textContent = `Reading ${beside.name}: ${Math.round(100 * share)} %`));
-        told.textContent = "Computing every cell: this takes some seconds.";
-        await new Promise((painted) => setTimeout(painted, 50));
         removeEventListener("drop", drop);
         resolve(numbers);
         panel.remove();

@@ -1,4 +1,5 @@
-"""Weights in a file beside the page: it asks for them, refuses others, and then computes."""
+"""Weights in a file beside the page: it asks for them, refuses others, and then computes, in slices
+between which the page can be used."""
 
 from pathlib import Path
 
@@ -14,8 +15,10 @@ def test_the_page_asks_for_its_weights(chromium: str, tmp_path: Path) -> None:
     short.write_bytes(weights.read_bytes()[:-1])
     other.write_bytes(b"z" + weights.read_bytes())
     files = [str(file) for file in (other, short, weights)]
-    asked, refused, broken, opened = call("weights.mjs", "given", chromium, str(html), files)
+    found = call("weights.mjs", "given", chromium, str(html), files)
+    asked, refused, broken, opened, edited = found
     assert "Choose it, or drop it here" in asked
     assert refused.startswith("other.weights does not hold this page's weights")
     assert broken == "short.weights is not whole: copy it again"
     assert "says ‘Tarso’ 99.995 %" in opened
+    assert "head 1.2 off · said ‘Tarso’, now says ‘vice’" in edited

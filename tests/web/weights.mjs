@@ -4,7 +4,7 @@ import { withPage } from "./chromium.mjs";
 
 const TOLD = "#weights-file p";
 
-/** What the page says after each file; at last, of the right one, the ledger. */
+/** What the page says after each file; of the right one, the ledger, and what it says with head 1.2 off. */
 export function given(program, path, files) {
   return withPage(program, {}, async (page) => {
     await page.goto(pathToFileURL(path).href);
@@ -16,6 +16,9 @@ export function given(program, path, files) {
     }
     await page.locator("#weights-file input").setInputFiles(files.at(-1));
     await page.waitForFunction(() => document.body.dataset.view);
+    told.push(await page.locator("#ledger").innerText());
+    await page.locator("[data-part='blocks.1.attn.h2']").click();
+    await page.waitForFunction(() => document.getElementById("ledger").textContent.includes("said"));
     return [...told, await page.locator("#ledger").innerText()];
   });
 }
