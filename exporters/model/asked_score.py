@@ -186,11 +186,14 @@ class AskedScore:
         """Add the tables of one token, one below the other."""
         page, (row, left) = self.page, at
 
-        def lay(block: str, shape: tuple[int, int], cell: Callable[[int, int], Expression]) -> Area:
+        def lay(
+            block: str, writers: Sequence[str], n: int, cell: Callable[[int, int], Expression]
+        ) -> Area:
             nonlocal row
             page.sheet.put(row, left, f"{block}, of the {name}", "note")
-            row += shape[0] + 2
-            table, top = f"why.{name}.{block}", row - shape[0] - 1
+            page.heads_at((row + 1, left), *map(plain, writers), style="label")
+            row, top = row + n + 3, row + 2
+            table, shape = f"why.{name}.{block}", (n, len(writers))
             return page.computed_at(table, (top, left), shape, cell, "step green")
 
         self.sides[name] = Side(self.book.graph, position, lay)

@@ -7,7 +7,7 @@ made only where a formula reads a whole column; what lies between is one formula
 is known here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.cells.access import ALONG, partners
@@ -20,7 +20,8 @@ from engine.studies import scores
 from engine.studies.lens import operands
 from engine.studies.scores import CARRIED
 
-Lay = Callable[[str, tuple[int, int], Callable[[int, int], Expression]], Area]  # a table, by name
+# puts a table: its block's name, its writers, how many features, its cells by feature and writer
+Lay = Callable[[str, Sequence[str], int, Callable[[int, int], Expression]], Area]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +71,8 @@ class Side:
             parts = self.parts(block) if parts is None else parts
             if all(part.line is not None for part in parts.values()):
                 return parts
-            columns = list(parts.values())
-            shape = block.shape[1], len(columns)
-            table = self.lay(block.name, shape, lambda j, w: columns[w].cell(j))
+            columns, n = list(parts.values()), block.shape[1]
+            table = self.lay(block.name, list(parts), n, lambda j, w: columns[w].cell(j))
             self._tables[block.name] = {
                 name: Part(_entries(table, w), table[:, w]) for w, name in enumerate(parts)
             }

@@ -114,10 +114,10 @@ def joined(main: str, kernels: Sequence[str]) -> str:
     waiting, known = [main, CALLED], {main, CALLED}
     while waiting:
         name = waiting.pop()
-        needed = {found[2] for found in IMPORT.finditer(_source(name))}
-        order.add(name, *needed)
-        waiting += needed - known
-        known |= needed
+        needed = sorted({found[2] for found in IMPORT.finditer(_source(name))})
+        order.add(name, *needed)  # sorted: a set's order differs from run to run
+        waiting += [other for other in needed if other not in known]
+        known.update(needed)
     parts = [_module(name) for name in order.static_order()]
     listed = f"const KERNELS = [{','.join(kernels)}];"
     return "\n".join(['"use strict";', *parts, listed, BEGIN])

@@ -371,9 +371,14 @@ def test_the_score_table_finds_the_head_that_reads_the_verb() -> None:
     }
     name, key = max(found, key=lambda at: found[at])
     assert (scores.short(name), key) == ("1.2", 2)
-    split = scores.Head(graph, name).split(3, key)
-    later = {w for w in (*split.of_query, *split.of_key) if w.startswith("blocks.0")}
-    assert "blocks.0.mlp_out" in later  # what the first layer wrote at `chiama`
+    head = scores.Head(graph, name)
+    rival = max((head.split(3, k) for k in (0, 1, 3)), key=lambda other: other.score)
+    split = head.split(3, key)
+    i, j = np.unravel_index(split.less(rival).argmax(), split.table.shape)
+    assert split.of_query[i] == split.of_key[j] == "blocks.0.mlp_out"
+    note = (Path(dialogue_game.__file__).parents[2] / "docs" / "why.md").read_text()
+    assert f"<!--lead-->{found[name, key]:.3f}<" in note
+    assert f"<!--pair-->{split.less(rival)[i, j]:.3f}<" in note
 
 
 def test_patching_finds_the_same_head() -> None:

@@ -4,8 +4,10 @@
 indentation. The content policy forbids whatever makes code or markup of a text.
 """
 
+import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -106,6 +108,22 @@ def test_template_has_no_handlers_styles_or_addresses() -> None:
     assert not re.search(r"\son\w+=|\sstyle=|\ssrc=|<link|javascript:", html)
     for path in WEB.glob("*.css"):
         assert not re.search(r"@import|url\((?!data:)|expression\(", path.read_text()), path.name
+
+
+@pytest.mark.slow
+def test_modules_stand_in_one_order_in_every_run() -> None:
+    """Texts have other hashes in every run of Python, and so sets other orders."""
+    code = "from exporters.web.page import MAIN, joined; print(joined(MAIN, []))"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1] and len(runs[0]) > 10_000
 
 
 def test_every_module_is_in_the_page_and_every_export_is_used() -> None:
