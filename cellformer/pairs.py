@@ -17,6 +17,15 @@ def others(loaded: Loaded, against: str, special: bool = True) -> list[int]:
     return found
 
 
+def path(sender: str | None, receiver: str | None) -> tuple[str, str] | None:
+    """The path between two sites by their names. Raises InputError for one end alone."""
+    if sender is None and receiver is None:
+        return None
+    if sender is None or receiver is None:
+        raise InputError("a path needs both ends: give --from and --to")
+    return sender, receiver
+
+
 def compared(
     loaded: Loaded,
     other: Sequence[int],

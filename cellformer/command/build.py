@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cellformer import budget, names
+from cellformer import budget, names, pairs
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
@@ -46,8 +46,10 @@ class Asked:
     words: Path | None = None
     why: bool = False
     head: str = ""
+    against: str | None = None
+    path: tuple[str, str] | None = None
 
-    def studies(self, model: Model) -> plan.Studies:
+    def studies(self, loaded: names.Loaded, model: Model) -> plan.Studies:
         """What is added to the forward pass. Raises InputError."""
         if self.gradient and self.nudge:
             raise InputError("--gradient and --nudge cannot be combined: give one of them")
@@ -56,7 +58,13 @@ class Asked:
         groups = words.ids(words.read(self.words), predicts) if self.words else {}
         if self.head and not self.why:
             raise InputError("--head names the head of the sheet Why: ask for that with --why")
-        return plan.Studies(of, groups, why=self.why, head=self.head)
+        found = plan.Studies(of, groups, self.why, self.head)
+        if self.against is None and self.path:
+            raise InputError("a path needs another sentence: give --against")
+        if self.against is None:
+            return found
+        other = pairs.others(loaded, self.against, not self.no_special)
+        return replace(found, against=tuple(other), path=self.path)
 
 
 def build(
@@ -94,7 +102,8 @@ def _build_model(
     special, length = not asked.no_special, asked.text_length or 0
     given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
     loaded = names.load(name, *given)
-    n_tokens = loaded.n_tokens if asked.tokens is None else asked.tokens
+    n_tokens = loaded.n_tokens if asked.against is None else len(loaded.ids)
+    n_tokens = n_tokens if asked.tokens is None else asked.tokens
     model = with_digits(loaded.model, asked.digits, output)
     is_page = output is not None and output.suffix.lower() in SUFFIXES
     announce(model, n_tokens, length, asked.live, force, is_page)
@@ -103,8 +112,9 @@ def _build_model(
     found = replace(found, text_length=length)
     kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
     kind += "-why" * asked.why + "-adapter" * (asked.adapter is not None)
+    kind += "-against" * (asked.against is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
-    made = partial(loaded.book, model, found, asked.live, asked.studies(model))
+    made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))
     write(made, path, with_workbook)
 
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 import cellformer
 import workbooks
-from cellformer import names
+from cellformer import names, pairs
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
@@ -30,6 +30,7 @@ from cellformer.command import why as asking
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
     Adapter,
+    Against,
     Architecture,
     Backward,
     Batch,
@@ -40,6 +41,7 @@ from cellformer.command.options import (
     DMlp,
     DModel,
     Force,
+    From,
     Half,
     Head,
     Heads,
@@ -55,6 +57,7 @@ from cellformer.command.options import (
     Steps,
     Temperature,
     TextLength,
+    To,
     Tokens,
     TopK,
     TopP,
@@ -129,6 +132,9 @@ def build(
     words: Words = None,
     why: Why = False,
     head: Head = "",
+    against: Against = None,
+    from_: From = None,
+    to: To = None,
     digits: Digits = "",
     with_workbook: WithWorkbook = False,
     force: Beyond = False,
@@ -153,6 +159,8 @@ def build(
         words=words,
         why=why,
         head=head,
+        against=against,
+        path=pairs.path(from_, to),
     )
     building.build(name, output, all_, asked, with_workbook, force)
 

@@ -146,6 +146,17 @@ Nudge = Annotated[
         "--nudge", help="Include one step of gradient descent on the prompt, before and after."
     ),
 ]
+Against = Annotated[
+    str | None,
+    typer.Option("--against", help="Include another text of equal length, to patch from."),
+]
+From = Annotated[
+    str | None, typer.Option("--from", help="Path patching: the site whose values are taken.")
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", help="The one site that sees it: blocks.1.attn.h2.v, resid_final."),
+]
 Words = Annotated[
     Path | None,
     typer.Option(

@@ -9,9 +9,8 @@ from rich.text import Text
 
 from cellformer import budget, names, pairs
 from cellformer.command import printing
-from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
+from cellformer.command.options import Beyond, From, Ids, Name, NoSpecial, Prompt, Target, To
 from cellformer.command.printing import console, line
-from engine import InputError
 from engine.studies import patching
 from engine.studies.patching import Comparison, Patched, Scores
 from engine.text.tokenizer import shown
@@ -39,13 +38,8 @@ def patch(
             help="Patch only here: blocks.0.attn.h0.result, blocks.0.mlp.post[2,8:16]. Repeatable.",
         ),
     ] = None,
-    from_: Annotated[
-        str | None, typer.Option("--from", help="Path patching: the site that is patched.")
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", help="The one site that sees it: blocks.1.attn.h2.v, resid_final."),
-    ] = None,
+    from_: From = None,
+    to: To = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, every site.")] = False,
     force: Beyond = False,
 ) -> None:
@@ -54,11 +48,9 @@ def patch(
 
     The difference is in the target's lead over the rival; the estimate is attribution patching.
     """
-    if (from_ is None) != (to is None):
-        raise InputError("a path needs both ends: give --from and --to")
+    path = pairs.path(from_, to)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     other = pairs.others(loaded, against, not no_special)
-    path = None if from_ is None or to is None else (from_, to)
     sites = site or ([] if path else patching.sites(loaded.graph))
     n = max(1, len(sites)) * len(loaded.ids)
     budget.of_passes(loaded.model, len(loaded.ids), force, n)

@@ -82,10 +82,10 @@ def patched(x: X, other: X, take: X, part: X = None) -> X:
     return x + (other - x) * (take if part is None else take * part)
 
 
-@op(x="i,j", other="i,j", take="i,0", part="0,j", out="i,≤i")
-def patched_seen(x: X, other: X, take: X, part: X = None) -> X:
+@op(x="i,j", other="i,j", take="i,0", out="i,≤i")
+def patched_seen(x: X, other: X, take: X) -> X:
     """The same of scores and patterns, which have a cell for each key that a query sees."""
-    return patched.function(x, other, take, part)
+    return x + (other - x) * take
 
 
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
@@ -336,6 +336,19 @@ def credit_of_token(x: X, direction: X, by: X = None) -> X:
 @op(x="0,:", direction="i,:", by="i,0")
 def credit_of_bias_of_token(x: X, direction: X, by: X = None) -> X:
     return SUMPRODUCT(x, direction) if by is None else SUMPRODUCT(x, direction) / by
+
+
+@op(x="i,:", own="i,:", direction="j,:", by="i,0")
+def credit_of_change(x: X, own: X, direction: X, by: X = None) -> X:
+    """The credit of what a patch changes: of x, less that of its own value."""
+    found = SUMPRODUCT(x, direction) - SUMPRODUCT(own, direction)
+    return found if by is None else found / by
+
+
+@op(x="i,:", own="i,:", direction="i,:", by="i,0")
+def credit_of_change_of_token(x: X, own: X, direction: X, by: X = None) -> X:
+    """The same if each token has its own direction."""
+    return credit_of_change.function(x, own, direction, by)
 
 
 @op(direction="0,j", x="i,j", y="i,j")

@@ -8,7 +8,8 @@ the user sets. Both trace the graph back from its logits, so they work for every
 - Attribution (Elhage et al. 2021, "Logit attribution"): with each norm's divisor held constant, and
   the ratio by which a soft cap or an encoder's head changes a number, a logit is linear in what was
   written into the stream. So each head, MLP and embedding has its share, `target.<writer>.credit`,
-  and the shares add up to the logit exactly.
+  and the shares add up to the logit exactly. Where the stream, or a sum into it, is patched (see
+  `patching`), what the patch changes is the share of its switch.
 """
 
 from collections.abc import Iterator
@@ -56,14 +57,21 @@ def stages(g: Graph) -> list[Block]:
     Found from the end back: the stream is the first term of each sum. In models with norms after
     the sums, a stage is the norm's output.
     """
-    found, stage, x = [], g["resid_final"], g["resid_final"]
-    while (before := x.operands[0][2]).op in (ops.add, *NORMS):
+    found, stage, x = [], g["resid_final"], as_computed(g["resid_final"])
+    while as_computed(before := x.operands[0][2]).op in (ops.add, *NORMS):
         if x.op is ops.add:
             if len(terms(x)) > 1:
                 found.append(stage)
             stage = before
-        x = before
+        x = as_computed(before)
     return [stage, *reversed(found)]
+
+
+def as_computed(x: Block) -> Block:
+    """A block before patches of it (see `patching`), or the block."""
+    while x.op is ops.patched:
+        x = x.operands[0][2]
+    return x
 
 
 def terms(x: Block) -> list[Block]:
@@ -132,6 +140,9 @@ def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
             yield read["b"].name, credit(at, read["b"], d, by)
         if x.op is ops.add:
             waiting += [(term, d, by) for term in terms(x)]
+        elif x.op is ops.patched and as_computed(x).op in (ops.add, *NORMS):
+            yield read["take"].name, credit_of_patch(at, x, read["x"], d, by)
+            waiting.append((read["x"], d, by))
         elif carries:
             waiting.append((read["x"], *through(g, word, x, d, by)))
         else:
@@ -153,6 +164,13 @@ def credit(at: Graph, wrote: Block, d: Block, by: Block | None) -> Block:
     else:
         op = ops.credit_of_bias_of_token if turns else ops.credit_of_bias
     return at.block(f"{wrote.name}.credit", op, wrote, d, by)
+
+
+def credit_of_patch(at: Graph, x: Block, own: Block, d: Block, by: Block | None) -> Block:
+    """The share of what a patch changes in a sum, x less the sum as it is computed; by token."""
+    turns = d.axes[0] == "token"
+    op = ops.credit_of_change_of_token if turns else ops.credit_of_change
+    return at.block(f"{own.name}.credit", op, x, own, d, by)
 
 
 def through(

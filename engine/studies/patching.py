@@ -36,7 +36,7 @@ from engine.models import ops
 from engine.models.model import Model
 
 AnyGraph = TypeVar("AnyGraph", bound=Graph)
-TAKE, PART = "take", "part"
+TAKE, PART, PATCH = "take", "part", "patch"
 PATH_TAKE, PATH_ROWS = f"{PATH}.{TAKE}", f"{PATH}.rows"
 STREAM = ("resid_pre", "resid_mid", "attn_out", "mlp_out")
 IN_HEAD = ("q", "rot_q", "k", "rot_k", "v", "pattern")
@@ -142,11 +142,10 @@ def site(graph: Graph, text: str) -> Site:
         raise UnknownNameError("site", match[1], found)
     rows, cols = found[match[1]].shape
     columns = _span(text, "columns", match[3], cols)
-    return Site(
-        match[1],
-        _span(text, "rows", match[2], rows),
-        None if len(columns) == cols else columns,
-    )
+    some = len(columns) < cols
+    if some and found[match[1]].partial:
+        raise InputError(f"{text!r}: {match[1]} is patched by whole rows; leave out the columns")
+    return Site(match[1], _span(text, "rows", match[2], rows), columns if some else None)
 
 
 def _span(text: str, what: str, given: str | None, n: int) -> range:
@@ -272,7 +271,7 @@ def _switch(place: Site, g: Graph, name: str, own: Block) -> Block:
 
 def _patched(g: Graph, name: str, own: Block, other: Block, *switches: Block | None) -> Block:
     op = ops.patched_seen if own.partial else ops.patched
-    return g.block(name, op, own, other, *switches)
+    return g.block(name, op, own, other, *filter(None, switches))
 
 
 def _end_of_path(path: Path, switch: Formula | None, g: Graph, name: str, own: Block) -> Block:
@@ -342,7 +341,7 @@ def patch_each(
         at = [] if path else [site(graph, name) for name in sites(graph)]
     g = against(graph, ids, at, path)
     row = row % g["logits"].shape[0]
-    target, rival = _words(g, row, target, rival)
+    target, rival = words(g, row, target, rival)
     changes: list[tuple[Site, int | None, Change]]
     if path is None:
         changes = [(p, i, {(f"{p.block}.{TAKE}", i, 0): 1.0}) for p in at for i in p.rows]
@@ -377,8 +376,11 @@ def _of_path(path: Path) -> list[tuple[Site, int | None, Change]]:
     return each if len(each) == 1 else [*each, (path.sender, None, together)]
 
 
-def _words(g: Graph, row: int, target: int | None, rival: int | None) -> tuple[int, int]:
-    """The target and the rival, or their defaults."""
+def words(
+    g: Graph, row: int, target: int | None = None, rival: int | None = None
+) -> tuple[int, int]:
+    """The target and the rival at a token of a graph of `against`, or their defaults. Raises
+    InputError for a target that is its own rival."""
     own = ranked(g.values["logits"][row])
     if target is None:
         target = own[0]
@@ -406,6 +408,20 @@ def _each(
         values = variants(g, changes[start : start + n])
         for logits, probs in zip(values["logits"], values["probs"], strict=True):
             yield _scores(logits, probs, row, target, rival)
+
+
+def add_leads(g: Graph, target: int, rival: int) -> tuple[Block, Block]:
+    """Add `patch.lead`, the target's logit less the rival's at the token of the block `position`,
+    and `other.patch.lead`, the other sentence's: [1, 1] each. The ids are in cells."""
+    at, n = g.at(PATCH), len(g.blocks)
+    ids = {"target": at.input("target", target, kind="ids")}
+    ids["rival"] = at.input("rival", rival, kind="ids")
+    row = at.block("row", ops.embed, g["position"], g["logits"])  # [1, d_vocab]
+    each = [at.block(f"of_{word}", ops.column, ident, row) for word, ident in ids.items()]
+    lead = at.block("lead", ops.less, *each)
+    among = [block for block in list(g)[n:] if block.op]
+    g.at(OTHER).copy_with({"logits": g[f"{OTHER}.logits"]}, among=among)
+    return lead, g[f"{OTHER}.{lead.name}"]
 
 
 def _slopes(g: Graph, row: int, target: int, rival: int, changes: Sequence[Change]) -> list[float]:

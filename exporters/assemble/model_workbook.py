@@ -47,6 +47,10 @@ BACK: Mapping[GradientOf, Sequence[str]] = {
     ),
 }
 WHY = "Why: why a head looks where it looks: its score by what wrote the query and the key."
+PATCHED = (
+    "Patch: take single values of the other sentence, and see how much of the difference "
+    "recovers; sheets with purple tabs are its pass.",
+)
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
@@ -76,6 +80,13 @@ def build(
             f"--why needs a full decoder with at most {limits.words:,} tokens in its vocabulary; "
             "‘cellformer why’ takes any model"
         )
+    if studies.against and not plan.whole:
+        raise InputError(
+            f"--against needs a full decoder with at most {limits.words:,} tokens in its "
+            "vocabulary; ‘cellformer patch’ takes any model that ranks words"
+        )
+    if studies.against and studies.gradient_of:
+        raise InputError("--against has a backward pass of its own: leave out --gradient, --nudge")
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
@@ -105,8 +116,9 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         look=[
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
-            *BACK[plan.gradient_of],
             *([WHY] if plan.studies.why else []),
+            *BACK[plan.studies.gradient_of],
+            *(PATCHED if plan.studies.against else ()),
         ],
         suggestions=live_suggestions(graph, plan.live)
         if plan.live

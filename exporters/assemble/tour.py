@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import MATCH, MAX, MIN
+from engine.studies import pair
 from exporters.compose.address import quoted
 from exporters.compose.lookups import entry
 from exporters.compose.sentences import percent, quote, rounded, sentence
@@ -17,7 +18,7 @@ from exporters.model import word_columns
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
-from exporters.pages import attribution, machine, nudge, why
+from exporters.pages import attribution, machine, nudge, patch, why
 from exporters.play import ranking
 
 
@@ -41,6 +42,7 @@ def stops(book: ModelBook) -> list[Stop]:
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
     tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
     tellers += [_why] if why.SHEET in book.sheets else []
+    tellers += [_patching] if patch.SHEET in book.sheets else []
     return [] if book.live else [tell(book) for tell in tellers]
 
 
@@ -241,3 +243,16 @@ def _why(book: ModelBook) -> Stop:
     )
     told = sentence(text, verdict=why.told(book))
     return Stop("why a head looks there", _start_of(why.SHEET), told)
+
+
+def _patching(book: ModelBook) -> Stop:
+    text = (
+        "Which part carries what makes two sentences differ? Take a single value from the other "
+        "sentence, compute everything after it anew, and see how far the answer follows. {target} "
+        "leads {rival} by {before} here and by {other} there. Type 1 on Patch for one part at one "
+        "word: if the lead becomes the other one, the difference passes there."
+    )
+    before, other = (rounded(lead, 2) for lead in patch.leads(book))
+    target, rival = (quote(book.graph[f"patch.{word}.word"][0, 0]) for word in pair.COMPARED)
+    told = sentence(text, target=target, rival=rival, before=before, other=other)
+    return Stop("patch it", _start_of(patch.SHEET), told)

@@ -14,7 +14,7 @@ from engine.models import encoding, prompt
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.studies import ablation, lens, nudge
+from engine.studies import ablation, lens, nudge, pair
 from engine.studies.lens import Views
 from engine.text import tokenizing
 from engine.text.tokenizer import shown
@@ -104,8 +104,13 @@ def _blocks(
     prompt.set_temperature(graph, passage)
     if plan.live:
         graph = freeze_rest(graph, plan.live)
+    studies = plan.studies
+    if studies.against:
+        graph = pair.add(graph, passage, studies.against, studies.path)
     views = _views(graph, passage) if plan.explains else Views()
-    if plan.gradient_of == LEAD:
+    if studies.against:
+        pair.measure(graph, passage.n_prompt - 1)
+    elif plan.gradient_of == LEAD:
         _go_back(graph, passage)
     elif plan.gradient_of == LOSS:
         nudge.add(graph, passage.n_prompt)
@@ -117,6 +122,8 @@ def _blocks(
         prompt.look(graph, labels[graph["logits"].axes[1]])
     if plan.gradient_of == LOSS:
         objective.follow(graph)
+    if studies.against:
+        pair.follow(graph, labels["vocab"], labels[graph["logits"].axes[1]])
     return graph, views, labels
 
 

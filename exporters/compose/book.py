@@ -164,6 +164,7 @@ class Sheet:
     areas: list[tuple[Rect, dict[str, Any]]] = field(default_factory=list)  # the same, of many
     notes: dict[tuple[int, int], str] = field(default_factory=dict)  # what a cell says when asked
     purpose: str = ""  # a line, for a sheet of the workbook's own
+    tab: str = ""  # the colour of its tab; "": the program's own
     suggestions: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:

@@ -21,6 +21,7 @@ ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
 COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold whole numbers
 READOUT = ("logits", "probs", "softmax")
 COMMONEST = ("weight blue", "label number")  # styles of most cells: a file numbers them first
+OTHER = "#7030A0"  # the tabs of another sentence's sheets
 COLUMN_WIDTH = 8.5
 CHARACTER = 7  # pixels
 FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales

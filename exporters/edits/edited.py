@@ -5,7 +5,7 @@ name) and every cell of the file is compared with it (see `differences`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from exporters.edits.differences import compared
 from exporters.file.reading import WorkbookFile
 from exporters.model import source
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import MANY_WORDS, for_model
+from exporters.model.plan import MANY_WORDS, Studies, for_model
 
 BLANK = Story("", "", [], [], [])
 
@@ -143,6 +143,8 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
         )
     if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
         raise InputError("its sheet Source was changed; take it from the workbook as built")
+    plan = for_model(model, by_hand=facts.headings is not None)
+    plan = replace(plan, studies=Studies(against=facts.against, path=facts.path))
     return assemble(
-        facts.title, model, facts.passage, BLANK, (), facts.headings, chosen=facts.chosen
+        facts.title, model, facts.passage, BLANK, (), facts.headings, None, plan, facts.chosen
     )

@@ -402,6 +402,8 @@ def _write_sheet(
     ws.fit_to_pages(1, 0)
     if any(sheet.frozen):
         ws.freeze_panes(*sheet.frozen)
+    if sheet.tab:
+        ws.set_tab_color(sheet.tab)
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
     ws.spell, ws.formats = partial(_spelt, book, sheet.name, ws.writing.longest), formats
     ws.shown = partial(shown.cell, sheet.name)

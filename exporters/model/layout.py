@@ -24,12 +24,13 @@ from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.graph import Graph
-from engine.cells.name import GRADIENT, NUDGED, SECOND, TURNED
+from engine.cells.name import GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED
 from engine.cells.stored import Stored
 from engine.learning import optimizers
 from engine.learning.objective import LOSS
 from engine.models.encoding import AXIS
 from engine.studies.nudge import LOSS_AFTER, NUDGE
+from engine.studies.patching import PATCH, PATH_ROWS, TAKE
 from exporters.compose import theme
 from exporters.compose.book import Place, Run, Sheet
 from exporters.compose.composer import Composer, Table
@@ -42,11 +43,12 @@ WIDE = 16  # columns; where a band is wider already, the next result stands belo
 PROMPT_COL = 2  # on Play: of the sentence, and of its first token
 TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
-LEARNING = "Nudge"
-PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING)
+LEARNING, PATCHING = "Nudge", "Patch"
+PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING)
 COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")  # blocks that stand on Nudge
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
 MOVED = "the weights after the step: each less the rate times its gradient"
+OF_OTHER, ON_PATH = "Other", "Path"  # the sheets of the other sentence; that of a path
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
 BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
@@ -57,7 +59,13 @@ SHEETS = {
     "Readout": ("Block", "from the last residual to logits and probabilities"),
     "Backward": ("Readout", "the gradient of {gradient_of} by every cell, from the end back"),
     "Gradient": ("Backward", "the gradient of {gradient_of} by every weight, beside the weight"),
+    "Turned": ("Backward", "the weights transposed: what Backward multiplies with"),
     AFTER_STEP: ("Gradient", MOVED),
+    OF_OTHER: ("Readout", "the other sentence, which Patch takes values from"),
+    ON_PATH: (
+        OF_OTHER,
+        "what the sender of the path on Patch changes on its way to the receiver",
+    ),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
 }
@@ -70,17 +78,21 @@ class BlockSheet(NamedTuple):
     layer: int | None = None
     nudged: bool = False  # of the pass after a step
     second: bool = False  # of the second sentence
+    other: bool = False  # of the sentence that is patched from
 
     @property
     def name(self) -> str:
         numbered = self.kind if self.layer is None else f"{self.kind} {self.layer}"
-        return f"{AFTER_STEP} " * self.nudged + numbered + f" {SECOND}" * self.second
+        before = f"{AFTER_STEP} " * self.nudged + f"{OF_OTHER} " * self.other
+        return before + numbered + f" {SECOND}" * self.second
 
     def purpose(self, gradient_of: str) -> str:
         """Its purpose, in a line; `gradient_of` is what gradients are of."""
         if self.nudged:
             forward = self._replace(nudged=False).purpose(gradient_of)
             return MOVED if self.kind == "Weights" else f"after the step: {forward}"
+        if self.other:
+            return f"the other sentence: {self._replace(other=False).purpose(gradient_of)}"
         if self.second:
             return f"the second sentence: {self._replace(second=False).purpose(gradient_of)}"
         what = SHEETS[self.kind][1].format(gradient_of=gradient_of)
@@ -97,10 +109,18 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         return BlockSheet(LEARNING)
     if NUDGED in block.passes:
         return sheet_of(book.graph[block.own], book)._replace(nudged=True)
+    if OTHER in block.passes:
+        return sheet_of(book.graph[block.own], book)._replace(other=True)
     if block.kind == "gradient":
         own = book.graph.blocks.get(block.own)
         of_weight = own is not None and own.kind == "weight"  # these stand apart, beside a copy
-        return BlockSheet("Gradient" if of_weight else "Backward", block.layer)
+        of_weights = "Turned" if book.plan.studies.against else "Gradient"
+        return BlockSheet(of_weights if of_weight else "Backward", block.layer)
+    of_patch = block.leaf == TAKE or block.part == PATCH or block.name == PATH_ROWS
+    if of_patch and not {GRADIENT, TURNED} & {*block.passes}:
+        return BlockSheet(PATCHING)
+    if PATH in block.passes:
+        return BlockSheet(ON_PATH)
     if block.leaf in SWITCHED:
         return BlockSheet(SWITCHES)
     if block.part == "lens":
@@ -145,6 +165,9 @@ def turned(block: Block, book: ModelBook) -> bool:
     """Whether a block stands with its rows across the sheet, so that dot products run down."""
     if block.op is optimizers.descent:
         return turned(block.operands[0][2], book)  # as it lies before the step
+    if block.leaf == OWN and block.kind == "computed":
+        its_readers = block.own.removesuffix(f".{OWN}")
+        return turned(book.graph[its_readers], book)  # as what its readers read
     axis = read_along(book.graph, block)
     if axis is not None:
         return axis == 1
@@ -226,6 +249,7 @@ def lay_out(book: ModelBook) -> None:
             continue
         sheet = book.sheet(place.name)
         sheet.purpose = place.purpose(book.plan.gradient_of)
+        sheet.tab = theme.OTHER if place.other else ""
         dress(book, sheet)
         found = BANDS.get(place.kind, bands)(book, place)
         row = TITLE_ROWS + 2
@@ -311,7 +335,8 @@ def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
 
 
-BANDS = {"Weights": weight_bands, "Gradient": gradient_bands}  # of some kinds of sheets; else bands
+# of some kinds of sheets; else bands
+BANDS = {"Weights": weight_bands, "Gradient": gradient_bands, "Turned": gradient_bands}
 
 
 def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
@@ -344,6 +369,8 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 
 def caption(block: Block) -> str:
     """A block's caption on its sheet: its leaf, with its head or norm."""
+    if block.leaf == OWN:
+        return f"{block.inside[-1]} as computed"
     nearest = block.inside[-1] if block.inside else ""
     named = nearest.startswith("ln") or nearest == block.head
     text = f"{nearest}.{block.leaf}" if named else block.leaf

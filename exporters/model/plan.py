@@ -61,6 +61,8 @@ class Studies:
     words: Mapping[str, Sequence[int]] = field(default_factory=dict)  # ids on maps, by group
     why: bool = False  # why heads look where they look
     head: str = ""  # the head that this begins with, as 1.2; "": one that is chosen here
+    against: tuple[int, ...] = ()  # the ids of the sentence that the prompt is patched from
+    path: tuple[str, str] | None = None  # from one site to another: patched along it
 
     def __bool__(self) -> bool:
         return self != Studies()
@@ -84,7 +86,7 @@ class Plan:
     @property
     def gradient_of(self) -> GradientOf:
         """What the backward pass differentiates; "": there is none."""
-        return self.studies.gradient_of
+        return self.studies.gradient_of or (LEAD if self.studies.against else "")
 
     @property
     def whole(self) -> bool:

@@ -44,6 +44,8 @@ class Source:
     part: bool  # whether one part of the model alone is live
     model: Model | None
     chosen: Chosen | None  # words of its maps
+    against: tuple[int, ...] = ()  # ids of the sentence that it is patched from
+    path: tuple[str, str] | None = None  # along which it is patched
 
 
 def carried(model: Model, most: int) -> bool:
@@ -110,6 +112,7 @@ def read(column: list[str]) -> Source:
         if not (headings is None or isinstance(headings, dict)):
             raise ValueError("headings are by name")
         chosen = _chosen(facts.get("chosen"))
+        against, path = _patched(facts, passage)
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
@@ -117,7 +120,7 @@ def read(column: list[str]) -> Source:
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
     model = unpack(archive) if archive else None
-    return Source(title, passage, headings, part, model, chosen)
+    return Source(title, passage, headings, part, model, chosen, against, path)
 
 
 def _passage(facts: dict[str, Any]) -> Passage:
@@ -136,6 +139,19 @@ def _passage(facts: dict[str, Any]) -> Passage:
     if not (whole and numbers and 0 <= passage.text_length <= MOST_TYPED):
         raise ValueError("no such passage")
     return passage
+
+
+def _patched(
+    facts: dict[str, Any], passage: Passage
+) -> tuple[tuple[int, ...], tuple[str, str] | None]:
+    """The sentence and the path of a patch. Raises ValueError for invalid ones."""
+    against = tuple(int(i) for i in facts.get("against", ()))
+    if against and len(against) != passage.n_prompt:
+        raise ValueError("sentences of different lengths")
+    if not facts.get("path"):
+        return against, None
+    sender, receiver = map(str, facts["path"])
+    return against, (sender, receiver)
 
 
 def _chosen(facts: dict[str, Any] | None) -> Chosen | None:

@@ -129,6 +129,14 @@ MEANING = {
     "lora_A": "the adapter's first thin matrix",
     "lora_B": "the adapter's second thin matrix",
     "merge": "1: weights are read with the adapter; 0: as they are",
+    "take": "1: the other sentence’s row; 0: its own",
+    "own": "as computed, before the switch on Patch",
+    "row": "the logits at the position",
+    "of_target": "the target’s logit",
+    "of_rival": "the rival’s logit",
+    "lead": "the target’s logit less the rival’s",
+    "before": "the lead with every switch of Patch at 0",
+    "rows": "1: the receiver’s rows that read the path",
     "capped_by": "how many times larger the score is than capped",
 }
 IN_FULL = {  # by the whole name

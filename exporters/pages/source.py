@@ -37,6 +37,9 @@ def add(book: ModelBook) -> None:
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }
+    studies = book.plan.studies
+    if studies.against:
+        facts |= {"against": studies.against, "path": studies.path}
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
     _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
     sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")

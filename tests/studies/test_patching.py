@@ -181,6 +181,7 @@ REFUSED = {
     "a weight": ({"sites": ["W_E"]}, "no row for each token"),
     "no site": ({"sites": ["resid mid?"]}, "names no site"),
     "a row too far": ({"sites": ["blocks.0.resid_mid[4,:]"]}, "rows run from 0 to 3"),
+    "keys of a pattern": ({"sites": ["blocks.0.attn.h0.pattern[2,1]"]}, "whole rows"),
     "no range": ({"sites": ["blocks.0.resid_mid[x,:]"]}, "no range of rows"),
     "an unknown word": ({"target": "Tarzo"}, "nearest: Tarso"),
     "one word twice": ({"target": "Tarso", "rival": "Tarso"}, "its own rival"),

@@ -56,6 +56,14 @@ def with_gradient(name: str, gradient_of: Any) -> Book:
     )
 
 
+def with_pair(name: str) -> Book:
+    """Two sentences, and a path between heads."""
+    model = golden_models()[name]
+    path = ("blocks.0.attn.h0.result", "blocks.1.attn.kv0.rot_k")
+    studies = Studies(against=(1, 4, 3), path=path)
+    return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), studies=studies)
+
+
 def with_text(kind: str) -> Book:
     """The workbook of an encoder that turns text into tokens in cells."""
     model, texts = encoder(kind), PAIRS[0] if kind == "sentence" else ("the value is true",)
@@ -68,6 +76,7 @@ BOOKS: dict[str, Callable[[], Book]] = {
     **{f"golden-{name}": partial(golden, name) for name in golden_models()},
     **{f"gradient-{name}": partial(with_gradient, name, LEAD) for name in ("gpt2", "gemma2")},
     **{f"nudge-{name}": partial(with_gradient, name, LOSS) for name in ("llama", "mixtral")},
+    "against-gemma2": partial(with_pair, "gemma2"),
     **{f"text-{kind}": partial(with_text, kind) for kind in ("sentence", "bert", "roberta")},
 }
 

@@ -1,0 +1,111 @@
+"""A pair of sentences in cells: the pass of the other sentence, its words, and the words whose lead
+is compared (see `patching`).
+
+The other sentence is typed word by word, below the first one's: a blank, or a word that is unknown,
+is the first sentence's own. So both are always equally long. The target and its rival are typed as
+words, too; the lead is compared with the one before any patch, a cell that can be typed over.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from engine.cells.access import Span
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import IF, IFERROR
+from engine.cells.gradient import backward
+from engine.cells.graph import Graph
+from engine.cells.name import OTHER, PATH
+from engine.models.generate import Passage
+from engine.studies import patching
+from engine.studies.patching import PATCH, TAKE, AnyGraph, Path, Site
+from engine.text import word_lookup
+
+MOST_SWITCHES = 2_000  # sites times tokens: above it, heads' and MLPs' insides have none
+COMPARED = ("target", "rival")
+BEFORE = f"{PATCH}.before"
+
+
+def add(
+    graph: AnyGraph, passage: Passage, against: Sequence[int], path: tuple[str, str] | None
+) -> AnyGraph:
+    """The graph with the other sentence's pass, and switches. What is generated after the prompt is
+    the same in both. Raises InputError for an unknown site of the path."""
+    ids = [*against, *passage.ids[passage.n_prompt :]]
+    return patching.against(graph, ids, sites(graph), path and path_of(graph, path))
+
+
+def sites(graph: Graph, most: int = MOST_SWITCHES) -> list[Site]:
+    """The sites with switches: the usual ones, or in larger models without the insides of heads and
+    MLPs."""
+    found = patching.sites(graph)
+    if len(found) * graph["tokens"].shape[0] > most:
+        inside = (*patching.IN_HEAD, "post")
+        found = [name for name in found if graph[name].leaf not in inside]
+    return [patching.site(graph, name) for name in found]
+
+
+def path_of(graph: Graph, path: tuple[str, str]) -> Path:
+    """The path between two sites by their names."""
+    sender, receiver = path
+    return Path(patching.site(graph, sender), patching.site(graph, receiver))
+
+
+def switches(graph: Graph) -> list[Block]:
+    """The switches of all sites, in the order of the forward pass."""
+    return [b for b in graph if b.leaf == TAKE and b.kind == "setting" and PATH not in b.passes]
+
+
+def measure(graph: Graph, row: int) -> None:
+    """Add the leads of both sentences at a token, and the gradient of the first one's by every
+    switch."""
+    target, rival = patching.words(graph, row)
+    lead, _ = patching.add_leads(graph, target, rival)
+    takes = [block for block in graph if block.leaf == TAKE]
+    backward(graph, lead, to=takes, columns=True)
+    logits = graph.values["logits"][row]
+    graph.input(BEFORE, float(logits[target] - logits[rival]))
+
+
+def follow(graph: Graph, words: Sequence[str], outputs: Sequence[str]) -> None:
+    """Make the other sentence's tokens, and the words that are compared, follow what is typed:
+    `words` and `outputs` are the texts of what is read, and of what has a logit."""
+    _follow_words(graph, words)
+    for name in COMPARED:
+        _follow_word(graph, name, outputs)
+
+
+def _follow_word(graph: Graph, name: str, outputs: Sequence[str]) -> None:
+    """The target, or the rival; one that is unknown counts as the word as built."""
+    at, built = graph.at(PATCH), int(graph.inputs[f"{PATCH}.{name}"][0, 0])
+    typed = at.input(f"{name}.word", outputs[built], kind="table")
+    _look_up(at, f"{name}.found", (1, 1), lambda t: typed[t, 0], "look")
+    found = graph[f"{PATCH}.{name}.found"][0, 0]
+    graph.follow(f"{PATCH}.{name}", lambda *_: IF(found < 0, built, found))
+
+
+def _follow_words(graph: Graph, words: Sequence[str]) -> None:
+    """The other sentence's tokens, word by word."""
+    at, axes = graph.at(OTHER), (graph["tokens"].axes[0], "")
+    built = graph.inputs[f"{OTHER}.tokens"][:, 0].astype(int)
+    texts = np.array([words[i] for i in built], dtype=object).reshape(-1, 1)
+    typed = at.input("words", texts, axes, "table")
+    _look_up(at, "found", typed.shape, lambda t: typed[t, 0], "prompt")
+    found, own = graph[f"{OTHER}.found"], graph["prompt.id"]
+    graph.follow(f"{OTHER}.tokens", lambda t, _: IF(found[t, 0] < 0, own[t, 0], found[t, 0]))
+
+
+def _look_up(at: Graph, name: str, shape: Span, typed: Callable[[int], Area], among: str) -> None:
+    """Add the ids of typed words among those of a lookup; -1: none."""
+
+    def exact(t: int, _: int) -> Expression:
+        return word_lookup.place_of(IFERROR(typed(t) & "", ""), at, f"{among}.words")
+
+    found = at.table(f"{name}.exact", shape, exact)
+
+    def loose(t: int, _: int) -> Expression:
+        other = word_lookup.find_ignoring_case(IFERROR(typed(t) & "", ""), at, f"{among}.lowered")
+        return IF(found[t, 0] >= 0, found[t, 0], other)
+
+    at.table(name, shape, loose)

@@ -1,0 +1,355 @@
+"""Patch: a value of the other sentence put into this one, and how much of the difference recovers.
+
+Each site, a part of a layer at a token, has a switch: 1 takes the other sentence's value there, and
+everything downstream is computed from it (activation patching; Vig et al. 2020, Meng et al. 2022).
+Beside the switches is what each alone recovers of the difference between the sentences' leads:
+exactly, constants for the sentences as built, grey once one has changed; and as the gradient
+promises, live (attribution patching; Nanda 2023). A path has a row of its own: its sender as the
+other sentence has it, seen by its receiver alone (Goldowsky-Dill et al. 2023).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from engine import Evaluator
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import AND, IF
+from engine.cells.name import OTHER
+from engine.studies import pair, patching
+from engine.studies.pair import BEFORE, COMPARED
+from engine.studies.patching import PATCH, PATH_ROWS, PATH_TAKE, TAKE, Comparison, Path
+from exporters.compose.book import Place
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import Unlike, When, between
+from exporters.compose.sentences import quote, sentence
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.layout import PATCHING
+from exporters.model.model_book import ModelBook
+
+SHEET = PATCHING
+PURPOSE = "take values of another sentence, one by one: where is what makes the difference?"
+AFTER = "Play"
+ROOM = 5  # rows of the suggested edits
+LEFT = 1  # column of the first token's switch
+LEAD, OTHER_LEAD = f"{PATCH}.lead", f"{OTHER}.{PATCH}.lead"
+RULE = between(0, 1, "1 takes the other sentence’s value, 0 keeps its own.")
+NOTES = {  # of the cells of the lead
+    LEAD: "with what is switched on below",
+    OTHER_LEAD: "the other sentence: what a patch of everything leads to",
+    BEFORE: "with every switch at 0, as built; once a sentence has changed, type it anew",
+}
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks built with --against."""
+    return LEAD in book.graph.blocks
+
+
+def add(book: ModelBook) -> None:
+    """Add both sentences; the lead; three suggested edits; the grids; the intermediate steps."""
+    page = layout.page(book, SHEET)
+    tokens = len(book.passage.ids)
+    page.widths({0: 22, **dict.fromkeys(range(LEFT, LEFT + tokens), 9)})
+    page.widths({LEFT + tokens: 3, LEFT + 2 * tokens + 1: 3})
+    grid = Grid(book, page)
+    _sentences(book, page)
+    _lead(book, page)
+    above = page.cursor
+    page.cursor += ROOM
+    grid.add()
+    below, page.cursor = page.cursor, above
+    page.suggest(*suggestions(book, grid), at=(0, 2, 4))
+    page.cursor = below
+    _steps(book, page)
+
+
+# --- the sentences, and the lead ------------------------------------------------------------
+
+
+def _sentences(book: ModelBook, page: Composer) -> None:
+    """Add the words of both, one below the other, and where they differ."""
+    graph, sheet, n = book.graph, page.sheet, len(book.passage.ids)
+    page.heading("Two sentences, word by word")
+    top = page.cursor
+    labels = ("the prompt, typed on Play", "the other sentence", "")
+    for row, label in enumerate(labels, top):
+        sheet.put(row, 0, label, "row label")
+    layout.labels(book, sheet, "patch", (top, LEFT), "token", range(n), "label", across=True)
+    words = page.lay(graph[f"{OTHER}.words"], (top + 1, LEFT), "token", turned=True)
+    for t in range(n):
+        sheet.lists[top + 1, LEFT + t] = layout.vocabulary_texts(book)
+    ids, own, found = graph[f"{OTHER}.tokens"], graph["tokens"], graph[f"{OTHER}.found"]
+
+    def said(_: int, t: int) -> Expression:
+        unknown = AND(words[t, 0] != "", found[t, 0] < 0)
+        return IF(unknown, "unknown", IF(ids[t, 0] == own[t, 0], "", "differs"))
+
+    differs = page.show("differs", (top + 2, LEFT), said, "label", (1, n))
+    marked = sheet[top + 1, LEFT : LEFT + n]
+    page.mark(marked, "differs", differs[0, 0].fixed_rows != "")
+    note = "a blank is the prompt’s own word"
+    sheet.put(top + 1, LEFT + n + 1, note, "note")
+    page.cursor = top + 3
+
+
+def _lead(book: ModelBook, page: Composer) -> None:
+    """Add the two words, and the target's lead: now, in the other sentence, before any patch."""
+    graph, sheet = book.graph, page.sheet
+    words = [graph[f"{PATCH}.{name}.word"][0, 0] for name in COMPARED]
+    page.cursor += 1
+    title = sentence("The lead of {0} over {1}", **dict(zip("01", map(quote, words), strict=True)))
+    page.show("title", (page.cursor, 0), title, "heading")
+    row = page.cursor + 1
+    for name in COMPARED:
+        sheet.put(row, 0, name, "row label")
+        page.lay(graph[f"{PATCH}.{name}.word"], (row, LEFT), "token")
+        sheet.lists[row, LEFT] = graph["outputs"].area.fixed.as_range
+        found = graph[f"{PATCH}.{name}.found"][0, 0]
+        told = IF(found < 0, "unknown: counts as the word as built", "a word to compare")
+        page.show(f"{name}.note", (row, LEFT + 1), told, "note")
+        row += 1
+    for name, label in ((LEAD, "lead now"), (OTHER_LEAD, "other sentence"), (BEFORE, "before")):
+        sheet.put(row, 0, label, "row label")
+        if name == BEFORE:
+            page.lay(graph[name], (row, LEFT), "number typed")
+        else:
+            layout.settle(book, sheet, Place(graph[name], SHEET, row, LEFT, turned=False))
+        sheet.put(row, LEFT + 1, NOTES[name], "note")
+        row += 1
+    sheet.put(row, 0, "recovered", "row label")
+    before, now = graph[BEFORE][0, 0], graph[LEAD][0, 0]
+    page.show("recovered", (row, LEFT), (before - now) / span(book), "percent")
+    sheet.put(row, LEFT + 1, "of the difference between the two, by all that is switched", "note")
+    page.cursor = row + 1
+
+
+def span(book: ModelBook) -> Expression:
+    """The difference between the two sentences' leads."""
+    return book.graph[BEFORE][0, 0] - book.graph[OTHER_LEAD][0, 0]
+
+
+def leads(book: ModelBook) -> tuple[Area, Area]:
+    """The lead before any patch, and the other sentence's."""
+    return book.graph[BEFORE][0, 0], book.graph[OTHER_LEAD][0, 0]
+
+
+# --- the grids ------------------------------------------------------------------------------
+
+
+@dataclass
+class Grid:
+    """The switches of all sites, beside what each recovers: exactly, and by its gradient."""
+
+    book: ModelBook
+    page: Composer
+
+    @cached_property
+    def takes(self) -> list[Block]:
+        """The switches, in the order of the forward pass; the path's last."""
+        path = [self.book.graph[PATH_TAKE]] if PATH_TAKE in self.book.graph.blocks else []
+        return [*pair.switches(self.book.graph), *path]
+
+    @cached_property
+    def exact(self) -> list[list[float | None]]:
+        """What each switch alone recovers at each word of the prompt: [n_switches, n_prompt]."""
+        book, n = self.book, self.book.passage.n_prompt
+        graph, studies = book.model.graph(book.passage.ids[:n]), book.plan.studies
+        target, rival = (int(book.graph.inputs[f"{PATCH}.{name}"][0, 0]) for name in COMPARED)
+
+        def of(sites: Sequence[patching.Site] | None, path: Path | None) -> Comparison:
+            return patching.patch_each(graph, studies.against, -1, target, rival, sites, path)
+
+        at = [patching.site(graph, take.path) for take in pair.switches(book.graph)]
+        rows = [row.recovered for row in of(at, None).rows]
+        found = [rows[k : k + n] for k in range(0, len(rows), n)]
+        if studies.path:
+            path = pair.path_of(graph, studies.path)
+            sent = {row.token: row.recovered for row in of(None, path).rows}
+            found.append([sent.get(t) for t in range(n)])
+        return found
+
+    @cached_property
+    def estimates(self) -> list[list[float]]:
+        """The same by the gradient, as built: [n_switches, n_tokens]."""
+        before, other = (float(x.value(self.book.clean)) for x in leads(self.book))
+        slopes = (self.book.values[self._slope(take).name][:, 0] for take in self.takes)
+        return [(-slope / (before - other)).tolist() for slope in slopes]
+
+    def _slope(self, take: Block) -> Block:
+        return self.book.graph[f"gradient.{take.name}"]
+
+    def add(self) -> None:
+        """Add the three grids side by side, and where the constants hold."""
+        page, n = self.page, len(self.book.passage.ids)
+        page.heading("Switches: 1 takes the other sentence’s value")
+        top, exact, live = page.cursor, LEFT + n + 1, LEFT + 2 * n + 2
+        page.sheet.put(top - 1, exact, "Recovers alone, exactly", "heading")
+        page.sheet.put(top - 1, live, "Recovers alone, by its gradient", "heading")
+        state = page.show("state", (top, exact), self._state(), "note")
+        page.sheet.put(top, live, self._error(), "note")
+        for left, name in ((LEFT, "take"), (exact, "exact"), (live, "live")):
+            at = top + 1, left
+            layout.labels(
+                self.book, page.sheet, f"patch.{name}", at, "token", range(n), "label", across=True
+            )
+        top += 2
+        self._switches(top)
+        for row, recovered in enumerate(self.exact, top):
+            for t, share in enumerate(recovered):
+                if share is not None:
+                    page.sheet.put(row, exact + t, share, "constant percent")
+        constants = page.sheet[top : top + len(self.takes), exact : exact + n]
+        stale = When("stale", state.fixed != self.AS_BUILT)
+        page.sheet.dress(constants, stale, "diverging")
+        self._live((top, live))
+        page.cursor = top + len(self.takes)
+        if self.takes[-1].name == PATH_TAKE:
+            self._rows_of_path()
+
+    def _switches(self, top: int) -> None:
+        """Add the switches, each row with a link to its site."""
+        book, sheet, n = self.book, self.page.sheet, len(self.book.passage.ids)
+        for row, take in enumerate(self.takes, top):
+            site, label = self._site(take)
+            sheet.link(row, 0, label, book.address(site.area))
+            book.places[take.name] = Place(take, SHEET, row, LEFT, turned=True)
+            sheet.regions.append((book.places[take.name], "switch"))
+        area = sheet[top : top + len(self.takes), LEFT : LEFT + n]
+        sheet.areas.append((area.rect, RULE))
+        sheet.dress(area, Unlike(0))
+
+    def _site(self, take: Block) -> tuple[Block, str]:
+        """What a switch switches, and its name in the grid."""
+        if take.name == PATH_TAKE:
+            assert self.book.plan.studies.path
+            sender, receiver = (end.partition("[")[0] for end in self.book.plan.studies.path)
+            return self.book.graph[sender], f"{short(sender)} → {short(receiver)}"
+        return self.book.graph[take.path], short(take.path)
+
+    def _live(self, at: tuple[int, int]) -> None:
+        """Add what each switch promises: its gradient, as a share of the difference."""
+
+        def promised(k: int, t: int) -> Expression:
+            slope = self._slope(self.takes[k])[t, 0]
+            return (0 - slope) / span(self.book)
+
+        shape = len(self.takes), len(self.book.passage.ids)
+        area = self.page.show("estimate", at, promised, "live percent", shape)
+        self.page.dress(area, "diverging")
+
+    def _rows_of_path(self) -> None:
+        """Add which of the receiver's rows read the path."""
+        page = self.page
+        page.sheet.put(page.cursor, 0, "→ which rows read it", "row label")
+        place = Place(self.book.graph[PATH_ROWS], SHEET, page.cursor, LEFT, turned=True)
+        self.book.lay(place, "switch")
+        area = page.sheet[page.cursor, LEFT : LEFT + len(self.book.passage.ids)]
+        page.sheet.areas.append((area.rect, RULE))
+        page.cursor += 1
+
+    AS_BUILT = "for the sentences as built"
+
+    def _state(self) -> Expression:
+        """Whether the constants hold: the sentences and the words are as built."""
+        graph, n = self.book.graph, self.book.passage.n_prompt
+        same = [self.book.named("prompt") == "as built"]
+        for name in (f"{OTHER}.tokens", *(f"{PATCH}.{word}" for word in COMPARED)):
+            built = graph.inputs[name][:n, 0].astype(int).tolist()
+            same += [graph[name][t, 0] == ident for t, ident in enumerate(built)]
+        return IF(AND(*same), self.AS_BUILT, "a sentence or a word has changed: no longer exact")
+
+    def _error(self) -> str:
+        """How far the estimates are from what is exact, as built."""
+        off = [
+            abs(share - estimate)
+            for recovered, promised in zip(self.exact, self.estimates, strict=True)
+            for share, estimate in zip(recovered, promised, strict=False)
+            if share is not None
+        ]
+        return (
+            f"live; as built off by {np.median(off):.3f} (median), {max(off, default=0):.3f} (most)"
+        )
+
+
+def short(site: str) -> str:
+    """A site's name in the grid."""
+    return site.removeprefix("blocks.")
+
+
+def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
+    """Three edits: the head, or else the part, that recovers most; the word that differs, at the
+    embedding; and the other sentence made equal to this one."""
+    live, lead = Evaluator(book.graph), (LEAD, 0, 0)
+
+    def switched(take: Block, t: int, text: str) -> Suggestion:
+        live.set(take.name, t, 0, 1.0)
+        becomes = float(live[LEAD][0, 0])
+        live.set(take.name, t, 0, 0.0)
+        told = f"Type 1 for {short(take.path)} at word {t}, {text}: the lead is {becomes:.3f}."
+        return Suggestion(told, (take.name, t, 0), 1.0, lead, becomes)
+
+    sizes = [
+        (abs(share or 0.0), -k, -t)
+        for k, take in enumerate(pair.switches(book.graph))
+        for t, share in enumerate(grid.exact[k])
+        if patching.writes(book.graph, book.graph[take.path])
+    ]
+    _, k, t = max(sizes, default=(0.0, 0, 0))
+    n = book.passage.n_prompt
+    own, ids = book.passage.ids[:n], book.plan.studies.against
+    at = next(t for t in range(n) if own[t] != ids[t])
+    embed = next(take for take in grid.takes if take.name == f"embed.{TAKE}")
+    alike = patching_leads(book, live, at, own[at])
+    word = book.labels["vocab"][own[at]]
+    text = f"Type {word} for word {at} of the other sentence: its lead is {alike:.3f}."
+    return [
+        switched(grid.takes[-k], -t, "which recovers most of all that is written"),
+        switched(embed, at, "where the words differ"),
+        Suggestion(text, (f"{OTHER}.words", at, 0), word, (OTHER_LEAD, 0, 0), alike),
+    ]
+
+
+def patching_leads(book: ModelBook, live: Evaluator, at: int, ident: int) -> float:
+    """The other sentence's lead with another word."""
+    live.set(f"{OTHER}.words", at, 0, book.labels["vocab"][ident])
+    found = float(live[OTHER_LEAD][0, 0])
+    live.reset()
+    return found
+
+
+# --- the intermediate steps -----------------------------------------------------------------
+
+
+def _steps(book: ModelBook, page: Composer) -> None:
+    """Add the ids that are looked up, and the logits at the position in both sentences."""
+    graph, sheet = book.graph, page.sheet
+    page.heading("The steps: ids of the words above, and the logits at the position")
+    row = page.cursor
+    leaves = ("tokens", "found", "found.exact")
+    lines = [(f"{OTHER}.{leaf}", "id") for leaf in leaves]
+    for name in COMPARED:
+        lines += [(f"{PATCH}.{name}{leaf}", "id") for leaf in ("", ".found", ".found.exact")]
+    for name, style in lines:
+        sheet.put(row, 0, name, "row label")
+        page.lay(graph[name], (row, LEFT), style, turned=True, named=False)
+        row += 1
+    for name in (PATCH, f"{OTHER}.{PATCH}"):
+        for word in COMPARED:
+            block = graph[f"{name}.of_{word}"]
+            sheet.put(row, 0, block.name, "row label")
+            layout.settle(book, sheet, Place(block, SHEET, row, LEFT, turned=False))
+            row += 1
+    row += 1
+    for k, name in enumerate((PATCH, f"{OTHER}.{PATCH}")):
+        block = graph[f"{name}.row"]
+        sheet.put(row, LEFT + k, "this" if k == 0 else "other", "label")
+        layout.settle(book, sheet, Place(block, SHEET, row + 1, LEFT + k, turned=True))
+    texts = book.labels[graph["logits"].axes[1]]
+    for k, text in enumerate(texts):
+        sheet.put(row + 1 + k, 0, text, "row label")
+    page.cursor = row + 2 + len(texts)

@@ -1,0 +1,185 @@
+"""The sheet Patch: what is switched is computed by other programs as by the engine."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import (
+    ERROR,
+    InIronCalc,
+    assert_agrees,
+    assert_recomputes_after,
+    cli,
+    golden_models,
+    libreoffice_after,
+)
+
+import cellformer as cf
+from cellformer import names
+from engine import Evaluator, InputError
+from engine.cells.batch import CellName
+from engine.models.generate import passage
+from engine.studies import lens, pair, patching
+from engine.studies.pair import BEFORE
+from exporters.assemble import model_workbook, tour
+from exporters.checking.verify import FormulaCells, read
+from exporters.edits import edited
+from exporters.file.xlsx import write
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import Studies
+from exporters.pages.patch import LEAD, OTHER_LEAD
+
+TEXTS = ("the cat sat", "the cat the")
+PATH = ("embed", "blocks.0.attn.h0.v")
+SWITCHED: dict[CellName, float | str] = {
+    ("blocks.0.attn.h0.result.take", 2, 0): 1.0,
+    ("blocks.0.attn.h0.pattern.take", 1, 0): 1.0,
+    ("blocks.0.resid_mid.take", 2, 0): 0.5,
+    ("path.take", 2, 0): 1.0,
+}
+
+
+@pytest.fixture(scope="module")
+def book() -> ModelBook:
+    loaded = names.load("cat-sat", TEXTS[0])
+    other = tuple(loaded.model.vocabulary.encode(TEXTS[1]))
+    words = passage(loaded.model, loaded.ids)
+    found = loaded.book(loaded.model, words, studies=Studies(against=other, path=PATH))
+    assert isinstance(found, ModelBook)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cells(book, tmp_path_factory) -> FormulaCells:
+    return read(write(book, tmp_path_factory.mktemp("patch") / "cat-sat.xlsx"))
+
+
+@pytest.fixture(scope="module")
+def sheet(cells) -> InIronCalc:
+    return InIronCalc(cells.path)
+
+
+@pytest.mark.slow
+def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> None:
+    suggestions = book.sheets["Patch"].suggestions
+    assert len(suggestions) == 3
+    for t in suggestions:
+        after = assert_recomputes_after({t.cell: t.value}, sheet, book, cells)
+        assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
+        assert f"{t.becomes:.3f}" in t.text
+
+
+@pytest.mark.slow
+def test_switched_sites_and_a_path_agree_in_other_programs(
+    book, cells, sheet, tmp_path, libreoffice
+) -> None:
+    """From wrong values; and with each suggested edit in LibreOffice, too."""
+    after = assert_recomputes_after(SWITCHED, sheet, book, cells)
+    edits = [SWITCHED, *({t.cell: t.value} for t in book.sheets["Patch"].suggestions)]
+    typed = [{book.cell(*at): value for at, value in edit.items()} for edit in edits]
+    shown = libreoffice_after(cells.path, typed, tmp_path / "office")
+    for edit, found in zip(edits, shown, strict=True):
+        after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edit.items()})
+        wanted = {at: after.cell(*at) for at in cells.formulas}
+        assert_agrees(replace(cells, formulas=wanted), found)
+
+
+@pytest.mark.slow
+def test_no_input_gives_an_error(book, cells, sheet) -> None:
+    """A text and an error of a switch, unknown words, an equal pair, a longer prompt."""
+    typed: tuple[tuple[CellName, float | str], ...] = (
+        (("blocks.0.attn.h0.q.take", 1, 0), "abc"),
+        (("other.words", 2, 0), "no-such-word"),
+        (("other.words", 2, 0), ""),
+        (("other.words", 2, 0), "sat"),
+        (("patch.target.word", 0, 0), "no-such-word"),
+        ((BEFORE, 0, 0), "abc"),
+        (("sentence", 0, 0), "the cat sat on the mat"),
+        (("sentence", 0, 0), "no-such-word"),
+    )
+    for at, value in typed:
+        with sheet.typed({book.cell(*at): value}):
+            shown = {cell: sheet[cell] for cell in cells.formulas}
+        assert not [cell for cell, x in shown.items() if ERROR.fullmatch(str(x))], (at, value)
+
+
+def test_the_lead_and_the_gradient_are_those_of_the_engine(book) -> None:
+    found = cf.patch("cat-sat", TEXTS[1], TEXTS[0])
+    rows = {(row.site, row.token): row for row in found}
+    live = Evaluator(book.graph)
+    for take in pair.switches(book.graph)[::5]:
+        row = rows[take.path, 2]
+        live.set(take.name, 2, 0, 1.0)
+        assert live[LEAD][0, 0] == pytest.approx(row.scores.lead, abs=1e-12)
+        live.reset()
+        span = book.value(BEFORE, 0, 0) - book.value(OTHER_LEAD, 0, 0)
+        slope = book.values[f"gradient.{take.name}"][2, 0]
+        assert -slope / span == pytest.approx(row.estimate, abs=1e-12)
+
+
+def test_shares_add_up_to_the_logit_while_sites_are_switched(book) -> None:
+    live = Evaluator(book.graph)
+    for (name, i, j), value in SWITCHED.items():
+        live.set(name, i, j, value)
+    credits = book.views.credits["target"]
+    total = sum(live[credit.name] for credit in credits.values())
+    target = int(live["target"][0, 0])
+    np.testing.assert_allclose(total[:, 0], live["logits"][:, target], atol=1e-12)
+    assert "blocks.0.resid_mid.take" in credits
+
+
+def test_stages_of_the_stream_are_those_without_switches() -> None:
+    graph = golden_models()["gemma2"].graph([1, 2, 3])
+    stages = [stage.name for stage in lens.stages(graph)]
+    patched = patching.against(graph, [1, 4, 3])
+    assert [stage.name for stage in lens.stages(patched)] == stages
+
+
+def test_a_switched_cell_is_read_back(book, tmp_path) -> None:
+    path = cf.write(book, tmp_path / "switched.xlsx", {("embed.take", 2, 0): 1.0})
+    found = edited.read_model(path)
+    assert [(cell.name, cell.now) for cell in found.inputs] == [("embed.take[2,0]", 1.0)]
+    assert not (found.overwritten or found.labels or found.added)
+    lead = float(found.live()[LEAD][0, 0])
+    assert lead == pytest.approx(book.value(OTHER_LEAD, 0, 0))
+
+
+def test_the_other_sentence_is_told_apart_at_a_glance(book) -> None:
+    others = {name: sheet for name, sheet in book.sheets.items() if name.startswith("Other")}
+    assert list(others) == ["Other Embedding", "Other Block 0", "Other Readout"]
+    for sheet in others.values():
+        assert sheet.tab
+        assert sheet.purpose.startswith("the other sentence: ")
+
+
+def test_the_tour_ends_where_it_patches(book) -> None:
+    *_, last = tour.stops(book)
+    assert (last.concept, last.sheet) == ("patch it", "Patch")
+    assert f"{book.value(LEAD, 0, 0):.2f}".rstrip("0") in last.text.value(book.clean)
+
+
+def test_a_large_model_has_switches_at_its_stream_alone() -> None:
+    graph = golden_models()["llama"].graph([1, 2, 3])
+    assert len(pair.sites(graph)) == len(patching.sites(graph))
+    few = pair.sites(graph, most=100)
+    assert 0 < len(few) < 40
+    assert not [place for place in few if place.block.endswith((".q", ".pattern", ".post"))]
+
+
+def test_a_pair_is_refused_where_it_cannot_be_shown() -> None:
+    bert = golden_models()["bert"]
+    with pytest.raises(InputError, match="full decoder"):
+        studies = Studies(against=(1, 4, 3))
+        model_workbook.build("bert", bert, passage(bert, [1, 2, 3]), studies=studies)
+    given = ("build", "cat-sat", "--prompt", TEXTS[0])
+    assert cli(*given, "--against", "the").code == 2
+    assert cli(*given, "--from", "embed", "--to", "resid_final").code == 2
+    assert cli(*given, "--against", TEXTS[1], "--gradient").code == 2
+
+
+def test_the_command_builds_a_pair(tmp_path: Path) -> None:
+    given = ("build", "cat-sat", "--prompt", TEXTS[0], "--against", TEXTS[1])
+    done = cli(*given, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert (tmp_path / "cat-sat-against.xlsx").is_file()
