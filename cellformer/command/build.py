@@ -44,6 +44,7 @@ class Asked:
     nudge: bool = False
     adapter: Path | None = None
     words: Path | None = None
+    quantize: bool = False
     why: bool = False
     head: str = ""
     against: str | None = None
@@ -58,7 +59,7 @@ class Asked:
         groups = words.ids(words.read(self.words), predicts) if self.words else {}
         if self.head and not self.why:
             raise InputError("--head names the head of the sheet Why: ask for that with --why")
-        found = plan.Studies(of, groups, self.why, self.head)
+        found = plan.Studies(of, groups, self.quantize, self.why, self.head)
         if self.against is None and self.path:
             raise InputError("a path needs another sentence: give --against")
         if self.against is None:
@@ -111,8 +112,8 @@ def _build_model(
     found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second)
     found = replace(found, text_length=length)
     kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
-    kind += "-why" * asked.why + "-adapter" * (asked.adapter is not None)
-    kind += "-against" * (asked.against is not None)
+    kind += "-quantize" * asked.quantize + "-why" * asked.why
+    kind += "-adapter" * (asked.adapter is not None) + "-against" * (asked.against is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))
     write(made, path, with_workbook)

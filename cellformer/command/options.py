@@ -164,6 +164,10 @@ Words = Annotated[
         help="Include maps of the words in this file, one per line; `# name` begins a group.",
     ),
 ]
+Quantize = Annotated[
+    bool,
+    typer.Option("--quantize", help="Include cells that round weights to 8, 4, 3 or 2 bits."),
+]
 Why = Annotated[
     bool,
     typer.Option("--why", help="Include why a head looks where it looks, by what wrote the score."),

@@ -14,7 +14,6 @@ from engine.cells.functions import (
     ERF,
     EXP,
     IF,
-    IFERROR,
     LN,
     MAX,
     MIN,
@@ -435,11 +434,8 @@ def adapted(w: X, a: X, b: X, factor: X) -> X:
 
 @op(bits="0,0")
 def largest_integer(bits: X) -> X:
-    """The largest integer of so many bits, signed and symmetric about 0; 0 for anything else."""
-    found: X = 0
-    for n in (2, 3, 4, 8):
-        found = IF(bits == n, 2 ** (n - 1) - 1, found)
-    return IFERROR(found, 0)
+    """The largest integer of so many bits, signed and symmetric about 0; 0 for no bits."""
+    return IF(bits == 0, 0, 2 ** (bits - 1) - 1)
 
 
 def scale_of(w: X, most: X) -> X:

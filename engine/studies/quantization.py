@@ -6,8 +6,8 @@ Dettmers et al. 2022, section 2). Lines may be cut into groups with a scale each
 Zettlemoyer 2023), and an asymmetric grid has a zero point, too (Jacob et al. 2018, section 2.1).
 Matrices are rounded; vectors, the gains and biases, stay as they are.
 
-`quantized` puts the rounding into a graph, with a cell of bits for each part, 0 for none: then
-weights are what they were. `effects` measures what rounding each part alone does, and all together.
+`quantized` puts the rounding into a graph, with a cell of bits for all parts and one for each.
+`effects` measures what rounding each part alone does, and all together.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from engine.cells.arrays import ranked
 from engine.cells.batch import filled
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.cells.functions import rounded
+from engine.cells.functions import IF, OR, rounded
 from engine.cells.graph import Graph
 from engine.cells.interventions import AnyGraph, intervened
 from engine.models import ops
@@ -29,8 +29,9 @@ from engine.studies.price import BATCH, log_probabilities, padded
 
 WIDTHS = (8, 4, 3, 2)  # bits that weights can be rounded to
 GROUP = 32  # weights that share a scale in GGUF
-ALL, QUANTIZE, BITS, SCALE = "all", "quantize", "bits", "quant_scale"
-ALL_BITS = f"{QUANTIZE}.{BITS}"  # the cell that every part's bits follow
+ALL, QUANTIZE, SCALE = "all", "quantize", "quant_scale"
+BITS, INSTEAD, MOST = "bits", "instead", "most"  # of a part
+ALL_BITS = f"{QUANTIZE}.{BITS}"  # what a part is rounded to that has nothing typed
 
 
 def check(bits: object) -> None:
@@ -106,8 +107,12 @@ def parts(graph: Graph) -> dict[str, list[Block]]:
 
 
 def quantized(graph: AnyGraph) -> AnyGraph:
-    """The graph with every matrix rounded on its way to its readers, to as many bits as its part's
-    cell says: `quantize.<part>.bits`, 0 for none, which follow the cell `quantize.bits`."""
+    """The graph with every matrix rounded on its way to its readers.
+
+    The bits of a part are `quantize.<part>.bits`: what is typed into `quantize.<part>.instead` or
+    else, if that is blank, into `quantize.bits`; anything but 8, 4, 3 and 2 counts as 0, and then
+    weights are read as they are.
+    """
 
     def formula(axis: int) -> Callable[[Graph, str, Block], Block]:
         scaled = (ops.scale_of_column, ops.scale_of_row)[axis]
@@ -120,18 +125,20 @@ def quantized(graph: AnyGraph) -> AnyGraph:
 
         return rounding
 
-    found = intervened(graph, {w.name: formula(axis_of(graph, w)) for w in matrices(graph)})
-    everywhere = found.input(ALL_BITS, 0.0)
-    for name in parts(graph):
-        found.follow(f"{QUANTIZE}.{name}.{BITS}", lambda *_: everywhere[0, 0])
-    return found
+    return intervened(graph, {w.name: formula(axis_of(graph, w)) for w in matrices(graph)})
 
 
 def _largest(g: Graph, name: str) -> Block:
     """The largest integer of a part's bits, [1, 1]; 0: its weights are not rounded."""
     at = g.at(f"{QUANTIZE}.{name}")
-    known = g.blocks.get(f"{at.prefix}most")
-    return known or at.block("most", ops.largest_integer, at.input(BITS, 0.0))
+    if f"{at.prefix}{MOST}" in g.blocks:
+        return g[f"{at.prefix}{MOST}"]
+    everywhere = g.blocks.get(ALL_BITS) or g.input(ALL_BITS, 0.0)
+    instead = at.input(INSTEAD, np.array([[""]], dtype=object), kind="table")
+    chosen = IF(instead[0, 0] == "", everywhere[0, 0], instead[0, 0])
+    known = OR(*(chosen == n for n in WIDTHS))
+    bits = at.table(BITS, (1, 1), lambda *_: IF(known, chosen, 0))
+    return at.block(MOST, ops.largest_integer, bits)
 
 
 # --- what it does to the answer -----------------------------------------------------------------

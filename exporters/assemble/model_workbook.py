@@ -4,6 +4,8 @@ effects."""
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from engine import Evaluator, Graph, InputError, Model
 from engine.cells.part import freeze_rest
 from engine.models import encoding, prompt
@@ -52,6 +54,7 @@ PATCHED = (
     "recovers; sheets with purple tabs are its pass.",
 )
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
+ROUNDED = "Quantization: type how many bits weights have, and read what the model says then."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
@@ -87,11 +90,28 @@ def build(
         )
     if studies.against and studies.gradient_of:
         raise InputError("--against has a backward pass of its own: leave out --gradient, --nudge")
+    if studies.quantize:
+        _check_rounded(model, plan)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
     chosen = vocabulary.of_groups(words) if words else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
+
+
+def _check_rounded(model: Model, plan: Plan) -> None:
+    """Raise InputError for a model whose weights are not rounded in cells."""
+    if not plan.whole or plan.gradient_of or plan.studies.against:
+        raise InputError(
+            f"--quantize needs a full decoder with at most {plan.limits.words:,} tokens in its "
+            "vocabulary, without --gradient, --nudge, --against; ‘cellformer quantize’ takes any"
+        )
+    n = sum(int(np.prod(np.shape(w))) for w in model.weights.values())
+    if n > plan.limits.rounded:
+        raise InputError(
+            f"--quantize puts a formula beside each of {n:,} weights, above the limit of "
+            f"{plan.limits.rounded:,}; ‘cellformer quantize’ takes any model"
+        )
 
 
 def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
@@ -116,6 +136,7 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         look=[
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
+            *([ROUNDED] if plan.studies.quantize else []),
             *([WHY] if plan.studies.why else []),
             *BACK[plan.studies.gradient_of],
             *(PATCHED if plan.studies.against else ()),

@@ -8,7 +8,7 @@ it. The stops are on Start; each of their sheets has a link to the next stop.
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
+from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import MATCH, MAX, MIN
 from engine.studies import pair
 from exporters.compose.address import quoted
@@ -18,7 +18,7 @@ from exporters.model import word_columns
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
-from exporters.pages import attribution, machine, nudge, patch, why
+from exporters.pages import attribution, machine, nudge, patch, quantization, why
 from exporters.play import ranking
 
 
@@ -41,6 +41,7 @@ def stops(book: ModelBook) -> list[Stop]:
     tellers = [_tokens, _embedding, _stream, _attention, _mlp]
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
     tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
+    tellers += [_rounding] if quantization.SHEET in book.sheets else []
     tellers += [_why] if why.SHEET in book.sheets else []
     tellers += [_patching] if patch.SHEET in book.sheets else []
     return [] if book.live else [tell(book) for tell in tellers]
@@ -231,6 +232,23 @@ def _learning(book: ModelBook) -> Stop:
     before, after = (rounded(loss, 3) for loss in nudge.losses(book))
     told = sentence(text, before=before, after=after)
     return Stop("watch it learn", _start_of(nudge.SHEET), told)
+
+
+def _rounding(book: ModelBook) -> Stop:
+    text = (
+        "A weight takes 32 bits, and models are often run with 8 or 4 of them: each weight becomes "
+        "a small integer times a scale that its whole column shares. Type 4, and then 2, as bits "
+        "for all parts: the lead of ‘{target}’ over ‘{rival}’ is {lead} now. Then see which part "
+        "alone matters most."
+    )
+    target, rival = quantization.words(book)
+    told = sentence(
+        text,
+        target=expression(target),
+        rival=expression(rival),
+        lead=rounded(book.graph[quantization.LEAD][0, 0], 3),
+    )
+    return Stop("weights of few bits", _start_of(quantization.SHEET), told)
 
 
 def _why(book: ModelBook) -> Stop:

@@ -14,7 +14,7 @@ from engine.models import encoding, prompt
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.studies import ablation, lens, nudge, pair
+from engine.studies import ablation, lens, nudge, pair, quantization
 from engine.studies.lens import Views
 from engine.text import tokenizing
 from engine.text.tokenizer import shown
@@ -102,6 +102,8 @@ def _blocks(
     """The graph of a workbook, its views, and the labels of the vocabulary axes."""
     graph: Graph = encoding.graph(model, passage, plan.readout)
     prompt.set_temperature(graph, passage)
+    if plan.studies.quantize:
+        graph = quantization.quantized(graph)
     if plan.live:
         graph = freeze_rest(graph, plan.live)
     studies = plan.studies
@@ -114,13 +116,15 @@ def _blocks(
         _go_back(graph, passage)
     elif plan.gradient_of == LOSS:
         nudge.add(graph, passage.n_prompt)
+    elif plan.studies.quantize:
+        _add_loss(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     _follow_what_is_typed(graph, model, passage, plan)
     if plan.ranks_every_token:
         prompt.look(graph, labels[graph["logits"].axes[1]])
-    if plan.gradient_of == LOSS:
+    if objective.LOSS in graph.blocks:
         objective.follow(graph)
     if studies.against:
         pair.follow(graph, labels["vocab"], labels[graph["logits"].axes[1]])
@@ -191,6 +195,12 @@ def _go_back(graph: Graph, passage: Passage) -> None:
     """Add the backward pass of the target's lead over its rival, at the position."""
     words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
     backward(graph, objective.logit(graph, *words), columns=True)
+
+
+def _add_loss(graph: Graph, passage: Passage) -> None:
+    """Add the loss of the prompt, if it says which words follow."""
+    if passage.n_prompt > 1 and graph["logits"].axes[1] == "vocab":
+        objective.loss(graph, *objective.next_words(graph, passage.n_prompt))
 
 
 def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:

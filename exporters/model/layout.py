@@ -24,13 +24,15 @@ from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.graph import Graph
-from engine.cells.name import GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED
+from engine.cells.name import GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED, USED, Name
 from engine.cells.stored import Stored
 from engine.learning import optimizers
 from engine.learning.objective import LOSS
+from engine.models.adapter import ADAPTER
 from engine.models.encoding import AXIS
-from engine.studies.nudge import LOSS_AFTER, NUDGE
+from engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
 from engine.studies.patching import PATCH, PATH_ROWS, TAKE
+from engine.studies.quantization import QUANTIZE, SCALE
 from exporters.compose import theme
 from exporters.compose.book import Place, Run, Sheet
 from exporters.compose.composer import Composer, Table
@@ -43,9 +45,12 @@ WIDE = 16  # columns; where a band is wider already, the next result stands belo
 PROMPT_COL = 2  # on Play: of the sentence, and of its first token
 TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
-LEARNING, PATCHING = "Nudge", "Patch"
-PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING)
-COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")  # blocks that stand on Nudge
+LEARNING, PATCHING, ROUNDING = "Nudge", "Patch", "Quantization"
+PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING, ROUNDING)
+# blocks that stand on Nudge, or else on Quantization
+COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")
+READ = (USED, SCALE)  # leaves of the blocks between a weight and its readers
+AS_READ = "Used"
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
 MOVED = "the weights after the step: each less the rate times its gradient"
 OF_OTHER, ON_PATH = "Other", "Path"  # the sheets of the other sentence; that of a path
@@ -68,6 +73,7 @@ SHEETS = {
     ),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
+    AS_READ: ("Vocabulary", "the weights as they are read, rounded or with an adapter's"),
 }
 
 
@@ -96,7 +102,7 @@ class BlockSheet(NamedTuple):
         if self.second:
             return f"the second sentence: {self._replace(second=False).purpose(gradient_of)}"
         what = SHEETS[self.kind][1].format(gradient_of=gradient_of)
-        of_layer = {"Block": what, "Weights": "type over any of them"}
+        of_layer = {"Block": what, "Weights": "type over any of them", AS_READ: what}
         if self.layer is None or self.kind not in of_layer:
             return what
         return f"layer {self.layer}: {of_layer[self.kind]}"
@@ -105,8 +111,10 @@ class BlockSheet(NamedTuple):
 def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     """The sheet of a block: a page's, for settings and what is looked at; or else its layer's, or
     that of the steps before or after the layers."""
-    if block.part == NUDGE or block.name in COSTS:
+    if block.part == NUDGE or (block.name in COSTS and RATE in book.graph.blocks):
         return BlockSheet(LEARNING)
+    if block.part == QUANTIZE or block.name in COSTS:
+        return BlockSheet(ROUNDING)
     if NUDGED in block.passes:
         return sheet_of(book.graph[block.own], book)._replace(nudged=True)
     if OTHER in block.passes:
@@ -129,6 +137,8 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         return BlockSheet(ATTRIBUTION)
     if on_play(block):
         return BlockSheet(PLAY)
+    if block.kind == "computed" and (block.leaf in READ or block.part == ADAPTER):
+        return BlockSheet(AS_READ, block.layer)
     if block.kind == "computed":
         outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
         kind = outside if block.layer is None else "Block"
@@ -168,6 +178,8 @@ def turned(block: Block, book: ModelBook) -> bool:
     if block.leaf == OWN and block.kind == "computed":
         its_readers = block.own.removesuffix(f".{OWN}")
         return turned(book.graph[its_readers], book)  # as what its readers read
+    if block.leaf == SCALE:
+        return turned(book.graph[f"{block.path}.{USED}"], book)
     axis = read_along(book.graph, block)
     if axis is not None:
         return axis == 1
@@ -324,6 +336,20 @@ def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     return list(found.values())
 
 
+def read_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
+    """The weights of one sheet as they are read, a band for each head, norm and MLP; scales under
+    what is rounded to them."""
+    found: dict[str, Band] = {}
+    for block in book.blocks:
+        if sheet_of(block, book) == sheet:
+            band = found.setdefault(Name(block.path).path or block.path, Band())
+            if block.leaf == SCALE:
+                band.totals[f"{block.path}.{USED}"] = [block]
+            else:
+                band.add(block, block.shape[0 if turned(block, book) else 1])
+    return list(found.values())
+
+
 def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     """The gradients of one sheet's weights, each beside the copy of its weight, if there is one."""
     found: dict[str, Band] = {}
@@ -335,8 +361,12 @@ def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
 
 
-# of some kinds of sheets; else bands
-BANDS = {"Weights": weight_bands, "Gradient": gradient_bands, "Turned": gradient_bands}
+BANDS = {  # of some kinds of sheets; else bands
+    "Weights": weight_bands,
+    AS_READ: read_bands,
+    "Gradient": gradient_bands,
+    "Turned": gradient_bands,
+}
 
 
 def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:

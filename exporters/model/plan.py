@@ -47,6 +47,7 @@ class Limits:
     columns: int = 16_000  # of a table on one sheet, which ends at 16,384
     carried: int = MOST_CARRIED  # weights of a model that lies in its workbook as a file, too
     parts: int = 20_000  # of the scores of all heads; above it, of one head's
+    rounded: int = 1_000_000  # weights that cells round, each with a formula beside it
     formulas: int = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
 
 
@@ -59,6 +60,7 @@ class Studies:
 
     gradient_of: GradientOf = ""  # what the backward pass differentiates; of the loss, a step, too
     words: Mapping[str, Sequence[int]] = field(default_factory=dict)  # ids on maps, by group
+    quantize: bool = False  # cells that say to how many bits weights are rounded
     why: bool = False  # why heads look where they look
     head: str = ""  # the head that this begins with, as 1.2; "": one that is chosen here
     against: tuple[int, ...] = ()  # the ids of the sentence that the prompt is patched from

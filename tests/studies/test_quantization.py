@@ -43,7 +43,7 @@ def test_a_part_has_bits_of_its_own() -> None:
     plain = graph_of("gpt2")
     live = Evaluator(quantized(plain))
     live.set(ALL_BITS, 0, 0, 4.0)
-    live.set("quantize.W_E.bits", 0, 0, 0.0)
+    live.set("quantize.W_E.instead", 0, 0, 0.0)
     assert np.array_equal(live["W_E.used"], plain.inputs["W_E"])
     assert not np.array_equal(live["W_pos.used"], plain.inputs["W_pos"])
 
@@ -53,6 +53,7 @@ def test_other_numbers_of_bits_count_as_none(typed: float) -> None:
     plain = graph_of("cat-sat")
     live = Evaluator(quantized(plain))
     live.set(ALL_BITS, 0, 0, typed)
+    live.set("quantize.W_E.instead", 0, 0, "x")
     assert np.array_equal(live["logits"], plain.values["logits"])
 
 
@@ -90,7 +91,7 @@ def test_effects_are_those_of_rounded_weights() -> None:
     live = Evaluator(quantized(model.graph(ids)))
     for part in ("all", *quantization.parts(model.graph(ids))):
         live.reset()
-        live.set(ALL_BITS if part == "all" else f"quantize.{part}.bits", 0, 0, 3.0)
+        live.set(ALL_BITS if part == "all" else f"quantize.{part}.instead", 0, 0, 3.0)
         row = live["logits"][-1]
         assert row[measure.target] - row[measure.rival] == pytest.approx(
             found[part, 3].lead, abs=1e-12

@@ -1,0 +1,207 @@
+"""Quantization: how many bits the weights have, and what the model says then.
+
+A cell for all parts, and one for each, says to how many bits their weights are rounded; anything
+but 8, 4, 3 and 2 counts as none. The lead of the likeliest word as built, and the loss of the
+sentence, follow. Beside each part is what rounding it alone does to both: constants, which the
+engine computed for the prompt that the workbook was built with, grey once the prompt has changed.
+"""
+
+from collections.abc import Sequence
+
+from engine import Evaluator
+from engine.cells.access import Rect
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import IF, OR
+from engine.learning.objective import LOSS
+from engine.models.prompt_status import built_with
+from engine.studies import quantization as rounding
+from engine.studies.quantization import (
+    ALL,
+    ALL_BITS,
+    INSTEAD,
+    MOST,
+    QUANTIZE,
+    WIDTHS,
+    Effect,
+    Grid,
+    Measure,
+)
+from exporters.compose.book import Place
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import When
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.layout import ROUNDING
+from exporters.model.model_book import ModelBook
+from exporters.model.words import plain
+from exporters.pages import machine
+
+SHEET = ROUNDING
+PURPOSE = "round weights to 8, 4, 3 or 2 bits: integers times a scale; 0: as they are"
+AFTER = "Play"
+LEAD = f"{QUANTIZE}.lead"
+NOT_KNOWN = "neither 8, 4, 3 nor 2: counts as none"
+RULE = {"validate": "list", "source": ["0", *map(str, WIDTHS)]}
+RULE |= {"error_message": "8, 4, 3 or 2 bits; 0: not rounded."}
+# the columns: of parts and their bits; then of constants, the lead and the loss for each width
+PART, WEIGHTS, TYPED, NOW, LARGEST, NOTE, LEADS = 0, 1, 2, 3, 4, 5, 9
+LOSSES = LEADS + len(WIDTHS) + 1
+ROOM = 5  # rows of the suggested edits, which name cells further down
+HEADS = ("part", "weights", "type another", "bits now", "largest integer")
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks built with --quantize."""
+    return ALL_BITS in book.graph.blocks
+
+
+def add(book: ModelBook) -> None:
+    """Add the cell for all parts, the lead and the loss; three suggested edits; the parts; the
+    intermediate steps of the loss."""
+    page = layout.page(book, SHEET)
+    page.widths({PART: 28, WEIGHTS: 11, TYPED: 13, NOW: 10, LARGEST: 14, LEADS - 1: 16})
+    page.widths(dict.fromkeys(range(LEADS, LOSSES + len(WIDTHS)), 11))
+    measure = _measure(book)
+    found = list(measure.effects([Grid(n) for n in WIDTHS]))
+    _everything(book, page, found[0])
+    top = page.cursor
+    page.cursor += ROOM
+    _parts(book, page, found)
+    _workings(book, page)
+    page.cursor = top
+    page.suggest(*suggestions(book, found), at=(0, 2, 4))
+
+
+def words(book: ModelBook) -> tuple[str, str]:
+    """The likeliest word after the prompt as built, and the next likeliest."""
+    measure = _measure(book)
+    labels = book.labels[book.graph["logits"].axes[1]]
+    return labels[measure.target], labels[measure.rival]
+
+
+def _measure(book: ModelBook) -> Measure:
+    return Measure(book.model, book.passage.ids[: book.passage.n_prompt])
+
+
+def suggestions(book: ModelBook, effects: Sequence[Effect]) -> list[Suggestion]:
+    """Three edits: 4 bits for all parts, 2 for all, and 2 for the part that it harms most."""
+    live, before = Evaluator(book.graph), effects[0].lead
+    alone = [e for e in effects if e.part != ALL and e.bits == WIDTHS[-1]]
+    worst = min(alone, key=lambda e: e.lead).part
+
+    def suggestion(text: str, cell: str, bits: int) -> Suggestion:
+        live.reset()
+        live.set(cell, 0, 0, float(bits))
+        becomes = float(live[LEAD][0, 0])
+        told = f"Type {bits} {text}: the lead goes from {before:.3f} to {becomes:.3f}."
+        return Suggestion(told, (cell, 0, 0), float(bits), (LEAD, 0, 0), becomes)
+
+    return [
+        suggestion("as bits for all parts", ALL_BITS, 4),
+        suggestion("as bits for all parts", ALL_BITS, WIDTHS[-1]),
+        suggestion(
+            f"for {plain(worst)}, the part that it harms most",
+            f"{QUANTIZE}.{worst}.{INSTEAD}",
+            WIDTHS[-1],
+        ),
+    ]
+
+
+# --- all parts, the lead and the loss -----------------------------------------------------------
+
+
+def _everything(book: ModelBook, page: Composer, before: Effect) -> None:
+    """Add the bits for all parts; the lead and the loss, now and as built without rounding."""
+    sheet, graph, top = page.sheet, book.graph, page.cursor
+    target, rival = words(book)
+    sheet.put(top, 0, "How many bits the weights have", "heading")
+    page.lay(graph[ALL_BITS], (top + 1, TYPED), "input setting")
+    sheet.rules[top + 1, TYPED] = RULE
+    sheet.put(top + 1, 0, "bits for all parts", "row label")
+    _note(page, "of_all", (top + 1, NOTE), graph[ALL_BITS][0, 0])
+    for col, head in ((TYPED, "now"), (NOW, "as built")):
+        sheet.put(top + 3, col, head, "label")
+    measure = _measure(book)
+    lead = machine.at_token(book, graph["logits"], measure.target)
+    lead = lead - machine.at_token(book, graph["logits"], measure.rival)
+    sheet.put(top + 4, 0, f"lead of ‘{target}’ over ‘{rival}’", "row label")
+    page.computed_at(LEAD, (top + 4, TYPED), (1, 1), lambda *_: lead, "live")
+    sheet.put(top + 4, NOW, before.lead, "constant")
+    if LOSS in graph.blocks and before.loss is not None:
+        sheet.put(top + 5, 0, "loss of the sentence", "row label")
+        _place(book, page, LOSS, (top + 5, TYPED), "live")
+        sheet.put(top + 5, NOW, before.loss, "constant")
+        sheet.put(top + 5, NOTE, "the mean surprise of its words, in nats", "note")
+    page.cursor = top + 6
+
+
+def _note(page: Composer, name: str, at: tuple[int, int], typed: Area) -> None:
+    """Add the message beside a cell of bits that holds something else."""
+    known: list[Expression] = [typed == n for n in (*WIDTHS, 0, "")]
+    page.show(name, at, IF(OR(*known), "", expression(NOT_KNOWN)), "note")
+
+
+def _place(book: ModelBook, page: Composer, name: str, at: tuple[int, int], style: str) -> None:
+    """Place a single cell that an op computes."""
+    book.places[name] = Place(book.graph[name], SHEET, *at, turned=False)
+    page.sheet.regions.append((book.places[name], style))
+
+
+# --- each part ----------------------------------------------------------------------------------
+
+
+def _parts(book: ModelBook, page: Composer, effects: Sequence[Effect]) -> None:
+    """Add each part with its bits, and what rounding it alone does."""
+    sheet, graph = page.sheet, book.graph
+    page.heading("Each part: bits of its own, if they are typed here, and what these do alone")
+    note = f"constants, computed after ‘{built_with(graph)}’"
+    sheet.put(page.cursor - 1, LEADS, note, "note")
+    state = page.show(
+        "state", (page.cursor - 1, LEADS - 1), "prompt " & book.named("prompt"), "label"
+    )
+    for left, what in ((LEADS, "lead"), (LOSSES, "loss")):
+        for k, bits in enumerate(WIDTHS):
+            sheet.put(page.cursor, left + k, f"{what}, {bits} bits", "block")
+    page.heads(*HEADS)
+    top = page.cursor
+    for row, (name, weights) in enumerate({ALL: [], **rounding.parts(graph)}.items(), top):
+        own = [e for e in effects if e.part == name and e.bits]
+        for k, effect in enumerate(own):
+            sheet.put(row, LEADS + k, effect.lead, "constant")
+            if effect.loss is not None:
+                sheet.put(row, LOSSES + k, effect.loss, "constant")
+        if weights:
+            sheet.link(row, PART, plain(name), book.address(weights[0].area))
+            sheet.put(row, WEIGHTS, sum(w.n_cells for w in weights), "thousands")
+            _part(book, page, name, row)
+        else:
+            sheet.put(row, PART, "all together", "row label")
+    page.cursor = row + 2
+    constants = sheet[top : row + 1, LEADS : LOSSES + len(WIDTHS)]
+    sheet.dress(constants, When("stale", state.fixed != "prompt as built"))
+
+
+def _part(book: ModelBook, page: Composer, name: str, row: int) -> None:
+    """Add the bits of one part: typed, in effect, and the largest integer that they hold."""
+    at, graph = f"{QUANTIZE}.{name}", book.graph
+    typed = graph[f"{at}.{INSTEAD}"]
+    page.lay(typed, (row, TYPED), "dial")
+    page.sheet.rules[row, TYPED] = RULE
+    page.lay(graph[f"{at}.bits"], (row, NOW), "id")
+    _place(book, page, f"{at}.{MOST}", (row, LARGEST), "id")
+    _note(page, f"of.{name}", (row, NOTE), typed[0, 0])
+
+
+def _workings(book: ModelBook, page: Composer) -> None:
+    """Add what the loss is taken of: the words that follow, and the weight of each token."""
+    if LOSS not in book.graph.blocks:
+        return
+    page.heading("Of the loss: the id of the word after each token, and the token's weight")
+    for col, leaf, style in ((TYPED, "targets", "id"), (NOW, "share", "step")):
+        page.sheet.put(page.cursor, col, leaf, "block")
+        page.lay(book.graph[f"{LOSS}.{leaf}"], (page.cursor + 1, col), style)
+    labels = Rect(page.cursor + 1, page.cursor + 1 + len(book.passage.ids), 0, 1)
+    at = labels.top, PART
+    layout.labels(
+        book, page.sheet, "rounded", at, "token", range(labels.bottom - labels.top), "row label"
+    )
