@@ -26,6 +26,7 @@ PRINTED = {  # a line of each example's output
     "change_a_weight": "mat      0.312 -> 0.189",
     "generate_text": "chiama",
     "make_a_wish": "now it says Cefa",
+    "patch_a_caller": "blocks.0.attn.h0.result at chiama: 48.1%, the gradient says 8.9%",
     "read_the_depth": "after blocks.1.resid_mid   Tarso    0.999",
     "round_the_weights": "blocks.1.attn.h2 alone in 2 bits: lead 3.74",
     "steer_the_caller": "-2: <BOS> Pietro chiama Paolo vice",

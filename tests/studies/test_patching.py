@@ -2,6 +2,7 @@
 meaning."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import cli, golden_models
+from conftest import ROOT, cli, golden_models
 
 import cellformer as cf
 from engine import Evaluator, Graph, InputError, Model, WordList
@@ -18,6 +19,17 @@ from engine.studies.patching import Comparison, Path, Site, against, patch_each,
 
 GAME = ("<BOS> Pietro chiama Paolo", "<BOS> 3 chiama Paolo")
 IDS, OTHER = [1, 2, 3, 5, 7], [1, 4, 3, 5, 2]
+OF_NOTE = {
+    "last_head": ("blocks.1.attn.h2.result", 3),
+    "last_mlp": ("blocks.1.mlp_out", 3),
+    "first_mlp": ("blocks.0.mlp_out", 2),
+    "first_head": ("blocks.0.attn.h0.result", 2),
+}
+PATHS_OF_NOTE = {
+    "to_mlp": (("blocks.0.attn.h0.result", "blocks.0.mlp_out"), 0),
+    "to_value": (("blocks.0.attn.h0.result", "blocks.1.attn.h2.v"), 1),
+    "mlp_to_value": (("blocks.0.mlp_out", "blocks.1.attn.h2.v"), 0),
+}
 KINDS = ("dialogue-game", "gpt2", "llama", "gemma2", "mixtral", "qwen3", "bert")
 
 
@@ -170,6 +182,18 @@ def test_encoders_recover_at_the_masked_word() -> None:
     assert sum(recovered(found, "embed")) != 0
     last = recovered(found, "blocks.1.resid_mid")
     assert last == pytest.approx([0, 0, 1, 0, 0], abs=1e-10)
+
+
+def test_the_note_tells_these_numbers() -> None:
+    note = (ROOT / "docs" / "patching.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"<!--(\w+)-->(.*?) %<!--/-->", note))
+    rows = {(row.site, row.token): row for row in circuit().rows}
+    for name, at in OF_NOTE.items():
+        assert told.pop(name) == f"{100 * (rows[at].recovered or 0):.0f}"
+        assert told.pop(f"{name}_estimate") == f"{100 * (rows[at].estimate or 0):.0f}"
+    for name, (ends, digits) in PATHS_OF_NOTE.items():
+        assert told.pop(name) == f"{100 * (along(*ends).rows[2].recovered or 0):.{digits}f}"
+    assert not told
 
 
 # --- what is refused ------------------------------------------------------------------------
