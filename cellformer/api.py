@@ -1,4 +1,4 @@
-"""The functions of `import cellformer`: load, graph, build, patch, quantize, steer, write, read."""
+"""The functions of `import cellformer`: load, graph, build, write, read, and studies of a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -13,7 +13,9 @@ from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.stored import Stored
+from engine.studies import steering
 from engine.studies.forecast import cells_of_part, forecast
+from engine.studies.steering import Contrast
 from engine.text import word_list_file as words
 from exporters.model import plan
 from exporters.web import SUFFIXES
@@ -49,6 +51,8 @@ class Asked:
     head: str = ""
     against: str | None = None
     path: tuple[str, str] | None = None
+    steer: Path | None = None
+    site: str | None = None
 
     def studies(self, loaded: names.Loaded, model: Model) -> plan.Studies:
         """What is added to the forward pass. Raises InputError."""
@@ -60,12 +64,22 @@ class Asked:
         if self.head and not self.why:
             raise InputError("--head names the head of the sheet Why: ask for that with --why")
         found = plan.Studies(of, groups, self.quantize, self.why, self.head)
+        found = replace(found, steer=self._contrast(model))
         if self.against is None and self.path:
             raise InputError("a path needs another sentence: give --against")
         if self.against is None:
             return found
         other = pairs.others(loaded, self.against, not self.no_special)
         return replace(found, against=tuple(other), path=self.path)
+
+    def _contrast(self, model: Model) -> Contrast | None:
+        """What --steer and --site ask for. Raises InputError."""
+        if self.steer is None and self.site is not None:
+            raise InputError("--site says where to steer; give the lists, too, with --steer FILE")
+        if self.steer is None:
+            return None
+        lists = names.sentences(model, self.steer, not self.no_special)
+        return steering.contrast(model, lists, self.site or "")
 
 
 def build(
@@ -114,6 +128,7 @@ def _build_model(
     kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
     kind += "-quantize" * asked.quantize + "-why" * asked.why
     kind += "-adapter" * (asked.adapter is not None) + "-against" * (asked.against is not None)
+    kind += "-steering" * (asked.steer is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))
     write(made, path, with_workbook)

@@ -31,6 +31,7 @@ from cellformer.command import wish as wishing
 from cellformer.command.options import (
     Adapter,
     Against,
+    All,
     Architecture,
     Backward,
     Batch,
@@ -51,10 +52,13 @@ from cellformer.command.options import (
     Live,
     NoSpecial,
     Nudge,
+    Output,
     Prompt,
     Quantize,
     Second,
     Seed,
+    Site,
+    Steer,
     Steps,
     Temperature,
     TextLength,
@@ -109,13 +113,8 @@ def list_() -> None:
 @app.command()
 def build(
     name: Built = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", help="Output: NAME.xlsx (default), NAME.html, or with --all a folder."),
-    ] = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Build every workbook of `cellformer list` into a folder.")
-    ] = False,
+    output: Output = None,
+    all_: All = False,
     prompt: Prompt = None,
     second: Second = None,
     ids: Ids = None,
@@ -137,6 +136,8 @@ def build(
     against: Against = None,
     from_: From = None,
     to: To = None,
+    steer: Steer = None,
+    site: Site = None,
     digits: Digits = "",
     with_workbook: WithWorkbook = False,
     force: Beyond = False,
@@ -164,6 +165,8 @@ def build(
         head=head,
         against=against,
         path=pairs.path(from_, to),
+        steer=steer,
+        site=site,
     )
     building.build(name, output, all_, asked, with_workbook, force)
 

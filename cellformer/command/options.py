@@ -131,6 +131,13 @@ Built = Annotated[
         autocompletion=workbook_names,
     ),
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", help="Output: NAME.xlsx (default), NAME.html, or with --all a folder."),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Build every workbook of `cellformer list` into a folder.")
+]
 Live = Annotated[
     list[str] | None,
     typer.Option("--live", help="Recompute only this part: blocks.3 (default: all). Repeatable."),
@@ -175,6 +182,14 @@ Why = Annotated[
 Head = Annotated[
     str,
     typer.Option("--head", help="With --why: the head to begin with, as 1.2 (layer 1, head 2)."),
+]
+Steer = Annotated[
+    Path | None,
+    typer.Option(
+        "--steer",
+        help="Include the direction between the two lists of sentences in this file, to add to the "
+        "stream; `# name` begins a list.",
+    ),
 ]
 Digits = Annotated[
     str,

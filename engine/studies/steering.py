@@ -88,11 +88,9 @@ def contrast(
 
 
 def default_site(model: Model) -> str:
-    """The stream in the middle of the layers."""
-    n_layers = model.spec.n_layers
-    if n_layers == 0:
-        return END
-    return f"blocks.{n_layers // 2}.resid_pre" if n_layers > 1 else "blocks.0.resid_post"
+    """The stream in the middle of the layers; at the end, if there are fewer than two."""
+    half = model.spec.n_layers // 2
+    return f"blocks.{half}.resid_pre" if half else END
 
 
 def activations(
@@ -159,6 +157,20 @@ def steered(
     return intervened(graph, {site: formula})
 
 
+def add(graph: AnyGraph, found: Contrast) -> AnyGraph:
+    """The graph with the direction of a contrast, of strength 0, and its words: for workbooks.
+    Raises InputError for a site that is neither in a layer nor the final stream."""
+    if graph[found.site].layer is None and found.site != END:
+        raise InputError(
+            f"{found.site} is outside the layers, where a workbook cannot steer; name a site in "
+            "one, as blocks.0.resid_pre"
+        )
+    g = steered(graph, found.site, found.direction)
+    if is_stream(g, found.site):
+        word_scores(g, g[DIRECTION])
+    return g
+
+
 def continued(
     model: Model,
     ids: Ids,
@@ -214,6 +226,7 @@ def word_scores(g: Graph, direction: Block) -> Block:
     while x.name != END:
         path.append(x)
         x = operands(x)["x"]
+    direction = g.at(STEERING).block("read", ops.add, [direction])  # in sheets it stands down
     for x in reversed(path):
         direction = _carried(g.at(f"{STEERING}.{x.path}" if x.path else STEERING), x, direction)
     op = ops.linear_tied if end.by_rows else ops.linear

@@ -53,6 +53,7 @@ PATCHED = (
     "Patch: take single values of the other sentence, and see how much of the difference "
     "recovers; sheets with purple tabs are its pass.",
 )
+STEERS = "Steering: add a direction between two lists of sentences, and read what is said then."
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 ROUNDED = "Quantization: type how many bits weights have, and read what the model says then."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
@@ -92,11 +93,24 @@ def build(
         raise InputError("--against has a backward pass of its own: leave out --gradient, --nudge")
     if studies.quantize:
         _check_rounded(model, plan)
+    if studies.steer:
+        _check_steered(plan)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
     chosen = vocabulary.of_groups(words) if words else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
+
+
+def _check_steered(plan: Plan) -> None:
+    """Raise InputError for a model that is not shown whole, or a pair of sentences."""
+    if not plan.whole:
+        raise InputError(
+            f"--steer needs a full decoder with at most {plan.limits.words:,} tokens in its "
+            "vocabulary; ‘cellformer steer’ takes any decoder"
+        )
+    if plan.studies.against:
+        raise InputError("--steer and --against cannot be combined: give one of them")
 
 
 def _check_rounded(model: Model, plan: Plan) -> None:
@@ -140,6 +154,7 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
             *([WHY] if plan.studies.why else []),
             *BACK[plan.studies.gradient_of],
             *(PATCHED if plan.studies.against else ()),
+            *([STEERS] if plan.studies.steer else []),
         ],
         suggestions=live_suggestions(graph, plan.live)
         if plan.live

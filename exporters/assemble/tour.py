@@ -1,5 +1,5 @@
-"""The tour: eight stops that explain a transformer with this model's numbers; a ninth about
-training.
+"""The tour: eight stops that explain a transformer with this model's numbers; further ones about
+training, and about steering, where a workbook has them.
 
 Each stop explains a concept or two in sentences with live numbers, and links to a sheet that shows
 it. The stops are on Start; each of their sheets has a link to the next stop.
@@ -19,6 +19,7 @@ from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
 from exporters.pages import attribution, machine, nudge, patch, quantization, why
+from exporters.pages import steering as steers
 from exporters.play import ranking
 
 
@@ -44,6 +45,7 @@ def stops(book: ModelBook) -> list[Stop]:
     tellers += [_rounding] if quantization.SHEET in book.sheets else []
     tellers += [_why] if why.SHEET in book.sheets else []
     tellers += [_patching] if patch.SHEET in book.sheets else []
+    tellers += [_steering] if steers.SHEET in book.sheets else []
     return [] if book.live else [tell(book) for tell in tellers]
 
 
@@ -274,3 +276,19 @@ def _patching(book: ModelBook) -> Stop:
     target, rival = (quote(book.graph[f"patch.{word}.word"][0, 0]) for word in pair.COMPARED)
     told = sentence(text, target=target, rival=rival, before=before, other=other)
     return Stop("patch it", _start_of(patch.SHEET), told)
+
+
+def _steering(book: ModelBook) -> Stop:
+    first, second = map(quote, steers.contrast(book).lists)
+    text = (
+        "What the model means can lie along a direction of its stream. On Steering there are two "
+        "lists of sentences, {first} and {second}; the difference of their means is such a "
+        "direction, a list of numbers like any other. The share of sentences that it assigns to "
+        "the right list, among those that it was not made from, is {share}. Type a strength "
+        "there, and it is added to the stream of every token: read what is said then. Now the "
+        "strength is {strength}."
+    )
+    strength, share = steers.told(book)
+    live = {"share": percent(share, 0), "strength": rounded(strength, 2)}
+    told = sentence(text, first=first, second=second, **live)
+    return Stop("steer it", _start_of(steers.SHEET), told)

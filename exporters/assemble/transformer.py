@@ -14,7 +14,7 @@ from engine.models import encoding, prompt
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.studies import ablation, lens, nudge, pair, quantization
+from engine.studies import ablation, lens, nudge, pair, quantization, steering
 from engine.studies.lens import Views
 from engine.text import tokenizing
 from engine.text.tokenizer import shown
@@ -109,6 +109,8 @@ def _blocks(
     studies = plan.studies
     if studies.against:
         graph = pair.add(graph, passage, studies.against, studies.path)
+    if studies.steer:
+        graph = steering.add(graph, studies.steer)
     views = _views(graph, passage) if plan.explains else Views()
     if studies.against:
         pair.measure(graph, passage.n_prompt - 1)

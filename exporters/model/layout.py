@@ -33,6 +33,7 @@ from engine.models.encoding import AXIS
 from engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
 from engine.studies.patching import PATCH, PATH_ROWS, TAKE
 from engine.studies.quantization import QUANTIZE, SCALE
+from engine.studies.steering import STEERING
 from exporters.compose import theme
 from exporters.compose.book import Place, Run, Sheet
 from exporters.compose.composer import Composer, Table
@@ -45,8 +46,8 @@ WIDE = 16  # columns; where a band is wider already, the next result stands belo
 PROMPT_COL = 2  # on Play: of the sentence, and of its first token
 TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
-LEARNING, PATCHING, ROUNDING = "Nudge", "Patch", "Quantization"
-PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING, ROUNDING)
+LEARNING, PATCHING, ROUNDING, STEER = "Nudge", "Patch", "Quantization", "Steering"
+PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING, ROUNDING, STEER)
 # blocks that stand on Nudge, or else on Quantization
 COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")
 READ = (USED, SCALE)  # leaves of the blocks between a weight and its readers
@@ -129,6 +130,8 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         return BlockSheet(PATCHING)
     if PATH in block.passes:
         return BlockSheet(ON_PATH)
+    if block.part == STEERING:
+        return BlockSheet(STEER)
     if block.leaf in SWITCHED:
         return BlockSheet(SWITCHES)
     if block.part == "lens":

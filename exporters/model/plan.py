@@ -10,6 +10,7 @@ from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
 from engine.models.spec import Gives
 from engine.studies.forecast import MOST_CARRIED
+from engine.studies.steering import Contrast
 
 GradientOf = Literal["", "the target’s lead", "the loss"]  # "": no backward pass
 LEAD: GradientOf = "the target’s lead"
@@ -65,6 +66,7 @@ class Studies:
     head: str = ""  # the head that this begins with, as 1.2; "": one that is chosen here
     against: tuple[int, ...] = ()  # the ids of the sentence that the prompt is patched from
     path: tuple[str, str] | None = None  # from one site to another: patched along it
+    steer: Contrast | None = None  # two lists of sentences, and where their difference is added
 
     def __bool__(self) -> bool:
         return self != Studies()

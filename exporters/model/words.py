@@ -6,6 +6,8 @@ from engine.cells.block import Block
 from engine.cells.graph import Graph
 from engine.cells.name import TURNED
 from engine.learning import optimizers
+from engine.studies import lens
+from engine.studies.steering import STEERING
 
 MEANING = {
     "tokens": "the prompt, as ids",
@@ -130,13 +132,13 @@ MEANING = {
     "lora_B": "the adapter's second thin matrix",
     "merge": "1: weights are read with the adapter; 0: as they are",
     "take": "1: the other sentence’s row; 0: its own",
-    "own": "as computed, before the switch on Patch",
     "row": "the logits at the position",
     "of_target": "the target’s logit",
     "of_rival": "the rival’s logit",
     "lead": "the target’s logit less the rival’s",
     "before": "the lead with every switch of Patch at 0",
     "rows": "1: the receiver’s rows that read the path",
+    "own": "as computed, before what changes it",
     "capped_by": "how many times larger the score is than capped",
 }
 IN_FULL = {  # by the whole name
@@ -144,6 +146,11 @@ IN_FULL = {  # by the whole name
     "adapter.factor": "what products of thin matrices are multiplied by",
     "pass.total": "the sum of the losses of this pass, before this step",
     "pass.next": "the sum of the losses of this pass, with this step's",
+    "steering.direction": "from the mean of one list of sentences to that of the other",
+    "steering.strength": "how many times the direction is added",
+    "steering.where": "1 for the tokens at which it is added",
+    "steering.added": "what steering adds at each token",
+    "steering.words": "the direction's dot product with each word's vector",
     "settled": "sums of what each state holds: they read it before the step does",
 }
 OF_LOSS = {  # the blocks of a loss, by their names in it
@@ -215,17 +222,24 @@ SUBLAYERS = {"attn_out": "attention", "mlp_out": "MLP"}
 def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
     """The name of each stage of the residual stream, by what was added last; attention and MLP
     together are a layer."""
-    layers = [stage.layer for stage in stages[1:]]
-    names = ["embedding"]
+    sums = [stage for stage in stages[1:] if not is_steered(stage)]
+    layers, names = [stage.layer for stage in sums], {}
     for k, layer in enumerate(layers):
         leaves = [leaf for leaf in SUBLAYERS if f"blocks.{layer}.{leaf}" in graph.blocks]
         at_once = len(leaves) > layers.count(layer)
         leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
-        names.append(f"layer {layer} {SUBLAYERS.get(leaf, '')}".strip())
-    return names
+        names[sums[k].name] = f"layer {layer} {SUBLAYERS.get(leaf, '')}".strip()
+    return ["embedding", *(names.get(stage.name, STEERING) for stage in stages[1:])]
 
 
 def plain(writer: str) -> str:
     """A short name of what writes into the stream: a head, an MLP, a bias."""
     short = writer.removeprefix("blocks.").removesuffix(".result")
     return "ln_final bias" if short == "ln_final.b" else short
+
+
+def is_steered(stage: Block) -> bool:
+    """Whether what a stage of the stream added last is what steering adds."""
+    while stage.op in lens.NORMS:
+        stage = stage.operands[0][2]
+    return any(operand.part == STEERING for _, _, operand in stage.operands)

@@ -28,6 +28,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from engine.models.generate import passage
+from engine.studies import steering
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book
 from exporters.model.model_book import ModelBook
@@ -64,6 +65,12 @@ def with_pair(name: str) -> Book:
     return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), studies=studies)
 
 
+def steered(name: str) -> Book:
+    model, lists = golden_models()[name], {"one": [[1, 2], [3]], "other": [[4, 4], [2, 5, 6]]}
+    studies = Studies(steer=steering.contrast(model, lists))
+    return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), studies=studies)
+
+
 def with_text(kind: str) -> Book:
     """The workbook of an encoder that turns text into tokens in cells."""
     model, texts = encoder(kind), PAIRS[0] if kind == "sentence" else ("the value is true",)
@@ -77,6 +84,7 @@ BOOKS: dict[str, Callable[[], Book]] = {
     **{f"gradient-{name}": partial(with_gradient, name, LEAD) for name in ("gpt2", "gemma2")},
     **{f"nudge-{name}": partial(with_gradient, name, LOSS) for name in ("llama", "mixtral")},
     "against-gemma2": partial(with_pair, "gemma2"),
+    "steering-llama": partial(steered, "llama"),
     **{f"text-{kind}": partial(with_text, kind) for kind in ("sentence", "bert", "roberta")},
 }
 

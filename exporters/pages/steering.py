@@ -1,0 +1,384 @@
+"""Steering: a direction between two lists of sentences, added to the stream with a typed strength.
+
+What stands at the site at each sentence's last token comes from passes over those sentences: the
+engine's numbers, constants here. All that follows is cells: the means, their difference (the
+direction), the words that it points to, and the probe that tells the lists apart by it, with the
+sentences that are held out from it. What is added reaches every cell behind the site, and Play.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+
+import numpy as np
+
+from engine import Evaluator
+from engine.cells.access import Span
+from engine.cells.arrays import ranked
+from engine.cells.batch import variants
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import (
+    AVERAGE,
+    IF,
+    ISNUMBER,
+    MATCH,
+    MAX,
+    ORDER,
+    ROUND,
+    SQRT,
+    SUM,
+    SUMPRODUCT,
+)
+from engine.cells.texts import readable
+from engine.studies import probes, steering
+from engine.studies.steering import DIRECTION, STRENGTH, WHERE, Contrast
+from exporters.compose.book import Place, Run
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import Unlike, When, between
+from exporters.compose.lookups import entry
+from exporters.compose.sentences import percent, sentence
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.layout import STEER
+from exporters.model.model_book import ModelBook
+from exporters.play.sentence import answered
+
+SHEET = STEER
+PURPOSE = "add a direction between two lists of sentences, and read what is said then"
+AFTER = "Play"
+SAYS, AT = "steering.says", "steering.at"
+SENTENCE, LIST, OUT, ALONG, RIGHT, FITS, FEATURES = 0, 1, 2, 3, 4, 5, 7  # columns of the sentences
+N_NEAREST = 8  # words at each end
+DECIMALS = 9  # of a dot product that is ranked: programs differ in the last ones
+OFTEN = 2.0  # the strength at one token that is suggested
+PREFIX = f"{steering.STEERING}."
+CORE = (DIRECTION, STRENGTH, WHERE, f"{PREFIX}added")
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks built with --steer."""
+    return book.plan.studies.steer is not None
+
+
+def contrast(book: ModelBook) -> Contrast:
+    """The two lists."""
+    found = book.plan.studies.steer
+    assert found is not None
+    return found
+
+
+def told(book: ModelBook) -> tuple[Area, Area]:
+    """The strength, and the probe's accuracy on held-out sentences."""
+    return book.graph[STRENGTH][0, 0], book.graph[f"{PREFIX}accuracy"][1, 0]
+
+
+def add(book: ModelBook) -> None:
+    """Add the strength, and what is said; three suggested edits; the nearest words; the sentences,
+    the direction and the probe; what is added; the readout of the direction."""
+    page = layout.page(book, SHEET)
+    page.widths({SENTENCE: 44, LIST: 16, OUT: 11, ALONG: 11, RIGHT: 11, FITS: 11, 6: 16})
+    _settings(book, page)
+    page.suggest(*suggestions(book), at=(0, 1, 2))
+    streams = f"{PREFIX}words" in book.graph.blocks
+    nearest = page.cursor + 1
+    if streams:
+        page.cursor += N_NEAREST + 5
+    _sentences(book, page)
+    _added(book, page)
+    if streams:
+        ranks = _words(book, page)
+        _nearest(book, page, nearest, ranks)
+
+
+# --- the strength, and what is said --------------------------------------------------------------
+
+
+def _settings(book: ModelBook, page: Composer) -> None:
+    """Add the strength, the tokens that it is added at, and what is said now and was said."""
+    found, sheet, g, n = contrast(book), page.sheet, book.graph, len(book.passage.ids)
+    top = page.cursor
+    sheet.put(top, 0, "Steer the stream, from one list of sentences to the other", "heading")
+    sheet.link(top, OUT, f"at {found.site}", book.address(g[found.site].area))
+    strength = page.lay(g[STRENGTH], (top + 1, 1), "dial")
+    sheet.rules[top + 1, 1] = between(-1000, 1000, "A number from -1000 to 1000.")
+    at = page.typed_at(AT, (top + 2, 1), [[""]], "dial")
+    sheet.rules[top + 2, 1] = between(0, n - 1, f"A position from 0 to {n - 1}.", whole=True)
+
+    def where(t: int, _: int) -> Expression:
+        return IF(ISNUMBER(at[0, 0]), IF(at[0, 0] == t, 1, 0), 1)
+
+    g.follow(WHERE, where)
+    page.lay(g[WHERE], (top + 4, 1), "id", turned=True)
+    layout.labels(book, sheet, "steered", (top + 3, 1), "token", range(n), "label", across=True)
+    says = _says(book, page, (top + 5, 1))
+    sheet.put(top + 6, 1, _as_built(book), "note")
+    lines = ("strength", "at token", "token", "added", "Play says now", "as built")
+    for row, label in enumerate(lines, top + 1):
+        sheet.put(row, 0, label, "row label")
+    first, second = found.lists
+    note = f"times the direction is added: above 0 towards ‘{first}’, below towards ‘{second}’"
+    sheet.put(top + 1, 2, note, "note")
+    sheet.put(top + 2, 2, "blank: at every token; a number: at that position alone, from 0", "note")
+    page.dress(says, When("differs", strength != 0))
+    page.cursor = top + 7
+
+
+def _says(book: ModelBook, page: Composer, at: Span) -> Area:
+    """Add the sentence and its continuation, as one text; without a tokenizer, as its tokens."""
+    if "text.whole" in book.graph.blocks:
+        text = answered(book, book.graph["text.whole"][0, 0] & "")
+        return page.computed_at(SAYS, at, (1, 1), lambda *_: text, "text")
+    tokens = layout.token_texts(book).cells
+    return page.show(
+        "says", at, reduce(lambda a, b: a & " " & b, tokens[1:], tokens[0] & ""), "text"
+    )
+
+
+def _as_built(book: ModelBook) -> str:
+    return readable(book.model.vocabulary.decode(book.passage.ids))
+
+
+def suggestions(book: ModelBook) -> list[Suggestion]:
+    """Three edits: a strength of 1, of -1, and one at the single token where it does most."""
+    live = Evaluator(book.graph)
+    alone, strength = _strongest(book)
+
+    def suggestion(strength: float, at: int | None = None) -> Suggestion:
+        live.set(STRENGTH, 0, 0, strength)
+        if at is not None:
+            live.set(AT, 0, 0, float(at))
+        watch, shown = _watched(book)
+        value = live[watch[0]][watch[1:]]
+        becomes = value if isinstance(value, str) else float(value)
+        said = f"‘{readable(becomes)}’" if isinstance(becomes, str) else f"{shown} {becomes:.3f}"
+        live.reset()
+        there = "" if at is None else f", and {at} as the token, ‘{layout.prompt_text(book, at)}’"
+        text = f"Type {strength:g} as strength{there}: it says {said}."
+        also = () if at is None else (((AT, 0, 0), float(at)),)
+        return Suggestion(text, (STRENGTH, 0, 0), strength, watch, becomes, also)
+
+    return [suggestion(1.0), suggestion(-1.0), suggestion(strength, alone)]
+
+
+def _watched(book: ModelBook) -> tuple[tuple[str, int, int], str]:
+    """The cell that a suggested edit changes: the text, or where it has no room to go on the
+    probability of the likeliest next word."""
+    last = book.passage.n_prompt - 1
+    if SAYS in book.graph.blocks and len(book.passage.ids) > book.passage.n_prompt:
+        return (SAYS, 0, 0), ""
+    word = int(np.argmax(book.values["logits"][last]))
+    texts = book.labels[book.graph["logits"].axes[1]]
+    return ("probs", last, word), f"‘{texts[word]}’ with"
+
+
+def _strongest(book: ModelBook) -> tuple[int, float]:
+    """The token before the prompt's last, and the strength, that change the next word's
+    probabilities most if the direction is added there alone."""
+    ids, found = book.passage.ids[: book.passage.n_prompt], contrast(book)
+    graph = steering.steered(book.model.graph(ids), found.site, found.direction, tokens=())
+    tried = [(t, strength) for t in range(max(1, len(ids) - 1)) for strength in (OFTEN, -OFTEN)]
+    changes = [{(WHERE, t, 0): 1.0, (STRENGTH, 0, 0): strength} for t, strength in tried]
+    moved = np.abs(variants(graph, changes)["probs"][:, -1] - graph.values["probs"][-1]).sum(axis=1)
+    return tried[ranked(moved, 1)[0]]
+
+
+# --- the sentences, the direction and the probe --------------------------------------------------
+
+
+def _sentences(book: ModelBook, page: Composer) -> None:
+    """Add the sentences with what stands at the site, the direction, and the probe."""
+    found, sheet = contrast(book), page.sheet
+    page.heading("The sentences, and how the probe assigns them")
+    text = (
+        f"what stands at {found.site} at each sentence's last token: constants, from passes over "
+        "these sentences"
+    )
+    sheet.put(page.cursor - 1, FEATURES, text, "note")
+    heads = ("sentence", "list", "held out: 1", "along it", "right: 1")
+    page.heads_at((page.cursor, 0), *heads, style="label")
+    top, width = page.cursor + 1, found.first.shape[1]
+    row = top
+    for name, sentences in found.lists.items():
+        for ids in sentences:
+            sheet.put(row, SENTENCE, readable(book.model.vocabulary.decode(ids)), "text")
+            sheet.put(row, LIST, name, "row label")
+            row += 1
+    sheet.runs.append(Run(sheet[top - 1, FEATURES : FEATURES + width].rect, "label number"))
+    rows = np.concatenate([found.first, found.second])
+    block = book.graph.input(f"{PREFIX}sentences", rows, ("", ""), "table")
+    page.lay(block, (top, FEATURES), "basis")
+    page.cursor = row + 1
+    below = _direction(book, page, block.area)
+    _probe(book, page, block.area, top, below)
+
+
+def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
+    """Add the means of both lists, and their difference, whose entries may be typed over; returns
+    the row below, where the probe's lines stand."""
+    g, sheet, width = book.graph, page.sheet, rows.shape[1]
+    n = len(contrast(book).first)
+    at = page.cursor
+    parts = (rows[:n, :], rows[n:, :])
+    name = f"{PREFIX}mean"
+    mean = page.computed_at(
+        name, (at, FEATURES), (2, width), lambda i, j: AVERAGE(parts[i][:, j].as_range), "step"
+    )
+    typed = page.typed_at(f"{PREFIX}typed", (at + 2, FEATURES), [[""] * width], "number typed")
+
+    def entry_of(_: int, j: int) -> Expression:
+        return IF(ISNUMBER(typed[0, j]), typed[0, j], mean[0, j] - mean[1, j])
+
+    g.follow(DIRECTION, entry_of)
+    direction = page.lay(g[DIRECTION], (at + 3, FEATURES), "change plain")
+    sheet.dress(sheet[at + 3, FEATURES : FEATURES + width], "diverging")
+    first, second = contrast(book).lists
+    labels = (f"mean of ‘{first}’", f"mean of ‘{second}’", "instead of it", "the direction")
+    for row, label in enumerate(labels, at):
+        sheet.put(row, FEATURES - 1, label, "row label")
+    sheet.put(at + 3, 0, "how long the direction is", "row label")
+    page.show("norm", (at + 3, 1), SQRT(SUMPRODUCT(direction, direction)), "step")
+    return at + 5
+
+
+def _probe(book: ModelBook, page: Composer, rows: Area, top: int, below: int) -> None:
+    """Add which sentences are held out, the probe fitted on the others, and how it assigns all of
+    them to the lists: beside the sentences from `top`, and below."""
+    kept = _kept(book, page, top)
+    probe, threshold = _fitted(book, page, rows, kept, below)
+    n, n_first = rows.shape[0], len(contrast(book).first)
+    along = page.computed_at(
+        f"{PREFIX}along", (top, ALONG), (n, 1), lambda i, _: SUMPRODUCT(rows[i, :], probe), "step"
+    )
+
+    def right(i: int, _: int) -> Expression:
+        sides = (1, 0) if i < n_first else (0, 1)
+        return IF(along[i, 0] > threshold, *sides)
+
+    hits = page.computed_at(f"{PREFIX}right", (top, RIGHT), (n, 1), right, "id")
+    page.dress(hits, Unlike(1))
+    _accuracy(page, hits.as_range, kept.as_range, below + 1)
+    page.cursor = below + 5
+
+
+def _kept(book: ModelBook, page: Composer, top: int) -> Area:
+    """Add the switches of the sentences that are held out; returns 1 for each of the others."""
+    found = contrast(book)
+    drawn = [probes.held_out(len(x)) for x in (found.first, found.second)]
+    held = np.concatenate(drawn).astype(float)[:, None]
+    out = page.typed_at(f"{PREFIX}out", (top, OUT), held.tolist(), "switch")
+    for row in range(top, top + len(held)):
+        page.sheet.rules[row, OUT] = between(0, 1, "1 is held out, 0 fits the probe.", whole=True)
+    page.sheet.put(top - 1, FITS, "fits it: 1", "label")
+    return page.computed_at(
+        f"{PREFIX}kept", (top, FITS), held.shape, lambda i, _: IF(out[i, 0] == 1, 0, 1), "id"
+    )
+
+
+def _fitted(
+    book: ModelBook, page: Composer, rows: Area, kept: Area, top: int
+) -> tuple[Area, Expression]:
+    """Add the means of the sentences that are kept, their difference, which is the probe, and the
+    threshold half-way between them; returns the probe and the threshold."""
+    found, (n, width) = contrast(book), rows.shape
+    lists = (slice(0, len(found.first)), slice(len(found.first), n))
+
+    def mean(i: int, j: int) -> Expression:
+        mine = kept[lists[i], 0].as_range
+        return SUMPRODUCT(rows[lists[i], j].as_range, mine) / MAX(1, SUM(mine))
+
+    def difference(_: int, j: int) -> Expression:
+        return fit[0, j] - fit[1, j]
+
+    fit = page.computed_at(f"{PREFIX}fit", (top, FEATURES), (2, width), mean, "step")
+    at, one = (top + 2, FEATURES), (1, 1)
+    probe = page.computed_at(f"{PREFIX}probe", at, (1, width), difference, "change plain")
+    half = (SUMPRODUCT(fit[0, :], probe) + SUMPRODUCT(fit[1, :], probe)) / 2
+    name = f"{PREFIX}threshold"
+    threshold = page.computed_at(name, (top, 1), one, lambda *_: half, "step")
+    page.sheet.put(top, 0, "threshold, half-way between the means", "row label")
+    labels = (*(f"mean of fitted, ‘{name}’" for name in found.lists), "the probe")
+    for row, label in enumerate(labels, top):
+        page.sheet.put(row, FEATURES - 1, label, "row label")
+    return probe, threshold[0, 0]
+
+
+def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
+    """Add the shares of the sentences that the probe assigns to their list: of those that it was
+    fitted on, and of the others."""
+    n = hits.shape[0]
+
+    def share(i: int, _: int) -> Expression:
+        inside, n_kept = SUMPRODUCT(hits, kept), SUM(kept)
+        if i == 0:
+            return inside / MAX(1, n_kept)
+        return (SUM(hits) - inside) / MAX(1, n - n_kept)
+
+    shares = page.computed_at(f"{PREFIX}accuracy", (top, 1), (2, 1), share, "percent")
+    for row, what in enumerate(("that it was fitted on", "that are held out"), top):
+        page.sheet.put(row, 0, f"right, of the sentences {what}", "row label")
+    said = sentence(
+        "The probe assigns {held} of the sentences that are held out to their list, and {fitted} "
+        "of those that it was fitted on.",
+        held=percent(shares[1, 0], 0),
+        fitted=percent(shares[0, 0], 0),
+    )
+    page.show("verdict", (top + 2, 0), said, "block")
+
+
+# --- what is added, and how it reads as words ----------------------------------------------------
+
+
+def _added(book: ModelBook, page: Composer) -> None:
+    """Add what is added at each token: a column of features each, as the stream stands."""
+    added = book.graph[f"{PREFIX}added"]
+    page.heading("What is added to the stream at each token: strength × direction")
+    (n, width), top = added.shape, page.cursor + 1
+    layout.labels(book, page.sheet, "added", (top - 1, 1), "token", range(n), "label", across=True)
+    page.sheet.runs.append(Run(page.sheet[top : top + width, 0].rect, "row number"))
+    layout.settle(book, page.sheet, Place(added, SHEET, top, 1, turned=True))
+    page.cursor = top + width + 1
+
+
+def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
+    """Add the direction through the readout, its dot product with each word, and the words' ranks;
+    returns the columns."""
+    g, sheet = book.graph, page.sheet
+    page.heading("The direction as the readout takes it, and its dot product with every word")
+    heads = ("word", "dot product", "rounded", "rank", "id")
+    page.heads_at((page.cursor, 0), *heads, style="label")
+    top, words = page.cursor + 1, g[f"{PREFIX}words"]
+    n = words.shape[1]
+    sheet.runs.append(Run(sheet[top : top + n, 0].rect, "row label", book.labels[words.axes[1]]))
+    layout.settle(book, sheet, Place(words, SHEET, top, 1, turned=True))
+    score = page.computed_at(
+        f"{PREFIX}score", (top, 2), (n, 1), lambda v, _: ROUND(words[0, v], DECIMALS), "step"
+    )
+    ids = page.lay(g.input(f"{PREFIX}ids", np.arange(n)[:, None], kind="table"), (top, 4), "built")
+
+    def rank(v: int, _: int) -> Expression:
+        return ORDER(score[v, 0], score.as_range, ids[v, 0], ids.as_range) + 1
+
+    ranks = page.computed_at(f"{PREFIX}rank", (top, 3), (n, 1), rank, "id")
+    col, longest = FEATURES, n
+    for block in g:
+        if block.part == steering.STEERING and block.op and block.name not in (*CORE, words.name):
+            sheet.put(top - 1, col, block.name.removeprefix(PREFIX), "label")
+            layout.settle(book, sheet, Place(block, SHEET, top, col, turned=True))
+            longest, col = max(longest, block.shape[1]), col + 1
+    page.cursor = top + longest + 1
+    return {"dots": words.area, "ranks": ranks, "texts": sheet[top : top + n, 0].as_range}
+
+
+def _nearest(book: ModelBook, page: Composer, top: int, columns: Mapping[str, Area]) -> None:
+    """Add the words that the direction points to most, and those that it points away from."""
+    page.sheet.put(top, 0, "The nearest words: the direction read as the stream is", "heading")
+    n = columns["ranks"].shape[0]
+    for side, name in enumerate(contrast(book).lists):
+        col = 2 * side
+        page.sheet.put(top + 1, col, f"towards ‘{name}’", "block")
+        page.heads_at((top + 2, col), "word", "dot product", style="label")
+        shown = min(N_NEAREST, n)
+        words = page.table(f"nearest.{side}", (top + 3, col), (shown, 2))
+        for k in range(shown):
+            place = MATCH(n - k if side else k + 1, columns["ranks"].as_range, 0)
+            words.put(k, 0, entry(columns["texts"], place, 1), "word")
+            words.put(k, 1, entry(columns["dots"].as_range, place, 1), "step")
