@@ -9,6 +9,7 @@ divisors, which depend on the text, are 1 in all but the QK circuit.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
 
@@ -165,6 +166,12 @@ class Maps:
     v: np.ndarray
     o: np.ndarray
 
+    @cached_property
+    def squares(self) -> "Maps":
+        """The products of each with itself, [d_head, d_head]: norms of products need no more."""
+        q, k, v = (x.T @ x for x in (self.q, self.k, self.v))
+        return Maps(q, k, v, self.o @ self.o.T)
+
 
 def compositions(model: Model) -> list[Composition]:
     """Of every two heads of different layers: the Frobenius norm of the product of their circuits
@@ -175,19 +182,21 @@ def compositions(model: Model) -> list[Composition]:
             f"choose a model of at most {WIDEST:,}"
         )
     graph = one_token(model)
-    heads = scores.heads(graph)
-    of = {head: _maps(graph, head) for head in heads}
-    layer = {head: graph[f"{head}.pattern"].layer or 0 for head in heads}
-    between: dict[tuple[int, int], np.ndarray] = {}
-    found = []
-    for later in heads:
-        for earlier in (head for head in heads if layer[head] < layer[later]):
-            ends = layer[earlier], layer[later]
-            if ends not in between:
-                stream = graph[f"blocks.{ends[1]}.resid_pre"]
-                between[ends] = through(graph, graph[f"{earlier}.result"], stream)
-            found.append(_composed(earlier, later, of, between[ends]))
-    return found
+    of = {head: _maps(graph, head) for head in scores.heads(graph)}
+    layer = {head: graph[f"{head}.pattern"].layer or 0 for head in of}
+    wrote: dict[tuple[str, int], np.ndarray] = {}  # what a head writes, as a layer reads it
+    for last in set(layer.values()):
+        stream = graph[f"blocks.{last}.resid_pre"]
+        for first in {n for n in layer.values() if n < last}:
+            inside = [head for head in of if layer[head] == first]
+            between = through(graph, graph[f"{inside[0]}.result"], stream)
+            wrote |= {(head, last): of[head].o @ between for head in inside}
+    return [
+        _composed(earlier, later, of, wrote[earlier, layer[later]])
+        for later in of
+        for earlier in of
+        if layer[earlier] < layer[later]
+    ]
 
 
 def _maps(graph: Graph, head: str) -> Maps:
@@ -197,18 +206,21 @@ def _maps(graph: Graph, head: str) -> Maps:
     return Maps(q, k, v, output_weights(graph, head))
 
 
-def _composed(earlier: str, later: str, of: Mapping[str, Maps], between: np.ndarray) -> Composition:
-    """`between` maps what the earlier head writes to the stream that the later one reads."""
-    one, two = of[earlier], of[later]
-    wrote = one.o @ between  # [d_head, d_model]
-    own = norm(one.v, wrote)
-    q, k, v = (
-        norm(one.v, wrote @ first @ other) / max(own * norm(first, other), TINY)
-        for first, other in ((two.q, two.k.T), (two.k, two.q.T), (two.v, two.o))
-    )
-    return Composition(earlier, later, q, k, v)
+def _composed(earlier: str, later: str, of: Mapping[str, Maps], wrote: np.ndarray) -> Composition:
+    """`wrote` [d_head, d_model] is what the earlier head writes, as the later one reads it."""
+    one, two, its = of[earlier].squares, of[later], of[later].squares
+    own = norm(one.v, wrote @ wrote.T)
+    found = []
+    for read, square, other in (
+        (two.q, its.q, its.k),
+        (two.k, its.k, its.q),
+        (two.v, its.v, its.o),
+    ):
+        m = wrote @ read  # [d_head, d_head]
+        found.append(norm(one.v, m @ other @ m.T) / max(own * norm(square, other), TINY))
+    return Composition(earlier, later, *found)
 
 
 def norm(left: np.ndarray, right: np.ndarray) -> float:
-    """The Frobenius norm of a product [n, d_head] @ [d_head, m], without the product."""
-    return sqrt(max(float(np.sum((left.T @ left) * (right @ right.T))), 0.0))
+    """The Frobenius norm of a product L @ R, given L.T @ L and R @ R.T: [d_head, d_head] each."""
+    return sqrt(max(float(np.sum(left * right)), 0.0))

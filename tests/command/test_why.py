@@ -14,6 +14,7 @@ from engine.models import checkpoint
 HEAD = ("why", "dialogue-game", "--head", "1.2")
 
 
+@pytest.mark.slow
 def test_why_prints_the_split_of_a_score() -> None:
     out = cli(*HEAD, "--from", "Paolo", "--to", "chiama").out
     assert "head 1.2, from ‘Paolo’ (3) to ‘chiama’ (2), 98.9%" in out
@@ -22,6 +23,7 @@ def test_why_prints_the_split_of_a_score() -> None:
     assert cli(*HEAD).out == out  # the last token, and what it looks at most
 
 
+@pytest.mark.slow
 def test_why_in_json_is_the_whole_table() -> None:
     told = json.loads(cli(*HEAD, "--rival-key", "Pietro", "--json").out)
     table = np.array(told["table"])
@@ -43,6 +45,7 @@ def test_why_without_a_head_lists_all_heads() -> None:
     assert "previous token" in out and "earlier" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

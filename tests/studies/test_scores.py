@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import golden_models
+from conftest import golden_models, in_tiers
 
 import cellformer as cf
 from engine import Graph, InputError, Model
@@ -37,7 +37,7 @@ def test_the_table_sums_to_the_score_in_every_golden_model(name: str) -> None:
     assert worst(graph_of(golden_models()[name])) < CLOSE
 
 
-@pytest.mark.parametrize("name", ["dialogue-game", "cat-sat", "induction", "shakespeare"])
+@pytest.mark.parametrize("name", in_tiers(["cat-sat", "dialogue-game", "induction", "shakespeare"]))
 def test_the_table_sums_to_the_score_in_the_gallery(name: str) -> None:
     assert worst(graph_of(cf.load(name), 5)) < CLOSE
 
