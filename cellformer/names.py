@@ -241,7 +241,12 @@ def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> li
     if prompt is not None and ids is not None:
         raise InputError("--prompt and --ids cannot be combined; give one")
     if ids is not None:
-        if not re.fullmatch(rf"\s*{ID}\s*(,\s*{ID}\s*)*", ids):
-            raise InputError(f"--ids {ids!r} is not a list of token ids; write it as 0,1,3")
-        return [int(i) for i in ids.split(",")]
+        return listed(ids)
     return None if prompt is None else prompt_ids(model, prompt, special)
+
+
+def listed(ids: str, option: str = "--ids") -> list[int]:
+    """The ids of a list, `0,1,3`. Raises InputError for another text."""
+    if not re.fullmatch(rf"\s*{ID}\s*(,\s*{ID}\s*)*", ids):
+        raise InputError(f"{option} {ids!r} is not a list of token ids; write it as 0,1,3")
+    return [int(i) for i in ids.split(",")]

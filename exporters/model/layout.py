@@ -67,7 +67,7 @@ SHEETS = {
     "Gradient": ("Backward", "the gradient of {gradient_of} by every weight, beside the weight"),
     "Turned": ("Backward", "the weights transposed: what Backward multiplies with"),
     AFTER_STEP: ("Gradient", MOVED),
-    OF_OTHER: ("Readout", "the other sentence, which Patch takes values from"),
+    OF_OTHER: ("Block", "the other sentence, which Patch takes values from"),
     ON_PATH: (
         OF_OTHER,
         "what the sender of the path on Patch changes on its way to the receiver",

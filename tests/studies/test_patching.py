@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ROOT, cli, golden_models
+from conftest import GOLDEN, ROOT, cli, golden_models
 
 import cellformer as cf
 from engine import Evaluator, Graph, InputError, Model, WordList
@@ -256,6 +256,13 @@ def test_the_command_prints_json() -> None:
         3,
         None,
     ]
+
+
+def test_a_model_without_a_tokenizer_takes_ids() -> None:
+    given = ("patch", str(GOLDEN / "gpt2"), "--ids", "1,2,3", "--site", "embed", "--json")
+    told = json.loads(cli(*given, "--against", "1,4,3").out)
+    assert [row["recovered"] for row in told["sites"]] == pytest.approx([0, 1, 0], abs=1e-9)
+    assert cli(*given, "--against", "1;4;3").code == 2
 
 
 def test_a_path_with_one_end_is_refused() -> None:
