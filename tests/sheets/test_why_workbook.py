@@ -96,11 +96,15 @@ def test_typed_numbers_out_of_range_and_texts_give_no_error(book, cells, sheet) 
 
 
 def test_libreoffice_agrees_from_wrong_values(book, cells, tmp_path, libreoffice) -> None:
-    edits = {(HEAD, 0, 0): 0.0, (TOKENS, 0, 0): 2.0, (TOKENS, 1, 0): 0.0}
-    there = {book.cell(*at): value for at, value in edits.items()}
-    (shown,) = libreoffice_after(cells.path, [there], tmp_path / "office")
-    after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edits.items()})
-    assert_agrees(replace(cells, formulas={at: after.cell(*at) for at in cells.formulas}), shown)
+    """After every suggested edit, and after three at once."""
+    edits = [{t.cell: t.value} for t in book.sheets["Why"].suggestions]
+    edits.append({(HEAD, 0, 0): 0.0, (TOKENS, 0, 0): 2.0, (TOKENS, 1, 0): 0.0})
+    there = [{book.cell(*at): value for at, value in edit.items()} for edit in edits]
+    every = libreoffice_after(cells.path, there, tmp_path / "office")
+    for edit, shown in zip(edits, every, strict=True):
+        after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edit.items()})
+        values = {at: after.cell(*at) for at in cells.formulas}
+        assert_agrees(replace(cells, formulas=values), shown)
 
 
 def test_one_head_alone_where_all_are_too_many() -> None:

@@ -2,20 +2,20 @@
 
 import numpy as np
 import pytest
-from conftest import golden_models, in_tiers
+from conftest import default_graph, golden_models, in_tiers
 
-import cellformer as cf
 from engine import Graph, InputError, Model
+from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.studies import scores
 
 CLOSE = 1e-12  # of the largest number of a table
 
 
-def graph_of(model: Model, n_tokens: int = 6) -> Graph:
+def graph_of(model: Model, n_tokens: int = 6, readout: Readout = EVERYTHING) -> Graph:
     """A pass over different tokens, none of them padding."""
     n_words, padding = model.spec.d_vocab, model.spec.first_position - 1
     ids = [(7 * k + 3) % n_words for k in range(n_tokens)]
-    return model.graph([(i + (i == padding)) % n_words for i in ids])
+    return model.graph([(i + (i == padding)) % n_words for i in ids], readout)
 
 
 def worst(graph: Graph) -> float:
@@ -37,9 +37,27 @@ def test_the_table_sums_to_the_score_in_every_golden_model(name: str) -> None:
     assert worst(graph_of(golden_models()[name])) < CLOSE
 
 
-@pytest.mark.parametrize("name", in_tiers(["cat-sat", "dialogue-game", "induction", "shakespeare"]))
+WITH_HEADS = (
+    "cat-sat",
+    "fluffy-creature",
+    "induction",
+    "two-layers",
+    "dialogue-game",
+    "shakespeare",
+)
+
+
+@pytest.mark.parametrize("name", in_tiers([*WITH_HEADS, "semantic-tiny"]))
 def test_the_table_sums_to_the_score_in_the_gallery(name: str) -> None:
-    assert worst(graph_of(cf.load(name), 5)) < CLOSE
+    assert worst(default_graph(name)) < CLOSE
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gemma2", "mixtral"])
+def test_heads_whose_own_outputs_are_not_shown_are_parts_too(name: str) -> None:
+    graph = graph_of(golden_models()[name], readout=ONE_TOKEN)
+    assert worst(graph) < CLOSE
+    last = scores.Head(graph, scores.heads(graph)[-1])
+    assert "blocks.0.attn.h1.z" in last.queries.writers
 
 
 def test_writers_have_the_names_of_blocks() -> None:
