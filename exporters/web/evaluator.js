@@ -144,6 +144,21 @@ export class Run {
     this.mark(block, [i, i + 1, j, j + 1]);
   }
 
+  /** Take over the edits and values of another run. @param {Run} other */
+  become(other) {
+    for (const block of this.graph.blocks) {
+      const k = block.index;
+      const isTyped = block.isInput && !block.isTable && !other.overlay.has(k);
+      if (isTyped && !this.owned[k]) continue;
+      this.values[k] = isTyped ? block.typed() : other.values[k].slice();
+      this.owned[k] = !isTyped;
+      this.mirrors[k] = null;
+      this.writes[k]++;
+    }
+    this.overlay = new Map([...other.overlay].map(([k, cells]) => [k, new Map(cells)]));
+    this.version++;
+  }
+
   /** @param {Block} block @param {Rect} rect */
   mark(block, rect) {
     const rects = this.pending.get(block.index);
@@ -212,14 +227,23 @@ export class Run {
 
   /** The same in steps, block by block. @returns {import("./slices.js").Steps<number>} */
   *recomputing() {
-    let changed = this.pending;
+    const changed = this.pending;
     this.pending = new Map();
     this.touched = new Map(changed);
+    const n = yield* this.settling(this.graph.early, changed);
+    const all = n + (yield* this.settling(this.graph.late, new Map(this.touched)));
+    this.version++;
+    return all;
+  }
+
+  /** Recompute what changes reach of some blocks, until nothing changes.
+   * @param {Block[]} blocks @param {Map<number, Rect[]>} changed @returns {import("./slices.js").Steps<number>} */
+  *settling(blocks, changed) {
     let n = 0;
     while (changed.size) {
       /** @type {Map<number, Rect[]>} */ const again = new Map();
       const passed = new Set();
-      for (const block of this.graph.blocks) {
+      for (const block of blocks) {
         /** @type {Rect[]} */ let found = [];
         if (block.isOp) {
           for (const rect of this.dirty(block, changed)) {
@@ -242,7 +266,6 @@ export class Run {
       }
       changed = again;
     }
-    this.version++;
     return n;
   }
 

@@ -245,6 +245,19 @@ export class Graph {
     /** Of each block the tables that read it. @type {Set<number>[]} */ this.tablesOn = this.blocks.map(() => new Set());
     for (const table of this.tables)
       for (const grid of this.readings[table.index].keys()) if (grid < this.blocks.length) this.tablesOn[grid].add(table.index);
+    const late = this.afterOps();
+    /** Tables that follow from what is typed alone: they are settled first. */
+    this.early = this.tables.filter((block) => !late.has(block.index));
+    this.late = this.blocks.filter((block) => late.has(block.index));
+  }
+
+  /** The ops, and the tables that read them, or tables that do; all, in a book whose cells follow from
+   * their own last values. @returns {Set<number>} by index */
+  afterOps() {
+    const all = this.blocks.filter((block) => block.isOp || (block.isTable && this.volatile.length));
+    const found = new Set(all.map((block) => block.index));
+    for (const k of found) for (const table of this.tablesOn[k]) found.add(table);
+    return found;
   }
 
   /** The block of a name. Throws an Error that names the nearest. @param {string} name */

@@ -435,7 +435,8 @@ export class Session {
       if (computed) this.done = { computed, ms: performance.now() - began };
       this.problem = this.note = "";
       this.shown = Math.max(this.shown, this.nGiven, this.position + 1);
-      yield* bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
+      if (this.changes.length || this.graph.volatile.length) yield* bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
+      else this.baseline.become(this.live);
       for (const then of follows) then();
       this.notify();
     }
