@@ -149,7 +149,7 @@ export class Run {
     for (const block of this.graph.blocks) {
       const k = block.index;
       const isTyped = block.isInput && !block.isTable && !other.overlay.has(k);
-      if (isTyped && !this.owned[k]) continue;
+      if (isTyped && !this.owned[k] && !this.overlay.has(k)) continue;
       this.values[k] = isTyped ? block.typed() : other.values[k].slice();
       this.owned[k] = !isTyped;
       this.mirrors[k] = null;
