@@ -13,6 +13,7 @@ from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.stored import Stored
+from engine.models import checkpoint
 from engine.studies import steering
 from engine.studies.forecast import cells_of_part, forecast
 from engine.studies.steering import Contrast
@@ -63,7 +64,8 @@ class Asked:
         groups = words.ids(words.read(self.words), predicts) if self.words else {}
         if self.head and not self.why:
             raise InputError("--head names the head of the sheet Why: ask for that with --why")
-        found = plan.Studies(of, groups, self.quantize, self.why, self.head)
+        packed = checkpoint.packed(loaded.name, model) if self.quantize else {}
+        found = plan.Studies(of, groups, self.quantize, packed, self.why, self.head)
         found = replace(found, steer=self._contrast(model))
         if self.against is None and self.path:
             raise InputError("a path needs another sentence: give --against")

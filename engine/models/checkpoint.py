@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from fnmatch import fnmatch
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError
@@ -22,6 +22,7 @@ from engine.cells.files import replacing_folder
 from engine.models import adapter, architectures, formats, sentence_modules
 from engine.models.architectures import OWN
 from engine.models.foreign import Config, Piece, Pieces
+from engine.models.formats import gguf
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
@@ -106,6 +107,30 @@ def with_adapter(model: Model, folder: str | Path, base: str) -> Model:
     places = held_places(architecture.pieces(model.spec), wanted)
     shapes = foreign_shapes(places, wanted)
     return replace(model, adapter=adapter.read(path, tensors, places, shapes, base))
+
+
+class Packed(NamedTuple):
+    """A weight as its file has it: integers times scales, [in, out] each."""
+
+    kind: str  # Q8_0 or Q4_0
+    integers: np.ndarray
+    scales: np.ndarray
+
+
+def packed(name: str, model: Model) -> dict[str, Packed]:
+    """The matrices of a model that its GGUF file holds as integers times scales, by name; none for
+    other formats."""
+    if not gguf.reads(name):
+        return {}
+    kinds, integers, scales = gguf.integers(name)
+    architecture = architectures.find(model.config["model_type"])
+    wanted = weight_shapes(architecture.forward, model.spec)
+    places = held_places(architecture.pieces(model.spec), wanted, integers.held)
+    return {
+        ours: Packed(kinds[piece.name], integers.read(piece), scales.read(piece))
+        for ours, piece in places.items()
+        if piece.name in kinds
+    }
 
 
 def check_layers(config: Config, files: Tensors) -> None:

@@ -27,6 +27,27 @@ PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # tensors whose numbers are
 Values = dict[str, Any]
 
 
+SPLIT = ("Q8_0", "Q4_0")  # kinds whose numbers are integers times one scale for each block
+SCALE_BYTES = 2  # a float16
+
+
+def split(data: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """The integers of packed rows, and the scale of each: bytes [rows, row_bytes] to two arrays
+    [rows, columns]. A number is its integer times its scale."""
+    from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    _, n_bytes = GGML_QUANT_SIZES[GGMLQuantizationType[kind]]
+    blocks = data.reshape(len(data), -1, n_bytes)
+    scales = np.ascontiguousarray(blocks[..., :SCALE_BYTES]).view("<f2").astype(np.float64)
+    own = blocks[..., SCALE_BYTES:]
+    if kind == "Q8_0":
+        integers = own.astype(np.int8).astype(np.float64)
+    else:  # two to a byte: the first half of a block in the low bits
+        integers = np.concatenate([own & 15, own >> 4], axis=-1).astype(np.float64) - 8
+    rows = len(data), -1
+    return integers.reshape(rows), np.broadcast_to(scales, integers.shape).reshape(rows)
+
+
 class Header:
     """A reader of the header, from first to last byte."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from engine.models.checkpoint import Packed
 from engine.models.encoding import AXIS
 from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
@@ -62,6 +63,7 @@ class Studies:
     gradient_of: GradientOf = ""  # what the backward pass differentiates; of the loss, a step, too
     words: Mapping[str, Sequence[int]] = field(default_factory=dict)  # ids on maps, by group
     quantize: bool = False  # cells that say to how many bits weights are rounded
+    packed: Mapping[str, Packed] = field(default_factory=dict)  # weights as a GGUF file has them
     why: bool = False  # why heads look where they look
     head: str = ""  # the head that this begins with, as 1.2; "": one that is chosen here
     against: tuple[int, ...] = ()  # the ids of the sentence that the prompt is patched from

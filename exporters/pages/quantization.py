@@ -30,7 +30,7 @@ from exporters.compose.book import Place
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
 from exporters.compose.story import Suggestion
-from exporters.model import layout
+from exporters.model import layout, packed_weights
 from exporters.model.layout import ROUNDING
 from exporters.model.model_book import ModelBook
 from exporters.model.words import plain
@@ -68,6 +68,7 @@ def add(book: ModelBook) -> None:
     page.cursor += ROOM
     _parts(book, page, found)
     _workings(book, page)
+    packed_weights.add(book, page)
     page.cursor = top
     page.suggest(*suggestions(book, found), at=(0, 2, 4))
 
@@ -161,7 +162,7 @@ def _parts(book: ModelBook, page: Composer, effects: Sequence[Effect]) -> None:
     )
     for left, what in ((LEADS, "lead"), (LOSSES, "loss")):
         for k, bits in enumerate(WIDTHS):
-            sheet.put(page.cursor, left + k, f"{what}, {bits} bits", "block")
+            sheet.put(page.cursor, left + k, f"{what}, {bits} bits", "head")
     page.heads(*HEADS)
     top = page.cursor
     for row, (name, weights) in enumerate({ALL: [], **rounding.parts(graph)}.items(), top):
@@ -205,3 +206,4 @@ def _workings(book: ModelBook, page: Composer) -> None:
     layout.labels(
         book, page.sheet, "rounded", at, "token", range(labels.bottom - labels.top), "row label"
     )
+    page.cursor = labels.bottom

@@ -10,6 +10,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from engine.learning import decoders
+from engine.models import checkpoint
+from engine.models.forward import weight_shapes
+from engine.models.model import Model
+from engine.text.tokenizer import IdsOnly
+
 TOKENS = "tokenizer.ggml."
 
 
@@ -17,7 +23,7 @@ def in_folder(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A folder's config and tensors, without an unembedding that is tied."""
     config = json.loads((folder / "config.json").read_text())
     tensors = load_file(folder / "model.safetensors")
-    if config["tie_word_embeddings"]:
+    if config.get("tie_word_embeddings"):
         tensors.pop("lm_head.weight", None)
     return config, {n: t for n, t in tensors.items() if not n.endswith((".attn.bias", "inv_freq"))}
 
@@ -97,6 +103,29 @@ def write_gguf(
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def write_packed(folder: Path, kind_of: Callable[[str], str]) -> Path:
+    """A small random Llama in a folder, and as GGUF with its matrices packed, each in the kind that
+    its name there gives."""
+    gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
+    sizes = {"d_vocab": 20, "n_ctx": 8, "d_model": 32, "n_layers": 1, "n_heads": 1, "d_mlp": 32}
+    decoder, rng = decoders.new("llama", **sizes), np.random.default_rng(0)
+    weights = {
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in weight_shapes(decoder.forward, decoder.spec).items()
+    }
+    words = IdsOnly(decoder.spec.d_vocab)
+    said = {"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}, "rms_norm_eps": 1e-6}
+    config = {**decoder.config, **said}
+    model = Model(decoder.spec, weights, words, None, decoder.forward, config)
+    checkpoint.save(model, folder / "small")
+
+    def pack(name: str, matrix: np.ndarray) -> tuple[np.ndarray, Any]:
+        kind = gguf.GGMLQuantizationType[kind_of(name)]
+        return gguf.quants.quantize(matrix, kind), kind
+
+    return write_gguf(folder / "small", folder / "small.gguf", pack)
 
 
 def add_value(writer: Any, key: str, value: Any) -> None:

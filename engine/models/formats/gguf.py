@@ -16,7 +16,7 @@ from engine.cells.errors import InputError
 from engine.cells.stored import Place, TensorFile
 from engine.models.foreign import Config
 from engine.models.formats import Source
-from engine.models.gguf_file import MAGIC, Values, header
+from engine.models.gguf_file import MAGIC, SPLIT, Values, header, split
 from engine.models.tensors import TensorEntry, Tensors, entry
 from engine.text.tokenizer import IdsOnly, Library, Tokenizer
 from engine.text.tokenizers_library import asked
@@ -180,6 +180,37 @@ def open_source(name: str) -> Source:
         values |= {"rope_scaling": llama3_scaling(path, stretch, theta)}
     tensors = named(path, FAMILIES[kind], values, places)
     return Source(Config(path, values), Tensors(path, tensors), partial(tokenizer, said))
+
+
+def integers(name: str) -> tuple[dict[str, str], Tensors, Tensors]:
+    """The kinds, integers and scales of the matrices of a file that are packed as integers times
+    scales, by their Hugging Face names; a number is its integer times its scale."""
+    path = Path(name)
+    meta, places = header(path)
+    said = Config(path, meta)
+    kind = said.get("general.architecture", str)
+    family, values = FAMILIES[kind], config(said, kind, places)
+    kinds = {
+        own: place.unpack.keywords["qtype"].name
+        for own, place in places.items()
+        if isinstance(place.unpack, partial) and len(place.shape) == 2
+    }
+    kinds = {own: packed for own, packed in kinds.items() if packed in SPLIT}
+
+    def tensors(which: int) -> Tensors:
+        apart = {
+            own: replace(places[own], unpack=partial(_part, kind=packed, which=which))
+            for own, packed in kinds.items()
+        }
+        return Tensors(path, named(path, family, values, apart))
+
+    names = {hugging_face_name(family, own)[0]: packed for own, packed in kinds.items()}
+    return names, tensors(0), tensors(1)
+
+
+def _part(data: np.ndarray, kind: str, which: int) -> np.ndarray:
+    """The integers of packed rows (0), or their scales (1)."""
+    return split(data, kind)[which]
 
 
 # --- config -------------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+"""Weights as a GGUF file has them: integers, and a scale for every 32, beside their products.
+
+Of each kind of packing one matrix is shown, the first that stands as it is multiplied: every
+product is a formula, and a line says whether the products are the weights of the model, which are
+typed numbers on a sheet of their own.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from engine.cells.expression import Expression
+from engine.cells.functions import IF, SUMPRODUCT
+from engine.models.checkpoint import Packed
+from engine.studies.quantization import GROUP, axis_of
+from exporters.compose.composer import Composer
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+
+MOST = 64  # columns that are shown of a matrix
+SAME = "integer × scale is the weight of the model, in every digit"
+OTHER = "integer × scale is no longer the weight of the model: it was changed"
+
+
+def add(book: ModelBook, page: Composer) -> None:
+    """Add one packed matrix of each kind."""
+    for name, packed in _shown(book):
+        page.cursor += 1
+        page.heading(f"{name}, as its file has it: {packed.kind}, integers times scales")
+        _matrix(book, page, name, packed)
+
+
+def _shown(book: ModelBook) -> Iterator[tuple[str, Packed]]:
+    """The first matrix of each kind of packing whose columns are whole groups."""
+    kinds = set()
+    for name, packed in book.plan.studies.packed.items():
+        weight, n = book.graph[name], len(packed.scales)
+        upright = axis_of(book.graph, weight) == 0 and not layout.turned(weight, book)
+        whole = (
+            n % GROUP == 0
+            and not np.ptp(packed.scales.reshape(-1, GROUP, weight.shape[1]), axis=1).any()
+        )
+        if packed.kind not in kinds and upright and whole:
+            kinds.add(packed.kind)
+            yield name, packed
+
+
+def _matrix(book: ModelBook, page: Composer, name: str, packed: Packed) -> None:
+    """Add the scales, the integers and the products of a matrix, one below the other."""
+    n, most = packed.integers.shape[0], min(packed.integers.shape[1], MOST)
+    integers, scales = packed.integers[:, :most], packed.scales[::GROUP, :most]
+    verdict = page.cursor
+    page.cursor += 2
+    tops = []
+    for what, values, style in (
+        ("scales, one for 32 weights of a column", scales, "constant"),
+        ("integers", integers, "count"),
+    ):
+        page.sheet.put(page.cursor, 0, what, "block")
+        tops.append(page.cursor + 1)
+        for (i, j), value in np.ndenumerate(values):
+            page.sheet.put(page.cursor + 1 + i, 1 + j, float(value), style)
+        page.cursor += 2 + len(values)
+    of_scales, of_integers = tops
+
+    def product(i: int, j: int) -> Expression:
+        return page.sheet[of_integers + i, 1 + j] * page.sheet[of_scales + i // GROUP, 1 + j]
+
+    page.sheet.put(page.cursor, 0, "integer × scale", "block")
+    at = page.cursor + 1, 1
+    products = page.show(f"packed.{packed.kind}", at, product, "step", (n, most)).as_range
+    off = products - book.graph[name].area[:, :most].as_range
+    page.show(
+        f"same.{packed.kind}", (verdict, 0), IF(SUMPRODUCT(off, off) == 0, SAME, OTHER), "text"
+    )
+    page.cursor += 1 + n
