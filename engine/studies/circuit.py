@@ -4,8 +4,8 @@ What is cut is replaced by its writer's average at that position over other prom
 `edge_cuts`): taking it out altogether would also take what every prompt has there, and leave norms
 with streams of sizes that they never see. The search is greedy and the same every time (Conmy et
 al. 2023 prune edge by edge; Syed et al. 2023 rank by the gradient first): of all edges, ranked by
-their values, the fewest first ones that keep the answer; then, one after another, the edge whose
-cut costs least, as long as the answer is kept.
+their values, the fewest first ones that keep the answer; of these, the weaker ones go as long as
+the answer is kept, first many at once, then the one whose cut costs least.
 
 Tokens are counted back from the answer's, so that a circuit can be tried on other prompts.
 """
@@ -144,13 +144,20 @@ def _prefix(ranked: Sequence[Ends], share: Share, kept: float) -> list[Ends]:
 
 
 def _pruned(edges: Sequence[Ends], share: Share, kept: float) -> list[Ends]:
-    """The same without the edges that are not needed, the least needed first."""
-    found = list(edges)
+    """The same without the edges that are not needed: first the weaker ones, many at once, then
+    one by one the least needed."""
+    found, at_once = list(edges), len(edges) // 2
+    while at_once:
+        for end in range(len(found), 0, -at_once):
+            fewer = found[: max(0, end - at_once)] + found[end:]
+            if fewer and share([fewer])[0] >= kept:
+                found = fewer
+        at_once //= 2
     while len(found) > 1:
-        fewer = [[e for e in found if e is not edge] for edge in found]
-        left = share(fewer)
+        each = [[e for e in found if e is not edge] for edge in found]
+        left = share(each)
         best = int(np.argmax(left))
         if left[best] < kept:
             break
-        found = fewer[best]
+        found = each[best]
     return found

@@ -99,7 +99,17 @@ class Cuts:
             way.reader.wrote.name: self._mask(name, sets, keep) for name, way in self._ways.items()
         }
         with np.errstate(all="ignore"):
-            return self._run(masks)
+            return self._run(masks, self._kept(sets) if keep else None)
+
+    def _kept(self, sets: Sequence[Collection[Ends]]) -> dict[str, np.ndarray]:
+        """Whether a kept edge leads from each writer and token: bool [n_sets, n_tokens] each. What
+        the others write is read nowhere."""
+        found = {name: np.zeros((len(sets), self.n_tokens), dtype=bool) for name in self._ways}
+        for k, edges in enumerate(sets):
+            for source, at, _, _ in edges:
+                if source in found:
+                    found[source][k, at] = True
+        return found
 
     def _mask(self, name: str, sets: Sequence[Collection[Ends]], keep: bool) -> np.ndarray:
         """What a reader does not read: bool [n_sets, tokens of it, sources, tokens of these]."""
@@ -113,29 +123,39 @@ class Cuts:
                     found[k, token, way.sources[source], at] = not keep
         return found
 
-    def _run(self, masks: Mapping[str, np.ndarray]) -> Values:
+    def _run(self, masks: Values, kept: Values | None) -> Values:
+        """The values of all passes; with `kept`, of what is read alone."""
         ways = {way.reader.wrote.name: way for way in self._ways.values()}
         values: dict[str, np.ndarray] = dict(self.answer.graph.computed)
         reached: set[str] = set()
         for block in self._order:
             way = ways.get(block.name)
             if way is not None:
+                read = None if kept is None else kept.get(block.name)  # the answer always is
+                if read is not None and not read.any():
+                    continue
                 if masks[block.name].any() or way.reader.stream.name in reached:
-                    values[block.name] = self._read(way, values, masks[block.name])
+                    values[block.name] = self._read(way, values, masks[block.name], read)
                     reached.add(block.name)
             elif any(b.name in reached for _, _, b in block.operands):
                 values[block.name] = evaluate(block, block.whole, values)
                 reached.add(block.name)
         return values
 
-    def _read(self, way: _Way, values: Values, mask: np.ndarray) -> np.ndarray:
-        """What a reader writes in every pass: [n_sets, n_tokens, d_model]."""
+    def _read(
+        self, way: _Way, values: Values, mask: np.ndarray, read: np.ndarray | None
+    ) -> np.ndarray:
+        """What a reader writes in every pass: [n_sets, n_tokens, d_model]; of a head, only where it
+        is `read`."""
         if way.reader.pattern is None:  # each token by itself: one stream has all their cuts
             each = mask[:, np.arange(self.n_tokens), :, np.arange(self.n_tokens)]
             return self._with(way, values, each.transpose(1, 2, 0), np.arange(len(mask)))
-        whole = _inside(way, values, values[way.reader.stream.name])
+        whole = values[way.reader.wrote.name]
+        if read is None:
+            whole = _inside(way, values, values[way.reader.stream.name])
         found = np.array(np.broadcast_to(whole, (len(mask), *whole.shape[-2:])))
-        sets, tokens = np.nonzero(mask.any((2, 3)))  # every query has a stream of its own
+        which = mask.any((2, 3)) if read is None else read
+        sets, tokens = np.nonzero(which)  # every query has a stream of its own
         at_once = max(1, MOST // (found.shape[1] * found.shape[2]))
         for first in range(0, len(sets), at_once):
             some = slice(first, first + at_once)

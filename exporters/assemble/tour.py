@@ -18,7 +18,7 @@ from exporters.model import word_columns
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
-from exporters.pages import attribution, machine, nudge, patch, quantization, why
+from exporters.pages import attribution, graph, machine, nudge, patch, quantization, why
 from exporters.pages import steering as steers
 from exporters.play import ranking
 
@@ -44,6 +44,7 @@ def stops(book: ModelBook) -> list[Stop]:
     tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
     tellers += [_rounding] if quantization.SHEET in book.sheets else []
     tellers += [_why] if why.SHEET in book.sheets else []
+    tellers += [_graph] if graph.SHEET in book.sheets else []
     tellers += [_patching] if patch.SHEET in book.sheets else []
     tellers += [_steering] if steers.SHEET in book.sheets else []
     return [] if book.live else [tell(book) for tell in tellers]
@@ -292,3 +293,14 @@ def _steering(book: ModelBook) -> Stop:
     live = {"share": percent(share, 0), "strength": rounded(strength, 2)}
     told = sentence(text, first=first, second=second, **live)
     return Stop("steer it", _start_of(steers.SHEET), told)
+
+
+def _graph(book: ModelBook) -> Stop:
+    text = (
+        "Why that word? Every part writes into the stream for later parts to read, so the word’s "
+        "lead over its rival came from somewhere, step by step: from a token, through a head, "
+        "through an MLP. Hold what is not a sum, and the lead is split among these steps exactly; "
+        "each is an edge of a graph. {verdict} Type 0 beside an edge to cut it."
+    )
+    told = sentence(text, verdict=graph.told_in_tour(book))
+    return Stop("where the answer comes from", _start_of(graph.SHEET), told)

@@ -1,0 +1,307 @@
+"""Graph: what carries the target's lead over its rival, from part to part, live.
+
+With attention patterns, norms' divisors and activations' ratios held, the lead is a sum over paths
+through the model. A node is what a part writes at a token; an edge is what passes to its value from
+another. What enters a node sums to it. Below a threshold, edges fold into the rest. A cut of an
+edge predicts a change of the lead: minus its value. What happens really, with everything after it
+computed anew, stands beside it: constants, which the engine computed for the prompt as built.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from engine import Evaluator
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import ABS, IFERROR, MAX, SUM, SUMPRODUCT, N, lookup
+from engine.studies.answer_graph import ANSWER as OBJECTIVE
+from engine.studies.answer_graph import AnswerGraph, short
+from engine.studies.edge_cuts import Cuts, Ends
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import Unlike, When, between
+from exporters.compose.sentences import percent, quote, rounded, sentence
+from exporters.compose.story import Suggestion
+from exporters.model import answer_cells, layout
+from exporters.model.answer_cells import ANSWER, BIASES, AnswerCells, CellEdge
+from exporters.model.model_book import ModelBook
+
+SHEET = "Graph"
+PURPOSE = "what carries the target’s lead over its rival, from part to part: every edge a formula"
+AFTER = "Why"
+THRESHOLD, LEAD, CUTS, PREDICTED = "graph.threshold", "graph.lead", "graph.cuts", "graph.predicted"
+AFTER_CUTS = "graph.after_cuts"
+VALUES, NODES, REST, GAPS = "graph.values", "graph.nodes", "graph.rest", "graph.gaps"
+BEGUN = 0.5  # of the threshold
+N_CUTS = 12  # edges that can be cut
+MOST_TOKENS = 8  # up to the answer: edges grow with their square
+TOP = 5
+VALUE, WORKINGS = 4, 8  # columns: of edges' values, of the workings
+HEADS = ("from", "at token", "to", "at token", "value", "of the lead")
+CUT_HEADS = (*HEADS[:5], "1 keep, 0 cut", "predicted", "real, as built", "value as built")
+LINES = (
+    ("edges smaller than", "fold into the rest of their node: type another threshold"),
+    ("lead", "of the target’s logit over the rival’s, after the prompt as built"),
+    ("with these cuts", "the lead less the values of the edges that are cut: what they predict"),
+    ("largest gap", "between the sum of what enters a node and its value: rounding alone"),
+)
+REALLY = (
+    "real: what happens when all after the edge is computed anew; constants, of the prompt as built"
+)
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks built with --why, of a short prompt, and a stream that is a sum of its parts."""
+    few = 1 < book.passage.n_prompt <= MOST_TOKENS
+    return book.plan.studies.why and few and answer_cells.supported(book)
+
+
+def add(book: ModelBook) -> None:
+    """Add the settings, three suggested edits, the edges to cut, the nodes, all edges, and the
+    workings."""
+    page = layout.page(book, SHEET)
+    page.widths({0: 20} | dict.fromkeys(range(1, 40), 11))
+    page.sheet.put(TOP - 1, 0, "The graph of an answer", "heading")
+    cuts = TOP + len(LINES) + 9  # rows: of the edges to cut, the nodes, all edges
+    nodes = cuts + N_CUTS + 4
+    answer = _answer(book)
+    _settings(book, page)
+    _lead(book, page)
+    cells, found = _edges(book, page, nodes + len(answer.readers) + 8)
+    sizes = {k: abs(_value(answer, e)) for k, e in enumerate(found) if _is_part(book, e.source)}
+    strongest = sorted(sizes, key=lambda k: -sizes[k])[:N_CUTS]
+    real = _real(answer, [found[k] for k in strongest])
+    _cuts(book, page, found, strongest, cuts)
+    for k, change in enumerate(real):
+        page.sheet.put(cuts + k, 7, change, "constant")
+        page.sheet.put(cuts + k, 8, _value(answer, found[strongest[k]]), "constant")
+    _nodes(book, page, cells, found, nodes)
+    _sums(book, page)
+    page.show("verdict", (TOP + len(LINES), 0), verdict(book, found[strongest[0]]), "block")
+    page.cursor = TOP + len(LINES) + 1
+    page.suggest(*suggestions(book, [found[k] for k in strongest], real), at=(0, 2, 4))
+
+
+def told(name: str) -> str:
+    """A node's part for people."""
+    return name if name in (ANSWER, BIASES) else short(name)
+
+
+# --- all edges, and what they are computed from ---------------------------------------------------
+
+
+def _edges(book: ModelBook, page: Composer, top: int) -> tuple[AnswerCells, list[CellEdge]]:
+    """Add all edges from a row on, with the workings beside them."""
+    below = top + 1
+
+    def lay(name: str, shape: tuple[int, int], cell: answer_cells.Cells, turned: bool) -> Area:
+        nonlocal below
+        rows = shape[1] if turned else shape[0]
+        page.sheet.put(below, WORKINGS, f"{name}  [{rows} × {sum(shape) - rows}]", "note")
+        below += rows + 2
+        table = book.graph.table(f"graph.{name}", shape, cell)
+        return page.lay(table, (below - rows - 1, WORKINGS), "step green", turned)
+
+    page.sheet.put(top - 1, 0, "All edges, by the node that they enter", "heading")
+    page.sheet.put(top - 1, WORKINGS, "Workings: slopes of the lead, from the end back", "heading")
+    page.heads_at((top, 0), *HEADS)
+    cells = AnswerCells(book, book.passage.n_prompt - 1, lay)
+    found = list(cells.edges())
+    for k, edge in enumerate(found, top + 1):
+        _name(page, k, edge)
+    values = page.computed_at(
+        VALUES, (top + 1, VALUE), (len(found), 1), lambda k, _: found[k].value, "change plain"
+    )
+    at, shape, graph = (top + 1, VALUE + 1), (len(found), 1), book.graph
+    page.show("share", at, lambda k, _: values[k, 0] / graph[LEAD][0, 0], "live percent", shape)
+    return cells, found
+
+
+def _name(page: Composer, row: int, edge: CellEdge) -> None:
+    """Put the ends of an edge."""
+    texts: list[str | float] = [told(edge.source), edge.at, told(edge.reader), edge.token]
+    for col, text in enumerate(texts):
+        page.sheet.put(row, col, text, "label number" if col % 2 else "row label")
+
+
+# --- the settings and the lead --------------------------------------------------------------------
+
+
+def _settings(book: ModelBook, page: Composer) -> None:
+    page.typed_at(THRESHOLD, (TOP, 1), [[BEGUN]], "dial")
+    page.sheet.rules[TOP, 1] = between(0, 1000, "A number from 0 to 1000.")
+    for k, (label, note) in enumerate(LINES, TOP):
+        page.sheet.put(k, 0, label, "row label")
+        page.sheet.put(k, 2, note, "note")
+
+
+def threshold(book: ModelBook) -> Expression:
+    """The threshold, whatever is typed."""
+    return MAX(IFERROR(N(book.graph[THRESHOLD][0, 0].fixed), 0), 0)
+
+
+def _lead(book: ModelBook, page: Composer) -> None:
+    """Add the lead."""
+    graph, row = book.graph, book.passage.n_prompt - 1
+    target, rival = (
+        lookup(graph["logits"][row, :], graph[word][0, 0]) for word in ("target", "rival")
+    )
+
+    page.computed_at(LEAD, (TOP + 1, 1), (1, 1), lambda *_: target - rival, "live")
+
+
+def _sums(book: ModelBook, page: Composer) -> None:
+    """Add what the cuts predict, and the largest gap."""
+    graph = book.graph
+    after = graph[LEAD][0, 0] + SUM(graph[PREDICTED].area)
+    page.computed_at(AFTER_CUTS, (TOP + 2, 1), (1, 1), lambda *_: after, "live")
+    page.show("largest_gap", (TOP + 3, 1), MAX(graph[GAPS].area), "tiny")
+
+
+def verdict(book: ModelBook, edge: CellEdge) -> Expression:
+    """The lead, and the edge that carried most of it as built, in a sentence."""
+    value = book.shown["graph.now"].block[0, 0]
+    return sentence(
+        "{target} leads {rival} by {lead}. The strongest edge as built, "
+        f"{told(edge.source)} to {told(edge.reader)} at token {edge.token}, "
+        "carries {value}: {share} of it.",
+        target=quote(book.graph["look.target"][0, 0]),
+        rival=quote(book.graph["look.rival"][0, 0]),
+        lead=rounded(book.graph[LEAD][0, 0], 2),
+        value=rounded(value, 2),
+        share=percent(value / book.graph[LEAD][0, 0], 0),
+    )
+
+
+def told_in_tour(book: ModelBook) -> Area:
+    """The cell with that sentence."""
+    return book.shown["graph.verdict"].block[0, 0]
+
+
+# --- cuts -----------------------------------------------------------------------------------------
+
+
+def _cuts(
+    book: ModelBook, page: Composer, found: list[CellEdge], strongest: Sequence[int], row: int
+) -> None:
+    """Add the strongest edges, each with a cell that cuts it."""
+    n, values = len(strongest), book.graph[VALUES]
+    page.sheet.put(row - 2, 0, "Cut an edge: type 0", "heading")
+    page.sheet.put(row - 2, 4, REALLY, "note")
+    page.heads_at((row - 1, 0), *CUT_HEADS)
+    for k, at in enumerate(strongest):
+        _name(page, row + k, found[at])
+        page.sheet.rules[row + k, 5] = between(0, 1, "1 keeps the edge, 0 cuts it.")
+    now = page.show(
+        "now", (row, VALUE), lambda k, _: values[strongest[k], 0], "change plain", (n, 1)
+    )
+    cuts = page.typed_at(CUTS, (row, 5), [[1.0]] * n, "dial")
+
+    def predicted(k: int, _: int) -> Expression:
+        return values[strongest[k], 0] * (MAX(IFERROR(N(cuts[k, 0]), 1), 0) - 1)
+
+    page.computed_at(PREDICTED, (row, 6), (n, 1), predicted, "change plain")
+    page.dress(now, "diverging")
+    page.dress(cuts, Unlike(1))
+
+
+def _answer(book: ModelBook) -> AnswerGraph:
+    """The engine's graph of the prompt as built."""
+    row = book.passage.n_prompt - 1
+    target, rival = (int(book.value(word, 0, 0)) for word in ("target", "rival"))
+    return AnswerGraph(book.model.graph(book.passage.ids[: row + 1]), row, target, rival)
+
+
+def _ends(edge: CellEdge) -> Ends:
+    reader = OBJECTIVE if edge.reader == ANSWER else edge.reader
+    return edge.source, edge.at, reader, edge.token
+
+
+def _value(answer: AnswerGraph, edge: CellEdge) -> float:
+    source, at, reader, token = _ends(edge)
+    return float(answer.into[reader][source][token, at])
+
+
+def _is_part(book: ModelBook, source: str) -> bool:
+    """Whether a source is a part of the model or a token, and no bias."""
+    return source in book.graph.blocks and book.graph[source].computed
+
+
+def _real(answer: AnswerGraph, edges: Sequence[CellEdge]) -> list[float]:
+    """What cutting each edge alone really does to the lead."""
+    return [float(x) - answer.lead for x in Cuts(answer).leads([[_ends(edge)] for edge in edges])]
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def _nodes(
+    book: ModelBook, page: Composer, cells: AnswerCells, found: list[CellEdge], row: int
+) -> None:
+    """Add every node's value, and what the edges below the threshold are of it: places down, tokens
+    across; and how far sums and values lie apart."""
+    values, spans = book.graph[VALUES], {}
+    for ends, several in groupby(enumerate(found), lambda x: (x[1].reader, x[1].token)):
+        places = [k for k, _ in several]
+        spans[ends] = values[places[0] : places[-1] + 1, 0].as_range
+    read = list(dict.fromkeys(reader for reader, _ in spans))[::-1]
+    begun = answer_cells.starts(book)
+    n, small = cells.n, threshold(book)
+
+    def node(k: int, p: int) -> Expression:
+        if k >= len(read):
+            return cells.value(begun[k - len(read)], p)
+        return SUM(spans[read[k], p]) if (read[k], p) in spans else expression(0)
+
+    def rest(k: int, p: int) -> Expression:
+        if (read[k], p) not in spans:
+            return expression(0)
+        span = spans[read[k], p]
+        return SUMPRODUCT((span * span < small * small) * span)
+
+    def gap(k: int, p: int) -> Expression:
+        if read[k] == ANSWER:
+            own = book.graph[LEAD][0, 0] if p == n - 1 else expression(0)
+        else:
+            own = cells.value(book.graph[read[k]], p)
+        return ABS(node(k, p) - own)
+
+    names = [*read, *(block.name for block in begun)]
+    right = n + 3
+    for left, title in (
+        (0, "Nodes: the value of what each part writes at each token"),
+        (right, "Of that, edges below the threshold"),
+        (2 * right, "Sum of edges less value"),
+    ):
+        page.sheet.put(row - 2, left, title, "heading")
+        at, name = (row - 1, left + 1), f"graph.nodes.{left}"
+        layout.labels(book, page.sheet, name, at, "token", range(n), "label", across=True)
+        for k, part in enumerate(names if left == 0 else read):
+            page.sheet.put(row + k, left, told(part), "row label")
+    area = page.computed_at(NODES, (row, 1), (len(names), n), node, "change plain")
+    page.computed_at(REST, (row, right + 1), (len(read), n), rest, "change plain")
+    page.computed_at(GAPS, (row, 2 * right + 1), (len(read), n), gap, "tiny")
+    page.dress(area, "diverging")
+    page.dress(values.area, When("stale", values[0, 0] * values[0, 0] < small * small))
+
+
+# --- what to try ----------------------------------------------------------------------------------
+
+
+def suggestions(
+    book: ModelBook, edges: Sequence[CellEdge], real: Sequence[float]
+) -> list[Suggestion]:
+    """Three edits: the two strongest edges cut, and a threshold that folds all."""
+    live, tried = Evaluator(book.graph), []
+    for k, edge in enumerate(edges[:2]):
+        live.set(CUTS, k, 0, 0.0)
+        becomes = float(live[AFTER_CUTS][0, 0])
+        live.set(CUTS, k, 0, 1.0)
+        text = (
+            f"Type 0 to cut {told(edge.source)} from {told(edge.reader)} at token {edge.token}: a "
+            f"lead of {becomes:.3f} is predicted; really it changes by {real[k]:.3f}."
+        )
+        tried.append(Suggestion(text, (CUTS, k, 0), 0.0, (AFTER_CUTS, 0, 0), becomes))
+    live.set(THRESHOLD, 0, 0, 1000.0)
+    last = book.passage.n_prompt - 1
+    becomes = float(live[REST][0, last])
+    text = f"Type 1000 as threshold: the rest of the answer’s edges is all of it, {becomes:.3f}."
+    return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, (REST, 0, last), becomes)]
