@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from engine.cells.errors import InputError
+from engine.cells.texts import readable
 from engine.text import list_file
-from engine.text.list_file import quoted
+from engine.text.list_file import LONGEST, quoted
 
 FEWEST, MOST = 2, 500  # sentences of a list
 
@@ -21,10 +22,13 @@ def read(path: Path, encode: Callable[[str], Sequence[int]]) -> Lists:
     sentences, a sentence that stands twice, and one that the model cannot read."""
     found: Lists = {}
     seen: dict[str, int] = {}
-    for number, name, text in list_file.lines(path, "sentences", MOST):
+    for number, raw, text in list_file.lines(path, "sentences", MOST):
+        name = readable(raw)  # on sheets
         where = f"{path}, line {number}"
         if not name:
             raise InputError(f"{where}: name the list first, in a line as `# name`")
+        if len(name) > LONGEST:
+            raise InputError(f"{where}: the list's name has more than {LONGEST} characters")
         if not text and name in found:
             raise InputError(f"{where}: there is a list {quoted(name)} already; rename one")
         if not text:

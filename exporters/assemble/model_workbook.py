@@ -11,6 +11,7 @@ from engine.cells.part import freeze_rest
 from engine.models import encoding, prompt
 from engine.models.forward import Forward
 from engine.models.generate import Passage
+from engine.studies.steering import Contrast
 from engine.text import tokenizing
 from engine.text.tokenizer import shown
 from exporters.assemble import encoder_workbook
@@ -56,6 +57,7 @@ PATCHED = (
 STEERS = "Steering: add a direction between two lists of sentences, and read what is said then."
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 ROUNDED = "Quantization: type how many bits weights have, and read what the model says then."
+MOST_LISTED = 8_000  # tokens of sentences to steer by: they lie on Source, as ids
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
@@ -94,7 +96,7 @@ def build(
     if studies.quantize:
         _check_rounded(model, plan)
     if studies.steer:
-        _check_steered(plan)
+        _check_steered(plan, studies.steer)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
@@ -102,8 +104,14 @@ def build(
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
 
 
-def _check_steered(plan: Plan) -> None:
-    """Raise InputError for a model that is not shown whole, or a pair of sentences."""
+def _check_steered(plan: Plan, steer: Contrast) -> None:
+    """Raise InputError for a model that is not shown whole, a pair of sentences, or long lists."""
+    n = sum(len(ids) for sentences in steer.lists.values() for ids in sentences)
+    if n > MOST_LISTED:
+        raise InputError(
+            f"the lists to steer by have {n:,} tokens, above the limit of {MOST_LISTED:,} of a "
+            "workbook; shorten them"
+        )
     if not plan.whole:
         raise InputError(
             f"--steer needs a full decoder with at most {plan.limits.words:,} tokens in its "

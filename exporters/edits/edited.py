@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from engine import InputError, Model
+from engine.studies import steering
 from exporters.assemble.transformer import assemble
 from exporters.compose.book import START, Book
 from exporters.compose.story import Story
@@ -144,7 +145,9 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
     if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
         raise InputError("its sheet Source was changed; take it from the workbook as built")
     plan = for_model(model, by_hand=facts.headings is not None)
-    plan = replace(plan, studies=Studies(against=facts.against, path=facts.path))
+    steer = steering.contrast(model, facts.lists, facts.site) if facts.lists else None
+    studies = Studies(against=facts.against, path=facts.path, steer=steer)
+    plan = replace(plan, studies=studies)
     return assemble(
         facts.title, model, facts.passage, BLANK, (), facts.headings, None, plan, facts.chosen
     )

@@ -10,7 +10,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import Passage
 from engine.models.model import Model
+from engine.text import sentence_lists
 from exporters.compose.story import Chosen
 
 SHEET = "Source"
@@ -46,6 +47,8 @@ class Source:
     chosen: Chosen | None  # words of its maps
     against: tuple[int, ...] = ()  # ids of the sentence that it is patched from
     path: tuple[str, str] | None = None  # along which it is patched
+    site: str = ""  # where it is steered
+    lists: sentence_lists.Lists = field(default_factory=dict)  # whose difference it is steered by
 
 
 def carried(model: Model, most: int) -> bool:
@@ -113,6 +116,7 @@ def read(column: list[str]) -> Source:
             raise ValueError("headings are by name")
         chosen = _chosen(facts.get("chosen"))
         against, path = _patched(facts, passage)
+        site, lists = str(facts.get("site", "")), _lists(facts.get("lists", {}))
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
@@ -120,7 +124,7 @@ def read(column: list[str]) -> Source:
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
     model = unpack(archive) if archive else None
-    return Source(title, passage, headings, part, model, chosen, against, path)
+    return Source(title, passage, headings, part, model, chosen, against, path, site, lists)
 
 
 def _passage(facts: dict[str, Any]) -> Passage:
@@ -152,6 +156,15 @@ def _patched(
         return against, None
     sender, receiver = map(str, facts["path"])
     return against, (sender, receiver)
+
+
+def _lists(facts: dict[str, Any]) -> sentence_lists.Lists:
+    """The lists of sentences that it is steered by. Raises ValueError for too many."""
+    lists = {str(k): [[int(i) for i in ids] for ids in found] for k, found in dict(facts).items()}
+    longest = max(map(len, lists.values()), default=0)
+    if len(lists) not in (0, 2) or longest > sentence_lists.MOST:
+        raise ValueError("no such lists")
+    return lists
 
 
 def _chosen(facts: dict[str, Any] | None) -> Chosen | None:

@@ -40,6 +40,8 @@ def add(book: ModelBook) -> None:
     studies = book.plan.studies
     if studies.against:
         facts |= {"against": studies.against, "path": studies.path}
+    if studies.steer:
+        facts |= {"site": studies.steer.site, "lists": studies.steer.lists}
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
     _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
     sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")

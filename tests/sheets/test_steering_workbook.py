@@ -189,6 +189,13 @@ def test_the_tour_ends_with_steering() -> None:
     assert "‘male’ and ‘female’" in last.text.value(book("semantic-tiny").clean)
 
 
+def test_edits_are_read_back(tmp_path: Path) -> None:
+    typed: Edit = {(STRENGTH, 0, 0): -1.0, ("steering.at", 0, 0): 1.0}
+    path = cf.write(book("semantic-tiny"), tmp_path / "edited.xlsx", typed)
+    found = [cell.name for cell in cf.read(path).inputs]
+    assert found == ["steering.strength[0,0]", "steering.at[0,0]"]
+
+
 @pytest.mark.parametrize(
     ("asked", "says"),
     [

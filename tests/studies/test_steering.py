@@ -172,6 +172,7 @@ def test_the_command_prints_what_python_gives() -> None:
         ("# a\n3\n# a\n", "line 3: there is a list 'a' already"),
         ("# a\n3\n5\n# b\n4\n6\n# c\n7\n8\n", "has 3 lists of sentences"),
         (f"# a\n{'3 ' * 40}\n", "the context holds 32"),
+        (f"# {'a' * 61}\n3\n", "the list's name has more than 60 characters"),
     ],
 )
 def test_a_file_that_gives_no_direction_is_refused(text: str, says: str, tmp_path: Path) -> None:
