@@ -81,6 +81,11 @@ def build(
             f"--gradient and --nudge need a full decoder with at most {limits.words:,} tokens in "
             "its vocabulary; ‘cellformer gradient’ takes any model"
         )
+    if studies.why and studies.against:
+        raise InputError(
+            "--why and --against cannot be combined: a block that can be patched is one part of a "
+            "score, whatever wrote it; build two workbooks"
+        )
     if studies.why and not plan.whole:
         raise InputError(
             f"--why needs a full decoder with at most {limits.words:,} tokens in its vocabulary; "

@@ -115,7 +115,8 @@ class AskedScore:
         else:
             for k, n in enumerate(begun[HEAD]):
                 sheet.put(row + k, 1, n, "built")
-            heads = [scores.Head(self.book.graph, name) for name in scores.heads(self.book.graph)]
+        heads = [scores.Head(self.book.graph, name) for name in scores.heads(self.book.graph)]
+        if len(heads) > len(self.heads):
             told = ONE_HEAD.format(n=len(heads), m=size(heads))
             sheet.put(row + len(DIALS), 0, told, "note")
         self.page.typed_at(TOKENS, (row + 2, 1), [[n] for n in begun[TOKENS]], "dial")

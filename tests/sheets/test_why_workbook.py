@@ -17,6 +17,7 @@ from conftest import (
 )
 from thin import thin_game
 
+from cellformer import names
 from engine import Evaluator, Model
 from engine.models.generate import passage
 from engine.studies import scores
@@ -126,6 +127,15 @@ def test_the_tour_has_a_stop_at_why(book: ModelBook) -> None:
     assert "of the attention of" in text and "in the query, meeting" in text
 
 
+def test_a_model_of_one_head_has_no_cells_for_the_head() -> None:
+    loaded = names.load("cat-sat")
+    words = passage(loaded.model, loaded.ids)
+    book = loaded.book(loaded.model, words, studies=Studies(why=True))
+    texts = [str(entry.value) for entry in book.sheets["Why"].entries.values()]
+    assert HEAD not in book.graph.blocks
+    assert not any(text.startswith("Only this head") for text in texts)
+
+
 def test_one_token_has_its_sheet(tmp_path: Path) -> None:
     book = built(golden_models()["opt"], n_tokens=1)
     assert np.isfinite(book.values[SUMS]).all()
@@ -139,6 +149,7 @@ def test_one_token_has_its_sheet(tmp_path: Path) -> None:
     ("options", "said"),
     [
         (("tests/golden/bert", "--ids", "3,4", "--why"), "--why needs a full decoder"),
+        (("cat-sat", "--why", "--against", "a dog sat"), "--why and --against cannot be combined"),
         (("cat-sat", "--head", "0.0"), "--head names the head of the sheet Why"),
         (("cat-sat", "--why", "--head", "3.1"), "no head is named '3.1'; "),
     ],
