@@ -1,9 +1,10 @@
 """Nudge: a model's predictions for a sentence after one step of training on it.
 
 The step is gradient descent (Robbins & Monro 1951): every weight minus a rate times its gradient of
-the sentence's loss. A part (a head, an MLP, a norm or an embedding) can be left unchanged. The
-forward pass is then computed again with the new weights, beside the first: its blocks are called
-`nudged.<name>`, and `nudged.loss` is the loss after the step.
+the sentence's loss. A part (a head, an MLP, a norm or an embedding) can be left unchanged; of a
+model with an adapter, all but the adapter's matrices are, as built (Hu et al. 2021, section 4.1).
+The forward pass is then computed again with the new weights, beside the first: its blocks are
+called `nudged.<name>`, and `nudged.loss` is the loss after the step.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ from engine.cells.gradient import backward
 from engine.cells.graph import Graph
 from engine.cells.name import NUDGED
 from engine.learning import objective, optimizers
-from engine.models import choosing, ops
+from engine.models import adapter, choosing, ops
 
 NUDGE = "nudge"
 RATE, LOSS_AFTER = f"{NUDGE}.rate", f"{NUDGED}.{objective.LOSS}"
@@ -39,13 +40,21 @@ def add(g: Graph, n_prompt: int) -> None:
         raise InputError("a nudge needs at least two words: with one there is nothing to predict")
     loss = objective.loss(g, *objective.next_words(g, n_prompt))
     weights = [block for block in g if block.kind == "weight"]
+    thin = [w for w in weights if w.leaf in adapter.MATRICES]
+    learners = {w.name for w in thin or weights}
     gradients = backward(g, loss, columns=True)
     g.input(RATE, 0.0)
-    taken = {w.name: _step(g, w, gradients[w.name]) for w in weights if w.name in gradients}
+    taken = {
+        w.name: _step(g, w, gradients[w.name], w.name in learners)
+        for w in weights
+        if w.name in gradients
+    }
     nudged = g.at(NUDGED)
     nudged.copy_with(taken, g.before(loss))
     choosing.likeliest(nudged.at("choice"), g[f"{NUDGED}.logits"])
-    steepness = sum(float((g.values[gradients[name].name] ** 2).sum()) for name in taken)
+    steepness = sum(
+        float((g.values[gradients[name].name] ** 2).sum()) for name in taken if name in learners
+    )
     g.fill(RATE, np.array([[_rate(g, steepness)]]))
 
 
@@ -61,12 +70,13 @@ def _rate(g: Graph, steepness: float) -> float:
     return RATES[-1]
 
 
-def _step(g: Graph, weight: Block, gradient: Block) -> Block:
-    """Add a weight after the step, of the weight's shape."""
+def _step(g: Graph, weight: Block, gradient: Block, learns: bool) -> Block:
+    """Add a weight after the step, of the weight's shape; `learns`: whether its part takes it as
+    built."""
     at = g.at(f"{NUDGE}.{part(weight)}")
     rate = g.blocks.get(f"{at.prefix}rate")
     if rate is None:  # it is the first weight of its part
-        rate = at.block("rate", ops.in_effect, g[RATE], at.input(LEARNS, 1.0))  # [1, 1]
+        rate = at.block("rate", ops.in_effect, g[RATE], at.input(LEARNS, float(learns)))  # [1, 1]
     return g.at(NUDGED).block(weight.name, optimizers.descent, weight, gradient, rate)
 
 

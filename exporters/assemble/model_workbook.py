@@ -128,10 +128,16 @@ def _check_steered(plan: Plan, steer: Contrast) -> None:
 
 def _check_rounded(model: Model, plan: Plan) -> None:
     """Raise InputError for a model whose weights are not rounded in cells."""
-    if not plan.whole or plan.gradient_of or plan.studies.against:
+    studies = plan.studies
+    if studies.gradient_of or studies.against or studies.steer or model.adapter:
+        raise InputError(
+            "--quantize rounds the weights of a model alone: leave out --gradient, --nudge, "
+            "--against, --steer and --adapter"
+        )
+    if not plan.whole:
         raise InputError(
             f"--quantize needs a full decoder with at most {plan.limits.words:,} tokens in its "
-            "vocabulary, without --gradient, --nudge, --against; ‘cellformer quantize’ takes any"
+            "vocabulary; ‘cellformer quantize’ takes any model"
         )
     n = sum(int(np.prod(np.shape(w))) for w in model.weights.values())
     if n > plan.limits.rounded:

@@ -90,7 +90,10 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
     cost = book.value(LOSS, 0, 0)
     longer = [rate for rate in reversed(nudge.RATES) if rate > begun] or [2 * begun]
     far = next((rate for rate in longer if after(RATE, rate, begun) > cost), None)
-    part = max(nudge.gradients(book.graph), key=lambda part: _steepness(book, part))
+    learn = [
+        p for p in nudge.gradients(book.graph) if book.value(f"nudge.{p}.{nudge.LEARNS}", 0, 0)
+    ]
+    part = max(learn, key=lambda part: _steepness(book, part))
     return [
         suggestion("for the rate, which is too far", RATE, far)
         if far

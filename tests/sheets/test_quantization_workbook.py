@@ -113,10 +113,25 @@ def test_workbook_of_rounded_weights_refuses_some_models() -> None:
     model = thin_game()
     with pytest.raises(InputError, match="above the limit of 10"):
         built(model, replace(LIMITS, rounded=10))
-    with pytest.raises(InputError, match="without --gradient, --nudge, --against"):
+    with pytest.raises(InputError, match="leave out --gradient, --nudge"):
         words = passage(model, [4, 2], 2)
         both = Studies(gradient_of=LOSS, quantize=True)
         model_workbook.build("q", model, words, studies=both)
+
+
+def test_a_step_of_a_model_with_an_adapter_moves_the_adapter_alone() -> None:
+    model = cf.load(GOLDEN / "gpt2", GOLDEN / "adapters" / "gpt2")
+    words, studies = passage(model, [3, 8, 12], 3), Studies(gradient_of=LOSS)
+    book = model_workbook.build("gpt2", model, words, studies=studies)
+    after = book.values
+    for name in model.weights:
+        if f"nudged.{name}" in after:
+            assert np.array_equal(after[f"nudged.{name}"], np.atleast_2d(model.weights[name])), name
+    assert model.adapter and after["nudged.loss"][0, 0] < after["loss"][0, 0]
+    for name, matrix in model.adapter.matrices.items():
+        assert not np.array_equal(after[f"nudged.{name}"], matrix), name
+    for edit in book.sheets["Nudge"].suggestions:
+        assert edit.becomes != pytest.approx(after["nudged.loss"][0, 0], abs=1e-9), edit.text
 
 
 def test_one_word_has_no_loss() -> None:
