@@ -19,6 +19,7 @@ from exporters.compose.address import position
 from exporters.compose.book import START, Book, Chart, Place, Sheet
 from exporters.compose.dressing import Beyond, Dressing, Unlike, When
 from exporters.compose.story import Suggestion
+from exporters.model.layout import PATCHING
 from exporters.model.model_book import ModelBook
 from exporters.web.wording import said
 
@@ -82,7 +83,8 @@ def suggestion(book: Book, suggested: Suggestion) -> Data:
 def _is_shown(book: Book, sheet: Sheet) -> bool:
     if not isinstance(book, ModelBook):
         return sheet.name not in ONLY_IN_A_FILE
-    return not sheet.regions and sheet.name not in (*ONLY_IN_A_FILE, *AROUND_A_MODEL)
+    drawn = bool(sheet.regions) and sheet.name != PATCHING  # with the model's blocks
+    return not drawn and sheet.name not in (*ONLY_IN_A_FILE, *AROUND_A_MODEL)
 
 
 class _Page:

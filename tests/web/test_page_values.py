@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from conftest import default_book, golden_models, in_tiers
+from corners import corner
 from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, encoder
 from in_node import call
 from pages import differing, read, values, written
@@ -27,12 +28,14 @@ from engine import Evaluator
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
+from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies import steering
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book
 from exporters.model.model_book import ModelBook
 from exporters.model.plan import LEAD, LOSS, Studies
+from exporters.web import data
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -183,6 +186,19 @@ def test_every_workbook(name: str, pages: Callable[[str], Page], tmp_path: Path)
 @pytest.mark.parametrize("name", BOOKS)
 def test_every_golden_model(name: str, pages: Callable[[str], Page], tmp_path: Path) -> None:
     assert compared(pages(name), tmp_path) == []
+
+
+@pytest.mark.slow
+def test_two_sentences(tmp_path: Path) -> None:
+    """Norms after heads, shared keys; switches, and a path between heads."""
+    model = checkpoint.load(corner("gemma2", tmp_path / "corner"))
+    path = ("blocks.0.attn.h0.result", "blocks.1.attn.kv0.rot_k")
+    studies = Studies(against=(1, 0, 2), path=path)
+    book = model_workbook.build("pair", model, passage(model, [1, 2, 0]), studies=studies)
+    html = tmp_path / "pair.html"
+    page = Page(book, html, written(book, html))
+    assert "Patch" in data.of_book(book).data["sheets"]["name"]
+    assert compared(page, tmp_path) == []
 
 
 # --- in a browser -----------------------------------------------------------------------------
