@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from conftest import golden_models, random_model
+from conftest import ROOT, golden_models, random_model
 
 import cellformer as cf
 from engine import InputError, ModelSpec
 from engine.studies import circuits, heads, scores
+from exporters.model.plan import LIMITS
 
 HEAD = "blocks.0.attn.h0"
 
@@ -75,3 +76,9 @@ def test_what_is_too_large_or_has_no_words_is_refused() -> None:
     wide = ModelSpec(d_vocab=3_001, d_model=2, n_ctx=4, n_layers=1, n_heads=1, d_head=1)
     with pytest.raises(InputError, match=r"circuits through 3,001 words are too large"):
         circuits.qk(random_model(wide), HEAD)
+
+
+def test_the_note_has_the_limits() -> None:
+    note = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
+    assert f"at\nmost {circuits.MOST_WORDS:,} words" in note
+    assert f"more than {LIMITS.parts:,}\nformulas" in note
