@@ -125,6 +125,7 @@ class AskedScore:
         """What the typed numbers count as, with the words at the positions: [4, 1]."""
         row, texts = self.top + 1, layout.token_texts(self.book)
         self.page.sheet.put(self.top, 3, "counts as", "label")
+        self.page.sheet.notes[row, 3] = "The head's place among all heads, from 1."
         area = self.page.computed_at(USED, (row, 3), (4, 1), self._counts_as, "id")
         for k, side in enumerate(SIDES, 1):
             at = row + k, 2
