@@ -56,6 +56,7 @@ PATCHED = (
 )
 STEERS = "Steering: add a direction between two lists of sentences, and read what is said then."
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
+ADAPTED = "Used: the weights with the adapter; type 0 for merge, and they are read without it."
 ROUNDED = "Quantization: type how many bits weights have, and read what the model says then."
 MOST_LISTED = 8_000  # tokens of sentences to steer by: they lie on Source, as ids
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
@@ -170,6 +171,7 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
             *([ROUNDED] if plan.studies.quantize else []),
+            *([ADAPTED] if model.adapter else []),
             *([WHY] if plan.studies.why else []),
             *BACK[plan.studies.gradient_of],
             *(PATCHED if plan.studies.against else ()),

@@ -28,7 +28,7 @@ from engine.cells.name import GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED
 from engine.cells.stored import Stored
 from engine.learning import optimizers
 from engine.learning.objective import LOSS
-from engine.models.adapter import ADAPTER
+from engine.models.adapter import ADAPTER, MATRICES, MERGE
 from engine.models.encoding import AXIS
 from engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
 from engine.studies.patching import PATCH, PATH_ROWS, TAKE
@@ -50,6 +50,7 @@ LEARNING, PATCHING, ROUNDING, STEER = "Nudge", "Patch", "Quantization", "Steerin
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING, ROUNDING, STEER)
 # blocks that stand on Nudge, or else on Quantization
 COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")
+BESIDE = ("mean_ablation", MERGE)  # settings that stand beside what they switch
 READ = (USED, SCALE)  # leaves of the blocks between a weight and its readers
 AS_READ = "Used"
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
@@ -156,7 +157,7 @@ def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, or a setting of the whole
     model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
-    if "." in block.own or block.passes not in ((), (SECOND,)) or block.own == "mean_ablation":
+    if "." in block.own or block.passes not in ((), (SECOND,)) or block.own in BESIDE:
         return False
     return dial or block.own in ("tokens", "attention_mask", "position", "target", "rival")
 
@@ -401,9 +402,12 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 
 
 def caption(block: Block) -> str:
-    """A block's caption on its sheet: its leaf, with its head or norm."""
+    """A block's caption on its sheet: its leaf, with its head or norm, or with the weight that it
+    belongs to."""
     if block.leaf == OWN:
         return f"{block.inside[-1]} as computed"
+    if block.leaf in (*READ, *MATRICES):  # of a weight, or a tensor
+        return ".".join([*block.inside, block.leaf]).removeprefix("attn.")
     nearest = block.inside[-1] if block.inside else ""
     named = nearest.startswith("ln") or nearest == block.head
     text = f"{nearest}.{block.leaf}" if named else block.leaf

@@ -10,7 +10,6 @@ from typing import Any
 
 from engine.cells.expression import Expression, decimal, expression
 from engine.cells.functions import AND, FIND, IF, ISNUMBER, OR, SUMPRODUCT, N
-from engine.models.adapter import MERGE
 from engine.models.choosing import BY_NUMBER, GREEDILY, LEAST
 from engine.text.tokenizer import mask_of
 from exporters.compose.book import Place
@@ -55,7 +54,6 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
         "position": f"the token whose {what} is ranked, counted from 0{else_last}",
         "temperature": "below 1 sharper, above 1 flatter",
         "n_prompt": "how many tokens are given",
-        MERGE: words.MEANING[MERGE],
     }
     ws.sheet.put(top, 0, "What is looked at, and how", "heading")
     there = [n for n in notes if n in book.graph.blocks and n not in book.places]
