@@ -165,7 +165,7 @@ export class Session {
   get tour() {
     return (this.data.tour ?? []).map((/** @type {any} */ stop) => ({
       ...stop,
-      text: () => String(this.live.formulaValue(stop.text)),
+      text: () => String(this.live.formulaValue(stop.text)).replace(/\b(\d+)\.(mlp_out|h(?=\d))/g, (_, layer, part) => (part === "h" ? `head ${layer}.` : `MLP ${layer}`)),
     }));
   }
 

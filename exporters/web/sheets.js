@@ -22,6 +22,7 @@ const START_SHEET = "Start";
 const USUAL = { width: 65, height: 20, side: 38 };
 const ENDED = /[.:!?)’”]$/;
 const FAINTEST_PEAK = 1e-9;
+const FARTHER = 3; // how much more a column counts than a row, from a sheet's corner
 /** @type {WeakMap<HTMLElement, Sheets>} */
 const shownSheets = new WeakMap();
 
@@ -164,7 +165,7 @@ class Page {
     if (this.suggestions.length) this.tried.push(element("h2", {}, "Three things to try here"), this.tries.node);
     this.node.append(head, this.grid.node);
     const places = [...(sheet.data.regions ?? []), ...(sheet.data.texts ?? []).map((/** @type {any[]} */ [row, [col]]) => ["", row, col])];
-    const first = places.sort((a, b) => Number(!a[0]) - Number(!b[0]) || a[1] - b[1] || a[2] - b[2])[0];
+    const first = places.sort((a, b) => Number(!a[0]) - Number(!b[0]) || a[1] + FARTHER * a[2] - b[1] - FARTHER * b[2])[0];
     if (first) [this.grid.row, this.grid.col] = [first[1], first[2]];
   }
 

@@ -21,6 +21,7 @@ from exporters.compose.dressing import Beyond, Dressing, Unlike, When
 from exporters.compose.story import Suggestion
 from exporters.model.layout import PATCHING
 from exporters.model.model_book import ModelBook
+from exporters.web import wording
 from exporters.web.wording import said
 
 TOP = 3  # the first row that is shown; of Start one more
@@ -30,6 +31,7 @@ AROUND_A_MODEL = (
     *(START, "Machine", "Heads", "Map", "Glossary", "Index", "Check", "Sampling"),
     *("Source", "Text", "Tokenizer", "Tokenizer tables"),
 )
+STUDIES = ("Lens", "Attribution")  # of a model without a backward pass: its page has no room
 MOST_CHOICES = 300  # of a cell with a list
 INKS = {  # classes by colour
     theme.BLUE: "typed",
@@ -74,7 +76,7 @@ def suggestion(book: Book, suggested: Suggestion) -> Data:
     cell = ("prompt.pick", first, 0) if isinstance(first, int) else first
     edits = [(*cell, suggested.value), *((*where, value) for where, value in suggested.also)]
     told = [[*where, _plain(value)] for *where, value in edits]
-    found: Data = {"text": said(suggested.text), "edits": told}
+    found: Data = {"text": wording.suggested(suggested.text, cell[0]), "edits": told}
     if suggested.watch:
         found |= {"watch": list(suggested.watch), "becomes": _plain(suggested.becomes)}
     return found
@@ -83,6 +85,8 @@ def suggestion(book: Book, suggested: Suggestion) -> Data:
 def _is_shown(book: Book, sheet: Sheet) -> bool:
     if not isinstance(book, ModelBook):
         return sheet.name not in ONLY_IN_A_FILE
+    if sheet.name in STUDIES:
+        return not book.plan.gradient_of
     drawn = bool(sheet.regions) and sheet.name != PATCHING  # with the model's blocks
     return not drawn and sheet.name not in (*ONLY_IN_A_FILE, *AROUND_A_MODEL)
 

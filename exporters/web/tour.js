@@ -42,9 +42,9 @@ export class Tour {
   /** Where a stop points: the head that its text names, the block that stands at its address, or what
    * the sheet is about. @param {import("./session.js").Session["tour"][number]} stop @returns {Place} */
   placeOf({ target, text }) {
-    const [, layer, head] = /\bhead (\d+)\.(\d+)/.exec(text()) ?? [];
-    const pattern = `blocks.${layer}.attn.h${head}.pattern`;
-    if (this.session.graph.has(pattern)) return { block: pattern };
+    const [, layer, head, mlp] = /\bhead (\d+)\.(\d+)|\bMLP (\d+)/.exec(text()) ?? [];
+    const named = [`blocks.${layer}.attn.h${head}.pattern`, `blocks.${mlp}.mlp.post`].find((name) => this.session.graph.has(name));
+    if (named) return { block: named };
     const [, sheet, letters, row] = target.match(/^'?(.+?)'?!([A-Z]+)(\d+)/) ?? [];
     if (ELSEWHERE[sheet]) return ELSEWHERE[sheet];
     const col = [...(letters ?? "")].reduce((n, letter) => 26 * n + letter.charCodeAt(0) - 64, 0) - 1;

@@ -24,12 +24,19 @@ PHRASES = {
     "Press F9, or hold it down: two recalculations": "Press Run, or Recalculate (F9): two of these",
 }
 SWITCH = re.compile(r"\bType 0 on Switches for ([^:,]+)(?=:)")
+HEAD = re.compile(r"blocks\.(\d+)\.attn\.h(\d+)\.switch")
 PHRASE = re.compile("|".join(map(re.escape, PHRASES)))
 
 
 def said(text: str) -> str:
     """A text, as the page says it."""
     return SWITCH.sub(r"Switch off \1", PHRASE.sub(lambda found: PHRASES[found[0]], text))
+
+
+def suggested(text: str, block: str) -> str:
+    """A suggestion, as the page says it: with the head that it switches, whose box is elsewhere."""
+    head = HEAD.fullmatch(block)
+    return said(text).replace("this head", f"head {head[1]}.{head[2]}" if head else "this head")
 
 
 def live(text: Expression) -> Expression:
