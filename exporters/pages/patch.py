@@ -16,7 +16,7 @@ import numpy as np
 
 from engine import Evaluator
 from engine.cells.block import Block
-from engine.cells.expression import Area, Expression
+from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF
 from engine.cells.name import OTHER
 from engine.studies import pair, patching
@@ -87,7 +87,8 @@ def _sentences(book: ModelBook, page: Composer) -> None:
 
     def said(_: int, t: int) -> Expression:
         unknown = AND(words[t, 0] != "", found[t, 0] < 0)
-        return IF(unknown, "unknown", IF(ids[t, 0] == own[t, 0], "", "differs"))
+        told = IF(unknown, "unknown", IF(ids[t, 0] == own[t, 0], "", "differs"))
+        return IF(expression(t) < graph["n_prompt"][0, 0], told, "")  # what follows is generated
 
     differs = page.show("differs", (top + 2, LEFT), said, "label", (1, n))
     marked = sheet[top + 1, LEFT : LEFT + n]
