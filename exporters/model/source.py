@@ -49,6 +49,7 @@ class Source:
     path: tuple[str, str] | None = None  # along which it is patched
     site: str = ""  # where it is steered
     lists: sentence_lists.Lists = field(default_factory=dict)  # whose difference it is steered by
+    quantize: bool = False  # whether its weights are rounded
 
 
 def carried(model: Model, most: int) -> bool:
@@ -124,7 +125,8 @@ def read(column: list[str]) -> Source:
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
     model = unpack(archive) if archive else None
-    return Source(title, passage, headings, part, model, chosen, against, path, site, lists)
+    asked = against, path, site, lists, facts.get("quantize") is True
+    return Source(title, passage, headings, part, model, chosen, *asked)
 
 
 def _passage(facts: dict[str, Any]) -> Passage:

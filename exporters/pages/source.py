@@ -40,6 +40,8 @@ def add(book: ModelBook) -> None:
     studies = book.plan.studies
     if studies.against:
         facts |= {"against": studies.against, "path": studies.path}
+    if studies.quantize and not studies.packed:
+        facts["quantize"] = True
     if studies.steer:
         facts |= {"site": studies.steer.site, "lists": studies.steer.lists}
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")

@@ -14,6 +14,7 @@ from engine import Evaluator, InputError
 from engine.cells.gradient import backward
 from engine.learning import objective
 from engine.models import checkpoint
+from exporters.model.model_book import ModelBook
 
 ADAPTERS = GOLDEN / "adapters"
 NAMES = ("gpt2", "llama")  # one tensor for queries, keys and values, and one for each
@@ -157,6 +158,25 @@ def test_adapter_alone_and_adapter_beside_its_base(tmp_path: Path) -> None:
     assert done.code == 2 and f"take both with --adapter {both}" in done.err
     done = cli("run", f"{both}", "--ids", "1,2", "--adapter", f"{both}", "--show", "merge")
     assert not done.code, done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bert", "minilm"])
+def test_workbook_of_an_encoder_with_an_adapter(name: str, tmp_path: Path) -> None:
+    """The switch stands beside the weights as they are read, whatever Play asks for."""
+    base = cf.load(GOLDEN / name)
+    module = "encoder.layer.1.attention.self.query"
+    module = module if name == "minilm" else f"bert.{module}"
+    matrices = {"lora_A": np.full((2, 12), 0.3), "lora_B": np.full((12, 2), 0.2)}
+    tensors = {f"base_model.model.{module}.{k}.weight": m for k, m in matrices.items()}
+    save_file(tensors, tmp_path / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 3}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    model = cf.load(GOLDEN / name, tmp_path)
+    book = cf.build(model, ids=[3, 8, 12], title=name)
+    assert isinstance(book, ModelBook) and book.places["merge"].sheet == "Used"
+    used = book.values["blocks.1.attn.h0.W_Q.used"]
+    assert np.allclose(used - base.weights["blocks.1.attn.h0.W_Q"], 3 / 2 * 2 * 0.3 * 0.2)
 
 
 def test_run_and_generate_take_an_adapter() -> None:

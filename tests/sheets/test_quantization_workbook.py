@@ -98,6 +98,12 @@ def test_scales_stand_under_what_is_rounded(book: ModelBook) -> None:
         assert used.turned == book.places[weight.name].turned, weight.name
 
 
+def test_edits_are_read_back(book: ModelBook, tmp_path: Path) -> None:
+    path = cf.write(book, tmp_path / "edited.xlsx", {BITS: 4.0, ("W_E", 2, 1): 0.5})
+    found = {cell.name: cell.now for cell in cf.read(path).inputs}
+    assert found == {"quantize.bits[0,0]": 4.0, "W_E[2,1]": 0.5}
+
+
 def test_stop_of_the_tour(book: ModelBook) -> None:
     (stop,) = [s for s in tour.stops(book) if s.sheet == "Quantization"]
     assert f"{book.value(LEAD, 0, 0):.3f}".rstrip("0") in stop.text.value(book.clean)
