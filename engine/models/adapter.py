@@ -6,7 +6,7 @@ weights are slices of one tensor of the base, as heads are, they share the matri
 is not sliced.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from math import sqrt
@@ -103,13 +103,14 @@ def read(
     pairs: dict[str, Pair] = {}
     matrices: dict[str, np.ndarray] = {}
     for module, (a, b) in modules.items():
-        cut = {ours: p for ours, p in pieces.items() if p.name == f"{module}.weight"}
+        tensor = _tensor(module, {piece.name for piece in pieces.values()})
+        cut = {ours: piece for ours, piece in pieces.items() if piece.name == tensor}
         if not cut:
             raise InputError(
                 f"{folder} is an adapter for another base than {base}, which has no {module}"
             )
         transposed = next(iter(cut.values())).transposed
-        shape = shapes[f"{module}.weight"][:: -1 if transposed else 1]  # [in, out]
+        shape = shapes[tensor][:: -1 if transposed else 1]  # [in, out]
         if (a.shape, b.shape) != ((rank, shape[0]), (shape[1], rank)):
             raise InputError(
                 f"{folder} is an adapter for another base than {base}, or of another rank than "
@@ -119,6 +120,14 @@ def read(
         for ours, pair, own in _sliced(module, cut, a.T, b.T):
             pairs[ours], matrices = pair, matrices | own
     return Adapter(scale, pairs, matrices)
+
+
+def _tensor(module: str, known: Set[str]) -> str:
+    """The tensor of a module: an adapter of a model without its head leaves out the first word of
+    names, `bert.`."""
+    name = f"{module}.weight"
+    longer = [other for other in known if other.partition(".")[2] == name]
+    return longer[0] if name not in known and len(longer) == 1 else name
 
 
 def _sliced(
