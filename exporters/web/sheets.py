@@ -19,7 +19,7 @@ from exporters.compose.address import position
 from exporters.compose.book import START, Book, Chart, Place, Sheet
 from exporters.compose.dressing import Beyond, Dressing, Unlike, When
 from exporters.compose.story import Suggestion
-from exporters.model.layout import PATCHING
+from exporters.model.layout import PATCHING, STEER
 from exporters.model.model_book import ModelBook
 from exporters.web import wording
 from exporters.web.wording import said
@@ -87,7 +87,7 @@ def _is_shown(book: Book, sheet: Sheet) -> bool:
         return sheet.name not in ONLY_IN_A_FILE
     if sheet.name in STUDIES:
         return not book.plan.gradient_of
-    drawn = bool(sheet.regions) and sheet.name != PATCHING  # with the model's blocks
+    drawn = bool(sheet.regions) and sheet.name not in (PATCHING, STEER)  # with the model's blocks
     return not drawn and sheet.name not in (*ONLY_IN_A_FILE, *AROUND_A_MODEL)
 
 
