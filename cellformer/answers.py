@@ -2,7 +2,7 @@
 models and sentences. The command `why` asks here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,7 +49,8 @@ class Said:
     rival: int
     answer: AnswerGraph
     edges: list[Cut]  # the strongest first
-    circuit: Circuit
+    circuit: Circuit | None  # None: no edges keep the answer,
+    refused: str  # for this reason
     trials: list[Trial]
 
 
@@ -84,9 +85,13 @@ def why(
     texts = others(loaded)
     others_ = [against] if against else _without(loaded.model, texts[N_TRIED:], target, beside)
     instead = averages(loaded.model, others_, len(loaded.ids))
-    found = search([Case(loaded.model, loaded.ids, target, beside, instead)])
+    said = Said(target, beside, answer, cut(answer, edges), None, "", [])
+    try:
+        found = search([Case(loaded.model, loaded.ids, target, beside, instead)])
+    except InputError as reason:
+        return replace(said, refused=str(reason))
     trials = [tried(loaded.model, ids, found, instead) for ids in texts[:N_TRIED]]
-    return Said(target, beside, answer, cut(answer, edges), found, trials)
+    return replace(said, circuit=found, trials=trials)
 
 
 def cut(answer: AnswerGraph, edges: Sequence[Edge]) -> list[Cut]:

@@ -177,7 +177,9 @@ Quantize = Annotated[
 ]
 Why = Annotated[
     bool,
-    typer.Option("--why", help="Include why a head looks where it looks, by what wrote the score."),
+    typer.Option(
+        "--why", help="Include why a head looks where it looks, and what carries the answer."
+    ),
 ]
 Head = Annotated[
     str,

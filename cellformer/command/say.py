@@ -15,6 +15,7 @@ from cellformer.command.printing import console, line
 from engine import InputError
 from engine.cells.files import replacing
 from engine.studies.answer_graph import Node, short
+from engine.studies.circuit import Circuit
 from engine.studies.edge_cuts import Ends
 from engine.text.tokenizer import shown
 
@@ -71,8 +72,12 @@ def say(
         return
     printing.prompt(" ".join(tokens), len(tokens))
     _edges(found, tokens, words)
-    _circuit(found, tokens)
-    _trials(found, words)
+    console.print()
+    if found.circuit is None:
+        line(f"no few edges keep it: {found.refused}")
+    else:
+        _circuit(found, found.circuit, tokens)
+        _trials(found)
     if output is not None:
         line(f"wrote {output}")
 
@@ -81,7 +86,8 @@ def _draw(path: Path, found: Said, tokens: Sequence[str], words: Sequence[str]) 
     """Write the picture."""
     title = f"{words[found.target]} over {words[found.rival]}"
     edges = [cut.edge for cut in found.edges]
-    picture = answer_picture.svg(title, tokens, edges, here(found, found.circuit.edges))
+    kept = found.circuit.edges if found.circuit else ()
+    picture = answer_picture.svg(title, tokens, edges, here(found, kept))
     with replacing(path) as unfinished:
         Path(unfinished).write_text(picture, "utf-8", newline="\n")
 
@@ -101,7 +107,9 @@ def told(node: Node, tokens: Sequence[str]) -> str:
 def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
     """The strongest edges, with what cutting each alone really does."""
     lead, said = found.answer.lead, words[found.target]
-    line(f"{said} leads {words[found.rival]} by {lead:.4f}; the edges that carry most of it:")
+    place = "leads" if lead >= 0 else "is behind"
+    rival = words[found.rival]
+    line(f"{said} {place} {rival} by {abs(lead):.4f}; the strongest edges of its lead:")
     table = printing.table_of("from", "to", "value", "share", "cut: estimate", "cut: real")
     for edge, real in ((cut.edge, cut.real) for cut in found.edges):
         both = [Shown(told(node, tokens), "bold") for node in edge[:2]]
@@ -111,10 +119,8 @@ def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
     console.print(table)
 
 
-def _circuit(found: Said, tokens: Sequence[str]) -> None:
+def _circuit(found: Said, circuit: Circuit, tokens: Sequence[str]) -> None:
     """The few edges that keep the answer, all others as they are in other sentences."""
-    circuit = found.circuit
-    console.print()
     line(
         f"these {len(circuit.edges)} edges alone keep it, all others as in other sentences: lead "
         f"{circuit.kept:.4f} of {circuit.lead:.4f}, with none {circuit.without:.4f}"
@@ -126,7 +132,7 @@ def _circuit(found: Said, tokens: Sequence[str]) -> None:
     console.print(table)
 
 
-def _trials(found: Said, words: Sequence[str]) -> None:
+def _trials(found: Said) -> None:
     """How the circuit does on other sentences."""
     same = sum(trial.says == trial.alone for trial in found.trials)
     n = len(found.trials)
@@ -143,18 +149,20 @@ def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> dict[str
         "rival": words[found.rival],
         "lead": lead,
         "edges": [_cut(cut) for cut in found.edges],
-        "circuit": {
-            "edges": [
-                {"source": [source, at], "reader": [reader, token]}
-                for source, at, reader, token in here(found, circuit.edges)
-            ],
-            "lead": circuit.kept,
-            "lead_without": circuit.without,
-        },
+        "circuit": None if circuit is None else _kept(found, circuit),
         "other_sentences": [
             {"ids": trial.ids, "says": words[trial.says], "alone": words[trial.alone]}
             for trial in found.trials
         ],
+    }
+
+
+def _kept(found: Said, circuit: Circuit) -> dict[str, Any]:
+    edges = here(found, circuit.edges)
+    return {
+        "edges": [{"source": [s, at], "reader": [r, token]} for s, at, r, token in edges],
+        "lead": circuit.kept,
+        "lead_without": circuit.without,
     }
 
 

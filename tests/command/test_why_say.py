@@ -24,7 +24,8 @@ def test_the_caller_is_found_and_drawn(tmp_path: Path) -> None:
     assert strongest["source"] == ["blocks.1.attn.h2.result", 3] and strongest["cut"] < 0
     edges = [(e["source"], e["reader"]) for e in found["circuit"]["edges"]]
     assert (["embed", 1], ["blocks.0.attn.h0.result", 2]) in edges
-    assert found["circuit"]["lead"] > 0.8 * found["lead"] > 0 > found["circuit"]["lead_without"]
+    kept, without = (found["circuit"][name] for name in ("lead", "lead_without"))
+    assert kept - without >= 0.9 * (found["lead"] - without) and without < 0 < kept
     code, out, _ = cli(*asked, "-o", str(second))
     assert code == 0 and "1.2 at Paolo (3)" in out
     assert first.read_bytes() == second.read_bytes()
@@ -44,6 +45,12 @@ def test_the_caller_is_found_and_drawn(tmp_path: Path) -> None:
 def test_what_cannot_be_asked_is_told_in_a_line(options: tuple[str, ...], told: str) -> None:
     code, _, error = cli("why", "dialogue-game", *options)
     assert code == 2 and told in error
+
+
+def test_without_a_circuit_the_edges_are_told_all_the_same() -> None:
+    """Of one token there are no other sentences that could replace anything."""
+    code, out, _ = cli("why", GOLDEN / "llama", "--ids", "3", "--say", "7")
+    assert code == 0 and "the strongest edges" in out and "no few edges keep it" in out
 
 
 def test_encoders_say_no_next_word() -> None:
