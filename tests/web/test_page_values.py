@@ -41,6 +41,7 @@ pytestmark = pytest.mark.usefixtures("node")
 
 N_EDITS = 20
 MOST_BESIDES = 150 << 10  # bytes of a page besides its weights
+OF_ANOTHER = 25 << 10  # and of one with the pass of another sentence, forwards and backwards
 IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma3")
 KINDS = ("weight", "weight", "op", "op", "setting", "setting", "ids", "table", "text", "input")
 WORDS = ("", "zzz", "Tarso", "the cat", "<s>", "1", "  ")
@@ -201,6 +202,26 @@ def test_two_sentences(tmp_path: Path) -> None:
     assert compared(page, tmp_path) == []
 
 
+@pytest.mark.slow
+def test_more_edits_amplify_rounding() -> None:
+    """Why a page may be 1e-11 from the engine after many edits: after 60 of `unrolled` the engine
+    is as far from itself, if weights differ in their last place."""
+    book = default_book("unrolled")
+    runs = live, other = Evaluator(book.graph), Evaluator(book.graph)
+    for block in [block for block in book.graph if block.kind == "weight"]:
+        for i, j in np.ndindex(*block.shape):
+            other.set(block.name, i, j, float(np.nextafter(live[block.name][i, j], 9)))
+    edits = list(islice(drawn(book, Evaluator(book.graph), 1), 60))
+    for run in runs:
+        for edit in edits:
+            run.set(*edit)
+        run.recompute()
+    numbers = [b.name for b in book.graph if b.computed and live[b.name].dtype != object]
+    with np.errstate(invalid="ignore"):
+        apart = [np.abs(live[n] - other[n]) / np.maximum(1, np.abs(live[n])) for n in numbers]
+    assert 1e-12 < max(np.max(x, where=np.isfinite(x), initial=0) for x in apart) < 1e-9
+
+
 # --- in a browser -----------------------------------------------------------------------------
 
 
@@ -230,7 +251,8 @@ def assert_opens(page: Page, folder: Path) -> None:
 
 def most_bytes(page: Page) -> float:
     weights = zlib.decompress(b64decode(json.loads(page.held.read_text())["weights"]))
-    return len(weights) * 4 / 3 + MOST_BESIDES
+    another = isinstance(page.book, ModelBook) and page.book.plan.studies.against
+    return len(weights) * 4 / 3 + MOST_BESIDES + (OF_ANOTHER if another else 0)
 
 
 @pytest.mark.slow
