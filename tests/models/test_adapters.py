@@ -64,6 +64,7 @@ def test_heads_share_the_matrix_of_what_they_all_read() -> None:
     assert graph["blocks.0.attn.h1.W_Q.lora_B"].shape == (3, 4)
 
 
+@pytest.mark.slow
 def test_generation_reads_the_adapter() -> None:
     model, wanted = golden("gpt2")
     ids = wanted["ids"].tolist()[:4]
@@ -74,6 +75,7 @@ def test_generation_reads_the_adapter() -> None:
     assert tokens != [s.token for s in cf.generate(plain, ids, 5, cf.Sampling(), 0)]
 
 
+@pytest.mark.slow
 def test_gradient_by_both_matrices() -> None:
     model, wanted = golden("gpt2")
     graph = model.graph(wanted["ids"].tolist())
@@ -179,6 +181,7 @@ def test_workbook_of_an_encoder_with_an_adapter(name: str, tmp_path: Path) -> No
     assert np.allclose(used - base.weights["blocks.1.attn.h0.W_Q"], 3 / 2 * 2 * 0.3 * 0.2)
 
 
+@pytest.mark.slow
 def test_run_and_generate_take_an_adapter() -> None:
     given = (f"{GOLDEN / 'gpt2'}", "--ids", "3,8,12,1", "--adapter", f"{ADAPTERS / 'gpt2'}")
     done = cli("generate", *given, "-n", "2")
