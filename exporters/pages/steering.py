@@ -171,14 +171,16 @@ def _watched(book: ModelBook) -> tuple[tuple[str, int, int], str]:
 
 
 def _strongest(book: ModelBook) -> tuple[int, float]:
-    """The token before the prompt's last, and the strength, that change the next word's
-    probabilities most if the direction is added there alone."""
+    """The token before the prompt's last, and the strength, that change the next word, or else its
+    probabilities most, if the direction is added there alone."""
     ids, found = book.passage.ids[: book.passage.n_prompt], contrast(book)
     graph = steering.steered(book.model.graph(ids), found.site, found.direction, tokens=())
     tried = [(t, strength) for t in range(max(1, len(ids) - 1)) for strength in (OFTEN, -OFTEN)]
     changes = [{(WHERE, t, 0): 1.0, (STRENGTH, 0, 0): strength} for t, strength in tried]
-    moved = np.abs(variants(graph, changes)["probs"][:, -1] - graph.values["probs"][-1]).sum(axis=1)
-    return tried[ranked(moved, 1)[0]]
+    before, after = graph.values["probs"][-1], variants(graph, changes)["probs"][:, -1]
+    moved = np.abs(after - before).sum(axis=1)  # at most 2
+    other = after.argmax(axis=1) != before.argmax()
+    return tried[ranked(moved + 2 * other, 1)[0]]
 
 
 # --- the sentences, the direction and the probe --------------------------------------------------
