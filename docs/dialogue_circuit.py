@@ -96,10 +96,12 @@ def circuit(model: Model, rule: str) -> Circuit:
     return search([case(model, rule, m) for m in bound(rule, pool(), N_CASES, LONGEST)])
 
 
-def followed(model: Model, rule: str, circuit: Circuit) -> tuple[int, int, int]:
+def followed(
+    model: Model, rule: str, circuit: Circuit, most: int = N_FRESH
+) -> tuple[int, int, int]:
     """On how many fresh games the model's likeliest word keeps a rule, with a circuit alone, and
     with no edge at all; and of how many."""
-    found = bound(rule, list(moments(measured.SEED, FRESH)), N_FRESH)
+    found = bound(rule, list(moments(measured.SEED, FRESH)), most)
     kept = np.zeros(2, dtype=int)
     for moment in found:
         words = np.argmax(case(model, rule, moment).logits([circuit.edges, ()]), axis=1)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, golden_models
+from conftest import GOLDEN, golden_models, script
 
 from docs.forward import gelu, layer_norm, softmax
 from engine import Graph, InputError
@@ -186,3 +186,13 @@ def test_search_finds_how_the_caller_becomes_tarso() -> None:
         found.lead - found.without
     )
     assert search([case]) == found
+
+
+@pytest.mark.slow
+def test_the_note_names_the_edges_of_peer_epithets_and_they_hold_on_fresh_games() -> None:
+    section, model = script("dialogue_circuit"), dialogue_model()
+    found = section.circuit(model, "peer epithet")
+    (row,) = (x for x in section.FILE.read_text().splitlines() if x.startswith("| peer epithet |"))
+    assert f"| {len(found.edges)} |" in row and row.endswith(f"| {section.told(found)} |")
+    kept, without, n = section.followed(model, "peer epithet", found, 12)
+    assert n == 12 and kept >= 11 and without == 0
