@@ -117,8 +117,8 @@ def model(name: str, adapter: Path | None = None) -> Model:
         base = checkpoint.load(name)
         if adapter is None and adapters.is_adapter(Path(name)):
             raise InputError(
-                f"{name} holds a model and an adapter: build, run and generate take both with "
-                f"--adapter {name}; for the model alone, move {adapters.CONFIG} away"
+                f"{name} holds a model and an adapter: name it as --adapter, too, to build, run or "
+                f"generate with both; for the model alone, move {adapters.CONFIG} away"
             )
         return base if adapter is None else checkpoint.with_adapter(base, adapter, name)
     if adapter is not None:

@@ -46,6 +46,7 @@ def test_incremental_recompute_equals_a_full_run(graph: Graph, data: st.DataObje
         np.testing.assert_allclose(values, full, rtol=0, atol=1e-12 * scale, err_msg=name)
 
 
+@pytest.mark.slow
 @given(graphs(), st.data())
 @settings(max_examples=80)
 def test_dependents_name_every_changed_cell(graph: Graph, data: st.DataObject) -> None:

@@ -49,6 +49,7 @@ def test_every_formula_is_traced_to_cells(name: str) -> None:
             assert all(read.exists for read in cell.precedents), cell.address
 
 
+@pytest.mark.slow
 def test_an_address_can_be_set_and_swept() -> None:
     book = default_book("cat-sat")
     weight = book.address(book.graph["W_E"][1, 0])
@@ -72,6 +73,7 @@ def test_a_sweep_watches_an_address() -> None:
     assert by_address.out == by_name.out and by_address.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [

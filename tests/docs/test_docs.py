@@ -96,6 +96,7 @@ def test_sizes_in_documents_are_current() -> None:
         assert text == figures.current(text, default_book), f"{page.name}: python docs/figures.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_print_what_they_promise(path: Path, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)

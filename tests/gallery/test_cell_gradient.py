@@ -55,6 +55,7 @@ def differences(book: Book, cell: Cell, block: Block, i: int, j: int) -> tuple[f
     return (up - here) / STEP, (here - down) / STEP
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[pytest.mark.slow] * (n in HEAVY)) for n in workbooks.names()],

@@ -248,6 +248,7 @@ def thin_plays(n_tokens: int = shakespeare.N_TOKENS) -> Book:
     return shakespeare.build(plays, passage(plays, ids, max(n_tokens, len(ids))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*in_tiers(TRIED), "shakespeare"])
 def test_no_text_holds_a_backtick(name: str, built, tmp_path: Path) -> None:
     """Quotes are ‘ and ’, as everywhere on sheets; a token of a vocabulary is data."""

@@ -44,6 +44,7 @@ def patched(block: str) -> np.ndarray:
     return live["probs"][-1]
 
 
+@pytest.mark.slow
 def test_first_layer_writes_the_caller_at_the_verb() -> None:
     """Rules and docs: 0.h0 alone turns the answer to vice with 0.70, 0.MLP with 0.81, the stream
     after the first layer with 0.99; no other head of that layer does, nor any at another word."""
@@ -170,6 +171,7 @@ def test_share_of_mlps() -> None:
     assert "two thirds of the weights of GPT-3" in said("fact-lookup")
 
 
+@pytest.mark.slow
 def test_toy_numbers_take_part_in_most_features() -> None:
     """superposition: few single numbers can be read."""
     directions = default_book("superposition").graph.inputs["W"]
@@ -193,6 +195,7 @@ def test_query_key_product_is_not_linear() -> None:
 # --- probes whose components know the word held out ----------------------------------------------
 
 
+@pytest.mark.slow
 def test_probes_with_refitted_components() -> None:
     """semantic-tiny: the constants of the sheet, and the page's numbers, by fits made again."""
     book = default_book("semantic-tiny")
@@ -227,6 +230,7 @@ def by_projection(vectors: np.ndarray) -> np.ndarray:
 # --- learning ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_learn_comes_near_the_least_loss() -> None:
     """Start and docs: of all 24 sentences, after 450 steps and after 1,000."""
     ids = step.ids_of(game.sentences(), game.WORDS)

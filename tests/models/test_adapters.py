@@ -157,7 +157,7 @@ def test_adapter_alone_and_adapter_beside_its_base(tmp_path: Path) -> None:
     for path in (GOLDEN / "gpt2").iterdir():
         shutil.copy(path, both)
     done = cli("run", f"{both}", "--ids", "1,2")
-    assert done.code == 2 and f"take both with --adapter {both}" in done.err
+    assert done.code == 2 and "name it as --adapter, too" in done.err
     done = cli("run", f"{both}", "--ids", "1,2", "--adapter", f"{both}", "--show", "merge")
     assert not done.code, done.err
 

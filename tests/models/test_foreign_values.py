@@ -239,6 +239,7 @@ BEYOND: list[tuple[str, Callable[[Path], object], tuple[str, ...], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "make", "args", "says"), BEYOND, ids=lambda v: str(v)[:20])
 def test_beyond_the_budget_is_refused(name, make, args, says, tmp_path, monkeypatch) -> None:
     make(tmp_path)

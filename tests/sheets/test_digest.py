@@ -77,6 +77,7 @@ def verdict(sheet: InIronCalc, wrong: dict[CellAt, Value]) -> str:
     return str(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cat-sat", "loss", "learn", "gram-schmidt", "semantic-tiny"])
 def test_as_built_every_formula_is_counted(name: str) -> None:
     """All but those of Digest itself, and the four that depend on it."""

@@ -48,6 +48,7 @@ def test_every_formula_cell_has_one_name(name: str) -> None:
     assert_named(default_book(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "bert", "minilm", "mixtral"])
 @pytest.mark.parametrize("gradient_of", ["", LOSS])
 def test_every_formula_cell_of_a_model_has_one_name(name: str, gradient_of: GradientOf) -> None:

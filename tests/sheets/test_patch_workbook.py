@@ -136,6 +136,7 @@ def test_stages_of_the_stream_are_those_without_switches() -> None:
     assert [stage.name for stage in lens.stages(patched)] == stages
 
 
+@pytest.mark.slow
 def test_a_switched_cell_is_read_back(book, tmp_path) -> None:
     path = cf.write(book, tmp_path / "switched.xlsx", {("embed.take", 2, 0): 1.0})
     found = edited.read_model(path)
@@ -178,6 +179,7 @@ def test_a_pair_is_refused_where_it_cannot_be_shown() -> None:
     assert cli(*given, "--against", TEXTS[1], "--gradient").code == 2
 
 
+@pytest.mark.slow
 def test_the_command_builds_a_pair(tmp_path: Path) -> None:
     given = ("build", "cat-sat", "--prompt", TEXTS[0], "--against", TEXTS[1])
     done = cli(*given, cwd=tmp_path)

@@ -27,6 +27,7 @@ def inputs(book: Book) -> list[tuple[str, int, int]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_typed_value_makes_an_error(name: str, tmp_path: Path) -> None:
     needs("ironcalc")

@@ -60,6 +60,7 @@ def unreadable(book: verify.FormulaCells) -> Values:
     raise verify.UnreadableError("it knows no sheets")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
     [
@@ -89,6 +90,7 @@ def test_nothing_is_verified_without_programs(path: Path, monkeypatch) -> None:
     assert done.code == 3 and "agrees" not in done.out
 
 
+@pytest.mark.slow
 def test_children_of_a_program_end_with_it(path: Path, tmp_path: Path, monkeypatch) -> None:
     """It would otherwise go on to compute, and hold its copy of the workbook."""
     late = tmp_path / "late"

@@ -579,6 +579,7 @@ def any_decoder(tmp_path_factory) -> Callable[[int, tuple[int, ...]], FormulaCel
     return cells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "k", "ids"), ENGINES_AND_DECODERS)
 def test_random_decoders_recompute(engine, k, ids, any_decoder) -> None:
     """No block, attention only, MLP only, one token, one feature."""

@@ -136,6 +136,7 @@ def test_lens_workbooks_of_rare_architectures(name: str, tmp_path: Path) -> None
     assert report.agrees, report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("biased", "capped"), KINDS)
 def test_lens_workbook_recomputes(biased: bool, capped: bool, tmp_path: Path) -> None:
     needs("ironcalc")
