@@ -146,7 +146,15 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
         raise InputError("its sheet Source was changed; take it from the workbook as built")
     plan = for_model(model, by_hand=facts.headings is not None)
     steer = steering.contrast(model, facts.lists, facts.site) if facts.lists else None
-    studies = Studies(quantize=facts.quantize, against=facts.against, path=facts.path, steer=steer)
+    studies = Studies(
+        gradient_of=facts.gradient_of,
+        quantize=facts.quantize,
+        why=facts.why,
+        head=facts.head,
+        against=facts.against,
+        path=facts.path,
+        steer=steer,
+    )
     plan = replace(plan, studies=studies)
     return assemble(
         facts.title, model, facts.passage, BLANK, (), facts.headings, None, plan, facts.chosen

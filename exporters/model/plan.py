@@ -14,6 +14,7 @@ from engine.studies.forecast import MOST_CARRIED
 from engine.studies.steering import Contrast
 
 GradientOf = Literal["", "the target’s lead", "the loss"]  # "": no backward pass
+NOTHING: GradientOf = ""
 LEAD: GradientOf = "the target’s lead"
 LOSS: GradientOf = "the loss"
 MANY_WORDS = 2048  # above it, the logits of one token alone are shown

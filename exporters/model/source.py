@@ -24,6 +24,7 @@ from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.text import sentence_lists
 from exporters.compose.story import Chosen
+from exporters.model.plan import LEAD, LOSS, NOTHING, GradientOf
 
 SHEET = "Source"
 FACTS_ROW, CHECKPOINT_ROW = 4, 7
@@ -50,6 +51,9 @@ class Source:
     site: str = ""  # where it is steered
     lists: sentence_lists.Lists = field(default_factory=dict)  # whose difference it is steered by
     quantize: bool = False  # whether its weights are rounded
+    gradient_of: GradientOf = ""  # what its backward pass differentiates
+    why: bool = False  # whether it says why heads look where they look
+    head: str = ""  # the head that this begins with
 
 
 def carried(model: Model, most: int) -> bool:
@@ -118,6 +122,7 @@ def read(column: list[str]) -> Source:
         chosen = _chosen(facts.get("chosen"))
         against, path = _patched(facts, passage)
         site, lists = str(facts.get("site", "")), _lists(facts.get("lists", {}))
+        gradient_of = _gradient_of(facts)
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
@@ -125,8 +130,22 @@ def read(column: list[str]) -> Source:
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
     model = unpack(archive) if archive else None
-    asked = against, path, site, lists, facts.get("quantize") is True
-    return Source(title, passage, headings, part, model, chosen, *asked)
+    return Source(
+        title,
+        passage,
+        headings,
+        part,
+        model,
+        chosen,
+        against,
+        path,
+        site,
+        lists,
+        quantize=facts.get("quantize") is True,
+        gradient_of=gradient_of,
+        why="head" in facts,
+        head=str(facts.get("head", "")),
+    )
 
 
 def _passage(facts: dict[str, Any]) -> Passage:
@@ -158,6 +177,14 @@ def _patched(
         return against, None
     sender, receiver = map(str, facts["path"])
     return against, (sender, receiver)
+
+
+def _gradient_of(facts: dict[str, Any]) -> GradientOf:
+    """What the backward pass differentiates. Raises ValueError for what none does."""
+    for found in (NOTHING, LEAD, LOSS):
+        if facts.get("gradient_of", NOTHING) == found:
+            return found
+    raise ValueError("no such gradient")
 
 
 def _lists(facts: dict[str, Any]) -> sentence_lists.Lists:

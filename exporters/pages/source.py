@@ -38,6 +38,10 @@ def add(book: ModelBook) -> None:
         "digits": _effect_of_digits(book, model),
     }
     studies = book.plan.studies
+    if studies.gradient_of:
+        facts["gradient_of"] = studies.gradient_of
+    if studies.why:
+        facts["head"] = studies.head
     if studies.against:
         facts |= {"against": studies.against, "path": studies.path}
     if studies.quantize and not studies.packed:

@@ -1,0 +1,32 @@
+"""Workbooks with a backward pass, or that say why, are read back: as built nothing differs, and an
+edit is found."""
+
+from pathlib import Path
+
+import pytest
+
+import cellformer as cf
+from cellformer import names
+from engine.models.generate import passage
+from exporters.model.plan import LEAD, LOSS, Studies
+
+pytestmark = pytest.mark.slow
+
+WEIGHT = ("blocks.0.attn.h0.W_V", 2, 2)
+BUILT = {
+    "gradient": Studies(gradient_of=LEAD),
+    "nudge": Studies(gradient_of=LOSS),
+    "why": Studies(why=True, head="0.0"),
+    "nudge and why": Studies(gradient_of=LOSS, why=True),
+}
+
+
+@pytest.mark.parametrize("studies", BUILT.values(), ids=BUILT)
+def test_a_workbook_is_read_back(studies: Studies, tmp_path: Path) -> None:
+    loaded = names.load("cat-sat")
+    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids), studies=studies)
+    path = cf.write(book, tmp_path / "built.xlsx")
+    assert not cf.read(path).inputs
+    edited = cf.read(cf.write(book, path, {WEIGHT: -1.0}))
+    (cell,) = edited.inputs
+    assert (cell.name, cell.now) == ("blocks.0.attn.h0.W_V[2,2]", -1.0)
