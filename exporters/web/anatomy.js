@@ -82,12 +82,15 @@ function layerOf(graph, n, blocks, stages) {
   const hidden = inside.filter((block) => block.part === "mlp" && block.leaf === "post");
   const few = hidden.length <= 8 ? hidden : [];
   const after = stages.slice(1).filter(({ stage }) => stage.layer === n || (stage.name === "resid_final" && n === lastLayer(blocks)));
-  const names = after.length > 1 ? ["after attention", "after the MLP"] : [hidden.length ? `after layer ${n}` : "after attention"];
+  const pushed = after.filter(({ stage }) => stage.leaf === "resid_pre" || after.some((other) => other.stage.name === `${stage.name}.own`));
+  const usual = after.filter((each) => !pushed.includes(each));
+  const names = usual.length > 1 ? ["after attention", "after the MLP"] : [hidden.length ? `after layer ${n}` : "after attention"];
   const tiles = [
     ...heads.map((block) => tile(partName(block), block, { kind: "head", part: pathOf(block), isShare: true })),
     ...routers.map((block) => tile(`which experts of layer ${n}`, block, { isShare: true })),
     ...few.map((block) => tile(partName(block), block, { kind: "hidden", part: pathOf(block) })),
-    ...after.map(({ stage, lens }, k) => tile(`stream ${names[k] ?? stage.leaf}`, stage, { kind: "stage", lens })),
+    ...usual.map(({ stage, lens }, k) => tile(`stream ${names[k] ?? stage.leaf}`, stage, { kind: "stage", lens })),
+    ...pushed.map(({ stage, lens }) => tile("stream after steering", stage, { kind: "stage", lens })),
   ];
   for (const one of tiles) if (!graph.has(`${one.part}.switch`)) one.part = "";
   tiles.sort((a, b) => a.block.index - b.block.index);
