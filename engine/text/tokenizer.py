@@ -246,7 +246,7 @@ def refuse_duplicates(words: tuple[str, ...]) -> None:
 def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Every token as sheets show it: readable, without spaces, all different.
 
-    Tokens that would look alike get their id after a `\#`, which no other shown text contains.
+    Tokens that would look alike get their id after a `\\#`, which no other shown text contains.
     """
     found = [show(text) for text in texts]
     count = Counter(found)

@@ -155,10 +155,6 @@ def _at(book: ModelBook, block: Block, query: Expression, key: Expression) -> Ex
     return entry(block.area, *at)
 
 
-def _head_name(asked: AskedScore) -> Expression:
-    return asked.choose([expression(scores.short(head.name)) for head in asked.heads])
-
-
 def verdict(asked: AskedScore) -> Expression:
     """What the head looks at, and which pair of writers says so most, in a sentence."""
     shown, sums = asked.book.shown, asked.book.graph[SUMS]
