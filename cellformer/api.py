@@ -192,6 +192,6 @@ def quantize(
     else:
         loaded = names.load(str(what), prompt, force=True)
         model, ids = loaded.model, loaded.ids
-    others = [names.prompt_ids(model, text) for text in texts]
+    others = [names.text_ids(model, text) for text in texts]
     measure = Measure(model, ids, texts=others, row=model.place_of_answer(ids))
     return list(measure.effects([Grid(n, group, asymmetric) for n in bits]))

@@ -6,6 +6,7 @@ The command, `cellformer.load` and `cellformer.build` all resolve their names he
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import workbooks
@@ -187,15 +188,21 @@ def sentences(
     model: Model, lists: Path | Mapping[str, Sequence[str]], special: bool = True
 ) -> sentence_lists.Lists:
     """Two lists of sentences, of a file or as texts, as the model's ids. Raises InputError."""
-
-    def encode(text: str) -> list[int]:
-        ids = prompt_ids(model, text, special)
-        model.check_ids(ids)
-        return ids
-
+    encode = partial(text_ids, model, special=special)
     if isinstance(lists, Path):
         return sentence_lists.read(lists, encode)
     return sentence_lists.of_texts(lists, encode)
+
+
+def text_ids(model: Model, text: str, special: bool = True, what: str = "the text") -> list[int]:
+    """The ids of a text beside the prompt; where the model has no tokenizer, it is a list of them,
+    `5,6` or `5 6`. Raises InputError."""
+    if isinstance(model.vocabulary, IdsOnly):
+        ids = listed(re.sub(r"(?<=\d)\s+(?=\d)", ",", text), what)
+    else:
+        ids = prompt_ids(model, text, special)
+    model.check_ids(ids)
+    return ids
 
 
 def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[int]:

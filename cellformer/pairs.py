@@ -8,16 +8,12 @@ from engine.cells import finite
 from engine.cells.errors import InputError
 from engine.studies import patching
 from engine.studies.patching import Comparison, Path
-from engine.text.tokenizer import IdsOnly
 
 
 def others(loaded: Loaded, against: str, special: bool = True) -> list[int]:
     """The ids of the sentence that another is patched from; where the model has no tokenizer,
     `against` is a list of them. Raises InputError."""
-    if isinstance(loaded.model.vocabulary, IdsOnly):
-        found = names.listed(against, "--against")
-    else:
-        found = names.prompt_ids(loaded.model, against, special)
+    found = names.text_ids(loaded.model, against, special, "--against")
     patching.check_pair(loaded.model, loaded.ids, found)
     return found
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from engine.cells import finite
 from engine.learning import corpus
 from engine.studies import quantization
 from engine.studies.quantization import ALL, Effect, Grid, Measure
+from engine.text import sentence_lists
 
 
 def quantize(
@@ -36,7 +38,8 @@ def quantize(
         typer.Option(
             "--groups",
             min=0,
-            help="Weights of a row that share a scale: 32, as in GGUF (0: the whole row).",
+            help="Weights of a row that share a scale, where it divides the row: 32, as in GGUF "
+            "(0: the whole row).",
         ),
     ] = 0,
     asymmetric: Annotated[
@@ -86,8 +89,13 @@ def widths(bits: str) -> list[int]:
 
 def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
     """The ids of the prompts in a file. Raises InputError."""
-    given = filter(None, map(str.strip, corpus.read(path).splitlines()))
-    found = [names.prompt_ids(model, text, special) for text in given]
+    encode = partial(names.text_ids, model, special=special)
+    texts = enumerate(map(str.strip, corpus.read(path).splitlines()), 1)
+    found = [
+        sentence_lists.encoded(text, encode, f"{path}, line {number}")
+        for number, text in texts
+        if text
+    ]
     if not any(len(ids) > 1 for ids in found):
         raise InputError(f"{path} has no prompt of two tokens, so there is no next word to predict")
     return found

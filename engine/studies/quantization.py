@@ -12,6 +12,7 @@ Matrices are rounded; vectors, the gains and biases, stay as they are.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -37,7 +38,7 @@ ALL_BITS = f"{QUANTIZE}.{BITS}"  # what a part is rounded to that has nothing ty
 def check(bits: object) -> None:
     """Raise InputError for what is no list of numbers of bits that weights can be rounded to."""
     listed = bits if isinstance(bits, list | tuple) and bits else [bits]
-    unknown = [n for n in listed if n not in WIDTHS]
+    unknown = [n for n in listed if not (isinstance(n, Real) and n in WIDTHS)]
     if unknown or listed is not bits:
         known = ", ".join(map(str, WIDTHS))
         raise InputError(
@@ -55,6 +56,13 @@ class Grid:
     bits: int
     group: int = 0  # weights of a line that share a scale, where it divides the line; 0: all
     asymmetric: bool = False  # from the lowest weight to the highest, with a zero point
+
+    def __post_init__(self) -> None:
+        check([self.bits])
+        if not isinstance(self.group, Integral) or self.group < 0:
+            raise InputError(
+                f"groups of {self.group!r} weights cannot share a scale; give 32, or 0 for a row"
+            )
 
     def rounded(self, w: np.ndarray, axis: int) -> np.ndarray:
         """The weights on the grid, of the same shape; dot products run along `axis`."""
@@ -182,10 +190,18 @@ class Measure:
         self.of_text = model.graph(self.ids[0]) if self.texts else self.graph
 
     def effects(self, grids: Sequence[Grid]) -> Iterator[Effect]:
-        """The effect of nothing, of every part on each grid, and of each part alone."""
-        yield self.effect(ALL, 0, {})
+        """The effect of nothing, of every part on each grid, and of each part alone. Raises
+        InputError for groups that divide no matrix's lines."""
         found = parts(self.graph)
         everything = [weight for weights in found.values() for weight in weights]
+        lengths = sorted({w.shape[axis_of(self.graph, w)] for w in everything})
+        for n in {grid.group for grid in grids if grid.group}:
+            if all(length % n for length in lengths):
+                raise InputError(
+                    f"groups of {n} divide no row of weights; here rows have "
+                    f"{', '.join(map(str, lengths))} weights"
+                )
+        yield self.effect(ALL, 0, {})
         for name, weights in {ALL: everything, **found}.items():
             for grid in grids:
                 yield self.effect(name, grid.bits, self.rounded(weights, grid))

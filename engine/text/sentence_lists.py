@@ -14,6 +14,7 @@ from engine.text.list_file import LONGEST, quoted
 FEWEST, MOST = 2, 500  # sentences of a list
 
 Lists = dict[str, list[list[int]]]  # ids of sentences, by list
+Seen = dict[tuple[int, ...], str]  # where ids stand
 
 
 def read(path: Path, encode: Callable[[str], Sequence[int]]) -> Lists:
@@ -21,7 +22,7 @@ def read(path: Path, encode: Callable[[str], Sequence[int]]) -> Lists:
     InputError for a file that cannot be read, other than two lists, a list with too few or too many
     sentences, a sentence that stands twice, and one that the model cannot read."""
     found: Lists = {}
-    seen: dict[str, int] = {}
+    seen: Seen = {}
     for number, raw, text in list_file.lines(path, "sentences", MOST):
         name = readable(raw)  # on sheets
         where = f"{path}, line {number}"
@@ -33,32 +34,40 @@ def read(path: Path, encode: Callable[[str], Sequence[int]]) -> Lists:
             raise InputError(f"{where}: there is a list {quoted(name)} already; rename one")
         if not text:
             found[name] = []
-        elif text in seen:
-            raise InputError(
-                f"{where}: {quoted(text)} stands on line {seen[text]} already; leave one out"
-            )
         else:
-            seen[text] = number
-            found[name].append(_ids(text, encode, where))
+            ids = encoded(text, encode, where)
+            _check_new(ids, seen, f"on line {number}", f"{where}: {quoted(text)}")
+            found[name].append(ids)
     _check({name: len(sentences) for name, sentences in found.items()}, f"{path}")
     return found
 
 
 def of_texts(lists: Mapping[str, Sequence[str]], encode: Callable[[str], Sequence[int]]) -> Lists:
     """The same of texts by list. Raises InputError as `read` does."""
-    found = {
-        name: [_ids(text, encode, f"list {quoted(name)}") for text in texts]
-        for name, texts in lists.items()
-    }
+    found: Lists = {}
+    seen: Seen = {}
+    for name, texts in lists.items():
+        where = f"list {quoted(name)}"
+        found[name] = [encoded(text, encode, where) for text in texts]
+        for text, ids in zip(texts, found[name], strict=True):
+            _check_new(ids, seen, f"in {where}", f"{where}: {quoted(text)}")
     _check({name: len(sentences) for name, sentences in found.items()}, "this")
     return found
 
 
-def _ids(text: str, encode: Callable[[str], Sequence[int]], where: str) -> list[int]:
+def encoded(text: str, encode: Callable[[str], Sequence[int]], where: str) -> list[int]:
+    """The ids of a text; `where` it stands begins the message of an InputError."""
     try:
         return list(encode(text))
     except InputError as error:
         raise InputError(f"{where}, {quoted(text)}: {error}") from None
+
+
+def _check_new(ids: Sequence[int], seen: Seen, place: str, what: str) -> None:
+    """Raise InputError for ids that stand elsewhere, too: they could be fitted and held out."""
+    if tuple(ids) in seen:
+        raise InputError(f"{what} stands {seen[tuple(ids)]} already; leave one out")
+    seen[tuple(ids)] = place
 
 
 def _check(sizes: Mapping[str, int], what: str) -> None:

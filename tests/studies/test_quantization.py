@@ -1,6 +1,7 @@
 """Quantization: weights on a grid of few bits, in numpy and in cells."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,6 +121,7 @@ def test_quantize_in_python_and_as_a_command() -> None:
         ("quantize cat-sat --bits 1", "cannot be rounded to 1 bits; give a list of 8, 4, 3, 2"),
         ("quantize cat-sat --bits 4,x", "cannot be rounded to 'x' bits"),
         ("quantize cat-sat --bits=", "cannot be rounded to '' bits"),
+        ("quantize cat-sat --groups 7", "groups of 7 divide no row of weights; here rows have"),
         (f"quantize {GOLDEN}/minilm --ids 1,2", "ranks no words"),
     ],
 )
@@ -128,7 +130,20 @@ def test_quantize_refuses(line: str, fault: str) -> None:
     assert done.code == 2 and fault in done.err and done.err.count("\n") == 1, done.err
 
 
-@pytest.mark.parametrize("bits", [4, [], [4, 5], "4", None])
+@pytest.mark.parametrize("bits", [4, [], [4, 5], "4", None, np.array([4, 8])])
 def test_quantize_takes_a_list_of_known_bits(bits: object) -> None:
     with pytest.raises(InputError, match="give a list of 8, 4, 3, 2"):
         cf.quantize("cat-sat", bits=bits)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("group", [-5, 2.5, "32"])
+def test_groups_are_whole_numbers_of_weights(group: object) -> None:
+    with pytest.raises(InputError, match="cannot share a scale; give 32, or 0"):
+        cf.quantize("cat-sat", bits=[4], group=group)  # type: ignore[arg-type]
+
+
+def test_a_fault_in_a_file_of_prompts_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text("the cat\n\nthe xylophone\n")
+    done = cli("quantize", "cat-sat", "--also", str(path))
+    assert done.code == 2 and "texts.txt, line 3, 'the xylophone': " in done.err, done.err
