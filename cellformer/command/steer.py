@@ -56,7 +56,9 @@ def steer(
     n: Annotated[
         int | None,
         typer.Option(
-            "-n", help=f"Number of tokens to write (default: {steering.MORE}, or as many as fit)."
+            "-n",
+            min=1,
+            help=f"Number of tokens to write (default: {steering.MORE}, or as many as fit).",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -70,8 +72,6 @@ def steer(
     """
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     model, strengths = loaded.model, strength or steering.STRENGTHS
-    if not np.isfinite(strengths).all():
-        raise InputError("a strength is not finite; give numbers, as --strength 1.5")
     room = model.spec.n_ctx - len(loaded.ids)
     n = max(1, min(steering.MORE, room)) if n is None else n
     given = names.sentences(model, lists, not no_special)

@@ -30,6 +30,7 @@ from engine.cells.functions import (
 )
 from engine.cells.op import X, op
 
+LARGEST_STRENGTH = 1000  # of a direction that is added, either way
 COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing is divided by 0
 
 # --- embedding and residual stream --------------------------------------------------------
@@ -56,7 +57,8 @@ def stretch(x: X, length: X) -> X:
 @op(direction="0,j", strength="0,0", where="i,0")
 def push(direction: X, strength: X, where: X) -> X:
     """What steering adds at each token (Turner et al. 2023): a direction times a strength."""
-    return direction * (strength * where)
+    times = MAX(-LARGEST_STRENGTH, MIN(LARGEST_STRENGTH, strength))
+    return direction * (times * where)
 
 
 # --- switches: what a head or an MLP writes, or something else in its place --------------------

@@ -11,6 +11,7 @@ is the probe that tells the two lists apart (see `probes`).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from engine.studies.probes import Accuracy
 STEERING = "steering"  # what the names of its blocks begin with
 DIRECTION, STRENGTH, WHERE = (f"{STEERING}.{leaf}" for leaf in ("direction", "strength", "where"))
 STRENGTHS = (-2.0, -1.0, 0.0, 1.0, 2.0)
+LARGEST = ops.LARGEST_STRENGTH
 MORE = 20  # tokens that are written
 END = "resid_final"  # the stream, as the readout takes it
 
@@ -191,6 +193,15 @@ def continued(
     return text
 
 
+def _check_strengths(strengths: Sequence[float]) -> None:
+    """Raise InputError for a strength that is not a number as a workbook takes it."""
+    for strength in strengths:
+        if not (isinstance(strength, Real) and abs(strength) <= LARGEST):  # nan is not, either
+            raise InputError(
+                f"{strength!r} is no strength from -{LARGEST} to {LARGEST}; give numbers, as 1.5"
+            )
+
+
 def steer(
     model: Model,
     found: Contrast,
@@ -201,6 +212,7 @@ def steer(
 ) -> Steered:
     """What the model writes after a prompt with each strength, steered at one token or at all
     (None), with the direction's words and the probe's accuracy. Raises InputError."""
+    _check_strengths(strengths)
     n_tokens = max(1, min(MORE, model.spec.n_ctx - len(ids))) if n_tokens is None else n_tokens
     check_room(model, len(ids), n_tokens)
     if token is not None and not 0 <= token < len(ids):

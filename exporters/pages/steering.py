@@ -22,6 +22,7 @@ from engine.cells.functions import (
     ISNUMBER,
     MATCH,
     MAX,
+    MIN,
     ORDER,
     ROUND,
     SQRT,
@@ -49,6 +50,8 @@ SAYS, AT = "steering.says", "steering.at"
 SENTENCE, LIST, OUT, ALONG, RIGHT, FITS, FEATURES = 0, 1, 2, 3, 4, 5, 7  # columns of the sentences
 N_NEAREST = 8  # words at each end
 DECIMALS = 9  # of a dot product that is ranked: programs differ in the last ones
+LARGEST = steering.LARGEST
+RULE = between(-LARGEST, LARGEST, f"A number from -{LARGEST} to {LARGEST}.")
 OFTEN = 2.0  # the strength at one token that is suggested
 PREFIX = f"{steering.STEERING}."
 CORE = (DIRECTION, STRENGTH, WHERE, f"{PREFIX}added")
@@ -99,7 +102,7 @@ def _settings(book: ModelBook, page: Composer) -> None:
     sheet.put(top, 0, "Steer the stream, from one list of sentences to the other", "heading")
     sheet.link(top, OUT, f"at {found.site}", book.address(g[found.site].area))
     strength = page.lay(g[STRENGTH], (top + 1, 1), "dial")
-    sheet.rules[top + 1, 1] = between(-1000, 1000, "A number from -1000 to 1000.")
+    sheet.rules[top + 1, 1] = RULE
     at = page.typed_at(AT, (top + 2, 1), [[""]], "dial")
     sheet.rules[top + 2, 1] = between(0, n - 1, f"A position from 0 to {n - 1}.", whole=True)
 
@@ -226,8 +229,11 @@ def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
     )
     typed = page.typed_at(f"{PREFIX}typed", (at + 2, FEATURES), [[""] * width], "number typed")
 
+    sheet.areas.append((sheet[at + 2, FEATURES : FEATURES + width].rect, RULE))
+
     def entry_of(_: int, j: int) -> Expression:
-        return IF(ISNUMBER(typed[0, j]), typed[0, j], mean[0, j] - mean[1, j])
+        within = MAX(-LARGEST, MIN(LARGEST, typed[0, j]))  # what is pasted passes the rule
+        return IF(ISNUMBER(typed[0, j]), within, mean[0, j] - mean[1, j])
 
     g.follow(DIRECTION, entry_of)
     direction = page.lay(g[DIRECTION], (at + 3, FEATURES), "change plain")

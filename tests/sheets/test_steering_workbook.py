@@ -141,6 +141,8 @@ def test_suggested_edits_do_what_they_say_in_ironcalc(files) -> None:
     for cell, value in (
         ((STRENGTH, 0, 0), "abc"),
         ((STRENGTH, 0, 0), 1000.0),
+        ((STRENGTH, 0, 0), 1e308),
+        (("steering.typed", 0, 3), 1e308),
         (("steering.at", 0, 0), "first"),
         (("steering.out", 1, 0), "?"),
         (("steering.typed", 0, 3), "one"),

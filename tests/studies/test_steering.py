@@ -11,6 +11,7 @@ import pytest
 from conftest import cli, golden_models
 
 import cellformer as cf
+from cellformer import names
 from engine import InputError, Model
 from engine.models import ops
 from engine.studies import lens, probes, steering
@@ -169,6 +170,7 @@ def test_the_command_prints_what_python_gives() -> None:
         ("# a\n<BOS>\nciao\n# b\n4\n5\n", "line 3, 'ciao': 'ciao' is not in the vocabulary"),
         ("<BOS>\n", "line 1: name the list first"),
         ("# a\n3\n3\n", "line 3: '3' stands on line 2 already"),
+        ("# a\n3 4\n5\n# b\n3  4\n6\n", "line 5: '3  4' stands on line 2 already"),
         ("# a\n3\n# a\n", "line 3: there is a list 'a' already"),
         ("# a\n3\n5\n# b\n4\n6\n# c\n7\n8\n", "has 3 lists of sentences"),
         (f"# a\n{'3 ' * 40}\n", "the context holds 32"),
@@ -189,6 +191,9 @@ def test_a_file_that_gives_no_direction_is_refused(text: str, says: str, tmp_pat
         (lambda: cf.steer("dialogue-game", CALLERS, "W_E"), "no row of numbers for each token"),
         (lambda: cf.steer("dialogue-game", CALLERS, token=4), "run from 0 to 3"),
         (lambda: cf.steer("dialogue-game", CALLERS, n_tokens=40), "pass the context of 32"),
+        (lambda: cf.steer("dialogue-game", CALLERS, strengths=[np.nan]), "no strength from -1000"),
+        (lambda: cf.steer("dialogue-game", {"a": ["3", "4"], "b": ["5", "4 "]}), "in list 'a'"),
+        (lambda: names.sentences(model("llama"), {"a": ["5 x"]}), "is not a list of token ids"),
         (lambda: steering.contrast(model("bert"), AS_IDS), "use a decoder"),
         (lambda: steering.contrast(model("llama"), {"a": [[1]], "b": [[2]]}), "two lists"),
     ],
@@ -198,7 +203,22 @@ def test_bad_input_is_refused(ask: Callable[[], object], says: str) -> None:
         ask()
 
 
-@pytest.mark.parametrize("bad", [["--strength", "x"], ["--strength", "nan"], ["--token", "-1"]])
-def test_the_command_refuses_in_a_line(bad: list[str]) -> None:
-    done = cli("steer", "dialogue-game", "--lists", str(CALLERS), *bad)
-    assert done.code == 2 and done.err.count("\n") == 1
+def test_without_a_tokenizer_lists_hold_ids() -> None:
+    lists = {"one": ["1 2 3", "4,2", "5"], "other": ["8, 3", "9 1, 3"]}
+    found = names.sentences(model("llama"), lists)
+    assert found == {"one": [[1, 2, 3], [4, 2], [5]], "other": [[8, 3], [9, 1, 3]]}
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ("--strength x", "a valid number"),
+        ("--strength nan", "no strength"),
+        ("--strength 1e308", "1e+308 is no strength from -1000 to 1000"),
+        ("--token -1", "neither a position"),
+        ("-n -3", "greater than or equal to 1"),
+    ],
+)
+def test_the_command_refuses_in_a_line(bad: str, says: str) -> None:
+    done = cli("steer", "dialogue-game", "--lists", str(CALLERS), *bad.split())
+    assert done.code == 2 and done.err.count("\n") == 1 and says in done.err, done.err
