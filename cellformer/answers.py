@@ -22,6 +22,7 @@ N_TRIED = 20  # other sentences that a circuit is tried on
 N_DRAWN = 200  # beside these; averages are over those in which the rival leads,
 FEWEST = 8  # or over all, if these are fewer
 SEED = 29
+NO_OTHERS = "there are no other sentences of this length; give one with --against"
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,12 @@ def why(
     answer = AnswerGraph(graph, row, target, beside)
     edges = answer.edges(neurons)[:n_edges]
     texts = others(loaded)
-    others_ = [against] if against else _without(loaded.model, texts[N_TRIED:], target, beside)
-    instead = averages(loaded.model, others_, len(loaded.ids))
     said = Said(target, beside, answer, cut(answer, edges), None, "", [])
+    if not (against or texts):
+        return replace(said, refused=NO_OTHERS)
+    held = texts[N_TRIED:] or texts
+    replacing = [against] if against else _without(loaded.model, held, target, beside)
+    instead = averages(loaded.model, replacing, len(loaded.ids))
     try:
         found = search([Case(loaded.model, loaded.ids, target, beside, instead)])
     except InputError as reason:
@@ -131,12 +135,15 @@ def _without(
 
 def others(loaded: Loaded) -> list[list[int]]:
     """Other sentences of the prompt's length: of the workbook's own texts, or else random words
-    after the prompt's first."""
+    after the prompt's first. Each is there once, and the prompt is not."""
     wanted, n = N_TRIED + N_DRAWN, len(loaded.ids)
     module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
     if module is not None and hasattr(module, "fresh"):
         texts = [list(text.ids[:n]) for text in module.fresh() if len(text.ids) >= n]
-        return [ids for ids in texts if ids != loaded.ids][:wanted]
-    drawn = np.random.default_rng(SEED).integers(0, loaded.model.spec.d_vocab, (wanted, n))
-    drawn[:, 0] = loaded.ids[0]
-    return [list(map(int, ids)) for ids in drawn]
+    else:
+        drawn = np.random.default_rng(SEED).integers(0, loaded.model.spec.d_vocab, (wanted, n))
+        drawn[:, 0] = loaded.ids[0]
+        texts = drawn.tolist()
+    found = dict.fromkeys(map(tuple, texts))
+    found.pop(tuple(loaded.ids), None)
+    return [list(ids) for ids in found][:wanted]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cellformer import names, pairs
+from engine.cells import finite
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
@@ -87,11 +88,13 @@ def why(
     """
     loaded = names.load(str(name), prompt, force=True)
     graph = loaded.graph
-    found = scores.Head(graph, scores.head_of(graph, head))
-    texts = list(shown(tuple(loaded.model.vocabulary.texts[i] for i in loaded.ids)))
+    found = scores.Head(graph, scores.head_of(graph, str(head)))
+    finite.check(graph, graph.values)
+    words = shown(loaded.model.vocabulary.texts)
+    texts = [words[i] for i in loaded.ids]
     last = loaded.place_of_answer % len(texts)
-    at = last if query is None else scores.place(texts, str(query), "query")
-    return found.split(at, found.most(at) if key is None else scores.place(texts, str(key), "key"))
+    at = last if query is None else scores.place(texts, query, "query")
+    return found.split(at, found.most(at) if key is None else scores.place(texts, key, "key"))
 
 
 def patch(
@@ -110,6 +113,8 @@ def patch(
     is from one site to another. Raises InputError for texts of different lengths, and for an
     unknown word or site.
     """
+    if isinstance(sites, str) or (path is not None and len(path) != 2):
+        raise InputError("sites is a list of names, and path two of them")
     if isinstance(what, Model):
         ids = names.prompt_ids(what, prompt)
         what.check_ids(ids)

@@ -109,15 +109,18 @@ def _tell(
     if path:
         line(f"from {path[0]} to {path[1]} alone:")
     table = printing.table_of("patched", "at", "probability", "logit", "recovered", "estimate")
-    order = found.rows if path else sorted(found.rows, key=_size, reverse=True)
+    order = sorted(filter(_size, found.rows), key=_size, reverse=True)
+    order = found.rows if path else order
     for row in order[:TOP]:
         at = "all" if row.token is None else f"{row.token} {tokens[row.token]}"
         numbers = [f"{row.scores.probability:.4f}", f"{row.scores.logit:.4f}"]
         numbers += ["" if x is None else f"{x:+.4f}" for x in (row.recovered, row.estimate)]
         table.add_row(Text(row.site, "bold"), Text(at), *numbers)
     console.print(table)
-    if len(found.rows) > TOP and not path:
-        line(f"{len(found.rows) - TOP:,} other patches recover less; --json lists all")
+    if len(order) < len(found.rows):
+        line(f"{len(found.rows) - len(order):,} other patches recover nothing")
+    if len(order) > TOP and not path:
+        line(f"{len(order) - TOP:,} other patches recover less; --json lists all")
 
 
 def _size(row: Patched) -> float:

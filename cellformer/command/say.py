@@ -49,6 +49,7 @@ def say(
     neurons: bool,
     against: str | None,
     output: Path | None,
+    special: bool,
     as_json: bool,
     force: bool,
 ) -> None:
@@ -61,7 +62,7 @@ def say(
     if output is not None and output.suffix.lower() != ".svg":
         raise InputError(f"{output}: the picture of an answer is an SVG; end its name in .svg")
     budget.of_passes(loaded.model, len(loaded.ids), force, PASSES * len(loaded.ids))
-    other = [] if against is None else pairs.others(loaded, against)
+    other = [] if against is None else pairs.others(loaded, against, special)
     found = answers.why(loaded, word, rival, NEURONS * neurons, other)
     tokens = [shown(loaded.model.vocabulary.texts)[i] for i in loaded.ids]
     words = printing.output_words(loaded.model)
@@ -121,8 +122,9 @@ def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
 
 def _circuit(found: Said, circuit: Circuit, tokens: Sequence[str]) -> None:
     """The few edges that keep the answer, all others as they are in other sentences."""
+    keeps = "keep it" if circuit.lead > 0 else "carry its rise"
     line(
-        f"these {len(circuit.edges)} edges alone keep it, all others as in other sentences: lead "
+        f"these {len(circuit.edges)} edges alone {keeps}, all others as in other sentences: lead "
         f"{circuit.kept:.4f} of {circuit.lead:.4f}, with none {circuit.without:.4f}"
     )
     table = printing.table_of("from", "to")
@@ -136,6 +138,8 @@ def _trials(found: Said) -> None:
     """How the circuit does on other sentences."""
     same = sum(trial.says == trial.alone for trial in found.trials)
     n = len(found.trials)
+    if not n:
+        return
     console.print()
     line(f"on {n} other sentences these edges alone say the whole model's word in {same}")
 
@@ -150,6 +154,7 @@ def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> dict[str
         "lead": lead,
         "edges": [_cut(cut) for cut in found.edges],
         "circuit": None if circuit is None else _kept(found, circuit),
+        "refused": found.refused,
         "other_sentences": [
             {"ids": trial.ids, "says": words[trial.says], "alone": words[trial.alone]}
             for trial in found.trials

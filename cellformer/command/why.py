@@ -64,16 +64,18 @@ def why(
 
     The divisors of norms are held at their values, so the table sums to the score. Below it are the
     head's QK and OV circuits: which word looks at which, and which word raises which. Without
-    --head, print what each head does on repeated random words, and which heads read which.
+    --head or --say, print what each head does on repeated random words, and which heads read which.
 
     With --say, explain a word instead: the edges of the answer's graph, which sum to the word's
     lead over a rival, the few that alone keep it, and how these hold on other sentences.
     """
     if say is not None:
-        if head is not None:
-            raise InputError("--head and --say cannot be combined; give one of them")
+        of_head = {"head": head, "from": from_, "to": to, "rival-key": rival_key}
+        for option in (option for option, given in of_head.items() if given is not None):
+            raise InputError(f"--{option} and --say cannot be combined; give one of them")
         loaded = names.load(name, prompt, ids, not no_special, force=force)
-        return of_word.say(loaded, say, rival, neurons, against, output, as_json, force)
+        special = not no_special
+        return of_word.say(loaded, say, rival, neurons, against, output, special, as_json, force)
     if neurons or any(given is not None for given in (rival, against, output)):
         raise InputError(
             "--rival, --neurons, --against and --output are of a word: name it with --say"
@@ -82,6 +84,9 @@ def why(
         for option, given in (("from", from_), ("to", to), ("rival-key", rival_key)):
             if given is not None:
                 raise InputError(f"--{option} is of one head: name it with --head, as 1.2")
+        for option, asked in (("prompt", prompt), ("ids", ids), ("no-special", no_special or None)):
+            if asked is not None:
+                raise InputError(f"--{option} is of one head or word: add --head or --say")
         return _all_heads(names.model(name), as_json, force)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     budget.of_passes(loaded.model, len(loaded.ids), force)
@@ -102,7 +107,8 @@ def _all_heads(model: Model, as_json: bool, force: bool) -> None:
         composed, refused = [], str(reason)
     if as_json:
         pairs = [one._asdict() for one in composed]
-        print(json.dumps({"heads": [asdict(one) for one in found], "compositions": pairs}))
+        told = {"heads": [asdict(one) for one in found], "compositions": pairs, "refused": refused}
+        print(json.dumps(told))
         return
     line("every head, on random words that are said twice:")
     table = printing.table_of("head", *HABITS)

@@ -21,6 +21,7 @@ from engine.models.model import Model
 from engine.studies.answer_graph import AnswerGraph
 from engine.studies.edge_cuts import Cuts, Ends
 
+ROUNDING = 1e-9  # of an answer: what is no larger than that is no difference
 KEPT = 0.9  # of the answer
 AT_ONCE = 64  # sets of edges that are tried together
 MOST_EDGES = 512  # that a circuit may have
@@ -104,7 +105,7 @@ def search(cases: Sequence[Case], kept: float = KEPT) -> Circuit:
     """
     full = np.array([case.answer.lead for case in cases])
     none = np.array([case.leads([[]])[0] for case in cases])
-    if not (full > none).all():
+    if not (full - none > ROUNDING * np.maximum(1, np.abs(full))).all():
         raise InputError(
             "the answer is no stronger than with every edge cut, so no edge carries it; "
             "name another word or rival"

@@ -177,12 +177,24 @@ def against(
     found = _with_other(graph, ids)
     if at is None:
         at = [site(found, name) for name in sites(graph)]
+    at = list(at)
+    _check_once(at)
     formulas: dict[str, Formula] = {place.block: partial(_switch, place) for place in at}
     if path is not None:
         _check_path(graph, path)
         name = path.receiver.block
         formulas[name] = partial(_end_of_path, path, formulas.get(name))
     return intervened(found, formulas)
+
+
+def _check_once(at: Sequence[Site]) -> None:
+    """Raise InputError for a block that is named with different columns: it has one switch."""
+    columns: dict[str, range | None] = {}
+    for place in at:
+        if columns.setdefault(place.block, place.columns) != place.columns:
+            raise InputError(
+                f"{place.block} is named with different columns; patch these one at a time"
+            )
 
 
 def check_pair(model: Model, ids: Sequence[int], others: Sequence[int]) -> None:
@@ -344,7 +356,8 @@ def patch_each(
     target, rival = words(g, row, target, rival)
     changes: list[tuple[Site, int | None, Change]]
     if path is None:
-        changes = [(p, i, {(f"{p.block}.{TAKE}", i, 0): 1.0}) for p in at for i in p.rows]
+        each = dict.fromkeys((Site(p.block, range(0), p.columns), i) for p in at for i in p.rows)
+        changes = [(p, i, {(f"{p.block}.{TAKE}", i, 0): 1.0}) for p, i in each]
     else:
         changes = _of_path(path)
     before, other = (

@@ -150,22 +150,33 @@ def head_of(graph: Graph, text: str) -> str:
     return known[name]
 
 
-def place(texts: Sequence[str], text: str, option: str) -> int:
+def place(texts: Sequence[str], text: str | int, option: str) -> int:
     """The position of a token of a prompt, given as a number or as its word; `option` asked for it.
-    Raises InputError for a word that is not in the prompt, or is twice."""
-    if text.isdecimal():
-        if int(text) >= len(texts):
-            raise InputError(
-                f"{option} {text}: the prompt's positions run from 0 to {len(texts) - 1}"
-            )
-        return int(text)
+    Raises InputError for a word that is not in the prompt, is twice, or is another's position."""
+    if isinstance(text, int):
+        return _position(texts, text, option)
     found = [k for k, own in enumerate(texts) if own.lstrip("␣ ") == text.lstrip("␣ ")]
+    if text.isdecimal():
+        at = int(text)
+        if not found or found == [at]:
+            return _position(texts, at, option)
+        if at < len(texts):
+            raise InputError(
+                f"{option} {text!r} is the word at position {found[0]}, and the position of "
+                f"{texts[at]!r}; give {found[0]} or {texts[at]!r}"
+            )
     if not found:
         raise UnknownNameError("word of the prompt", text, dict.fromkeys(texts))
     if len(found) > 1:
-        at = " and ".join(map(str, found))
-        raise InputError(f"{option} {text!r} is at positions {at}; give one of these numbers")
+        places = " and ".join(map(str, found))
+        raise InputError(f"{option} {text!r} is at positions {places}; give one of these numbers")
     return found[0]
+
+
+def _position(texts: Sequence[str], at: int, option: str) -> int:
+    if not 0 <= at < len(texts):
+        raise InputError(f"{option} {at}: the prompt's positions run from 0 to {len(texts) - 1}")
+    return at
 
 
 @dataclass(frozen=True)

@@ -64,3 +64,8 @@ def test_words_in_the_picture_are_data() -> None:
     picture = svg(word, [word, "b"], [edge], [])
     texts = [element.text or "" for element in ElementTree.fromstring(picture).iter()]
     assert sum("<script>" in text for text in texts) == 2 and "<script" not in picture
+
+
+def test_a_prompt_of_one_token_has_no_other_sentences() -> None:
+    done = cli("why", "cat-sat", "--say", "mat", "--prompt", "the")
+    assert done.code == 0 and "there are no other sentences of this length" in done.out

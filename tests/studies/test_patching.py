@@ -238,7 +238,14 @@ def test_the_command_lists_the_strongest_sites() -> None:
     done = cli("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1])
     assert done.code == 0
     assert "blocks.0.attn.h0.result" in done.out
-    assert "184 other patches" in done.out
+    assert "111 other patches recover nothing" in done.out
+    assert "73 other patches recover less" in done.out
+
+
+def test_a_block_is_named_with_the_same_columns_each_time() -> None:
+    sites = [arg for columns in ("0:2", "2:4") for arg in ("--site", f"embed[:,{columns}]")]
+    done = cli("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1], *sites)
+    assert done.code == 2 and "embed is named with different columns" in done.err
 
 
 def test_the_command_prints_json() -> None:

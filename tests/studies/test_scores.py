@@ -97,3 +97,12 @@ def test_a_head_is_named_in_two_ways_and_others_are_refused() -> None:
         scores.head_of(graph, "1.7")
     with pytest.raises(InputError, match=r"token 1 does not see token 3 in head 1.2; name a token"):
         scores.Head(graph, "blocks.1.attn.h2").split(1, 3)
+
+
+def test_a_number_is_a_position_or_a_word() -> None:
+    texts = ["<BOS>", "3", "chiama", "7"]
+    assert scores.place(texts, "2", "--from") == 2
+    assert scores.place(texts, "7", "--from") == 3
+    assert scores.place(texts, 3, "--from") == 3
+    with pytest.raises(InputError, match="give 1 or '7'"):
+        scores.place(texts, "3", "--from")
