@@ -100,7 +100,7 @@ async function copyLink(session) {
   session.notify();
   try {
     await navigator.clipboard.writeText(location.href);
-    session.tell("The link is copied");
+    session.tell(location.protocol === "file:" ? "The link is copied: who opens it needs this file, too, and the part from # on" : "The link is copied");
   } catch {
     session.tell("The link stands in the address line: copy it there");
   }

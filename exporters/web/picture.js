@@ -39,6 +39,7 @@ export class Machine {
     /** @type {{layer: Layer, canvases: HTMLCanvasElement[], says: HTMLElement}[]} */ this.folded = [];
     this.open = this.anatomy.layers[0]?.n ?? 0;
     this.width = 0;
+    this.narrow = 0;
     this.most = 1;
     this.asked = false;
     /** What the pictures show: see overlays.js. */ this.shows = "numbers";
@@ -215,6 +216,8 @@ export class Machine {
     this.container.classList.toggle("unanswered", !!session.unanswered());
     this.drawTokens();
     this.most = Math.max(1e-9, ...this.drawn.map(({ tile }) => Math.abs(creditOf(session, tile) ?? 0)));
+    // one scale for all bars
+    this.narrow = Math.min(...this.drawn.map(({ says }) => says.clientWidth));
     for (const made of this.drawn) this.drawTile(made);
     for (const { layer, canvases, says } of this.folded) {
       const heads = layer.tiles.filter((tile) => tile.kind === "head");
@@ -264,7 +267,7 @@ export class Machine {
     const credit = this.shows === "credit" ? creditOf(this.session, tile) : null;
     says.classList.toggle("more", credit !== null && credit > 0);
     says.classList.toggle("less", credit !== null && credit < 0);
-    says.style.setProperty("--size", `${Math.min(100, (100 * Math.abs(credit ?? 0)) / this.most)}%`);
+    says.style.setProperty("--size", `${(this.narrow * Math.abs(credit ?? 0)) / this.most}px`);
     made.part.classList.toggle("off", this.isOff(tile.part));
     const size = `${drawing.rows} × ${drawing.cols}`;
     const scale = drawing.isShare ? "" : ` Full colour from ±${brief(drawing.full)}.`;
