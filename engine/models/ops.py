@@ -31,6 +31,7 @@ from engine.cells.functions import (
 from engine.cells.op import X, op
 
 LARGEST_STRENGTH = 1000  # of a direction that is added, either way
+LEAST_TAKEN, MOST_TAKEN = -1, 2  # of another sentence: beyond 0 and 1, where slopes are read
 COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing is divided by 0
 
 # --- embedding and residual stream --------------------------------------------------------
@@ -57,8 +58,12 @@ def stretch(x: X, length: X) -> X:
 @op(direction="0,j", strength="0,0", where="i,0")
 def push(direction: X, strength: X, where: X) -> X:
     """What steering adds at each token (Turner et al. 2023): a direction times a strength."""
-    times = MAX(-LARGEST_STRENGTH, MIN(LARGEST_STRENGTH, strength))
-    return direction * (times * where)
+    return direction * (within(-LARGEST_STRENGTH, strength, LARGEST_STRENGTH) * where)
+
+
+def within(low: float, typed: X, high: float) -> X:
+    """What is typed, between two bounds. MIN passes over a blank cell, and takes a sum with it."""
+    return MAX(low, MIN(high, typed + 0))
 
 
 # --- switches: what a head or an MLP writes, or something else in its place --------------------
@@ -80,13 +85,14 @@ def stand_in(average: X, on: X, mean_ablation: X) -> X:
 @op(x="i,j", other="i,j", take="i,0", part="0,j")
 def patched(x: X, other: X, take: X, part: X = None) -> X:
     """The other sentence's row where `take` is 1; with `part`, only in its columns of 1."""
-    return x + (other - x) * (take if part is None else take * part)
+    taken = within(LEAST_TAKEN, take, MOST_TAKEN)
+    return x + (other - x) * (taken if part is None else taken * part)
 
 
 @op(x="i,j", other="i,j", take="i,0", out="i,≤i")
 def patched_seen(x: X, other: X, take: X) -> X:
     """The same of scores and patterns, which have a cell for each key that a query sees."""
-    return x + (other - x) * take
+    return x + (other - x) * within(LEAST_TAKEN, take, MOST_TAKEN)
 
 
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")

@@ -90,6 +90,10 @@ def test_no_input_gives_an_error(book, cells, sheet) -> None:
     """A text and an error of a switch, unknown words, an equal pair, a longer prompt."""
     typed: tuple[tuple[CellName, float | str], ...] = (
         (("blocks.0.attn.h0.q.take", 1, 0), "abc"),
+        (("blocks.0.attn.h0.q.take", 1, 0), 1e308),
+        (("blocks.0.attn.h0.pattern.take", 2, 0), -1e308),
+        (("path.take", 1, 0), 1e308),
+        (("path.rows", 2, 0), 1e308),
         (("other.words", 2, 0), "no-such-word"),
         (("other.words", 2, 0), ""),
         (("other.words", 2, 0), "sat"),
