@@ -30,7 +30,7 @@ from exporters.checking.programs import Recomputed
 from exporters.checking.verify import FormulaCells, read
 from exporters.file.xlsx import write
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import Limits, Studies
+from exporters.model.plan import Studies
 
 pytestmark = pytest.mark.slow
 
@@ -212,17 +212,3 @@ def test_edits_are_read_back(tmp_path: Path) -> None:
 def test_what_cannot_be_built_ends_in_a_line(asked: tuple[str, ...], says: str) -> None:
     done = cli("build", *asked)
     assert done.code == 2 and says in done.err and done.err.count("\n") == 1
-
-
-def test_a_blank_strength_adds_nothing_in_a_very_large_workbook(tmp_path: Path) -> None:
-    """Its formulas read typed cells as they are."""
-    words, studies = passage(model("llama"), [1, 2, 3]), Studies(steer=contrast("llama"))
-    limits = Limits(words=9, formulas=0)
-    own = model_workbook.build("llama", model("llama"), words, studies=studies, limits=limits)
-    assert own.compact
-    cells = read(write(own, tmp_path / "llama.xlsx"))
-    sheet = InIronCalc(cells.path)
-    for typed, times in (("", 0.0), (1e308, 1000.0)):
-        with sheet.typed({own.cell(STRENGTH, 0, 0): typed}):
-            added = sheet[own.cell("steering.added", 0, 0)]
-        assert float(added) == pytest.approx(times * contrast("llama").direction[0, 0])
