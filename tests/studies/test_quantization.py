@@ -106,7 +106,7 @@ def test_effects_are_those_of_rounded_weights() -> None:
 
 @pytest.mark.slow
 def test_quantize_in_python_and_as_a_command() -> None:
-    found = cf.quantize("cat-sat", bits=[4], group=32, texts=["the cat sat", "the cat"])
+    found = cf.quantize("cat-sat", bits=[4], group=5, texts=["the cat sat", "the cat"])
     assert [e.bits for e in found[:2]] == [0, 4] and found[0].part == "all"
     done = cli("quantize", "cat-sat", "--bits", "4", "--json")
     assert not done.code, done.err
