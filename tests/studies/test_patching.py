@@ -73,7 +73,8 @@ def test_random_sites_equal_torch_with_hooks(name: str, torch) -> None:
 
     graph, draw, reference = model(name).graph(IDS), Random(3), hooked.Hooked(model(name))
     names = patching.sites(graph)
-    drawn = [Site(draw.choice(names), range(row, row + 1)) for row in draw.choices(range(5), k=16)]
+    rows = draw.choices(range(5), k=18)
+    drawn = [*dict.fromkeys(Site(draw.choice(names), range(row, row + 1)) for row in rows)]
     found = patch_each(graph, OTHER, at=drawn)
     other, _ = hooked.recorded(reference, OTHER)
     assert len(found.rows) == len(drawn)
