@@ -27,6 +27,7 @@ export function suggested(program, paths) {
   return on(program, paths, (page) =>
     page.evaluate(() => {
       const found = [];
+      document.querySelector("#views button[value=sheets]")?.click();
       for (const tab of document.querySelectorAll("[role=tab]")) {
         tab.click();
         const list = () => document.querySelector(tab.textContent === "Start" ? ".flow .tries" : ".sheet-side .tries");
