@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from engine.cells import formula
+from engine.cells import formula, language
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
@@ -185,6 +185,13 @@ class Graph:
         self._inputs[name] = frozen(values)
         self._values.clear()
 
+    def varied(self, inputs: Mapping[str, np.ndarray]) -> Self:
+        """The same blocks with other values of some inputs, which this graph does not get."""
+        found = copy(self)
+        found._inputs = {**self._inputs, **{name: frozen(x) for name, x in inputs.items()}}
+        found._values = {}
+        return found
+
     def weight(self, name: str, *axes: str) -> Block:
         """Add the weight of that name; a vector (one axis) is a block of one row."""
         rows, cols = axes if len(axes) == 2 else ("", *axes)
@@ -254,11 +261,14 @@ class Graph:
         cell would only copy, where numbers are expected.
 
         Cells of a circular reference may be errors temporarily: those of a graph that `iterates`
-        are left unchanged.
+        are left unchanged. Whenever a cell is made, its texts are in the language that is current
+        now.
         """
+        words = language.current()
 
         def cell(i: Any, j: Any) -> Expression:
-            made = expression(i, j)
+            with language.speaking(words):
+                made = expression(i, j)
             if self.iterates or isinstance(j, np.ndarray):  # a run: its cells are asked one by one
                 return made
             read = (area.grid for area in made.areas())

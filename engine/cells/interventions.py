@@ -23,8 +23,9 @@ AnyGraph = TypeVar("AnyGraph", bound=Graph)
 Formula = Callable[[Graph, str, Block], Block]
 
 
-def intervened(graph: AnyGraph, formulas: Mapping[str, Formula]) -> AnyGraph:
-    """The graph with formulas between some blocks, by name, and the blocks that read them.
+def intervened(graph: AnyGraph, formulas: Mapping[str, Formula], read_as: str = "") -> AnyGraph:
+    """The graph with formulas between some blocks, by name, and the blocks that read them. If
+    `read_as` is given, every block keeps its name, and what is read instead is NAME.`read_as`.
 
     Formulas may read every block that stands before theirs in the graph. Blocks that no
     intervention reaches are the same objects. Raises UnknownNameError for an unknown block, and
@@ -43,7 +44,7 @@ def intervened(graph: AnyGraph, formulas: Mapping[str, Formula]) -> AnyGraph:
         if any(read[b.name] is not b for _, _, b in block.operands):
             operands = tuple((p, at, read[b.name]) for p, at, b in block.operands)
             own = replace(block, operands=operands)
-        if block.name in formulas and block.computed:
+        if block.name in formulas and block.computed and not read_as:
             own = replace(own, name=f"{block.name}.{OWN}")
         if block.computed:
             found.add(own)
@@ -52,5 +53,6 @@ def intervened(graph: AnyGraph, formulas: Mapping[str, Formula]) -> AnyGraph:
         read[block.name] = own
         if block.name in formulas:
             used = block.name if block.computed else f"{block.name}.{USED}"
+            used = f"{block.name}.{read_as}" if read_as else used
             read[block.name] = formulas[block.name](found, used, own)
     return found

@@ -50,7 +50,7 @@ class Learner:
         nats."""
         logits = self._logits(np.maximum(ids[:, :-1], 0))
         targets = torch.tensor(ids[:, 1:]).reshape(-1)
-        loss: Any = F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=IGNORED)
+        loss: Any = self.loss(logits.flatten(0, 1), targets)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._tensors.values(), self._recipe.clip)
@@ -58,6 +58,10 @@ class Learner:
             group["lr"] = self._recipe.rate(n)
         self._optimizer.step()
         return float(loss.detach())
+
+    def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The cross-entropy of logits [n, d_vocab] for the words that came, [n]."""
+        return F.cross_entropy(logits, targets, ignore_index=IGNORED)
 
 
 class _Logits:

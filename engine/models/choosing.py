@@ -25,7 +25,6 @@ from engine.cells.functions import (
     AND,
     IF,
     IFERROR,
-    INDEX,
     INT,
     ISNUMBER,
     LARGE,
@@ -224,7 +223,7 @@ def _weights(at: Graph, order: Block, top_k: Block) -> Block:
 
     def weight(t: int, k: Any) -> Expression:
         among = IF(top_k[0, 0] == 0, 1, IF(expression(k + 1) <= top_k[0, 0], 1, 0))
-        return among * INDEX(probs[t, :].as_range, order[t, k] + 1)
+        return among * Nth(probs[t, :].as_range, order[t, k], 0)
 
     return at.table("weight", order.shape, weight, RANKS, runs=True)
 

@@ -314,6 +314,11 @@ def column(ids: X, table: X) -> X:
     return lookup(table, ids)
 
 
+@op(x="i,j")
+def same(x: X) -> X:
+    return x
+
+
 @op(x="j,i")
 def transposed(x: X) -> X:
     return x

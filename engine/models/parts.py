@@ -38,9 +38,12 @@ def standardize(ln: Graph, name: str, x: Block, eps: float) -> Block:
     return ln.block(name, ops.normalize, x, mean, scale)  # as x
 
 
-def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
-    """RMSNorm (Zhang & Sennrich 2019, section 4): divide by the root mean square, then gain."""
+def rms_norm(ln: Forward, x: Block, eps: float, w: Block | None = None) -> Block:
+    """RMSNorm (Zhang & Sennrich 2019, section 4): divide by the root mean square, then gain, if the
+    model has one."""
     scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
+    if not ln.spec.norm_gain:
+        return ln.block("out", ops.divide_rows, x, scale)  # as x
     normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
     w = ln.weight("w", "d_model") if w is None else w
     return ln.block("out", ops.affine, normalized, w)  # as x

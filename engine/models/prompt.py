@@ -21,10 +21,12 @@ from engine.cells.functions import (
     INT,
     LEFT,
     LEN,
+    LOWER,
     MATCH,
     MAX,
     MID,
     MIN,
+    OR,
     REPT,
     RIGHT,
     SUBSTITUTE,
@@ -94,7 +96,9 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     typed_text = spelt(tokenizer, passage.ids[: passage.n_prompt])
     if typed_text is None:
         prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
-        word = split_at_spaces(g, prompt, n_tokens)
+        first = opening(tokenizer)
+        begun = first if tokenizer.texts[passage.ids[0]] == first else ""
+        word = split_at_spaces(g, prompt, n_tokens, begun)
     else:
         word = tokenized(g, passage, tokenizer, *typed_text, vocabulary)
     pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
@@ -220,17 +224,29 @@ def room(text: str, passage: Passage) -> int:
     return max(n, passage.text_length or max(tokenizing.TEXT_LENGTH, 2 * n))
 
 
-def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
+def opening(tokenizer: Tokenizer) -> str:
+    """The word that a vocabulary of words puts in front of a text that lacks it; "" for none."""
+    return tokenizer.opening if isinstance(tokenizer, WordList) else ""
+
+
+def split_at_spaces(g: Graph, text: str, n_tokens: int, first: str = "") -> Block:
     """Add a sentence and its words: [n_tokens, 1].
 
-    Each row takes the first word off the sentence and passes on the rest.
+    Each row takes the first word off the sentence and passes on the rest. A sentence that lacks its
+    `first` word gets it, and `prompt.opened` is 1.
     """
     at, one = g.at("prompt"), (n_tokens, 1)
     sentence = g.input("sentence", text, kind="table")
+    typed = TRIM(sentence[0, 0])
+    if first:
+        begins = LOWER(LEFT(typed & " ", len(first) + 1)) == f"{first.lower()} "
+        lacks = IF(OR(typed == "", begins), 0, 1)
+        opened = at.table("opened", (1, 1), lambda *_: lacks)[0, 0]
+        typed = IF(opened == 1, f"{first} ", "") & typed
 
     def rest_of(t: int, _: int) -> Expression:
         if t == 0:
-            return TRIM(sentence[0, 0])
+            return typed
         before, taken = rest[t - 1, 0], word[t - 1, 0]
         return MID(before, LEN(taken) + 2, LEN(before) + 1)
 

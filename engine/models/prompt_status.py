@@ -4,8 +4,10 @@ They are formulas over the blocks that `prompt` and `encoding` add.
 """
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, LEN, RIGHT, SUBSTITUTE, SUMPRODUCT, TRIM
+from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUMPRODUCT, TRIM
 from engine.cells.graph import Graph
+from engine.cells.language import worded
+from engine.cells.sentence import sentence
 
 SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
 
@@ -24,12 +26,14 @@ def answered(g: Graph, shown: Expression, otherwise: Expression | str = "") -> E
 
 def is_silent(message: Expression) -> Expression:
     """Whether a message says that nothing is answered."""
-    return RIGHT(message, len(SILENT)) == SILENT
+    silent = worded(SILENT)
+    return RIGHT(message, len(silent)) == silent
 
 
 def is_shortened(message: Expression) -> Expression:
     """Whether a message says that the sentence has more words than there are columns."""
-    return RIGHT(message, len(LEFT_OUT)) == LEFT_OUT
+    left_out = worded(LEFT_OUT)
+    return RIGHT(message, len(left_out)) == left_out
 
 
 # --- the sentence -------------------------------------------------------------------------
@@ -45,18 +49,24 @@ def _of_words(g: Graph, continues: bool) -> Expression:
     """The message if a word is chosen after every token."""
     n, count = g["tokens"].shape[0], g["n_prompt"][0, 0]
     picked = _picked(g)
-    counted = count & " given, " & n - count & f" {not_given(continues)}" & picked
+    text = "{n} given, {rest} generated" if continues else "{n} given, {rest} as built"
+    counted = sentence(text, n=count, rest=n - count) & picked
     if "tokenizer.fine" in g.blocks:
         fine, told = g["tokenizer.fine"][0, 0], g["tokenizer.message"][0, 0]
         return _unless_unknown(g, IF(fine == 0, told, counted), "", told)
     spaced = TRIM(g["sentence"][0, 0])
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
-    longer = f"longer than the {n} columns of this sheet: {LEFT_OUT}"
+    longer = f"{worded('longer than the {n} columns of this sheet', n=n)}: {worded(LEFT_OUT)}"
     if not continues:
-        stands_in = " given; for those that are missing, the words as built stand in"
-        counted = IF(count < n, count & stands_in, count & " given") & picked
-    nearest = "; nearest: " & g["prompt.nearest"][0, 0]
-    nothing = expression("nothing is typed: " + SILENT)
+        fewer = "{n} given; for those that are missing, the words as built stand in"
+        all_given = sentence("{n} given", n=count)
+        counted = IF(count < n, sentence(fewer, n=count), all_given) & picked
+    if "prompt.opened" in g.blocks:
+        opened, first = g["prompt.opened"][0, 0], g["prompt.typed"][0, 0]
+        put = sentence("; {word} is put in front: every text begins with it", word=first)
+        counted, n_words = counted & IF(opened == 1, put, ""), n_words + opened
+    nearest = sentence("; nearest: {word}", word=g["prompt.nearest"][0, 0])
+    nothing = expression(f"{worded('nothing is typed')}: {worded(SILENT)}")
     return _unless_unknown(g, IF(n_words > n, longer, counted), nearest, nothing)
 
 
@@ -66,11 +76,13 @@ def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
     fine, told, n_ids = (
         g[f"{prefix}tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message", "n_ids")
     )
-    counted = count & " given, room for " & n - count & " more"
+    counted = sentence("{n} given, room for {rest} more", n=count, rest=n - count)
     if "prompt.pick" not in g.blocks:
         return IF(n_ids == 0, told, IF(fine == 0, told, counted))
     counted = IF(fine == 0, told, counted & _picked(g))
-    return IF(g["prompt.id"][0, 0] < 0, told & " (" & first & " stands in)", counted)
+    return IF(
+        g["prompt.id"][0, 0] < 0, told & " " & sentence("({word} stands in)", word=first), counted
+    )
 
 
 def n_picked(g: Graph) -> Expression:
@@ -80,7 +92,7 @@ def n_picked(g: Graph) -> Expression:
 
 def _picked(g: Graph) -> Expression:
     n = n_picked(g)
-    return IF(n > 0, "; " & n & " picked instead of what is typed", "")
+    return IF(n > 0, sentence("; {n} picked instead of what is typed", n=n), "")
 
 
 def _unless_unknown(
@@ -88,7 +100,7 @@ def _unless_unknown(
 ) -> Expression:
     """A message, or else the name of an unknown word."""
     unknown = g["prompt.unknown"][g["tokens"].shape[0] - 1, 0]
-    told = "‘" & unknown & "’ is unknown" & nearest & ": " & SILENT
+    told = sentence("‘{word}’ is unknown", word=unknown) & nearest & f": {worded(SILENT)}"
     return IF(unknown != "", told, IF(g["prompt.typed"][0, 0] == "", nothing, said))
 
 
@@ -97,7 +109,7 @@ def _unless_unknown(
 
 def not_given(continues: bool) -> str:
     """Where a word that was not typed comes from."""
-    return "generated" if continues else "as built"
+    return worded("generated" if continues else "as built")
 
 
 def word(g: Graph, t: int, text: Expression) -> Expression:
@@ -108,10 +120,16 @@ def word(g: Graph, t: int, text: Expression) -> Expression:
 
 def origin(g: Graph, t: int, continues: bool) -> Expression:
     """The origin of the word at a position: given, picked, generated, as built, unknown."""
-    found = IF(g["prompt.pick"][t, 0] != "", "picked", "given")
-    unknown = "unknown: " & g["prompt.typed"][t, 0]
+    found = IF(g["prompt.pick"][t, 0] != "", worded("picked"), worded("given"))
+    unknown = sentence("unknown: {word}", word=g["prompt.typed"][t, 0])
     found = IF(g["prompt.found"][t, 0] < 0, unknown, found)
     return IF(_is_given(g, t), found, not_given(continues)) if t else found
+
+
+def is_unknown(origin: Expression) -> Expression:
+    """Whether the origin of a word says that it is unknown."""
+    begin = worded("unknown: {word}", word="")
+    return LEFT(origin, len(begin)) == begin
 
 
 def _is_given(g: Graph, t: int) -> Expression:

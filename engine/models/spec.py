@@ -47,6 +47,8 @@ class ModelSpec:
     position: Position = "none"
     norm: Norm = "none"
     norm_after: bool = False  # after each sublayer's residual add, as in 2017; else before it
+    norm_gain: bool = True  # RMSNorm multiplies each feature by a weight; False: it only divides
+    embed_norm: bool = False  # of the sum of embeddings, before the first block
     final_norm: bool = False  # before the unembedding
     norm_eps: float = 1e-5
     tied: bool = False  # the unembedding is the embedding, transposed

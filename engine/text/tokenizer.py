@@ -23,6 +23,7 @@ from engine.text.subwords import Library as Library
 from engine.text.subwords import check_known
 
 MASKS = ("[MASK]", "<mask>")  # what stands for a word that is to be found
+BEGIN = "<BOS>"  # what begins every text, in a vocabulary of words that has it
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # how SentencePiece writes a byte
 
@@ -54,7 +55,8 @@ class Tokenizer(Protocol):
 class WordList:
     """A vocabulary of whole words, split at white space; a word's id is its index in the list.
 
-    Case is ignored if only one word fits, as on the sheets.
+    Case is ignored if only one word fits, as on the sheets. With a word `<BOS>`, every text begins
+    with it: it is put in front of one that lacks it.
     """
 
     words: tuple[str, ...]
@@ -77,8 +79,15 @@ class WordList:
         first = cut(", ".join(map(repr, self.words[:8])))
         return f"<{type(self).__name__} of {len(self.words)}: {first}>"
 
+    @property
+    def opening(self) -> str:
+        """The word that every text begins with; "" if there is none."""
+        return BEGIN if BEGIN in self._ids else ""
+
     def encode(self, text: str, special: bool = True) -> list[int]:
-        return [self._id(self._forgiven(word)) for word in text.split()]
+        words = [self._forgiven(word) for word in text.split()]
+        lacks = special and words and self.opening not in ("", words[0])
+        return [self._id(word) for word in ([self.opening] if lacks else []) + words]
 
     def decode(self, ids: Sequence[int]) -> str:
         check_known(ids, len(self.words))

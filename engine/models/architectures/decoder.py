@@ -28,6 +28,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     stream = [embed]
     if spec.position in ("learned", "sinusoidal"):
         stream.append(position(g, len(ids)))
+    if spec.embed_norm:
+        stream = [norm(g.at("ln_embed"), g.block("embed_sum", ops.add, stream))]
     turn = parts.rotation(g, len(ids)) if spec.position == "rotary" else None
 
     for layer in range(spec.n_layers):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, INDEX, MIN
+from engine.cells.sentence import sentence
 from engine.text.tokenizing.settings import Settings
 from engine.text.tokenizing.steps import Steps
 
@@ -63,9 +64,12 @@ def add(
     whole = fixed + (len(before) + len(after))
     n_ids = steps.one("n_ids", IF(wrong > 0, 0, MIN(steps.n_tokens, whole)))
     fine = steps.one("fine", IF(wrong > 0, 0, IF(whole > steps.n_tokens, 0, 1)))
-    told = IF(whole == 1, "1 token", whole & " tokens")
-    left_out = whole & f" tokens: only the first {steps.n_tokens} fit, the rest is left out"
-    message = IF(whole == 0, "nothing is typed", IF(whole > steps.n_tokens, left_out, told))
+    told = IF(whole == 1, sentence("1 token"), sentence("{n} tokens", n=whole))
+    fits = "{n} tokens: only the first {room} fit, the rest is left out"
+    left_out = sentence(fits, n=whole, room=steps.n_tokens)
+    message = IF(
+        whole == 0, sentence("nothing is typed"), IF(whole > steps.n_tokens, left_out, told)
+    )
     for k, (_, text) in reversed(list(enumerate(steps.problems, 1))):
         message = IF(wrong == k, text, message)
     return Result(steps.sentence, ids, n_ids, steps.one("message", message), fine)

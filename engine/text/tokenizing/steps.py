@@ -28,6 +28,7 @@ from engine.cells.functions import (
     UNICODE,
 )
 from engine.cells.graph import Graph
+from engine.cells.sentence import sentence
 from engine.text.tokenizer import Tokenizer, shown
 from engine.text.tokenizing.settings import SPACE_SIGN, Mark, Settings
 from engine.text.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, with_marks
@@ -108,17 +109,19 @@ class Steps:
         if not added:
             return
         texts = self.input("added", np.array([[text] for text in added], dtype=object))
-        sentence = self.sentence[0, 0].fixed
+        typed = self.sentence[0, 0].fixed
 
         def holds(k: int, j: int) -> Expression:
-            return IF(LEN(SUBSTITUTE(sentence, texts[k, 0], "")) < LEN(sentence), 1, 0)
+            return IF(LEN(SUBSTITUTE(typed, texts[k, 0], "")) < LEN(typed), 1, 0)
 
         held = self.graph.table("holds", (len(added), 1), holds)
         which = MATCH(1, held.area.as_range, 0)
         name = INDEX(texts.area, which, 1) if len(added) > 1 else texts[0, 0]
         self.refuse(
             IFERROR(which, 0) > 0,
-            expression("the text holds ") & name & ", which is a token by itself: leave it out",
+            sentence(
+                "the text holds {token}, which is a token by itself: leave it out", token=name
+            ),
         )
 
     def _marked(self, typed: Expression) -> Expression:
@@ -152,7 +155,7 @@ class Steps:
         clashes = self.graph.table("clash", (n, 1), clash)
         which = IFERROR(MATCH(1, clashes.area.as_range, 0), 0)
         name = INDEX(self.mark_texts.area, which, 1) if n > 1 else self.mark_texts[0, 0]
-        message = expression("what is typed about ") & name & " has no ids here"
+        message = sentence("what is typed about {token} has no ids here", token=name)
         self.refuse(which > 0, message)
         return self.marked[n - 1, 0]
 
@@ -182,7 +185,7 @@ class Steps:
         last = self.n - 1
         self.refuse(
             AND(self.code[0, last] > 0, self.position[0, last] + wide(last) <= LEN(text)),
-            expression(f"the text is longer than {self.text_length} characters"),
+            sentence("the text is longer than {n} characters", n=self.text_length),
         )
 
     def _character(self, k: int) -> Expression:
@@ -219,7 +222,7 @@ class Steps:
         """Refuse the text, naming the first character with a value in a row."""
         which = MATCH(value, row.area, 0)
         sign, code = (INDEX(r.area, 1, which) for r in (self.character, self.code))
-        text = expression("the character ") & sign & " (code " & code & ") has no ids here"
+        text = sentence("the character {sign} (code {code}) has no ids here", sign=sign, code=code)
         self.refuse(IFERROR(which, 0) > 0, text)
 
     # --- symbols ----------------------------------------------------------------------------
@@ -249,8 +252,11 @@ class Steps:
         self.within = self.row("within", within, runs=True)
         self.refuse(
             self.total[0, 0] > self.n,
-            expression("the text is longer than the ") & self.n & " symbols of this sheet: "
-            "a letter with an accent may count as two, an emoji as four",
+            sentence(
+                "the text is longer than the {n} symbols of this sheet: a letter with an accent "
+                "may count as two, an emoji as four",
+                n=self.n,
+            ),
         )
 
     def of_source(self, row: Block, k: int) -> Expression:

@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
+from engine.cells.sentence import sentence
 from engine.text.tokenizer import WordList
 from engine.text.tokenizers_library import berts_words
 from engine.text.tokenizing import result
@@ -61,7 +62,7 @@ def add_words(steps: Steps, tokenizer: WordList) -> Result:
     words = Words(steps, tree(pieces, 2), steps.n)
     which = MATCH(1, words.fails.area, 0)
     at = INDEX(steps.number.area, 1, which)
-    message = expression("the word that begins at character ") & at & " is not in the vocabulary"
+    message = sentence("the word that begins at character {n} is not in the vocabulary", n=at)
     steps.refuse(IFERROR(which, 0) > 0, message)
     return words.result(0)
 

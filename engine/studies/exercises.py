@@ -1,0 +1,265 @@
+"""Exercises: which cells of a workbook to compute by hand, and what an answer is worth.
+
+Cells are chosen by a rule: those whose formulas leave room for many different slips (see `slips`),
+no two alike, none reading another. An answer is held to the right number and to each slip's, and
+the nearest decides: so a slip that comes close to the right number is not taken for its rounding.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from engine.cells.access import Rect, Span
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.expression import Expression, Look
+from engine.cells.graph import Graph
+from engine.cells.values import FormulaError, is_number
+from engine.studies.slips import Slip, slips
+
+LEVELS = {
+    1: "single numbers: type the number, or a formula",
+    2: "the same cells by a formula, which must hold for other inputs, too",
+    3: "whole rows by formulas, in a model one head from its query to what it writes",
+}
+Level = Literal[1, 2, 3]
+N_EXERCISES, FEWEST, FEWEST_ROWS = 6, 5, 2
+MOST_CELLS = 12  # of one exercise
+MOST_TRIED = 12  # cells of a block that are looked at
+EXACT = 1e-9  # of the number, or of 1
+HEAD = ("q", "k", "scores", "exp", "row_sum", "pattern", "z", "result")  # one head's blocks
+BESIDE = ("row", "row before", "column", "column before")  # slips that every table has
+SMALLEST = 0.01  # of a number that is asked for
+SMALL = 24  # cells that a formula reads; more are tedious by hand
+
+
+class Exercise(NamedTuple):
+    """Cells of a block to fill in."""
+
+    block: Block
+    cells: Sequence[Span]
+
+    @property
+    def rect(self) -> Rect:
+        """The cells: they are part of one row, or of one column."""
+        (top, left), (bottom, right) = self.cells[0], self.cells[-1]
+        return Rect(top, bottom + 1, left, right + 1)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer is: right, rounded, or one of the slips, or none of these."""
+
+    right: bool
+    rounded: bool = False
+    slips: tuple[str, ...] = ()  # that give this number
+
+
+def tolerance(right: float) -> float:
+    """How far a rounded number may be off: by two decimals, of small numbers two digits, and in any
+    case by the three decimals that cells show."""
+    return max(min(0.005, 0.05 * abs(right)) + EXACT, shown(right))
+
+
+def shown(right: float) -> float:
+    """How far off a number may be that is as cells show it, with three decimals. A slip that leads
+    to a number this near counts for nothing."""
+    return 0.0005 * max(1.0, abs(right)) + EXACT
+
+
+def exact(right: float) -> float:
+    """How far off a number is that is as good as equal."""
+    return EXACT * max(1.0, abs(right))
+
+
+def judged(answer: float, right: float, wrong: Mapping[str, float]) -> Verdict:
+    """What a number is, given the right one and what each slip leads to. The sheet Key computes the
+    same in cells. That it stands in another cell, too, counts only if nothing else leads to it."""
+    off = abs(answer - right)
+    if off <= exact(right):
+        return Verdict(True)
+    apart = {kind: abs(answer - value) for kind, value in wrong.items()}
+    nearest = min(apart.values(), default=np.inf)
+    beyond = off > shown(right) or nearest <= exact(right)
+    if nearest < off and nearest <= tolerance(answer) and beyond:
+        near = nearest + exact(right)
+        found = tuple(kind for kind, d in apart.items() if d <= near)
+        return Verdict(False, slips=tuple(k for k in found if k not in BESIDE) or found)
+    return Verdict(off <= tolerance(right), rounded=off <= tolerance(right))
+
+
+def told_apart(
+    graph: Graph, block: Block, at: Span, look: Look, most: int | None = None
+) -> list[Slip]:
+    """The slips in a cell that lead to a number, and to another than the right one. Numbers rounded
+    before count only if the result is off by more than rounding the right one would be."""
+    right = number(block.formula(*at), look)
+    if right is None:
+        return []
+    found = []
+    for slip in slips(graph, block, *at):
+        value = number(slip.formula, look)
+        least = tolerance(right) if slip.kind == "rounded" else shown(right)
+        if value is not None and abs(value - right) > least:
+            found.append(slip)
+        if len(found) == most:
+            break
+    return found
+
+
+def number(formula: Expression, look: Look) -> float | None:
+    """The value of a formula; None if it is none, or no finite number."""
+    try:
+        value = formula.value(look)
+    except (FormulaError, OverflowError, ZeroDivisionError):
+        return None
+    if isinstance(value, np.ndarray):
+        value = value.flat[0]
+    return float(value) if is_number(value) and np.isfinite(value) else None
+
+
+# --- which cells ---------------------------------------------------------------------------------
+
+
+class Tried(NamedTuple):
+    """A cell that may become an exercise."""
+
+    block: Block
+    at: Span
+    kinds: frozenset[str]
+    worth: float
+
+
+def chosen(
+    graph: Graph,
+    blocks: Sequence[Block],
+    look: Look,
+    level: Level,
+    declared: Sequence[str] = (),
+    rows: int | None = None,
+) -> list[Exercise]:
+    """The exercises of a level, in the order of computation.
+
+    `blocks` are those with a place on a sheet; `declared` names cells to take in any case; `rows`
+    is the number of tokens that are given, of which alone cells are asked.
+    """
+    if level == 3 and any(block.leaf == "pattern" for block in blocks):
+        return _a_head(blocks, rows or 1)
+    picked = [_declared(graph, name, look) for name in declared]
+    for tried in _candidates(graph, blocks, look, rows):
+        if len(picked) >= N_EXERCISES:
+            break
+        alike = level == 3 and any(_of_one_line(tried, other) for other in picked)
+        if not alike and _apart(tried, picked):
+            picked.append(tried)
+    order = {name: k for k, name in enumerate(graph.blocks)}
+    picked.sort(key=lambda tried: (order[tried.block.name], tried.at))
+    if level == 3:
+        return [Exercise(t.block, _line(t.block, t.at)) for t in picked]
+    return [Exercise(t.block, (t.at,)) for t in picked]
+
+
+def _declared(graph: Graph, name: str, look: Look) -> Tried:
+    block, i, j = graph.parse(name)
+    kinds = frozenset(slip.kind for slip in told_apart(graph, block, (i, j), look))
+    return Tried(block, (i, j), kinds, np.inf)
+
+
+def _candidates(
+    graph: Graph, blocks: Sequence[Block], look: Look, rows: int | None
+) -> Iterable[Tried]:
+    """Cells by how much they add: each with the most slips that those before it don't have."""
+    left: list[list[Tried]] = []  # by block, the best cell first
+    seen = set[str]()
+    for block in blocks:
+        alike = block.leaf if block.op else block.name
+        if alike in seen:
+            continue
+        cells = [_tried(graph, block, at, look) for at in _some(block, rows)]
+        best = sorted((t for t in cells if t.worth > 0), key=lambda t: -t.worth)
+        if best:
+            seen.add(alike)
+            left.append(best)
+    known: set[str] = set()
+    while left:  # once around the blocks, then once more for another cell of each
+        these, left = left, [found[1:] for found in left if len(found) > 1]
+        while these:
+            best = max(these, key=lambda found: 3 * len(found[0].kinds - known) + found[0].worth)
+            these.remove(best)
+            known |= best[0].kinds
+            yield best[0]
+
+
+def _some(block: Block, rows: int | None) -> list[Span]:
+    """Some cells of a block: not all in its first row or column, where much is special."""
+    n, m = block.shape
+    n = min(n, rows) if rows and block.axes[0] == "token" else n
+    cells = [(i, j) for i in range(min(n, 6)) for j in range(min(m, 6)) if block.has(i, j)]
+    step = max(1, len(cells) // MOST_TRIED)
+    return cells[::-1][::step][:MOST_TRIED]
+
+
+def _tried(graph: Graph, block: Block, at: Span, look: Look) -> Tried:
+    formula = block.formula(*at)
+    right = number(formula, look)
+    n_read = sum(area.rect.size for area in formula.areas())
+    if right is None or not n_read or abs(right) < SMALLEST or right in (1.0, -1.0):
+        return Tried(block, at, frozenset(), 0.0)
+    kinds = frozenset(s.kind for s in told_apart(graph, block, at, look)) - {"rounded"}
+    own = kinds - {*BESIDE}
+    worth = 2.0 * len(own) + 0.5 * len(kinds & {*BESIDE}) - max(0, n_read - SMALL) / SMALL
+    return Tried(block, at, own, worth if own else 0.25 * len(kinds))
+
+
+def _of_one_line(one: Tried, other: Tried) -> bool:
+    """Whether two cells stand in one row of a block, or in one column."""
+    return one.block is other.block and any(a == b for a, b in zip(one.at, other.at, strict=True))
+
+
+def _apart(tried: Tried, others: Sequence[Tried]) -> bool:
+    """Whether a cell reads none of the others, and none of them reads it."""
+    if any((tried.block, tried.at) == (other.block, other.at) for other in others):
+        return False
+    return not any(reads(a, b) for o in others for a, b in ((tried, o), (o, tried)))
+
+
+def reads(one: Tried, other: Tried) -> bool:
+    """Whether a cell's formula reads another cell."""
+    i, j = one.at
+    here = Rect(other.at[0], other.at[0] + 1, other.at[1], other.at[1] + 1)
+    found = one.block.reads(Rect(i, i + 1, j, j + 1))
+    return any(block is other.block and rect.covers(here) for block, rect in found)
+
+
+def _a_head(blocks: Sequence[Block], rows: int) -> list[Exercise]:
+    """One head at the last given token, block by block."""
+    head = next(block.name.removesuffix(".pattern") for block in blocks if block.leaf == "pattern")
+    of_it = {f"{head}.{leaf}" for leaf in HEAD}
+    last = rows - 1
+    return [
+        Exercise(b, _line(b, (last, 0)) if b.shape[1] > 1 else [(last, 0)])
+        for b in blocks
+        if b.name in of_it
+    ]
+
+
+def _line(block: Block, at: Span) -> list[Span]:
+    """The row of a cell, or if it is one wide the column; of a long one the cells from this on."""
+    i, j = at
+    n, m = block.shape
+    row = [(i, c) for c in range(m) if block.has(i, c)]
+    line = row if len(row) > 1 else [(r, j) for r in range(n) if block.has(r, j)]
+    first = max(0, min(line.index(at), len(line) - MOST_CELLS))
+    return line[first : first + MOST_CELLS]
+
+
+def check(found: Sequence[Exercise], name: str, level: Level) -> None:
+    """Raise InputError for a workbook with too few cells to ask for."""
+    fewest = FEWEST_ROWS if level == 3 else FEWEST
+    if len(found) < fewest:
+        raise InputError(
+            f"{name} has formulas for {len(found)} exercises only, and {fewest} are the fewest; "
+            "take another workbook"
+        )

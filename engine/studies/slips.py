@@ -1,0 +1,662 @@
+"""Slips: what people do wrong when they compute a cell by hand, each as the formula that results.
+
+A slip is a rewriting of the cell's formula: a part left out or the wrong way round, another line of
+cells read, or another block. It is looked for in the formula itself, and if it has no place there,
+in the formula with those of the cells that it reads put in, once or twice. So no workbook lists
+slips: they follow from what its cells compute, and as formulas they follow every edit.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from engine.cells.access import Rect, reads
+from engine.cells.block import Block
+from engine.cells.expression import (
+    Area,
+    Call,
+    Constant,
+    Expression,
+    Function,
+    Negative,
+    Operation,
+    Read,
+    rebuilt,
+    steps,
+)
+from engine.cells.functions import (
+    AVERAGE,
+    COUNT,
+    ERF,
+    EXP,
+    IFERROR,
+    LN,
+    MAX,
+    ROUND,
+    SQRT,
+    SUM,
+    SUMPRODUCT,
+    TANH,
+    VARP,
+    added,
+    dot,
+)
+from engine.cells.graph import Graph
+from engine.models import ops
+
+MOST_WRITTEN = 40  # products that a formula spells one by one
+MOST_PARTS = 400  # of a formula into which others were put
+DEPTH = 2  # how often formulas of cells are put in
+NORMS = (ops.affine, ops.normalize, ops.divide_rows, ops.gain_above_one)
+ACTIVATIONS = (ops.relu, ops.gelu, ops.silu, ops.gelu_tanh, ops.tanh)
+ADDING_UP = (SUM, SUMPRODUCT, AVERAGE)
+# what stands for what, where a name has it as a part: Q and K of W_Q and W_K, q and k of q_h1
+INSTEAD = {"q": "k", "k": "q", "v": "k", "Q": "K", "K": "Q", "V": "K"}
+LETTER = re.compile(r"(?<![A-Za-z])([qkvQKV])(?![A-Za-z])")
+BIAS = re.compile(r"(?<![A-Za-z])(b|bias|b_[A-Za-z]+)(?![A-Za-z])")
+POSITION = re.compile(r"(?:^|\.)(?:pos_embed|W_pos|encoding)$")
+SCALE = re.compile(r"scale|sqrt|(?:^|\.)d_|temperature")
+
+
+class Slip(NamedTuple):
+    """A slip: the key of its sentence in `TOLD`, and the cell's formula with the slip in it."""
+
+    kind: str
+    formula: Expression
+
+
+TOLD = {
+    "mask": "the mask was forgotten: what comes later counts, too",
+    "later": "what comes after this entry was counted, too",
+    "scale": "the scale was forgotten",
+    "factor": "a factor was forgotten",
+    "scale twice": "it was divided where it is multiplied, or multiplied where it is divided",
+    "queries": "keys and queries were mixed up",
+    "tokens": "the two words are swapped: this asks the other one",
+    "transposed": "a table was transposed: a row was read where a column belongs",
+    "axis": "the sum runs along the wrong axis",
+    "norm": "the norm was forgotten",
+    "position": "the position was forgotten",
+    "bias": "the bias was forgotten",
+    "activation": "the activation function was forgotten",
+    "exponential": "the exponential was forgotten",
+    "logarithm": "the logarithm is to base 2: here it is the natural one",
+    "division": "the division was forgotten",
+    "order": "a difference is the wrong way round",
+    "root": "the square root was forgotten",
+    "sample": "the variance was divided by one less than how many there are",
+    "average": "a sum was taken where the mean belongs",
+    "minus": "the minus sign was forgotten",
+    "one less": "the last product was forgotten",
+    "a term": "one of the terms was forgotten",
+    "last term": "the last of the terms was forgotten",
+    "row": "this is the number of the cell one row on in this table",
+    "row before": "this is the number of the cell one row back in this table",
+    "column": "this is the number of the cell one column on in this table",
+    "column before": "this is the number of the cell one column back in this table",
+    "rounded": "the numbers that it is computed from were rounded to one decimal first",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A cell whose formula is rewritten."""
+
+    graph: Graph
+    block: Block
+    i: int
+    j: int
+
+    @property
+    def formula(self) -> Expression:
+        """The formula of the cell, over the cells that it reads."""
+        return bare(self.block.formula(self.i, self.j))
+
+
+Change = Callable[[Expression], Expression | None]  # a part with the slip; None: it has no place
+Rewriting = Callable[[Asked, Expression], Expression | None]
+
+
+def slips(graph: Graph, block: Block, i: int, j: int) -> Iterator[Slip]:
+    """The slips that a cell's formula leaves room for."""
+    asked = Asked(graph, block, i, j)
+    opened = [asked.formula]
+    while len(opened) <= DEPTH:
+        deeper = put_in(graph, opened[-1])
+        if deeper is None:
+            break
+        opened.append(deeper)
+    for kind, rewriting in REWRITINGS.items():
+        deep = opened if kind in LOOKED_FOR_BELOW else opened[:1]
+        for formula in deep:
+            if (found := rewriting(asked, formula)) is not None:
+                yield Slip(kind, found)
+                break
+
+
+def bare(formula: Expression) -> Expression:
+    """A formula without the IFERROR around it."""
+    if isinstance(formula, Call) and formula.function is IFERROR:
+        return bare(formula.arguments[0])
+    return formula
+
+
+def put_in(graph: Graph, formula: Expression) -> Expression | None:
+    """A formula in which single computed cells are replaced by their own formulas; None: there are
+    none, or too many."""
+
+    def change(part: Expression) -> Expression:
+        block = _block(part)
+        if block is None or part.rect.size > 1 or not block.computed:  # type: ignore[attr-defined]
+            return part
+        at = part.rect.top, part.rect.left  # type: ignore[attr-defined]
+        return bare(block.formula(*at)) if block.has(*at) else part
+
+    made = rebuilt(formula, change)
+    return None if made.key == formula.key or len(steps(made)) > MOST_PARTS else made
+
+
+def outermost(part: Expression, change: Change) -> Expression | None:
+    """A formula in which the outermost part that a change applies to is changed; None: none is."""
+    found = change(part)
+    if found is not None:
+        return found
+    for k, inner in enumerate(part.parts):
+        made = outermost(inner, change)
+        if made is not None:
+            return part.of(*part.parts[:k], made, *part.parts[k + 1 :])
+    return None
+
+
+def throughout(formula: Expression, change: Change) -> Expression | None:
+    """A formula with every part changed that a change applies to; None: none is."""
+    applied = False
+
+    def each(part: Expression) -> Expression:
+        nonlocal applied
+        found = change(part)
+        applied |= found is not None
+        return part if found is None else found
+
+    made = rebuilt(formula, each)
+    return made if applied else None
+
+
+def _either(one: Expression | None, other: Expression | None) -> Expression | None:
+    return other if one is None else one
+
+
+def _block(part: Expression) -> Block | None:
+    return part.grid if isinstance(part, Area) and isinstance(part.grid, Block) else None
+
+
+# --- what is left out, or the wrong way round: of single parts ---------------------------------
+
+
+def _calls(part: Expression, *functions: Function) -> bool:
+    return isinstance(part, Call) and part.function in functions
+
+
+def _is_scale(part: Expression) -> bool:
+    """Whether a factor is a scale: a root, or one number for the whole block that is called so."""
+    block = _block(part)
+    if block is not None:
+        return block.shape == (1, 1) and bool(SCALE.search(block.name))
+    return _calls(part, SQRT)
+
+
+def _is_factor(part: Expression) -> bool:
+    """Whether a factor is another number for the whole block."""
+    block = _block(part)
+    if block is not None:
+        return block.shape == (1, 1) and not SCALE.search(block.name)
+    return isinstance(part, Constant)
+
+
+def _sums(part: Expression) -> bool:
+    """Whether a part adds products up, or is a cell of such a block: what a scale is for."""
+    return any(_calls(inner, SUMPRODUCT) for inner, _ in steps(part)) or isinstance(part, Area)
+
+
+def _without_factor(which: Callable[[Expression], bool], turned: bool = False) -> Change:
+    """A sum of products without its scale; or, `turned`, divided where it is multiplied."""
+
+    def change(part: Expression) -> Expression | None:
+        match part:
+            case Operation("*" | "/" as sign, x, by) if which(by) and _sums(x):
+                return Operation("/" if sign == "*" else "*", x, by) if turned else x
+            case Operation("*", by, x) if which(by) and _sums(x):
+                return Operation("/", x, by) if turned else x
+        return None
+
+    return change
+
+
+def _undivided(part: Expression) -> Expression | None:
+    return part.left if isinstance(part, Operation) and part.sign == "/" else None
+
+
+def _turned(part: Expression) -> Expression | None:
+    if isinstance(part, Operation) and part.sign == "-":
+        return Operation("-", part.right, part.left)
+    return None
+
+
+def _without(*functions: Function) -> Change:
+    def change(part: Expression) -> Expression | None:
+        return part.parts[0] if _calls(part, *functions) else None
+
+    return change
+
+
+def _unbiased(part: Expression) -> Expression | None:
+    if isinstance(part, Operation) and part.sign == "+":
+        block = _block(part.right)
+        if block is not None and block.kind != "computed" and BIAS.search(block.leaf):
+            return part.left
+    return None
+
+
+def _to_base_2(part: Expression) -> Expression | None:
+    return part / LN(2) if _calls(part, LN) else None
+
+
+def _summed(part: Expression) -> Expression | None:
+    return SUM(*part.parts) if _calls(part, AVERAGE) else None
+
+
+def _of_a_sample(part: Expression) -> Expression | None:
+    if not _calls(part, VARP) or len(part.parts) > 1:
+        return None
+    n = COUNT(part.parts[0])
+    return Operation("/", part * n, n - 1)
+
+
+def _unsigned(part: Expression) -> Expression | None:
+    if isinstance(part, Negative):
+        return part.term
+    if isinstance(part, Operation) and part.sign == "-" and part.left.key == Constant(0.0).key:
+        return part.right
+    return None
+
+
+def _without_first(part: Expression) -> Expression | None:
+    terms = _terms(part)
+    return added(terms[1:]) if len(terms) > 1 else None
+
+
+def _without_last(part: Expression) -> Expression | None:
+    terms = _terms(part)
+    return added(terms[:-1]) if len(terms) > 1 else None
+
+
+def _terms(part: Expression) -> list[Expression]:
+    """The terms of a sum."""
+    if isinstance(part, Operation) and part.sign == "+":
+        return [*_terms(part.left), part.right]
+    return [part]
+
+
+def _one_less(part: Expression) -> Expression | None:
+    """A sum of products without the last."""
+    if not _calls(part, SUMPRODUCT) or not all(_is_line(x) for x in part.parts):
+        return None
+    return Call(SUMPRODUCT, tuple(_shorter(x) for x in part.parts))  # type: ignore[arg-type]
+
+
+def _is_line(part: Expression) -> bool:
+    return isinstance(part, Area) and min(part.shape) == 1 and max(part.shape) > 1
+
+
+def _shorter(line: Area) -> Area:
+    rect = line.rect
+    down = line.shape[0] > 1
+    cut = rect._replace(bottom=rect.bottom - 1) if down else rect._replace(right=rect.right - 1)
+    return Area(line.grid, cut, line.stays, True)
+
+
+# --- what is read instead -----------------------------------------------------------------------
+
+
+def _instead(asked: Asked, formula: Expression) -> Expression | None:
+    """Keys for queries, and the like: another block of the same shape."""
+    for letters in ("qQ", "kK", "vV"):
+        made = throughout(formula, partial(_sibling, asked.graph, letters))
+        if made is not None:
+            return _once(made, _one_by_one)
+    return None
+
+
+def _one_by_one(part: Expression) -> Expression | None:
+    """A sum of products of two lines, spelt, since blocks may lie on their sheets in two ways."""
+    if not _calls(part, SUMPRODUCT) or len(part.parts) != 2 or not all(map(_is_line, part.parts)):
+        return None
+    a, b = part.parts
+    assert isinstance(a, Area) and isinstance(b, Area)
+    return dot(a, b) if a.rect.size == b.rect.size <= MOST_WRITTEN else None
+
+
+def _sibling(graph: Graph, letters: str, part: Expression) -> Expression | None:
+    block = _block(part)
+    if block is None:
+        return None
+    for match in LETTER.finditer(block.name):
+        if match[1] not in letters:
+            continue
+        name = f"{block.name[: match.start()]}{INSTEAD[match[1]]}{block.name[match.end() :]}"
+        other = graph.blocks.get(name)
+        if other is not None and other.shape == block.shape:
+            assert isinstance(part, Area)
+            return Area(other, part.rect, part.stays, part.range)
+    return None
+
+
+def _swapped(part: Expression) -> Expression | None:
+    """Row i of one table with row j of another: row j with row i."""
+    if not _calls(part, SUMPRODUCT) or len(part.parts) != 2 or not all(map(_is_line, part.parts)):
+        return None
+    a, b = part.parts
+    assert isinstance(a, Area) and isinstance(b, Area)
+    down = a.shape[0] > 1
+    if a.grid is b.grid or a.shape != b.shape or not _whole_line(a) or not _whole_line(b):
+        return None
+    if a.grid.shape != b.grid.shape:  # type: ignore[attr-defined]
+        return None
+    one, two = (a.rect[2], b.rect[2]) if down else (a.rect[0], b.rect[0])
+    if one == two:
+        return None
+    return SUMPRODUCT(_line_of(a, two, down), _line_of(b, one, down))
+
+
+def _whole_line(line: Area) -> bool:
+    grid = line.grid
+    return isinstance(grid, Block) and max(line.shape) == grid.shape[0 if line.shape[0] > 1 else 1]
+
+
+def _line_of(line: Area, k: int, down: bool) -> Area:
+    """The k-th column of an area's block, or its k-th row."""
+    rect = line.rect
+    if down:
+        return Area(line.grid, rect._replace(left=k, right=k + 1), line.stays, line.range)
+    return Area(line.grid, rect._replace(top=k, bottom=k + 1), line.stays, line.range)
+
+
+def _transposed(asked: Asked, formula: Expression) -> Expression | None:
+    """A row of a square table for its column; or the cell on the other side of the diagonal."""
+    return _either(outermost(formula, _across), outermost(formula, partial(_mirrored, asked)))
+
+
+def _across(part: Expression) -> Expression | None:
+    if not _calls(part, SUMPRODUCT) or len(part.parts) != 2 or not all(map(_is_line, part.parts)):
+        return None
+    for k in (1, 0):
+        line, other = part.parts[k], part.parts[1 - k]
+        assert isinstance(line, Area) and isinstance(other, Area)
+        block = line.grid
+        if not isinstance(block, Block) or block.partial or block.shape[0] != block.shape[1]:
+            continue
+        if not _whole_line(line) or block.shape[0] > MOST_WRITTEN:
+            continue
+        top, bottom, left, right = line.rect
+        return dot(Area(block, Rect(left, right, top, bottom)), other)
+    return None
+
+
+def _mirrored(asked: Asked, part: Expression) -> Expression | None:
+    block = _block(part)
+    if block is None or part.rect.size > 1 or block.shape[0] != block.shape[1]:  # type: ignore[attr-defined]
+        return None
+    top, bottom, left, right = part.rect  # type: ignore[attr-defined]
+    if top == left or (top, left) != (asked.i, asked.j) or not block.has(left, top):
+        return None
+    return Area(block, Rect(left, right, top, bottom))
+
+
+def _other_axis(asked: Asked, formula: Expression) -> Expression | None:
+    """A sum down the column in place of the sum along the row, or the other way round."""
+
+    def change(part: Expression) -> Expression | None:
+        if not _calls(part, SUM) or len(part.parts) > 1 or not _is_line(part.parts[0]):
+            return None
+        line = part.parts[0]
+        assert isinstance(line, Area)
+        block = line.grid
+        if not isinstance(block, Block) or block.shape != asked.block.shape:
+            return None
+        if line.shape[1] > 1:
+            first = asked.j if block.partial else 0
+            rect = Rect(first, block.shape[0], asked.j, asked.j + 1)
+        else:
+            rect = Rect(asked.i, asked.i + 1, 0, block.shape[1])
+        return SUM(Area(block, rect, "", True)) if rect.size > 1 else None
+
+    return outermost(formula, change)
+
+
+def _unnormed(asked: Asked, formula: Expression) -> Expression | None:
+    """What is normalized as it was before."""
+
+    def change(part: Expression) -> Expression | None:
+        block = _block(part)
+        if block is None or block.op not in NORMS:
+            return None
+        assert isinstance(part, Area)
+        return Area(before(block), part.rect, part.stays, part.range)
+
+    def before(block: Block) -> Block:
+        return before(block.operands[0][2]) if block.op in NORMS else block
+
+    if asked.block.op in NORMS:
+        return before(asked.block)[asked.i, asked.j]
+    return throughout(formula, change)
+
+
+def _unplaced(asked: Asked, formula: Expression) -> Expression | None:
+    """A sum without the position's vector; or what is rotated as it was before."""
+
+    def drop(part: Expression) -> Expression | None:
+        if isinstance(part, Operation) and part.sign == "+":
+            for own, other in ((part.right, part.left), (part.left, part.right)):
+                block = _block(own)
+                if block is not None and POSITION.search(block.name):
+                    return other
+        return None
+
+    def unrotated(part: Expression) -> Expression | None:
+        block = _block(part)
+        if block is None or block.op is not ops.rotate:
+            return None
+        assert isinstance(part, Area)
+        return Area(block.operands[0][2], part.rect, part.stays, part.range)
+
+    if asked.block.op is ops.rotate:
+        return asked.block.operands[0][2][asked.i, asked.j]
+    return _either(outermost(formula, drop), throughout(formula, unrotated))
+
+
+def _inactive(asked: Asked, formula: Expression) -> Expression | None:
+    """What an activation function takes."""
+    if asked.block.op in ACTIVATIONS:
+        return asked.block.operands[0][2][asked.i, asked.j]
+
+    def change(part: Expression) -> Expression | None:
+        if _calls(part, MAX) and len(part.parts) == 2:
+            for own, other in (part.parts, part.parts[::-1]):
+                if isinstance(own, Constant) and own.number == 0:
+                    return other
+        return None
+
+    bent = [part.parts[0] for part, _ in steps(formula) if _calls(part, TANH, ERF)]
+    cells = [part for inner in bent for part, _ in steps(inner) if isinstance(part, Area)]
+    return cells[0] if cells else outermost(formula, change)
+
+
+# --- the mask ------------------------------------------------------------------------------------
+
+
+def _unmasked(_: Asked, formula: Expression) -> Expression | None:
+    """Sums over what a query may not see, too."""
+
+    def change(part: Expression) -> Expression | None:
+        if not _calls(part, *ADDING_UP):
+            return None
+        for k, line in enumerate(part.parts):
+            block = _block(line)
+            if block is None or not block.partial or not _is_row(line):
+                continue
+            i = line.rect.top  # type: ignore[attr-defined]
+            hidden = [j for j in range(block.shape[1]) if not block.has(i, j)]
+            if not hidden or len(hidden) > MOST_WRITTEN:
+                continue
+            later = [beyond(block, i, j) for j in hidden]
+            if part.function is SUM:  # type: ignore[attr-defined]
+                return Call(SUM, (*part.parts, *later))
+            if part.function is SUMPRODUCT and len(part.parts) == 2:  # type: ignore[attr-defined]
+                return _unmasked_mix(block, i, hidden, part.parts[1 - k])
+        return None
+
+    return outermost(formula, change)
+
+
+def _is_row(part: Expression) -> bool:
+    return isinstance(part, Area) and part.shape[0] == 1
+
+
+def _unmasked_mix(
+    pattern: Block, i: int, hidden: list[int], values: Expression
+) -> Expression | None:
+    """The sum of values weighted by shares of all tokens."""
+    if pattern.op is not ops.fraction or not isinstance(values, Area) or values.shape[1] > 1:
+        return None
+    exps, block, col = pattern.operands[0][2], values.grid, values.rect.left
+    if not isinstance(block, Block) or len(hidden) > MOST_WRITTEN // 3:
+        return None
+    start, stop = pattern.mask.keys(i, pattern.shape[1])
+    seen = [exps[i, j] for j in range(start, stop)]
+    later = [beyond(exps, i, j) for j in hidden]
+    terms = [*zip(seen, range(start, stop), strict=True), *zip(later, hidden, strict=True)]
+    return added(e * block[j, col] for e, j in terms) / SUM(*(e for e, _ in terms))
+
+
+def beyond(block: Block, i: int, j: int) -> Expression:
+    """The formula of a cell that the mask leaves blank, as if it were there."""
+
+    def area(part: Expression) -> Expression:
+        if not isinstance(part, Read):
+            return part
+        of = part.block
+        rect = reads(part.at, Rect(i, i + 1, j, j + 1), of.shape, of.mask)
+        if of.partial and rect.size == 1 and not of.has(rect.top, rect.left):
+            return beyond(of, rect.top, rect.left)
+        return Area(of, rect)
+
+    return rebuilt(block.shared, area)
+
+
+def _to_the_end(_: Asked, formula: Expression) -> Expression | None:
+    """Sums over whole lines of a worksheet's table, where they end before."""
+
+    def longer(part: Expression) -> Expression | None:
+        if not _calls(part, *ADDING_UP) or not all(map(_is_line, part.parts)):
+            return None
+        if any(_whole_line(x) or x.grid.op is not None for x in part.parts):  # type: ignore[attr-defined, arg-type]
+            return None
+        made = [_lengthened(x) for x in part.parts]  # type: ignore[arg-type]
+        if len({max(x.shape) for x in made}) > 1:
+            return None
+        return Call(part.function, tuple(made))  # type: ignore[attr-defined]
+
+    return outermost(formula, longer)
+
+
+def _lengthened(line: Area) -> Area:
+    block = line.grid
+    assert isinstance(block, Block)
+    rect = line.rect
+    if line.shape[0] > 1:
+        return Area(block, rect._replace(top=0, bottom=block.shape[0]), line.stays, line.range)
+    return Area(block, rect._replace(left=0, right=block.shape[1]), line.stays, line.range)
+
+
+# --- other cells, and numbers rounded before -----------------------------------------------------
+
+
+def _beside(down: int, right: int) -> Rewriting:
+    def rewriting(asked: Asked, _: Expression) -> Expression | None:
+        at = asked.i + down, asked.j + right
+        return asked.block[at] if asked.block.has(*at) else None
+
+    return rewriting
+
+
+def _rounded_before(_: Asked, formula: Expression) -> Expression | None:
+    """The formula over numbers of one decimal."""
+    size = sum(area.rect.size for area in formula.areas())
+    if size > MOST_WRITTEN:
+        return None
+
+    def change(part: Expression) -> Expression | None:
+        if _calls(part, SUMPRODUCT) and all(map(_is_line, part.parts)):
+            lines = [x.cells for x in part.parts]  # type: ignore[attr-defined]
+            if len({len(cells) for cells in lines}) > 1 or len(lines) != 2:
+                return None
+            return added(ROUND(a, 1) * ROUND(b, 1) for a, b in zip(*lines, strict=True))
+        if _calls(part, SUM, AVERAGE) and all(_is_line(x) for x in part.parts):
+            cells = [ROUND(cell, 1) for x in part.parts for cell in x.cells]  # type: ignore[attr-defined]
+            return Call(part.function, tuple(cells))  # type: ignore[attr-defined]
+        if isinstance(part, Area):
+            return ROUND(part, 1) if part.rect.size == 1 else None
+        return None
+
+    return _once(formula, change)
+
+
+def _once(part: Expression, change: Change) -> Expression:
+    """A formula with every outermost part changed that a change applies to."""
+    found = change(part)
+    if found is not None:
+        return found
+    inner = [_once(x, change) for x in part.parts]
+    return part.of(*inner) if inner else part
+
+
+def _of(change: Change) -> Rewriting:
+    """The rewriting of the outermost part that a change applies to."""
+    return lambda _, formula: outermost(formula, change)
+
+
+# in the order in which they are named where two give the same number
+REWRITINGS: dict[str, Rewriting] = {
+    "mask": _unmasked,
+    "later": _to_the_end,
+    "scale": _of(_without_factor(_is_scale)),
+    "queries": _instead,
+    "tokens": _of(_swapped),
+    "transposed": _transposed,
+    "axis": _other_axis,
+    "norm": _unnormed,
+    "position": _unplaced,
+    "bias": _of(_unbiased),
+    "activation": _inactive,
+    "exponential": _of(_without(EXP)),
+    "logarithm": _of(_to_base_2),
+    "root": _of(_without(SQRT)),
+    "sample": _of(_of_a_sample),
+    "average": _of(_summed),
+    "minus": _of(_unsigned),
+    "division": _of(_undivided),
+    "order": _of(_turned),
+    "scale twice": _of(_without_factor(_is_scale, turned=True)),
+    "factor": _of(_without_factor(_is_factor)),
+    "last term": _of(_without_last),
+    "a term": _of(_without_first),
+    "one less": _of(_one_less),
+    "row": _beside(1, 0),
+    "row before": _beside(-1, 0),
+    "column": _beside(0, 1),
+    "column before": _beside(0, -1),
+    "rounded": _rounded_before,
+}
+LOOKED_FOR_BELOW = ("mask", "axis", "norm", "position")  # in what a cell reads, too
