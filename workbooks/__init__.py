@@ -4,6 +4,8 @@ A module declares its place in learning order: the `TOPIC` of the gallery, the w
 topic to read before, `AFTER` ("" for the first), and a `LEVEL`, what one has to know. It has a
 `TITLE`, `name: what it is`, unless its `STORY` has.
 
+One may name cells in `EXERCISES`, `block[i,j]`, to be asked in any case by `build --exercise`.
+
 A transformer has `PROMPT` (its default), `model()` and `build(model, passage)`, the Book;
 `N_TOKENS` if it has more columns than the prompt has words. If its model is trained, it has
 `train(seed, embed_scale)`, which yields each step's progress and then the model, `floor(ids)`, the
@@ -11,8 +13,8 @@ lowest possible loss on those ids, and `figures(model)`, its results; if its tex
 `fresh()`, new ones on which side effects of an edit are measured. Other workbooks have `book()`,
 the Book; if something in them is trained, `train(seed)`, which yields each step's progress and then
 the result, `figures` of it, `save(trained, folder, force)`, and `is_part(name)`, whether a file is
-one that `save` writes; if a model is trained in the workbook itself, `learnt(held)`, that model. A
-module's docstring says what to look at and what to try.
+one that `save` writes; if that is a model, `transformer()`; if one is trained in the workbook
+itself, `learnt(held)`, that model. A module's docstring says what to look at and what to try.
 """
 
 from importlib import import_module
@@ -27,6 +29,7 @@ def names() -> list[str]:
 
 
 TOPICS = (  # in learning order
+    "A first model",
     "The next word",
     "Attention",
     "Words and positions",
@@ -59,6 +62,11 @@ def path() -> list[str]:
         of_it = {name: module.AFTER for name, module in modules.items() if topic == module.TOPIC}
         found += reading_order(of_it, "", f"workbook of {topic}")[1:]
     return found
+
+
+def first() -> str:
+    """The workbook to start with: the first in learning order."""
+    return path()[0]
 
 
 def by_topic() -> dict[str, list[str]]:

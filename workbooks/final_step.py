@@ -36,7 +36,7 @@ STORY = Story(
         "Here are three words and a query of three numbers. What the model did before, to make the query, is left out; in the essay the query",
         "stands for the prompt ‘Pietro chiama Paolo’. If you choose a word instead, that word's own list becomes the query.",
         "The essay compares two other searches. A system that looks documents up (RAG) finds them by the same dot product, of a question",
-        "with stored texts. And a tool call is some tokens of text like any others, which a program outside the model then carries out.",
+        "with stored texts. And a tool call is some tokens of text like any others, which a program outside the model then carries out (tool-call).",
     ],
     look=[
         "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",
@@ -44,7 +44,7 @@ STORY = Story(
     ],
     suggestions=[
         Suggestion(
-            "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88 (the essay prints 0.87, 0.12, 0.01; the shares are 0.877, 0.121, 0.002).",
+            "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88.",
             ("query_length", 0, 0),
             value=3.0,
         ),

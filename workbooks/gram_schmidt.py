@@ -124,7 +124,7 @@ def word_map(w: Workbook, vocabulary: Vocabulary, axes: Axes) -> Area:
     )
     points = Series("words", coordinates[:, 0], coordinates[:, 1], WORDS)
     title = "The words on the two axes"
-    ws.chart(Chart(ws.cursor + 1, 1, "scatter", title, [points], (520, 340), AXES, number="0.0"))
+    ws.chart(Chart(5, 4, "scatter", title, [points], (520, 340), AXES, number="0.0"))
     return coordinates
 
 

@@ -29,13 +29,13 @@ WORDS = ("the", "cat", "dog", "sat", "on")
 N_WORDS, N_CTX = len(WORDS), N_TOKENS
 BACK, MATCHER = "blocks.0.attn.h0", "blocks.1.attn.h0"  # the two heads
 MATCH = 40.0  # a query's length: scores are this, over the root of d_head, where a key fits
-WRITE = 8.0  # how strongly the induction head writes the word that it found
+WRITE = 2.0  # how strongly the induction head writes the word that it found: not all decides
 USUAL = np.array([  # logits of the word that usually follows: a bigram table, the direct path
-    [-1.5, 0.5, 3.0, -0.5, -1.0],  # after the: rather dog than cat
-    [-1.0, -1.5, -0.5, 2.0, 1.0],
-    [-1.0, -0.5, -1.5, 2.0, 1.0],
-    [1.0, -1.0, -0.5, -1.5, 2.0],
-    [3.0, 0.5, 1.0, -1.0, -1.5],
+    [-0.6, 0.2, 1.2, -0.2, -0.4],  # after the: rather dog than cat
+    [-0.4, -0.6, -0.2, 0.8, 0.4],
+    [-0.4, -0.2, -0.6, 0.8, 0.4],
+    [0.4, -0.4, -0.2, -0.6, 0.8],
+    [1.2, 0.2, 0.4, -0.4, -0.6],
 ])  # fmt: skip
 
 # The residual stream is four subspaces side by side, each read and written by its own parts.

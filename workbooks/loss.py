@@ -108,7 +108,7 @@ def entropy(ws: Composer) -> None:
         style="equation",
     )
     columns = ws.columns(len(OUTCOMES), ws.cursor + 1)
-    columns.typed("outcomes", "word", OUTCOMES, "token")
+    words = columns.typed("outcomes", "word", OUTCOMES, "token")
     counts = columns.typed("counts", "came", COUNTS, SETTING)
     weights = columns.typed("weights", "weight", WEIGHTS, SETTING)
     P = columns.computed("true_P", "P", lambda i: counts[i] / SUM(counts.fixed), "readout")
@@ -122,6 +122,9 @@ def entropy(ws: Composer) -> None:
     H, cross = SUM(terms_P), SUM(terms_Q)
     sums = {"H(P)": H, "H(P, Q)": cross, "KL(P|Q)": cross - H}
     shape, terms, heads = (1, len(sums)), list(sums.values()), list(sums)
+    series = [Series("P", words, P), Series("Q", words, Q)]
+    title = "The true shares P, and a model’s Q"
+    ws.chart(Chart(6, 10, "column", title, series, (430, 300), shares=True))
     bits = ws.computed("bits", shape, lambda _, j: terms[j], ["bits"], heads, style="readout")
     ws.computed("nats", shape, lambda _, j: bits[j] * LN(2), ["nats"])
     ws.computed("power", shape, lambda _, j: 2 ** bits[j], ["2^bits"])
@@ -209,6 +212,8 @@ def sentence(ws: Composer) -> None:
     columns.computed("mean_bits", "in bits", lambda _: mean / LN(2))
     columns.computed("even", "perplexity", lambda _: EXP(mean), "readout")
     columns.computed("plain_mean", "mean of 1 / p", lambda _: AVERAGE(inverses.fixed))
+    series = [Series("loss", targets, losses)]
+    ws.chart(Chart(top + 8, 6, "column", "What each word costs", series, (520, 260), number="0.0"))
 
 
 # --- the start sheet ------------------------------------------------------------------------

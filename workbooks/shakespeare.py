@@ -1,4 +1,4 @@
-"""shakespeare: a character-level model of Shakespeare's plays; `ROMEO:` is typed, and it continues.
+"""shakespeare: a character-level model of Shakespeare's plays; `Good m` is typed, and it continues.
 
 Look at Play, where the text continues itself; type another beginning, and read its continuation.
 Heads shows which characters each character attends to, Lens what the model would predict half-way.
@@ -19,7 +19,7 @@ from exporters.compose.book import Book
 from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "dialogue-game", 3
-PROMPT = "ROMEO:"
+PROMPT = "Good m"  # morrow, my, man, men: it is not sure
 N_TOKENS = 32  # columns of the workbook: the prompt, and room to continue it
 REFERENCES = (  # lines over which the averages of heads and MLPs are measured
     "First Citizen:\nBefore we proceed any further, hear me speak.\n",
@@ -44,14 +44,15 @@ STORY = Story(
         "its large one 1.47.",
     ],
     look=[
-        "Play: the text goes on by itself, character by character, ␣ for a space and \\n where a line ends: “\\nI will not see the world”.",
+        "Play: after ‘Good m’ the model is not sure: o has 57 %, y 22 %, a 10 %. It takes the likeliest, and the text goes on by itself, letter by",
+        "letter: “orrow, that thou shalt”. A space is shown as ␣, and the end of a line as \\n. Type ROMEO: and see what he says.",
         "Heads: in the first layer blocks.0.attn.h0 looks at the letter before, h3 at the one before that.",
         "Lens: what the model would say after each layer. Words: which characters are alike to it.",
     ],
     suggestions=[
-        Suggestion("Choose ‘.’ instead of the colon: now the line ends, and the next to speak is another: “ROMEO.\\n\\nKING RICHARD III:\\nThe se”.", 5, value="."),
-        Suggestion("Type 0 on Switches for the head that looks at the letter before: it cannot spell any more, “ROMEO:\\nThe sheperer t to the an”.", ("blocks.0.attn.h0.switch", 0, 0), value=0.0),
-        Suggestion("Type 0.5, and choose ‘sampled’ above it: another text, and a better one: “ROMEO:\\nNo sir, I say, beseech yo”.", ("temperature", 0, 0), value=0.5, also=((("choose", 0, 0), "sampled"),)),
+        Suggestion("Choose ‘n’ instead of the last letter, and the day is over: “Good night shall be so stand”.", 5, value="n"),
+        Suggestion("Type 0 on Switches for the head that looks at the letter before: it cannot spell any more, “Good me to the thin thin thin”.", ("blocks.0.attn.h0.switch", 0, 0), value=0.0),
+        Suggestion("Type 0.5, and choose ‘sampled’ above it: another text, which chance has a part in: “Good morrow, that I have by the”.", ("temperature", 0, 0), value=0.5, also=((("choose", 0, 0), "sampled"),)),
     ],
 )  # fmt: skip
 

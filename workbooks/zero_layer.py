@@ -209,7 +209,7 @@ def next_word(labelled: Labelled, probs: Area) -> None:
     values = ws.rect(p)
     words = ws.sheet[values.top - 1, values.left : values.right]
     series = Series("p", words, p)
-    ws.chart(Chart(ws.cursor + 1, 1, "column", "The next word", [series], shares=True))
+    ws.chart(Chart(6, 9, "column", "The next word", [series], (520, 300), shares=True))
 
 
 def checks(w: Workbook) -> None:
@@ -244,6 +244,8 @@ def story(w: Workbook) -> Story:
             "Nothing else is between them. So the most that the model can know is how often each word follows each other word: this is a",
             "table of bigrams, which are pairs of words in a row. Here W_U is computed from such counts, and softmax gives exactly their shares back.",
             "Why it matters: every larger model starts from this table. Its layers add what one word alone cannot tell.",
+        ],
+        errata=[
             "The source adds a vector for the position of a word too. It is left out here: without the words before, a position says little.",
             "Two of its figures are misprints: 5025 for the 50,257 words of GPT-2 small, and a word number -24 whose 1 stands at place 324.",
         ],

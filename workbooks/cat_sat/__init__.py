@@ -1,6 +1,6 @@
 """cat-sat: attention by hand on `the cat sat`; one head, one layer, every step as in the essay.
 
-Look at the pattern: each column says how one word spreads its attention over the words before it
+Look at the pattern: each row says how one word spreads its attention over the words before it
 and sums to 1. Try another word in the prompt, the divisor of the scores, or one weight of W_V.
 """
 
@@ -18,6 +18,14 @@ from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, W_K,
 TOPIC, AFTER, LEVEL = "Attention", "ocr-filter", 1
 PROMPT = "the cat sat"
 N_TOKENS = 8  # columns of the workbook: the prompt, and room to continue it
+EXERCISES = (  # a query, a score by hand, a share, a head's output, the stream, the next word
+    f"{HEAD}.q[1,0]",
+    f"{HEAD}.scores[2,1]",
+    f"{HEAD}.pattern[1,0]",
+    f"{HEAD}.z[2,0]",
+    "blocks.0.resid_mid[2,1]",
+    "probs[2,4]",
+)
 REFERENCES = (  # sentences over which the head's average is measured
     "the cat sat on the mat .",
     "a dog ran on the floor .",
@@ -34,6 +42,8 @@ STORY = Story(
         "looks for; a key, by which it is found; and a value, which is what it hands over. Each query is multiplied with the keys of the words",
         "up to it; softmax turns these scores into shares; and the values, blended by the shares, are added to the word's own vector.",
         "Why it matters: that is all that attention is. Larger models do the same with more heads, more layers and longer vectors.",
+    ],
+    errata=[
         "The essay computed the example by hand, with some slips. Sheet Printed holds each of its tables against the formulas, and against",
         "what its own tables before it give, so that you see where a slip belongs.",
         "It prints three rows of the embedding, and no table that turns the last vector into scores. The rest was chosen here, so that the",
@@ -42,7 +52,8 @@ STORY = Story(
     look=[
         "Embedding: a token's id picks its row of W_E (step 1).",
         "Block 0: queries, keys and values (step 2), scores (3), pattern (4), the blend of values (5), back into the stream (6).",
-        "The pattern has keys down and queries across: each column says where one word looks, and sums to 1.",
+        "Every word has a row, as in the essay. A row of the pattern says where its word looks, and sums to 1. W_Q, W_K, W_V and W_O lie turned,",
+        "so that every dot product runs along two rows; vᵀ are the values turned, for the same reason.",
         "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
         "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
     ],

@@ -24,7 +24,7 @@ from exporters.assemble.transformer import assemble
 from exporters.compose.book import Book
 from exporters.compose.story import Chosen, Story, Suggestion
 from exporters.model.model_book import ModelBook
-from workbooks.dialogue_game import calibration, game, measured, printed, rules
+from workbooks.dialogue_game import calibration, game, measured, printed, reliability, rules
 
 TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
 PROMPT = "<BOS> Pietro chiama Paolo"
@@ -52,12 +52,17 @@ STORY = Story(
         "Play: the sentence continues itself, token by token; Tarso follows ‘Pietro chiama Paolo’ with 0.9999.",
         "Heads: who looks at whom. Rules: guess what each head is for, then switch it off, and see which rule breaks.",
         "Lens: what the model would say after each layer; Tarso comes late. Calibration: whether it is as sure as it ought to be, and nonsense.",
+        "Reliability: the same model rewarded for being right, which makes it surer, and no better.",
         "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
     ],
     suggestions=[
         Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0), value=0.0),
         Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’, and the game goes on from there.", 1, value="3"),
         Suggestion("Type 3, and choose ‘sampled’ above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0), value=3.0, also=((("choose", 0, 0), "sampled"),)),
+    ],
+    words=[
+        "Italian: chiama, calls; perde, loses; capo, boss; vice, deputy. Tarso and Cefa: by-names of Paul and Peter.",
+        "The other eight words are absurd ones: umbrella, sugar, slipper, ... <BOS> begins a game, <SEP> ends a turn.",
     ],
 )  # fmt: skip
 
@@ -96,6 +101,7 @@ def _studies(book: ModelBook) -> None:
     """Add the workbook's own sheets."""
     rules.add(book)
     calibration.add(book)
+    reliability.add(book)
     if book.passage.ids[: book.passage.n_prompt] == book.model.vocabulary.encode(PROMPT):
         printed.add(book)
 

@@ -26,9 +26,17 @@ FOUND = (
 )
 
 
+WHY_ORANGE = (
+    "Orange is no error: the essay's model and this one are two trainings of the same model, and every training finds other weights.",
+    "What the game demands, both have learnt: Tarso is sure, and the numbers are about equally likely. Where and how, they differ.",
+)
+
+
 def add(book: ModelBook) -> None:
     """The figures; then the depth, stage by stage."""
     ws = worksheet(book, SHEET, PURPOSE)
+    ws.text(*WHY_ORANGE)
+    ws.cursor += 1
     rows = [*_page(book), *_depth(book), *_maps(book)]
     ours = [row._replace(other="other training") for row in rows]
     compare(ws, ours, "The Final Step, section 4")

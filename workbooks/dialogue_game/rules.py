@@ -12,7 +12,9 @@ from collections.abc import Mapping
 
 from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import IF, LARGE, MATCH
+from engine.cells.language import worded
 from engine.cells.name import Name
+from engine.cells.sentence import sentence
 from engine.studies import ablation
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
@@ -95,9 +97,14 @@ def _answers(book: ModelBook, page: Composer, heads: list[str], guess: Area, top
 
     def answer(k: int, _: int) -> Expression:
         right = "yes" if left[heads[k]] < NEEDED else "no"
-        text = f"without it {word} has {left[heads[k]]:.4f}; {told(found, heads[k])}"
-        reply = IF(guess[k, 0] == right, "Right: ", "No: ") & text
-        return IF(guess[k, 0] == "", "type yes or no", reply)
+        text = worded(
+            "without it {word} has {left:.4f}; {effect}",
+            word=word,
+            left=left[heads[k]],
+            effect=told(found, heads[k]),
+        )
+        reply = IF(guess[k, 0] == right, sentence("Right: "), sentence("No: ")) & text
+        return IF(guess[k, 0] == "", worded("type yes or no"), reply)
 
     page.computed_at("walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
     below = top + len(heads) + 1
@@ -115,9 +122,14 @@ def broken(found: Kept, part: str) -> dict[str, float]:
 
 def told(found: Kept, part: str) -> str:
     """The effect of switching a part off on the rules, in a line."""
-    lost = [f"{rule} {found[''][rule]:.2f} → {x:.2f}" for rule, x in broken(found, part).items()]
+    lost = [
+        worded("{rule} {was:.2f} → {now:.2f}", rule=worded(rule), was=found[""][rule], now=x)
+        for rule, x in broken(found, part).items()
+    ]
     least = min(found[part].values())
-    return ", ".join(lost) or f"every rule is kept, at least {least:.1%} of the time"
+    return ", ".join(lost) or worded(
+        "every rule is kept, at least {least:.1%} of the time", least=least
+    )
 
 
 def short(part: str) -> str:

@@ -35,11 +35,13 @@ STORY = Story(
         "vectors that run through (the residual stream). All larger models repeat this.",
         "The block that the notes draw (section 5.7) takes each vector's mean off and brings it to one length before each part (LayerNorm).",
         "Their example does not, and neither does this workbook.",
+    ],
+    errata=[
         "The notes leave out the division of the scores by the root of 2, and their tables hold slips: sheet Printed holds each against its",
         "formula, and against what the tables before it give.",
     ],
     look=[
-        "Block 0: the scores, then the pattern. Keys down, queries across: each column sums to 1.",
+        "Block 0: the scores, then the pattern. Every word has a row, as in the notes: each row of the pattern sums to 1.",
         "Block 0: resid_pre, attn_out, resid_mid, mlp_out, resid_post: what each part adds to the words.",
         "Readout: logits are dot products with the table of word vectors that the words came from.",
         "Switches: what is off can write its average instead of nothing; it is measured over four orders of these words.",

@@ -13,6 +13,7 @@ QUERIES = "4. Q, which is X: W_Q is the identity"
 KEYS, VALUES = "4. K", "4. V"
 SCORES, EXPS = "5. Scores, not divided by sqrt 2", "7. Exponentials of the scores"
 SUMS, SHARES, MIXED = "7. Their sums", "7. Attention weights", "9. Attention times V"
+TERMS, SUMMED = "Times W_O: the products", "Times W_O: their sums"
 WRITES, MIDDLE, HIDDEN = "What attention writes", "After attention", "The hidden layer, before ReLU"
 MLP, AFTER = "What the MLP writes", "After the block"
 LOGITS, TABLED = "Logits, as multiplied out", "Logits again, in the notes' tables"
@@ -36,6 +37,12 @@ def exponential(g: Graph, i: int, j: int) -> Expression | int:
 def exponentials_summed(g: Graph, i: int, _: int) -> Expression:
     """The sum over the keys that a query sees."""
     return added(exponential(g, i, k) for k in range(i + 1))
+
+
+def term(g: Graph, i: int, j: int) -> Expression:
+    """A product of the multiplication with W_O: two make each column."""
+    c, k = divmod(j, 2)
+    return g[f"{HEAD}.z"][i, k] * g[f"{HEAD}.W_O"][k, c]
 
 
 def below_largest(g: Graph, i: int, j: int) -> Expression:
@@ -79,6 +86,12 @@ def weight_of_printed(t: Tables, i: int, j: int) -> Expression:
 def mixed_printed(t: Tables, i: int, j: int) -> Expression:
     """The printed weights times the printed values."""
     return added(t[SHARES][i, k] * t[VALUES][k, j] for k in range(i + 1))
+
+
+def term_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The same of the printed sums of values."""
+    c, k = divmod(j, 2)
+    return t[MIXED][i, k] * WEIGHTS["W_O"][k][c]
 
 
 def times(title: str, matrix: str) -> Callable[[Tables, int, int], Expression]:
@@ -132,6 +145,14 @@ PRINTED = (
     Printed(MIXED, [[3.00, 1.00], [2.74, 1.53], [2.71, 1.73], [2.62, 1.84]],
             f"{HEAD}.z", follows=mixed_printed,
             note="From rounded weights; forest from its slips too."),
+    Printed(TERMS, [
+        [2.4, 0.1, 0.6, 0.9], [2.192, 0.153, 0.548, 1.377], [2.168, 0.173, 0.542, 1.557],
+        [2.096, 0.184, 0.524, 1.656],
+    ], "logits", decimals=3, cell=term, follows=term_of_printed,
+            note="From the rounded sums of values; forest from its slips too."),
+    Printed(SUMMED, [[2.5, 1.5], [2.345, 1.925], [2.341, 2.099], [2.280, 2.180]],
+            f"{BLOCK}.attn_out", decimals=3, follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
+            note="The same, added up: 2.192 + 0.153 = 2.345."),
     Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
             f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
             note="As before, carried on."),

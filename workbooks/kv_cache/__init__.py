@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, IF, MAX
+from engine.cells.language import worded
 from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book, Chart, Series
 from exporters.compose.composer import Composer
@@ -31,7 +32,7 @@ LAYERS, TOKENS, HEADS, D_K, BYTES = range(len(SIZES))
 DEEPSEEK_V3 = {"layers": 61, "heads": 128, "numbers per head": 128, "latent": 512, "rotary key": 64}
 CONTEXTS = [[1024 * 2**k] for k in range(8)]
 GB, GIB = expression(10) ** 9, expression(2) ** 30
-CHART_ROWS = 14  # that the chart takes
+BESIDE = 4, 5  # where the chart begins: right of the sizes
 
 
 def book() -> Book:
@@ -82,8 +83,8 @@ def steps(ws: Composer) -> Area:
                 cols=[f"{what}, {name}"],
                 beside=left,
             )
-            ws.mark(left, "generated", left[0] == "new")
-    ws.widths({0: 22} | {col: 13 if col % 3 == 1 else 2 for col in range(1, 26)})
+            ws.mark(left, "generated", left[0] == worded("new"))
+    ws.widths({0: 20} | {col: 11.5 if col % 3 == 1 else 2 for col in range(1, 26)})
     return prompt
 
 
@@ -92,7 +93,7 @@ def state(tokens: Area, prompt: Area, step: int, old: str) -> Callable[[int, int
 
     def formula(i: int, _: int) -> Expression:
         made = MAX(0, tokens[i] - prompt.fixed + 1)  # in this step; 0 is the prefill
-        return IF(made > step, "", IF(made == step, "new", old))
+        return IF(made > step, "", IF(made == step, worded("new"), worded(old)))
 
     return formula
 
@@ -156,17 +157,16 @@ def cache(ws: Composer) -> tuple[Area, Area]:
     grown = ws.computed("grown", shape, size_at, cols=MODELS, beside=contexts)
     ws.chart(
         Chart(
-            ws.cursor,
-            1,
+            *BESIDE,
             "scatter",
             "GB of keys and values",
             [Series(MODELS[j], contexts, grown[:, j]) for j in (1, 2)],
+            (560, 250),
             axes=("tokens in the context", "GB"),
             joined=True,
             number="#,##0",
         )
     )
-    ws.cursor += CHART_ROWS + 3
     return sizes, gigabytes
 
 

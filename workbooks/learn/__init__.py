@@ -60,6 +60,7 @@ def built(spec: ModelSpec, batch: int, rate: float) -> Book:
     sheets.curve(control)
     sheets.weights(p)
     how.add(w, losses)
+    w.rests = clock.rests(g)
     return w.done(story(w))
 
 
@@ -85,16 +86,13 @@ def follow(p: Parts) -> None:
         g.follow(name, identity(later))
     g.input("optimizer", sheets.OPTIMIZERS[-1])
     g.follow("method", sheets.method(g))
-    for name, after in p.step.states.items():
-        begins = (
-            g.input(f"start.{name}", g.inputs[name], g[name].axes)
-            if name in p.step.updated
-            else None
-        )
-        clock.close(g, name, after, begins)
-    clock.add_total(g, p.step.loss[0, 0])
+    begins = {
+        name: g.input(f"start.{name}", g.inputs[name], g[name].axes) for name in p.step.updated
+    }
+    states = p.step.states | clock.add_total(g, p.step.loss[0, 0])
+    clock.close(g, states, begins)
     clock.add_points(g, sheets.N_POINTS, p.a_pass)
-    clock.wait(g, [*p.step.states, "pass.total"])
+    clock.wait(g, [*states])
 
 
 def learnt(held: Callable[[str], np.ndarray]) -> Model:

@@ -32,7 +32,7 @@ old values of those cells. So the following keep circular references apart from 
   openings the above is not enough; a second recalculation for each step makes it exact.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engine.cells.block import Block
@@ -43,13 +43,14 @@ from engine.cells.graph import Graph
 START, LEARN, PAUSE = STATES = ("start", "learn", "pause")
 HOLD, TAKE, BEGIN = range(3)  # what a latch does
 SIDES = ("even", "odd")
-CHAIN = 100  # latches
+CHAIN = 300  # latches
 EACH = 2  # recalculations for each step: with 1, LibreOffice goes wrong in one opening of four
 
 
 def add(g: Graph, a_pass: int) -> Block:
     """Add the switch `state`, the counters and the cells that control latches; returns `step`, the
-    number of the step, from 1. `a_pass` is the number of steps for one pass through the corpus.
+    number of the step, from 1. `a_pass` is the number of steps for one pass through the corpus, or for
+    one point of the curve.
 
     While the switch is at `learn`, every recalculation adds a tick, and `recalculations` of them
     make a beat: 1 would be enough for a program that computes each cell after those it reads. In
@@ -61,7 +62,7 @@ def add(g: Graph, a_pass: int) -> Block:
     begun |= {"latch.count": 0, "turn": 0, "steps": 0, "step": 1, "pass.count": 1}
     begun |= {"late": 0, "later": 0, "beat.even": 0, "beat.odd": 0, "ready": 0}
     begun |= {"latch.ready.even": 0, "latch.ready.odd": 0}
-    begun |= {"write.even": BEGIN, "write.odd": TAKE, "write.point": -1}
+    begun |= {"write.even": BEGIN, "write.odd": TAKE}
     cells = {name: g.input(name, x)[0, 0] for name, x in begun.items()}
     ticks, beat, count, made = (cells[x] for x in ("latch.tick", "beat", "latch.count", "steps"))
     odd, even = (cells[f"latch.ready.{side}"] for side in reversed(SIDES))
@@ -76,7 +77,6 @@ def add(g: Graph, a_pass: int) -> Block:
         wanted = beat - 1 + MOD(count + 1, 2) / 2
         return IF(state == START, 0, IF(before == wanted, count + 1, count))
 
-    ends = IF(MOD(count, a_pass) + 1 == a_pass, (count + 1) / a_pass, 0)
     taking = settled(g, TAKE)
     formulas = {
         "latch.tick": tick,
@@ -93,7 +93,6 @@ def add(g: Graph, a_pass: int) -> Block:
         "ready": lambda i, j: INT(IF(even > odd, even, odd)),
         "write.even": lambda i, j: IF(count == 0, BEGIN, IF(MOD(count, 2) == 1, taking, HOLD)),
         "write.odd": lambda i, j: IF(MOD(count, 2) == 0, taking, HOLD),
-        "write.point": lambda i, j: IF(count == 0, -1, settled(g, ends)),
     }
     for name, formula in formulas.items():
         g.follow(name, formula)
@@ -118,11 +117,12 @@ def recorded(ticks: Area, each: Area, odd: int) -> Expression:
     return IF(beat == 0, 0, now)
 
 
-def wait(g: Graph, states: Sequence[str]) -> None:
-    """Make `steps` read every latch in use, and `ready` every latch."""
+def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ("latch.points",)) -> None:
+    """Make `steps` read every latch in use, and `ready` every latch; `kept` are those that no step
+    reads."""
     turn, count = g["turn"][0, 0], g["latch.count"][0, 0]
     even, odd = ([g[f"latch.{side}.{name}"].area.fixed for name in states] for side in SIDES)
-    every = SUM(*even, *odd, g["latch.points"].area.fixed)
+    every = SUM(*even, *odd, *(g[name].area.fixed for name in kept))
 
     def ready(side: str) -> Callable[[int, int], Expression]:
         beat, kept = (g[f"{what}.{side}"][0, 0] for what in ("beat", "latch.ready"))
@@ -137,19 +137,33 @@ def wait(g: Graph, states: Sequence[str]) -> None:
     )
 
 
-def chained(block: Block, i: int, j: int, what: Area) -> Expression | Area:
-    """The formula of a latch, which first reads the latches that follow it in its chain."""
-    k = i * block.shape[1] + j + 1
-    ends = k % CHAIN == 0 or k == block.shape[0] * block.shape[1]
-    return what if ends else 0 * block[divmod(k, block.shape[1])].fixed + what
+def chained(block: Block, k: int, what: Area, before: int = 0, after: Block | None = None) -> Any:
+    """The formula of the k-th latch of a block, which first reads the latches that follow it in its
+    chain: `before` stand in blocks before it, and the block `after` follows."""
+    here, width = k + 1 < block.shape[0] * block.shape[1], block.shape[1]
+    ends = (before + k + 1) % CHAIN == 0 or not (here or after)
+    if ends:
+        return what
+    following = block[divmod(k + 1, width)] if here or after is None else after[0, 0]
+    return 0 * following.fixed + what
 
 
-def close(g: Graph, name: str, after: Block, begins: Block | None) -> None:
-    """Connect a block with its latches, and these with the block's next value; the initial value is
-    `begins`, or 0."""
-    now = g[name]
-    g.input(f"latch.even.{name}", g.values[name], now.axes)
-    g.input(f"latch.odd.{name}", g.values[after.name], now.axes)
+def close(g: Graph, states: Mapping[str, Block], begins: Mapping[str, Block]) -> None:
+    """Connect blocks, by name, with their latches, and these with the block's next value; the
+    initial value is that of `begins`, or 0. Chains go on from block to block."""
+    for name, after in states.items():
+        g.input(f"latch.even.{name}", g.values[name], g[name].axes)
+        g.input(f"latch.odd.{name}", g.values[after.name], g[name].axes)
+    before, following = 0, [*list(states)[1:], None]
+    for name, then in zip(states, following, strict=True):
+        _close(g, name, states[name], begins.get(name), before, then)
+        before += g[name].shape[0] * g[name].shape[1]
+
+
+def _close(
+    g: Graph, name: str, after: Block, begins: Block | None, before: int, then: str | None
+) -> None:
+    """Connect a block, before whose latches so many stand, and after them those of `then`."""
 
     def current(i: int, j: int) -> Expression:
         even, odd = (g[f"latch.{side}.{name}"][i, j].fixed for side in SIDES)
@@ -158,7 +172,9 @@ def close(g: Graph, name: str, after: Block, begins: Block | None) -> None:
     def latch(side: str) -> Callable[[int, int], Expression]:
         def cell(i: int, j: int) -> Expression:
             own, beginning = g[f"latch.{side}.{name}"], 0 if begins is None else begins[i, j].fixed
-            told = chained(own, i, j, g[f"write.{side}"][0, 0].fixed)
+            following = None if then is None else g[f"latch.{side}.{then}"]
+            k, write = i * own.shape[1] + j, g[f"write.{side}"][0, 0].fixed
+            told = chained(own, k, write, before, following)
             return CHOOSE(told + 1, own[i, j].fixed, after[i, j].fixed, beginning)
 
         return cell
@@ -168,30 +184,42 @@ def close(g: Graph, name: str, after: Block, begins: Block | None) -> None:
         g.follow(f"latch.{side}.{name}", latch(side))
 
 
+def rests(g: Graph) -> Expression:
+    """Whether nothing is kept: the switch is at `start`."""
+    return g["state"][0, 0].fixed == START
+
+
 def steps(g: Graph) -> Area:
     """The cell that counts completed steps."""
     return g["steps"][0, 0].fixed
 
 
-def add_total(g: Graph, loss: Area) -> Block:
-    """Add `pass.next`, the sum of the losses of this pass so far, kept as a state."""
+def add_total(g: Graph, loss: Area) -> dict[str, Block]:
+    """Add `pass.next`, the sum of the losses of this pass so far: a state to keep."""
     g.input("pass.total", 0)
 
     def total(i: int, j: int) -> Expression:
         return IF(g["pass.count"][0, 0] == 1, 0, g["pass.total"][0, 0]) + loss
 
-    found = g.table("pass.next", (1, 1), total)
-    close(g, "pass.total", found, None)
-    return found
+    return {"pass.total": g.table("pass.next", (1, 1), total)}
 
 
 def add_points(g: Graph, n_points: int, a_pass: int) -> None:
-    """Add `latch.points` [n_points, 1]: the mean loss of each completed pass."""
+    """Add `latch.points` [n_points, 1]: the mean loss of each completed pass.
+
+    It is written after the pass, from the state `pass.total`, and not in its last step from the
+    loss: from there LibreOffice would go through the whole forward pass, and then on along a chain
+    of latches, which is further than it goes without abandoning cells.
+    """
     g.input("latch.points", [[0.0]] * n_points)
-    total, point = g["pass.next"][0, 0].fixed, g["write.point"][0, 0].fixed
+    g.input("write.point", -1)
+    count = g["latch.count"][0, 0]
+    ended = settled(g, IF(MOD(count, a_pass) == 0, count / a_pass, 0))
+    g.follow("write.point", lambda i, j: IF(count == 0, -1, ended))
+    total, point = g["pass.total"][0, 0].fixed, g["write.point"][0, 0].fixed
 
     def cell(i: int, j: int) -> Expression:
-        told, kept = chained(g["latch.points"], i, 0, point), g["latch.points"][i, 0].fixed
+        told, kept = chained(g["latch.points"], i, point), g["latch.points"][i, 0].fixed
         return IF(told < 0, 0, IF(point == i + 1, total / a_pass, kept))
 
     g.follow("latch.points", cell)

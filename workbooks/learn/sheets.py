@@ -38,7 +38,7 @@ CLOCK = {  # the same
     "beat.odd": ("write odd beat", "the same for odd beats"),
     "write.even": ("latch even", "0 holds its value, 1 takes the next one, 2 begins"),
     "write.odd": ("latch odd", "the same, at odd numbers of steps"),
-    "write.point": ("point", "of the curve that this step completes; 0: none"),
+    "write.point": ("point", "of the curve that was completed by the last step; 0: none"),
 }
 HEADINGS = {
     "tokens": "The batch, as ids: every sentence without its last word",
@@ -145,7 +145,7 @@ def choices(ws: Composer, name: str, texts: Sequence[str]) -> None:
     """Add the list of a cell's possible values, far to the right."""
     place, col = ws.book.places[name], 24 + len(ws.sheet.lists)
     for k, text in enumerate(texts, place.top):
-        ws.sheet.put(k, col, text, "constant")
+        ws.sheet.hold(k, col, text, "constant")
     choices = ws.sheet[place.top : place.top + len(texts), col]
     ws.sheet.lists[place.top, 1] = choices.fixed
 

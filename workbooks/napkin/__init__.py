@@ -11,7 +11,7 @@ from engine.cells.expression import Area
 from engine.cells.functions import MIN, SUM
 from exporters.assemble.worksheets import Workbook, near
 from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Composer
+from exporters.compose.composer import Composer, Formula
 from exporters.compose.story import Story
 from workbooks.napkin import counts, sizes, training
 from workbooks.napkin.counts import Count, Model
@@ -26,12 +26,14 @@ Rows = dict[str, Area]  # the rows of the tables [1, models], by name
 def book() -> Book:
     """The workbook."""
     w = Workbook("napkin")
-    on_sizes = w.sheet("Sizes", "what is typed, one model a column; its total follows below")
+    on_sizes = w.sheet("Sizes", "one model a column: its total, and what is typed")
     on_counts = w.sheet("Count", "the weights: in one layer, part by part, in all, and as shares")
     on_rule = w.sheet("Rule", "12 · n_layers · d_model² beside the exact count")
+    totals = promised(on_sizes, "units", counts.UNITS)
     rows = typed_sizes(on_sizes)
     shares = parts_and_totals(on_counts, rows)
-    add(on_sizes, "units", counts.UNITS, rows, "step green")
+    on_sizes.fill(totals, formulas(counts.UNITS, rows), "step green")
+    rows |= {key: totals[i, :] for i, key in enumerate(counts.UNITS)}
     rule_of_thumb(on_rule, rows)
     widths = {1 + j: 16 if total > 1e10 else 13 for j, total in enumerate(w.now(rows["total"])[0])}
     for ws in (on_sizes, on_counts, on_rule):
@@ -79,17 +81,22 @@ def add(
 ) -> Area:
     """Add a table of counts, a row each, and add these rows to `rows`, which their formulas
     read."""
-    formulas = [count.of for count in table.values()]
-    area = ws.computed(
-        name,
-        (len(table), len(MODELS)),
-        lambda i, j: formulas[i](Model(rows, j)),
-        [count.label for count in table.values()],
-        MODELS,
-        style=style,
-    )
+    area = promised(ws, name, table)
+    ws.fill(area, formulas(table, rows), style)
     rows |= {key: area[i, :] for i, key in enumerate(table)}
     return area
+
+
+def promised(ws: Composer, name: str, table: Mapping[str, Count]) -> Area:
+    """The place of a table of counts, a row each."""
+    labels = [count.label for count in table.values()]
+    return ws.promised(name, (len(table), len(MODELS)), labels, MODELS)
+
+
+def formulas(table: Mapping[str, Count], rows: Rows) -> Formula:
+    """The formulas of a table of counts."""
+    found = [count.of for count in table.values()]
+    return lambda i, j: found[i](Model(rows, j))
 
 
 def rule_of_thumb(ws: Composer, rows: Rows) -> None:
@@ -130,7 +137,7 @@ def story(w: Workbook, rows: Rows) -> Story:
             "and in 58 of its 61 layers the MLP is replaced by 256 experts, of which each token uses 8.",
         ],
         look=[
-            "Sizes: type here; the totals follow below. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
+            "Sizes: type here, and read the totals on top. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
             "Training: text, computing (FLOP: sums and products), days and dollars, beside the slides' figures, two of which are 26 times the rule's.",
             "Printed: the sizes, totals and training figures that the sources print; those that differ are marked.",
         ],

@@ -149,6 +149,8 @@ def story(w: Workbook) -> Story:
             "The last two give the same stream: without attention every word is by itself, and no word hears of another.",
             "Why it matters: a head that is switched off alone, and all others left on, shows what that head does. This is ablation. Its",
             f"pattern shows only where it looks: head 2.1 stares at the word before ({stares:.2f}) and writes little.",
+        ],
+        errata=[
             "The appendix prints no numbers, so sheet Printed holds the whole model against section 6, where it is worked. The patterns of",
             "layer 2 are chosen, not printed.",
             "The appendix says that a head which looks at its own word alone doubles the word's vector. It does only if W_V W_O changes nothing.",

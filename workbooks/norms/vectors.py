@@ -19,6 +19,9 @@ ALL = (len(STATES), D)  # a row for each state
 EACH = (len(STATES), 1)  # a number for each state
 
 
+CHART_COL = 14  # right of the tables
+
+
 class Given(NamedTuple):
     """The inputs of the two norms."""
 
@@ -46,8 +49,8 @@ def add(w: Workbook) -> tuple[Given, Norm, Norm]:
     ws.widths({0: 18, **dict.fromkeys((7, 8, 11), 2), 9: 12})
     given = three_states(ws)
     layer, rms = layer_norm(ws, given), rms_norm(ws, given)
-    chart(ws, 0, "LayerNorm", layer.out)
-    chart(ws, 7, "RMSNorm", rms.out)
+    chart(ws, 3, "LayerNorm", layer.out)
+    chart(ws, 15, "RMSNorm", rms.out)
     return given, layer, rms
 
 
@@ -149,9 +152,9 @@ def changes(ws: Composer, name: str, out: Area) -> Area:
     )
 
 
-def chart(ws: Composer, left: int, title: str, out: Area) -> None:
+def chart(ws: Composer, row: int, title: str, out: Area) -> None:
     """The results for the vector as typed and offset, as bars."""
     top, _, first, end = ws.rect(out)
     entries = ws.sheet[top - 1, first:end]
     bars = [Series(STATES[i], entries, out[i, :]) for i in (0, 2)]
-    ws.chart(Chart(ws.cursor, left, "column", title, bars, (480, 280), number="0.0"))
+    ws.chart(Chart(row, CHART_COL, "column", title, bars, (330, 240), number="0.0"))

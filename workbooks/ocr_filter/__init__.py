@@ -188,6 +188,8 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
             "neighbourhood is kept (this is called pooling), and a last layer says which stroke it is.",
             "Why it matters: a filter and an attention head both take weighted sums, with the same weights at every place. But the filter's",
             "window is small and fixed, while a head chooses by content where to look, and reaches any place in one step.",
+        ],
+        errata=[
             "The source says that pooling outlasts a shift of the stroke by one pixel. The answer does: its probability stays 1.00. But the score",
             "behind it is halved, and after a shift by two pixels it is gone. Its windows must overlap, too: 3 x 3 numbers give 2 x 2 only so.",
         ],

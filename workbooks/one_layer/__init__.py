@@ -71,6 +71,8 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
             "Why it matters: every table of a layer is in view, with its shape. Whoever has seen these knows what GPT-3 stores and computes.",
             "As built it is the introduction's first model, of attention alone; two switches add LayerNorm and the MLP. That model follows the last",
             "word only, which alone is asked for what comes next: here it is the last column.",
+        ],
+        errata=[
             "The source says that heads side by side need d_head = d_model / H. They do not: W_O takes any number of columns. And it says that",
             "LayerNorm gives a vector the mean beta; in fact each number is moved by a beta of its own.",
         ],

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
+from engine.cells.sentence import sentence
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
@@ -139,7 +140,7 @@ def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area
         return share if i else lane[j]["loss"]
 
     heads = ("before", "after", "change")
-    rows = ("loss", "share of " & following)
+    rows = ("loss", sentence("share of {word}", word=following))
     outcome = ws.promised("outcome", (2, 3), rows, heads)
     ws.fill(outcome, found, "live here")
     return outcome

@@ -51,6 +51,7 @@ STORY = Story(
         Suggestion("Type 0 on Switches for the first layer's MLP: the model ends the sentence at once, and says nothing of the queen.", ("blocks.0.mlp.switch", 0, 0), value=0.0),
         Suggestion("Type 3: the model grows unsure. What it knew is spread over all words, and each becomes a little likely.", ("temperature", 0, 0), value=3.0),
     ],
+    words=["<BOS> begins a sentence, <EOS> ends it; <PAD> fills what is left of the table it is trained on."],
 )  # fmt: skip
 
 _id = semantics.ID.__getitem__

@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT
+from engine.cells.sentence import sentence
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.composer import Composer
 from workbooks.superposition.examples import N_FEATURES, NAMES
@@ -33,7 +34,7 @@ class Shelf(NamedTuple):
         """A text about which model is used for a value of the k-th setting."""
         values = self.settings[k].fixed
         taken = INDEX(values, 1, MATCH(MAX(wanted, values[0]), values, 1))
-        return "takes a model trained at " & taken
+        return sentence("takes a model trained at {value}", value=taken)
 
     def number(self, row: Expression, k: int) -> Expression:
         """A model's k-th number."""

@@ -96,6 +96,8 @@ def story() -> Story:
             "A transformer with everything but norms and biases: ten words, vectors of six numbers, two heads of three, an MLP of eight hidden",
             "cells, two layers. Follow the shape of the data from step to step: the stream keeps its shape throughout, whatever is added to it.",
             "Why it matters: layers can be stacked only because each hands on a stream of the shape that it took. GPT-3 stacks 96 of them.",
+        ],
+        errata=[
             "The source prints what each step gives, to two decimals, and no weights. The weights here were computed backwards: they are the smallest",
             "that give its tables, and where two of its rounded tables contradict each other by 0.01, the difference is split.",
             "Of layer 2 it prints only what is written and the sums. The patterns there are chosen, and so are the vectors of the words that it",

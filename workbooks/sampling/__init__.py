@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.cells.access import Rect
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import (
     COUNTIF,
@@ -31,6 +32,7 @@ from exporters.compose.book import Book, Chart, Series
 from exporters.compose.composer import Columns, Composer
 from exporters.compose.story import Story, Suggestion
 from workbooks.cat_sat import weights
+from workbooks.sampling import last_row
 
 TOPIC, AFTER, LEVEL = "The next word", "final-step", 1
 TITLE = "sampling: from logits to one word, and a thousand draws"
@@ -39,6 +41,7 @@ NUMBERS = np.random.default_rng(0).integers(0, 10_000, 1000) / 10_000
 TEN_LOGITS = (-0.48, 0.27, 2.01, -0.91, 0.35, -1.04, -1.80, 1.03, 0.60, 0.36)
 TEN_PRINTED = (0.04, 0.07, 0.42, 0.02, 0.08, 0.02, 0.01, 0.16, 0.10, 0.08)
 FIRST_PRINTED = (0.32, 0.24, 0.16)
+CHART_ROWS = 16  # that a chart covers
 
 
 class Settings(NamedTuple):
@@ -74,8 +77,10 @@ def book() -> Book:
     )
     draws(w.sheet("Draws", "1,000 typed random numbers, their words, and the counts"), ranked, kept)
     ten_words(w.sheet("Ten words", "the essay's other logits, at temperature 1"))
+    last_row.add(w.sheet(last_row.SHEET, last_row.PURPOSE))
     w.compare(
         [
+            *last_row.printed(w),
             *comparisons(w, "section 5", w["ranked"], w["probs"], FIRST_PRINTED),
             *comparisons(w, "section 6", w["names_10"], w["shares_10"], TEN_PRINTED),
         ],
@@ -242,6 +247,7 @@ def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "The shares kept, and those of the draws"
     ws.chart(Chart(top + n + 3, 3, "column", title, series, shares=True))
+    ws.sheet.print_area = Rect(0, top + n + 3 + CHART_ROWS, 0, 12)  # not a thousand rows
 
 
 # --- what the essay prints ------------------------------------------------------------------
@@ -252,10 +258,12 @@ def ten_words(ws: Composer) -> None:
     ws.text("exp = e^logit    share = exp / sum of exps    each [10]", style="equation")
     ws.text("The essay calls them the first ten of more; its shares sum to 1 over these ten.")
     columns = ws.columns(10, ws.cursor + 1)
-    columns.typed("names_10", "word", WORDS[:10], "token")
+    names = columns.typed("names_10", "word", WORDS[:10], "token")
     logits = columns.typed("logits_10", "logit", TEN_LOGITS)
     exps = columns.computed("exps_10", "exp", lambda i: EXP(logits[i]))
-    columns.computed("shares_10", "share", lambda i: exps[i] / SUM(exps.fixed), "readout")
+    shares = columns.computed("shares_10", "share", lambda i: exps[i] / SUM(exps.fixed), "readout")
+    series = [Series("share", names, shares)]
+    ws.chart(Chart(6, 6, "column", "The shares of the ten words", series, (600, 320), shares=True))
 
 
 def comparisons(
@@ -276,7 +284,7 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, QKV Attention and The Final Step (2026), and M. Sinclair, Transformers.",
+        source="After L. Erzegovesi, QKV Attention and The Final Step (2026), M. Sinclair, Transformers, and lecture notes on transformers.",
         about=[
             "A language model ends with a number for each word, its logit: the higher, the likelier. This workbook turns twenty logits into one",
             "word, a step per column: temperature, softmax, top-k, top-p, and a random number that falls on a word.",
@@ -288,6 +296,7 @@ def story(w: Workbook) -> Story:
         look=[
             "Choice: read it from left to right. The column ‘from’ says where a word's share begins on the line from 0 to 1.",
             "Draws: a thousand random numbers, and how often each word came. In two cases of three a count is within one ‘spread’ of what is expected.",
+            "Last row: the notes' dummy of ChatGPT, from the last vectors to the next word, with every product; and its tables at full size.",
             "Ten words: the logits that the essay prints for its second example, and their shares.",
         ],
         suggestions=suggestions(w),

@@ -1,0 +1,146 @@
+"""adder: a transformer of 228 weights that adds, beside the + of a spreadsheet.
+
+Type two numbers of up to ten digits. The model writes their sum digit by digit, ones first, and
+each digit is what it finds most likely after those before. Every weight is on the same screen:
+change one, and the sum breaks. Eleven digits show what it has learnt, and what it has not.
+
+`learning` trained it, on sums alone; `cellformer train adder` repeats that.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from engine import Model
+from engine.cells.expression import Expression
+from engine.cells.functions import ABS, MAX, SUM
+from engine.cells.language import worded
+from engine.cells.rounding import NEAR
+from engine.learning.training import Progress
+from engine.models import checkpoint
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.book import Book
+from exporters.compose.story import Story
+from workbooks.adder import learning, machine, sheets, sums, trained
+from workbooks.adder.machine import Adder
+from workbooks.adder.trained import HEADS
+
+TOPIC, AFTER, LEVEL = "A first model", "", 1
+TITLE = "adder: a transformer of 228 weights that adds"
+HARD = (  # sums that carry far, or not at all
+    (0, 0), (9999999999, 1), (1, 9999999999), (9999999999, 9999999999), (5555555555, 4444444445),
+    (5555555555, 5555555555), (9090909090, 909090910), (1234567890, 9876543210), (1000000000, 9000000000),
+    (9999999999, 0),
+)  # fmt: skip
+N_SEEN = learning.RECIPE.steps * learning.RECIPE.batch  # in training
+N_FRESH, FRESH = 10_000, 2026  # sums that no training draws, and their random seed
+
+is_part = checkpoint.is_part
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("adder", (adder := machine.build(transformer())).graph)
+    sheets.add_sheet(w, adder)
+    sheets.looks_sheet(w, adder)
+    sheets.inside_sheet(w, adder)
+    checks(w, adder)
+    return w.done(story(w, adder))
+
+
+def transformer() -> Model:
+    """The included model."""
+    return trained.load()
+
+
+def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the trained model."""
+    for step in learning.learn(seed, steps or learning.RECIPE.steps):
+        yield step if isinstance(step, Progress) else trained.model(step)
+
+
+def save(model: Model, folder: Path, force: bool) -> None:
+    """Write a trained model as a checkpoint. Raises InputError."""
+    checkpoint.save(model, folder, force)
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """How many sums a model writes rightly: fresh ones, and hard ones."""
+    rows = {f"of {N_FRESH:,} fresh sums": fresh(), f"of {len(HARD)} hard sums": hard()}
+    counted = [(text, f"{trained.right(model, ids).sum():,} right") for text, ids in rows.items()]
+    return [*counted, ("weights", f"{sum(w.size for w in model.weights.values())}")]
+
+
+def fresh() -> np.ndarray:
+    """Sums of numbers with any ten digits, leading zeros included: [n, LENGTH]."""
+    rng = np.random.default_rng(FRESH)
+    return sums.tokens(*(rng.integers(0, 10, (N_FRESH, sums.PLACES)) for _ in range(2)))
+
+
+def hard() -> np.ndarray:
+    """The hard sums: [n, LENGTH]."""
+    return sums.tokens(*(sums.digits(numbers) for numbers in zip(*HARD, strict=True)))
+
+
+def checks(w: Workbook, adder: Adder) -> None:
+    """Claims that hold whatever numbers and weights are typed."""
+    g = adder.graph
+    shares = [SUM(g[f"{head}.pattern"][:, : machine.N_TOKENS].as_range) for head in HEADS]
+    gap = MAX(*[ABS(total - machine.N_TOKENS) for total in shares])
+    tokens = g["tokens"].area.as_range
+    by_hand: Expression = ABS(
+        machine.number(adder.right, 0)
+        - machine.number(adder.digits, 0)
+        - machine.number(adder.digits, 1)
+    )
+    w.checks([
+        ("all that a head looks at from one token sums to 1", gap < NEAR),
+        ("every token is a digit", MAX(tokens) - 9 < NEAR),
+        ("digit by digit with carries, the sum is that of +", by_hand < NEAR),
+    ])  # fmt: skip
+
+
+def story(w: Workbook, adder: Adder) -> Story:
+    """The start sheet's texts, and suggested edits with their computed effects."""
+    typed, found = adder.typed, adder.sums
+    head = adder.graph[f"{HEADS[0]}.switch"][0, 0]
+    gain = adder.graph["W_E"][9, 0]
+    return Story(
+        title=TITLE,
+        source="Trained for this workbook, on sums alone; a contest of 2026, AdderBoard, asks for the smallest such model.",
+        about=[
+            "A spreadsheet adds with +. Here a language model does it: a transformer of the kind behind a chatbot, of 228 numbers instead of",
+            "billions. It reads the digits of two numbers, and says which digit comes next, then the next one, until the sum is written.",
+            worded(
+                "Nobody told it how to add. It saw {n:,} sums, and every few of them moved its weights a little towards the right digits.",
+                n=N_SEEN,
+            ),
+            "Why it matters: you can check every answer, because you have +. And you can see what it has learnt: which places to look at, and",
+            "a formula for the carry. It was right for 10,010 of 10,010 sums of ten digits. It has not learnt what a number is: with eleven it fails.",
+            "What to do: open Add, type two numbers in the yellow cells, and follow the carry from right to left. It takes a minute.",
+        ],
+        look=[
+            "Add: two numbers, the sum by the model and by +, each digit with how sure the model was, and all its weights.",
+            "Add, ‘it has added up’: what the model holds before it writes a digit, both digits and the carry, read off one direction of its vectors.",
+            "Looks: where it looks at each step. The pattern moves on by one place with each digit: that is how it adds.",
+            "Inside: every formula on the way from the digits to the sum.",
+        ],
+        suggestions=[
+            w.suggestion(
+                "Type 19876543210, a number of eleven digits: the model writes {then:,.0f}. It has never seen so many.",
+                {typed[0, 0]: 19876543210.0},
+                found[0, 0],
+            ),
+            w.suggestion(
+                "Type 0: without head 0 the model writes {then:,.0f}.",
+                {head: 0.0},
+                found[0, 0],
+            ),
+            w.suggestion(
+                "Type 0, one number of the vector for the digit 9: the sum becomes {then:,.0f}.",
+                {gain: 0.0},
+                found[0, 0],
+            ),
+        ],
+    )

@@ -1,0 +1,184 @@
+"""The adder as cells: two typed numbers, their digits as tokens, and one pass that writes the sum.
+
+The token after the numbers is the digit that the model found most likely one place before it, and
+so on: attention looks back only, so no cell waits for itself.
+
+Numbers of eleven digits fit, too. The model has never seen any: what follows the first number then
+stands a place further on, and its heads look beside the digits.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import Model
+from engine.cells.block import Block
+from engine.cells.expression import Expression, Nth, expression
+from engine.cells.functions import (
+    AND,
+    FIND,
+    IF,
+    IFERROR,
+    LEN,
+    MATCH,
+    MAX,
+    MID,
+    MIN,
+    MOD,
+    TRIM,
+)
+from engine.models.forward import Forward, Readout
+from workbooks.adder import sums
+from workbooks.adder.sums import DIGITS, FIRST, LENGTH, PLACES
+from workbooks.adder.trained import ROOM
+
+TYPED = (9876543210, 123456790)  # a carry at every place
+MOST = PLACES + 1  # digits of a number that there is room for
+N_TOKENS = ROOM - 1
+COLUMNS = MOST + 1  # digits of a sum; the ones stand in the last column, as on paper
+# The direction of the stream after attention, [d_model], along which it holds both digits and the
+# carry together, and where that begins: least squares over sums. A test fits it again.
+PROBE, SHIFT = (0.165, 0.016, 0.044, -0.168), 7.519
+ACROSS = ("", "place")
+OF_TWO = ("number", "place")
+ONE = (1, 1)
+
+
+class Adder(NamedTuple):
+    """The blocks that sheets show."""
+
+    graph: Forward
+    typed: Block  # [2, 1]
+    text: Block  # [2, 1], what is typed, as a text
+    least: Block  # [2, 1], below 0 if a character is no digit
+    fits: Block  # [1, 1], 1 if both are numbers
+    places: Block  # [1, 1], 10, or 11 if a number has as many digits
+    digits: Block  # [2, COLUMNS]
+    carry: Block  # [1, COLUMNS], into each place, by arithmetic
+    right: Block  # [1, COLUMNS], the digits of the sum
+    row: Block  # [1, COLUMNS], the token after which a digit is written, counted from 1
+    written: Block  # [1, COLUMNS], by the model
+    sure: Block  # [1, COLUMNS], the probability of what it wrote
+    total: Block  # [1, COLUMNS], both digits and the carry, as the stream holds them
+    sums: Block  # [2, 1]: the model's, and that of +
+
+
+def column(place: int) -> int:
+    """The column of a place, counted from the ones."""
+    return COLUMNS - 1 - place
+
+
+def build(model: Model) -> Adder:
+    """The pass over two typed numbers."""
+    ids = sums.tokens(*(sums.digits([x]) for x in TYPED))[0]
+    g = model.graph([*ids, *[0] * (N_TOKENS - LENGTH)], Readout(by_head=False))
+    typed = g.input("typed", np.array(TYPED, dtype=object).reshape(2, 1), kind="table")
+    text, least, fits, places, digits = read(g, typed)
+    chosen = likeliest(g)
+    follow(g, places, digits, chosen)
+    carry, right = by_hand(g, digits)
+    row, written, sure, total = read_out(g, places, chosen)
+    numbers = [*(number(digits, i) for i in (0, 1)), number(written, 0)]
+    value = g.table("value", (2, 1), lambda i, _: numbers[i])
+    both = (numbers[2], value[0, 0] + value[1, 0])
+    found = g.table("sums", (2, 1), lambda i, _: IF(fits[0, 0] == 1, both[i], ""))
+    return Adder(
+        g, typed, text, least, fits, places, digits, carry, right, row, written, sure, total, found
+    )
+
+
+def read(g: Forward, typed: Block) -> tuple[Block, ...]:
+    """The digits of what is typed, and whether it is two numbers."""
+    at = g.at("typed")
+    text = at.table("text", (2, 1), lambda i, _: TRIM(typed[i, 0] & ""))
+
+    def digit(i: int, j: int) -> Expression:
+        size, place = LEN(text[i, 0]), column(j)
+        found = IFERROR(FIND(MID(text[i, 0], size - place, 1), DIGITS) - 1, -1)
+        return IF(size > place, found, 0)
+
+    seen = at.table("read", (2, COLUMNS), digit, OF_TWO)
+    least = at.table("least", (2, 1), lambda i, _: MIN(seen[i, :].as_range))
+    sizes = [LEN(text[i, 0]) for i in (0, 1)]
+    whole = AND(MIN(*sizes) > 0, MAX(*sizes) <= MOST, MIN(least.area.as_range) >= 0)
+    fits = g.table("fits", ONE, lambda *_: IF(whole, 1, 0))
+    longer = AND(fits[0, 0] == 1, MAX(*sizes) > PLACES)
+    places = g.table("places", ONE, lambda *_: IF(longer, MOST, PLACES))
+    digits = g.table(
+        "digits", (2, COLUMNS), lambda i, j: IF(fits[0, 0] == 1, seen[i, j], 0), OF_TWO
+    )
+    return text, least, fits, places, digits
+
+
+def likeliest(g: Forward) -> Block:
+    """Add the digit with the largest logit after each token: [n_tokens, 1]."""
+
+    def digit(t: int, _: int) -> Expression:
+        logits = g["logits"][t, :].as_range
+        return MATCH(MAX(logits), logits, 0) - 1
+
+    return g.table("likeliest", (N_TOKENS, 1), digit, ("token", ""))
+
+
+def follow(g: Forward, places: Block, digits: Block, chosen: Block) -> None:
+    """Make the tokens follow the digits, and then what the model chose."""
+
+    def of(size: int, t: int) -> Expression:
+        """Token t of a sum of numbers with so many digits."""
+        second, end = size + 3, 2 * size + 3
+        if 1 <= t <= size:
+            return digits[0, column(t - 1)]
+        if second <= t < end:
+            return digits[1, column(t - second)]
+        return chosen[t - 1, 0] if end < t <= end + size + 1 else expression(0)
+
+    def token(t: int, _: int) -> Expression:
+        moves = t == PLACES + 1 or PLACES + 2 < t < FIRST + 3 or t >= LENGTH
+        usual = of(PLACES, t)
+        return IF(places[0, 0] == PLACES, usual, of(MOST, t)) if moves else usual + 0
+
+    g.follow("tokens", token)
+
+
+def by_hand(g: Forward, digits: Block) -> tuple[Block, Block]:
+    """Add the carry into each place and the digit of the sum, as one adds on paper."""
+
+    def total(j: int) -> Expression:
+        return digits[0, j] + digits[1, j] + carry[0, j]
+
+    def carried(_: int, j: int) -> Expression:
+        return expression(0) if j == column(0) else IF(total(j + 1) > PLACES - 1, 1, 0)
+
+    carry = g.table("carry", (1, COLUMNS), carried, ACROSS)
+    return carry, g.table("right", (1, COLUMNS), lambda _, j: MOD(total(j), PLACES), ACROSS)
+
+
+def read_out(g: Forward, places: Block, chosen: Block) -> tuple[Block, ...]:
+    """Add after which token each place is written; what, how surely, and from what total."""
+    probs, mid = g["probs"], g["blocks.0.resid_mid"]
+    probe, shift = g.input("probe", [PROBE], ("", "d_model")), g.input("probe.shift", SHIFT)
+
+    def total(t: int, _: int) -> Expression:
+        along = [mid[t, k] * probe[0, k] for k in range(len(PROBE))]
+        return sum(along, expression(shift[0, 0]))
+
+    held = g.table("probe.held", (N_TOKENS, 1), total, ("token", ""))
+    best = g.table("best", (N_TOKENS, 1), lambda t, _: MAX(probs[t, :].as_range), ("token", ""))
+    row = g.table("row", (1, COLUMNS), lambda _, j: 2 * places[0, 0] + 4 + column(j), ACROSS)
+
+    def at(block: Block, j: int) -> Expression:
+        found = Nth(block.area.fixed.as_range, row[0, j])
+        return IF(places[0, 0] < column(j), 0, found) if column(j) == MOST else found
+
+    def across(name: str, block: Block) -> Block:
+        return g.table(name, (1, COLUMNS), lambda _, j: at(block, j), ACROSS)
+
+    return row, across("written", chosen), across("sure", best), across("total", held)
+
+
+def number(digits: Block, i: int) -> Expression:
+    """The number of a row of digits."""
+    found = expression(digits[i, column(0)])
+    for place in range(1, COLUMNS):
+        found = found + digits[i, column(place)] * 10**place
+    return found

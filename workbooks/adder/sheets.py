@@ -1,0 +1,247 @@
+"""The sheets of the adder: Add, with every weight beside the sum, and Looks, with its attention."""
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.expression import Expression, Nth, expression
+from engine.cells.functions import AND, IF, LEN, MIN
+from engine.cells.language import worded
+from exporters.assemble.block_list import stack
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import When, between
+from exporters.compose.sentences import percent, quote, sentence
+from workbooks.adder import sums
+from workbooks.adder.machine import COLUMNS, MOST, N_TOKENS, Adder, column
+from workbooks.adder.sums import PLACES
+from workbooks.adder.trained import BLOCK, HEADS, KEYS
+
+TYPE_ROW, PLACE_ROW, SWITCH_ROW, MLP_ROW = 4, 11, 20, 16
+PLACE_COL, WEIGHT_COL, STEP = 1, 15, 5  # a table of weights has four columns, and one is free
+ACROSS = (f"{BLOCK}.ln2.out", "ln_final.out")  # what is multiplied with rows of weights
+MEANINGS = {  # of the tables around the pass
+    "typed.text": "what is typed, as a text",
+    "typed.read": "its digits, the ones last; -1 for another character",
+    "typed.least": "below 0 if a character is no digit",
+    "fits": "1 if both are numbers of at most eleven digits",
+    "likeliest": "the digit with the largest logit after each token: the next token",
+    "probe": "the direction along which the stream holds both digits and the carry",
+    "probe.shift": "what is added, so that it begins at 0",
+    "probe.held": "how far each token's vector after attention reaches along it",
+    "best": "the probability of the likeliest digit",
+    "row": "the token, counted from 1, after which each digit of the sum is written",
+    "value": "the two numbers that are read",
+}
+PRINTED = 46  # rows of the sheet Inside that a handout shows
+GAINS = ("first", "query", "key", "MLP", "last")  # what each norm is of
+TABLES = {  # row and place in the row -> a table of weights, what it is, whether it is turned
+    (4, 0): ("W_E", "embedding: a row for each digit", False),
+    (4, 1): (f"{HEADS[0]}.W_Q", "queries of head 0", False),
+    (4, 2): (f"{KEYS}.W_K", "keys of both", False),
+    (4, 3): (f"{HEADS[0]}.W_O", "output of head 0", False),
+    (10, 1): (f"{HEADS[1]}.W_Q", "queries of head 1", False),
+    (10, 2): (f"{KEYS}.W_V", "values of both", False),
+    (10, 3): (f"{HEADS[1]}.W_O", "output of head 1", False),
+    (16, 0): (f"{BLOCK}.mlp.W_gate", "MLP: gate", True),
+    (16, 1): (f"{BLOCK}.mlp.W_in", "MLP: in", True),
+    (16, 2): (f"{BLOCK}.mlp.W_out", "MLP: out", False),
+    (16, 3): (f"{BLOCK}.ln1.w", "gains of norms", False),
+    (18, 3): (f"{BLOCK}.attn.q_norm", "", False),
+    (19, 3): (f"{BLOCK}.attn.k_norm", "", False),
+    (20, 3): (f"{BLOCK}.ln2.w", "", False),
+    (21, 3): ("ln_final.w", "", False),
+}
+
+
+def add_sheet(w: Workbook, adder: Adder) -> None:
+    """The first sheet: two typed numbers, their sum digit by digit, and all weights."""
+    ws = w.sheet(
+        "Add",
+        "type two numbers in the yellow cells; each digit of the sum is what a transformer finds most likely",
+    )
+    ws.widths(
+        {0: 17}
+        | dict.fromkeys(range(PLACE_COL, PLACE_COL + COLUMNS), 3.6)
+        | {WEIGHT_COL - 2: 1.5, WEIGHT_COL - 1: 2.5}
+        | {WEIGHT_COL + k: 1 if k % STEP == STEP - 1 else 4.6 for k in range(4 * STEP - 1)}
+    )
+    typed(ws, adder)
+    places(ws, adder)
+    switches(ws, adder)
+    weights(ws, adder)
+
+
+def typed(ws: Composer, adder: Adder) -> None:
+    """The two numbers, each with what is wrong with it; the sum twice, and the verdict."""
+    row, fits = TYPE_ROW, adder.fits[0, 0]
+    ws.lay(adder.typed, (row, 0), "number large")
+    ws.lay(adder.sums, (row + 2, 0), "sum large")
+    written, right = adder.sums[0, 0], adder.sums[1, 0]
+
+    def said(i: int, _: int) -> Expression:
+        text = adder.text[i, 0]
+        fault = sentence(
+            "{typed} is no whole number of up to ten digits: type digits alone", typed=quote(text)
+        )
+        many = sentence("{n} digits: it has room for ten, and for eleven", n=LEN(text))
+        usual = sentence("← type a number" if i == 0 else "← and another, of up to ten digits")
+        kinds = IF(adder.least[i, 0] < 0, fault, IF(LEN(text) > MOST, many, usual))
+        return IF(LEN(text) == 0, sentence("← type a whole number here"), kinds)
+
+    ws.show("said", (row, PLACE_COL), said, "note", (2, 1))
+    ws.sheet.put(row + 2, PLACE_COL, "= the sum that the model writes, digit by digit", "note")
+    ws.sheet.put(row + 3, PLACE_COL, "= the sum by + of your spreadsheet", "note")
+    verdict = IF(fits == 0, "", IF(written == right, worded("right"), worded("wrong")))
+    found = ws.book.graph.table("verdict", (1, 1), lambda *_: verdict)
+    ws.lay(found, (row + 4, 0), "status")
+    ws.dress(
+        found[0, 0],
+        When("right", found[0, 0] == worded("right")),
+        When("differs", found[0, 0] == worded("wrong")),
+    )
+    ws.show("why", (row + 4, PLACE_COL), why(adder, found), "note")
+    ws.lay(adder.places, (row + 5, 0), "digit grey")
+    ws.show("room", (row + 5, PLACE_COL), room(adder), "note")
+
+
+def why(adder: Adder, verdict: Block) -> Expression:
+    """A sentence about the result."""
+    least = MIN(adder.sure[0, column(PLACES) :].as_range)
+    right = sentence("It was at least {p} sure of each digit.", p=percent(least, 1))
+    wrong = IF(
+        adder.places[0, 0] == MOST,
+        sentence("Eleven digits: it has learnt ten. All that follows the first"),
+        sentence("The orange digits are not those of the sum."),
+    )
+    is_right, is_wrong = (verdict[0, 0] == worded(x) for x in ("right", "wrong"))
+    return IF(is_right, right, IF(is_wrong, wrong, ""))
+
+
+def room(adder: Adder) -> Expression:
+    """What the number of digits means, and the rest of that sentence where it is too large."""
+    return IF(
+        adder.places[0, 0] == MOST,
+        sentence("number stands further on, and its heads look beside the digits."),
+        sentence("digits of each number are read, with zeros in front."),
+    )
+
+
+def places(ws: Composer, adder: Adder) -> None:
+    """The sum as on paper, place by place: the carry, both digits, what is written, how surely."""
+    row, col = PLACE_ROW, PLACE_COL
+    ws.sheet.put(row - 1, 0, "As on paper, from right to left: one step for each digit", "block")
+    ws.sheet.put(row, 0, "step", "row label")
+    for j in range(COLUMNS):
+        ws.sheet.put(row, col + j, COLUMNS - j, "label number")
+    rows = {
+        ("carry",): (adder.carry, "digit carry"),
+        ("first number", "second number"): (adder.digits, "digit"),
+        ("it has added up",): (adder.total, "digit total"),
+        ("the model writes",): (adder.written, "digit written"),
+        ("it is sure",): (adder.sure, "digit sure"),
+        ("right is",): (adder.right, "digit grey"),
+    }
+    unused = When("stale", adder.places[0, 0].fixed == PLACES)
+    for labels, (block, style) in rows.items():
+        ws.lay(block, (row + 1, col), style)
+        ws.dress(block[:, 0], unused)
+        for label in labels:
+            row += 1
+            ws.sheet.put(row, 0, label, "row label")
+    differs = When("differs", adder.written[0, 0] != adder.right[0, 0])
+    ws.dress(adder.written.area, differs)
+    ws.dress(adder.sure.area, "scale")
+
+
+def switches(ws: Composer, adder: Adder) -> None:
+    """The parts that can be switched off."""
+    row, g = SWITCH_ROW, adder.graph
+    ws.sheet.put(row, 0, "Switches: 1 is on, 0 is off", "block")
+    parts = {worded("head {n}", n=n): head for n, head in enumerate(HEADS)} | {
+        "MLP": f"{BLOCK}.mlp"
+    }
+    for k, (text, part) in enumerate(parts.items(), 1):
+        ws.sheet.put(row + k, 0, text, "row label")
+        ws.lay(g[f"{part}.switch"], (row + k, PLACE_COL), "switch")
+        ws.sheet.rules[row + k, PLACE_COL] = between(-1, 2, "1 is on, 0 is off.")
+    ws.sheet.put(row + 1, PLACE_COL + 2, "Type 0: which digits are wrong without it?", "note")
+    ws.sheet.put(row + 2, PLACE_COL + 2, "Then change a weight, and see the sum break.", "note")
+
+
+def weights(ws: Composer, adder: Adder) -> None:
+    """All weights."""
+    g = adder.graph
+    for (row, k), (name, text, turned) in TABLES.items():
+        col = WEIGHT_COL + k * STEP
+        if text:
+            ws.sheet.put(row, col, text, "small label")
+        top = row + 1 if text else row
+        ws.lay(g[name], (top, col), "weight small", turned)
+        ws.dress(g[name].area, "diverging")
+    for k, text in enumerate(GAINS):
+        ws.sheet.put(MLP_ROW + 1 + k, WEIGHT_COL + 4 * STEP - 1, text, "small label")
+    for digit in range(len(sums.DIGITS)):
+        ws.sheet.put(TYPE_ROW + 1 + digit, WEIGHT_COL - 1, digit, "label number")
+
+
+def looks_sheet(w: Workbook, adder: Adder) -> None:
+    """Where each head looks at each step."""
+    ws = w.sheet(
+        "Looks",
+        "where each head looks at each step: the darker a cell, the more it reads of that digit",
+    )
+    ws.widths({0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1))
+    ws.text(
+        "Across: the tokens, ones first: the first number (a), the second (b), and the digits of the sum (s) that are written so far. Down: the steps.",
+        "Both heads look 22 and 10 tokens back, where the two digits of the place stand; and a little one token further, at those of the place before.",
+        "So it adds a + b + (a' + b' - s') / 10, where ' is the place before: what those two digits had too much for the digit written is ten times the carry.",
+    )
+    row, g, n = ws.cursor + 1, adder.graph, adder.places[0, 0]
+    ws.show("roles", (row, 2), lambda _, t: role(n, t), "label", (1, N_TOKENS))
+    ws.lay(g["tokens"], (row + 1, 2), "digit", turned=True)
+    ws.sheet.put(row + 1, 1, "token", "row label")
+    ws.sheet.put(row + 1, 0, "writes", "row label")
+    ws.cursor = row + 2
+    for k, head in enumerate(HEADS):
+        ws.sheet.put(ws.cursor, 0, worded("head {n}", n=k), "block")
+        pattern, top = g[f"{head}.pattern"], ws.cursor + 1
+
+        def look(i: int, t: int, pattern: Block = pattern) -> Expression:
+            after = adder.row[0, column(i)]
+            found = Nth(pattern[:, t].fixed.as_range, after)
+            return IF(AND(after > t, n >= i), found, 0)
+
+        table = g.table(f"looks.{head}", (COLUMNS, N_TOKENS), look)
+        ws.lay(table, (top, 2), "tile small")
+        ws.dress(table.area, "scale")
+        ws.show(
+            f"writes.{k}",
+            (top, 1),
+            lambda i, _: adder.written[0, column(i)] + 0,
+            "digit written",
+            (COLUMNS, 1),
+        )
+        for i in range(COLUMNS):
+            ws.sheet.put(top + i, 0, worded("step {n}", n=i + 1), "row label")
+        ws.cursor = top + COLUMNS + 1
+
+
+def role(n: Expression, t: int) -> Expression:
+    """What a token is: a digit of a number, or of the sum; a point between them."""
+    sum_of = IF(AND(n * 2 + 3 < t, n * 3 + 5 > t), "s", "·")
+    second = IF(AND(n + 2 < t, n * 2 + 3 > t), "b", sum_of)
+    return IF(AND(expression(t) > 0, n >= t), "a", second)
+
+
+def inside_sheet(w: Workbook, adder: Adder) -> None:
+    """Every other block, in the order of computation."""
+    ws = w.sheet(
+        "Inside", "every step of the pass, from the tokens to the digits, with its formula"
+    )
+    ws.text(
+        "Rows or columns 0 to 36 are the tokens. Each block has its formula above it; the weights stand on Add.",
+    )
+    for block in [*adder.graph]:
+        if block.name not in w.book.places:
+            meaning = MEANINGS.get(block.name, "")
+            stack(ws, block, {}, "", across=block.name in ACROSS, meaning=meaning)
+    ws.sheet.print_area = Rect(0, PRINTED, 0, PLACES)  # not 70 pages

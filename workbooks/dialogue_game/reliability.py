@@ -1,0 +1,105 @@
+"""The sheet Reliability: how often the model's first word comes, against how sure it was, before and
+after it was rewarded for being right (see `rewarded`).
+
+The expected calibration error (ECE; Naeini et al. 2015) is the mean distance between the two, over
+all words: 0 for a model whose shares can be taken at their word.
+"""
+
+from typing import Any
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import ABS, SUM, SUMPRODUCT
+from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+from workbooks.dialogue_game import rewarded
+
+SHEET = "Reliability"
+PURPOSE = "how often is it right where it is 30 % sure, 60 %, 90 %? Before and after a reward"
+ABOUT = (
+    "Each word that the model puts first counts once, by how sure the model is of it. Where it says 20 %, its word should come 20 % of the time: on the diagonal.",
+    "Training by minus the log of a share makes it so. Then the model was trained 200 steps further, and rewarded for being right: by the share of the word that came.",
+    "That pays best for a model that gives everything to one word, whatever it knows (see the linear rule of the workbook loss). It is as often right as before, and far surer.",
+    "A temperature above 1, fitted on other games, makes it less sure of everything, and mends a part.",
+)
+HEADS = ("words", "says from", "to", "on average", "right", "words × gap")
+LOW, HIGH, SAID, RIGHT = range(4)  # columns of a table of bins, which stand after the words
+GAP = len(HEADS) - 1
+FIGURES = ("right, of all", "mean of what it says", "ECE", "loss, nats", "temperature")
+TABLE_ROW, CHART_ROW, CHART_COL, ROOM = 9, 9, 8, 14  # rows that a table takes
+
+
+def add(book: ModelBook) -> None:
+    """Add a table for each training, with its figures, and the diagram of all."""
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = {0: 21} | dict.fromkeys(range(1, len(HEADS) + 1), 10) | {7: 3}
+    for k, line in enumerate(ABOUT):
+        page.sheet.put(4 + k, 0, line)
+    found = rewarded.stored()["sets"]
+    tables = [_table(page, one, n) for n, one in enumerate(found)]
+    _figures(page, found, tables)
+    _chart(page, found, tables)
+
+
+def _top(n: int) -> int:
+    """The row of the n-th table's heads, below the figures."""
+    return TABLE_ROW + len(FIGURES) + 4 + n * ROOM
+
+
+def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
+    """Add one model's bins, constants, and what each adds to its ECE; returns the bins."""
+    top, bins = _top(n), found["bins"]
+    page.sheet.put(top - 1, 0, found["name"], "block")
+    page.heads_at((top, 1), *HEADS, style="label")
+    words = [[count] for _, _, count, _, _ in bins]
+    counts = page.typed_at(f"reliability.{n}.words", (top + 1, 1), words, "count")
+    shares = [[low, high, said, right] for low, high, _, said, right in bins]
+    cells = page.typed_at(f"reliability.{n}", (top + 1, 2), shares, "basis")
+
+    def gap(k: int, _: int) -> Expression:
+        return counts[k, 0] * ABS(cells[k, SAID] - cells[k, RIGHT])
+
+    page.computed_at(f"reliability.{n}.gap", (top + 1, 1 + GAP), (len(bins), 1), gap, "step")
+    return cells
+
+
+def _figures(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> None:
+    """Add how often each is right, how sure it is, the ECE, the loss and the temperature."""
+    page.heads_at((TABLE_ROW, 1), "trained", "rewarded", "and warmed", style="label")
+    for row, text in enumerate(FIGURES, TABLE_ROW + 1):
+        page.sheet.put(row, 0, text, "row label")
+
+    def figure(row: int, n: int) -> Expression:
+        cells, gaps = tables[n], page.book.graph[f"reliability.{n}.gap"]
+        counts = page.book.graph[f"reliability.{n}.words"].area
+        sums = (
+            SUMPRODUCT(counts, cells[:, RIGHT]),
+            SUMPRODUCT(counts, cells[:, SAID]),
+            SUM(gaps.area),
+        )
+        return sums[row] / SUM(counts)
+
+    shape = (3, len(found))
+    page.computed_at("reliability.figures", (TABLE_ROW + 1, 1), shape, figure, "live here")
+    for col, one in enumerate(found, 1):
+        page.sheet.put(TABLE_ROW + 4, col, one["loss"], "basis")
+        page.sheet.put(TABLE_ROW + 5, col, one["temperature"], "basis")
+
+
+def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> None:
+    """Add the reliability diagram: what it says against how often it is right, and the diagonal."""
+    row = TABLE_ROW + len(FIGURES) + 1
+    page.sheet.put(row, 0, "diagonal", "row label")
+    ends = page.typed_at("reliability.diagonal", (row, 1), [[0, 1]], "basis")
+    series = [Series("right as often as sure", ends, ends, joined=True)]
+    series += [
+        Series(one["name"], cells[:, SAID], cells[:, RIGHT])
+        for one, cells in zip(found, tables, strict=True)
+    ]
+    axes = ("how sure it is of its first word", "how often that word comes")
+    title = "As sure as right? Before and after a reward for being right"
+    page.sheet.charts.append(
+        Chart(CHART_ROW, CHART_COL, "scatter", title, series, (560, 420), axes, number="0%")
+    )

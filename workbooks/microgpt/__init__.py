@@ -1,0 +1,177 @@
+"""microgpt: a GPT of 4,192 weights that learns to write names while you watch.
+
+Look at the names: nonsense at first, names after some hundred steps. Press F9 and see the loss
+fall; or begin with the trained weights. Try a higher temperature, another name, a higher rate.
+
+A. Karpathy's program of 200 lines (February 2026), part by part in its order: data, tokenizer,
+weights, forward pass, loss, gradients, Adam, names. Its losses and its 20 names are the program's.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from math import log
+from pathlib import Path
+
+import numpy as np
+
+from engine import Model, WordList
+from engine.cells.functions import IF, MOD
+from engine.cells.language import worded
+from engine.learning.training import Progress
+from engine.models import checkpoint
+from engine.models.architectures import decoder
+from engine.models.forward import weight_shapes
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
+from workbooks.learn import clock, how
+from workbooks.microgpt import program, sheets, step
+from workbooks.microgpt.program import N_NAMES, SPEC, WORDS, Drawn
+from workbooks.microgpt.sheets import Parts
+
+TOPIC, AFTER, LEVEL = "Learning", "learn", 3
+TITLE = "microgpt: a GPT that learns to write names while you watch"
+FOLDER = Path(__file__).parent.parent / "models" / "microgpt"
+SEED = program.SEED
+LEARNT = {  # the last lines of the sheet How
+    "What it has learnt": (
+        "The weights as they are now stand on the sheet Part 3 Weights: wte, wpe, and so on. Save the workbook; then they are in the file.",
+        '‘cellformer import microgpt.xlsx -o DIR’ takes them out as a model that every command takes: ‘cellformer build DIR --prompt "<BOS> a n n"’.',
+        "‘cellformer train microgpt -o DIR’ makes the 1,000 steps in seconds, without a spreadsheet: these are the weights of ‘trained’.",
+    ),
+}
+is_part = checkpoint.is_part
+
+__all__ = ["book", "figures", "is_part", "learnt", "save", "train"]
+
+
+def book() -> Book:
+    """The workbook, before any step."""
+    return built(program.drawn(), checkpoint.load(FOLDER))
+
+
+def built(drawn: Drawn, trained: Model) -> Book:
+    """The workbook of weights of any size: those drawn, and those of ‘trained’."""
+    g = step.graph(drawn.weights, trained.spec)
+    w = Workbook("microgpt", g, iterates=True)
+    control = w.sheet("Learn", "switch learning on, press F9, and watch the names")
+    control.widths({0: 18, 1: 11, 2: 34, 3: 2, 4: 4, 5: 17, 6: 4, 7: 17, 8: 2})
+    counted = clock.add(g, sheets.A_POINT)
+    made = step.add(g, counted)
+    step.add_writer(made, drawn)
+    p = Parts(w, made, drawn, trained)
+    g.input("begin", sheets.NEW)
+    g.input("alphabet", program.LETTERS)
+    g.input("guess", log(len(WORDS)))
+    sheets.data(p)
+    sheets.tokenizer(p)
+    keep(p)
+    sheets.counted(p)
+    sheets.control(control, p)
+    sheets.step_sheets(p)
+    sheets.track(p)
+    sheets.curve(control)
+    sheets.kept(p)
+    losses = [loss for loss, _ in islice(step.learn(drawn, trained.spec), 3)]
+    how.add(w, losses, "Kept", LEARNT)
+    w.rests = clock.rests(g)
+    return w.done(story(w))
+
+
+def keep(p: Parts) -> None:
+    """Keep every state, and every name, from step to step."""
+    g, begins = p.w.book.graph, sheets.begin(p)
+    used, drawn = g["used"][0, 0], g[f"{step.WRITES}.drawn"][0, 0]
+    last = g["pass.count"][0, 0] == N_NAMES
+    used_next = g.table("next.used", (1, 1), lambda i, j: IF(last, 0, used + drawn))
+    states = p.step.states | {"used": used_next} | clock.add_total(g, p.step.loss[0, 0])
+    clock.close(g, states | {"points": sheets.points(g)}, begins)
+    count = g["latch.count"][0, 0]
+    turn = IF(count == 0, -1, clock.settled(g, MOD(count, N_NAMES) + 1))
+    g.input("write.name", -1)
+    g.follow("write.name", lambda i, j: turn)
+    sheets.names(p)
+    clock.wait(g, [*states, "points"], ("latch.names",))
+
+
+def learnt(held: Callable[[str], np.ndarray]) -> Model:
+    """The model in a saved workbook; `held` gives the values of a block's cells.
+
+    Raises InputError for a value that is not a number.
+    """
+    shapes = weight_shapes(decoder.forward, SPEC)
+    return _model({name: held(name).reshape(shape) for name, shape in shapes.items()})
+
+
+def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the model after the program's 1,000 steps, or fewer. Seed 0 is
+    the program's own."""
+    drawn, n = program.drawn(SEED + seed), min(steps or program.STEPS, program.STEPS)
+    weights = drawn.weights
+    for k, (loss, weights) in zip(range(n), step.learn(drawn), strict=False):
+        ids = np.array([step.read(program.names()[k]).tokens])
+        yield Progress(k, n, loss, ids, weights)
+    yield _model(weights)
+
+
+def save(model: Model, folder: Path, force: bool) -> None:
+    """Write the model as a checkpoint. Raises InputError."""
+    checkpoint.save(model, folder, force)
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """The names that the model writes."""
+    names = step.names(dict(model.weights), program.drawn().numbers)
+    return [("names", " ".join(map(step.text, names)))]
+
+
+def _model(weights: program.Weights) -> Model:
+    """A model of these weights."""
+    return Model(SPEC, weights, WordList(WORDS))
+
+
+def story(w: Workbook) -> Story:
+    """The start sheet's texts, and suggested edits with their computed effects."""
+    return Story(
+        title=TITLE,
+        source="After A. Karpathy, microgpt (February 2026), a GPT in 200 lines of Python: retold in cells, its names and its random numbers included.",
+        about=[
+            "A GPT of 4,192 numbers, all random at first, learns to write first names, letter by letter. It is small, and whole: the names that it",
+            "reads, letters as numbers, the forward pass, the loss, every gradient, the optimizer Adam, and the names that it writes.",
+            "Why it matters: nothing is left out. A chatbot’s model differs in the number of weights, and in the text, but not in what is done.",
+            "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step: it reads one",
+            "name, changes every weight, and writes a name of its own. At first they are nonsense; after some hundred steps they sound like names.",
+            "Choose ‘trained’ at ‘begin with’ to see at once what 1,000 steps make of it.",
+        ],
+        look=[
+            "Learn: the switch, the names that it writes, the curve of the loss, and what it expects of each letter.",
+            "Part 1 to Part 8: the program in its order: data, tokenizer, weights, forward pass, loss, gradients, Adam, names.",
+            "How: what to do in Excel and in LibreOffice, and what to do when nothing moves.",
+        ],
+        suggestions=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Three edits: the trained weights, another name, a higher rate."""
+    rate, docs, begin = w["rate"][0, 0], w["docs"][0, 0], w["begin"][0, 0]
+    loss, moved, writes = w["this_loss"][0, 0], w["moved"][0, 0], w["name.now"][0, 0]
+    rare = w.edited({begin: sheets.TRAINED, docs: "zzz"})(loss)
+    return [
+        w.suggestion(
+            "Choose ‘trained’: it writes ‘{then}’, not ‘{now}’, and the 20 names are those of the program after its 1,000 steps.",
+            {begin: sheets.TRAINED},
+            writes,
+        ),
+        w.suggestion(
+            "Type ‘zzz’ for the first name: its loss is {then:.2f}, not {now:.2f}; to random weights all names are alike. "
+            + worded("With ‘trained’ it is {rare:.2f}, for no name is spelt so.", rare=rare),
+            {docs: "zzz"},
+            loss,
+        ),
+        w.suggestion(
+            "Type 0.1, ten times as much: this step moves the first weight of <BOS> by {then:+.2f}, not {now:+.2f}. Let it learn: the loss rises above that of a guess at first.",
+            {rate: 0.1},
+            moved,
+        ),
+    ]

@@ -1,0 +1,467 @@
+"""The sheets of microgpt: the parts of the program in its order, its settings, and its results."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import EXP, FIND, IF, IFERROR, INDEX, LEN, LOWER, MID, MIN, MOD
+from engine.cells.graph import Graph
+from engine.cells.name import GRADIENT
+from engine.models.model import Model
+from exporters.assemble.block_list import put, stack
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.book import Chart, Place, Run, Series
+from exporters.compose.composer import Composer
+from workbooks.learn import clock
+from workbooks.learn.sheets import CLOCK, choices, setting
+from workbooks.microgpt import program, step
+from workbooks.microgpt.program import BOS, N_NAMES, PLACES, STEPS, TOLD, WORDS, Drawn
+from workbooks.microgpt.step import WRITES, Step
+
+A_POINT = N_NAMES  # steps whose mean loss is a point of the curve
+N_POINTS = STEPS // A_POINT
+NEW, TRAINED = BEGINNINGS = ("new", "trained")
+LABELS = {
+    "token": [str(t) for t in range(PLACES)],
+    "n_ctx": [str(t) for t in range(PLACES)],
+    "vocab": list(WORDS),
+}
+SETTINGS = {  # block -> what it is called, what it is for
+    "rate": ("learning rate", "of the first step; learning_rate"),
+    "num_steps": ("steps", "until the rate is 0; num_steps"),
+    "beta1": ("beta1", "Adam: how much of m is kept"),
+    "beta2": ("beta2", "Adam: how much of v is kept"),
+    "epsilon": ("epsilon", "Adam: its divisor is not 0; eps_adam"),
+    f"{WRITES}.temperature": ("temperature", "of names: lower is safer, higher bolder"),
+}
+FORWARD = {  # the first block of each part of `gpt(token_id, pos_id, keys, values)`
+    "tokens": "x = wte[token_id] + wpe[pos_id]: a vector for each letter, and one for its place",
+    "ln_embed.eps": "x = rmsnorm(x): each letter's vector, divided by its root mean square",
+    "blocks.0.resid_pre": "1) Multi-head attention: x_residual = x, then x = rmsnorm(x)",
+    "blocks.0.attn.sqrt_d_head": "attn_logits = q · k / head_dim ** 0.5, attn_weights = softmax(attn_logits), for each of four heads",
+    "blocks.0.attn_out": "x = linear(x_attn, attn_wo), then x = x + x_residual",
+    "blocks.0.ln2.eps": "2) MLP: x = rmsnorm(x), mlp_fc1, relu, mlp_fc2, then x = x + x_residual",
+    "resid_final": "logits = linear(x, lm_head), and probs = softmax(logits)",
+}
+DRAWING = {  # the blocks that draw a name
+    f"{WRITES}.start": "where the probability of each letter begins on a line from 0 to their sum",
+    f"{WRITES}.chance": "the random number of each letter",
+    f"{WRITES}.picked": "the letter on which it falls, as its id: random.choices",
+    f"{WRITES}.length": "how many letters come before the first <BOS>",
+    f"{WRITES}.drawn": "how many random numbers the name takes",
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The objects that the sheets are made of."""
+
+    w: Workbook
+    step: Step
+    drawn: Drawn
+    trained: Model
+
+
+def part(p: Parts, number: int, name: str, purpose: str) -> Composer:
+    """The sheet of a part of the program."""
+    return p.w.sheet(f"Part {number} {name}", purpose)
+
+
+def data(p: Parts) -> None:
+    """Add the names, and the one of this step."""
+    ws = part(p, 1, "Data", "docs: the names that the model learns from, one at each step")
+    g, names = ws.book.graph, program.names()
+    ws.text(
+        "The program shuffles 32,033 names and makes 1,000 steps: it sees these, in this order. Others may be typed, of letters from a to z.",
+        "What is no such letter counts as <BOS>, which begins and ends a name.",
+    )
+    ws.cursor += 1
+    ws.widths({0: 12, 1: 20})
+    g.input("docs", np.array([[name] for name in names], dtype=object))
+    docs = g["docs"].area.fixed
+    now = IFERROR(LOWER(INDEX(docs, MOD(clock.steps(g), len(names)) + 1, 1)), "")
+    g.table("doc", (1, 1), lambda i, j: now)
+    setting(ws, "doc", "doc", "the name of this step: docs[step % len(docs)]", "word")
+    ws.cursor += 1
+    top = ws.cursor
+    ws.book.lay(Place(g["docs"], ws.sheet.name, top, 1, turned=False), "token")
+    ws.sheet.runs.append(Run(Rect(top, top + len(names), 0, 1), "row number"))
+
+
+def tokenizer(p: Parts) -> None:
+    """Add the ids of letters, and this step's name as ids."""
+    ws = part(
+        p, 2, "Tokenizer", "uchars and BOS: each letter is a number; a name is a list of them"
+    )
+    g = ws.book.graph
+    ws.widths({0: 12, 1: 32})
+    ws.text(
+        "tokens = [BOS] + [uchars.index(ch) for ch in doc] + [BOS], and n = min(block_size, len(tokens) - 1)",
+        style="equation",
+    )
+    ws.cursor += 1
+    setting(ws, "alphabet", "uchars", "", "constant")
+    doc, letters = g["doc"][0, 0].fixed, g["alphabet"][0, 0].fixed
+
+    def letter(t: int, _: int) -> Expression:
+        return (
+            IF(t <= LEN(doc), MID(doc, t, 1), IF(LEN(doc) + 1 == t, WORDS[BOS], ""))
+            if t
+            else expression(WORDS[BOS])
+        )
+
+    def number(t: int, _: int) -> Expression:
+        here = g["letters"][t, 0]
+        return IF(LEN(here) == 1, IFERROR(FIND(here, letters) - 1, BOS), BOS)
+
+    g.table("letters", (PLACES + 1, 1), letter)
+    g.table("ids", (PLACES + 1, 1), number)
+    g.table("n", (1, 1), lambda i, j: MIN(PLACES, LEN(doc) + 1))
+    setting(ws, "n", "n", "how many letters it predicts: with the <BOS> at its end", "count")
+    ws.cursor += 1
+    top = ws.cursor + 1
+    for col, (name, style) in enumerate((("letters", "word"), ("ids", "id")), 1):
+        ws.sheet.put(ws.cursor, col, name, "head")
+        ws.book.lay(Place(g[name], ws.sheet.name, top, col, turned=False), style)
+    ws.sheet.runs.append(Run(Rect(top, top + PLACES + 1, 0, 1), "row number"))
+    first = step.read(program.names()[0])
+    n, ids = g["n"][0, 0].fixed, g["ids"]
+    g.follow("tokens", lambda t, _: ids[t, 0] + 0)
+    g.follow("loss.targets", lambda t, _: ids[t + 1, 0] + 0)
+    g.follow("loss.share", lambda t, _: IF(t < n, 1 / n, 0))
+    assert first.tokens == g.inputs["tokens"].ravel().tolist()
+
+
+def begin(p: Parts) -> dict[str, Block]:
+    """Add what the weights begin with, drawn or trained: the block of each weight."""
+    g = p.w.book.graph
+    fresh = g["begin"][0, 0].fixed == TRAINED
+
+    def chosen(name: str, new: np.ndarray, trained: np.ndarray) -> Block:
+        drawn, learnt = (g.input(f"{k}.{name}", x) for k, x in ((NEW, new), (TRAINED, trained)))
+        return g.table(
+            f"start.{name}",
+            drawn.shape,
+            lambda i, j: IF(fresh, learnt[i, j], drawn[i, j]),
+            g[name].axes,
+        )
+
+    return {
+        name: chosen(name, g.inputs[name], np.reshape(p.trained.weights[name], g[name].shape))
+        for name in p.step.moved
+    }
+
+
+def names(p: Parts) -> None:
+    """Add the names that the model has written: the last of each place in the list, kept."""
+    g, weights = p.w.book.graph, (p.drawn.weights, dict(p.trained.weights))
+    lists = [step.names(w, p.drawn.numbers, p.trained.spec) for w in weights]
+    for kind, begun in zip(BEGINNINGS, lists, strict=True):
+        g.input(f"{kind}.names", begun)
+    ids, slot = g[f"{WRITES}.picked"], g["write.name"][0, 0].fixed
+    fresh = g["begin"][0, 0].fixed == TRAINED
+    g.input("latch.names", lists[0])
+    ends = g[f"{WRITES}.length"][0, 0].fixed
+
+    def kept(k: int, t: int) -> Expression:
+        own = g["latch.names"]
+        told, first = (
+            clock.chained(own, k * PLACES + t, slot),
+            [g[f"{kind}.names"][k, t] for kind in reversed(BEGINNINGS)],
+        )
+        return IF(
+            told < 0,
+            IF(fresh, *first),
+            IF(slot == k + 1, IF(t < ends, ids[t, 0].fixed, BOS), own[k, t]),
+        )
+
+    def word(k: int, _: int) -> Expression:
+        letters = [
+            MID(g["alphabet"][0, 0].fixed, g["latch.names"][k, t] + 1, 1) for t in range(PLACES)
+        ]
+        return joined(letters)
+
+    g.follow("latch.names", kept)
+    g.table("names", (N_NAMES, 1), word)
+    now = [
+        MID(g["alphabet"][0, 0].fixed, IF(t < ends, ids[t, 0], BOS) + 1, 1) for t in range(PLACES)
+    ]
+    g.table("name", (1, 1), lambda i, j: joined(now))
+
+
+def joined(texts: Sequence[Expression]) -> Expression:
+    """Texts, one after another."""
+    found = texts[0]
+    for one in texts[1:]:
+        found = found & one
+    return found
+
+
+def counted(p: Parts) -> None:
+    """Add the progress of training, in numbers."""
+    g = p.w.book.graph
+    made, loss, total = clock.steps(g), p.step.loss[0, 0], g["pass.next"][0, 0]
+    g.table("made", (1, 1), lambda i, j: made + 0)
+    g.table("this_loss", (1, 1), lambda i, j: expression(loss))
+    g.table("mean_loss", (1, 1), lambda i, j: total / g["pass.count"][0, 0])
+    g.table("doc.now", (1, 1), lambda i, j: g["doc"][0, 0] & "")
+    g.table("name.now", (1, 1), lambda i, j: g["name"][0, 0] & "")
+    g.table("lr_t.now", (1, 1), lambda i, j: expression(g["lr_t"][0, 0]))
+    first = p.step.moved["W_E"].weight[BOS, 0]
+    g.table("moved", (1, 1), lambda i, j: first - g["W_E"][BOS, 0])
+
+
+def control(ws: Composer, p: Parts) -> None:
+    """Add the switch, the settings, the progress, and the names."""
+    ws.text(
+        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations make a step, of one name.  3. ‘start’ forgets what it has learnt.",
+        "Every step also writes a name with the weights as they are. Choose ‘pause’ before you change anything else; see the sheet How if nothing moves.",
+    )
+    ws.cursor += 1
+    top = ws.cursor
+    setting(ws, "state", "learning", "start, learn or pause", "switch")
+    choices(ws, "state", clock.STATES)
+    setting(ws, "begin", "begin with", "new: random; trained: after 1,000 steps", "dial")
+    choices(ws, "begin", BEGINNINGS)
+    setting(ws, "made", "steps made", "each has changed every weight once", "count")
+    setting(ws, "doc.now", "it reads", "the name of this step", "word")
+    setting(ws, "this_loss", "loss", "surprise at each next letter, in nats", "step green")
+    setting(ws, "mean_loss", "mean loss", "of up to 20 steps: a point of the curve", "step green")
+    setting(ws, "guess", "a guess", "the loss without knowledge: ln 27", "constant")
+    setting(ws, "name.now", "it writes", "a name, with the weights as they are", "word")
+    ws.cursor += 1
+    for name, (what, why) in SETTINGS.items():
+        setting(ws, name, what, why)
+    setting(
+        ws, "lr_t.now", "rate of this step", "lr_t: it falls to 0 after the last step", "step green"
+    )
+    setting(ws, "moved", "a weight moves by", "the first of <BOS> in wte", "change fine")
+    _names(ws, top)
+    _expected(ws)
+    ws.cursor += PLACES
+    ws.heading("The clock")
+    setting(
+        ws, "recalculations", "of them for each step", "2; type more where the sheet How says so"
+    )
+    setting(ws, "latch.tick", "recalculations", "counted while it learns", "count")
+    setting(
+        ws, "ready", "ready", "the beat in which all that this step writes was written", "count"
+    )
+    for name, (what, why) in CLOCK.items():
+        if name in ws.book.graph.blocks:  # the points of the curve have no latch of their own here
+            setting(ws, name, what, why, "count")
+    setting(
+        ws,
+        "write.name",
+        "name",
+        "of the list that this step writes; -1: those of the beginning",
+        "count",
+    )
+
+
+def _copied(texts: Area) -> Callable[[int, int], Expression]:
+    """The formulas that repeat some texts."""
+    return lambda i, j: texts[i, 0] & ""
+
+
+def _names(ws: Composer, top: int) -> None:
+    """The names, in two columns."""
+    g, half = ws.book.graph, N_NAMES // 2
+    ws.sheet.put(top - 1, 4, "Names that it wrote: a new one replaces the oldest", "block")
+    for k in range(2):
+        of_it = g["names"][k * half : (k + 1) * half, 0]
+        block = g.table(f"listed.{k}", (half, 1), _copied(of_it))
+        ws.book.lay(Place(block, ws.sheet.name, top, 5 + 2 * k, turned=False), "word")
+        numbers = [str(k * half + i + 1) for i in range(half)]
+        ws.sheet.runs.append(Run(Rect(top, top + half, 4 + 2 * k, 5 + 2 * k), "row label", numbers))
+
+
+def _expected(ws: Composer) -> None:
+    """Add this step's name below the names, with the probability of each letter."""
+    g, top = ws.book.graph, ws.book.places["listed.0"].top + N_NAMES // 2 + 1
+    surprise, letters, n = g["loss.of_token"], g["letters"], g["n"][0, 0]
+    ws.sheet.put(top, 4, "What it reads, and how likely it took each letter", "block")
+    g.table("expected", (PLACES, 1), lambda t, _: IF(t < n, EXP(-surprise[t, 0]), ""))
+    g.table("spelt", (PLACES, 1), lambda t, _: letters[t + 1, 0] & "")
+    for col, name, style in ((5, "spelt", "word"), (7, "expected", "percent")):
+        ws.book.lay(Place(g[name], ws.sheet.name, top + 1, col, turned=False), style)
+    ws.sheet.dressings.append((Rect(top + 1, top + 1 + PLACES, 7, 8), "scale"))
+
+
+def curve(ws: Composer) -> None:
+    """The chart of the loss."""
+    g = ws.book.graph
+    series = [
+        Series("loss", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6"),
+        Series("a guess", g["curve.guess"][:, 0], g["curve.guess"][:, 1], joined=True),
+    ]
+    axes = ("steps", "nats for each letter")
+    chart = Chart(
+        6,
+        9,
+        "scatter",
+        "Loss, mean of 20 steps",
+        series,
+        (450, 300),
+        axes,
+        joined=True,
+        number="General",
+    )
+    ws.chart(chart)
+
+
+def points(g: Graph) -> Block:
+    """Add the points of the curve, each kept once its 20 steps are made; returns their next
+    values."""
+    own, total = g.input("points", [[0.0]] * N_POINTS), g["pass.next"][0, 0].fixed
+    step = g["step"][0, 0].fixed
+
+    def following(i: int, j: int) -> Expression:
+        return IF(step == (i + 1) * A_POINT, total / A_POINT, own[i, j])
+
+    return g.table("next.points", own.shape, following)
+
+
+def track(p: Parts) -> None:
+    """Add the mean loss of every 20 steps, for the chart."""
+    g = p.w.book.graph
+    ws = p.w.sheet("Track", "the mean loss of every 20 steps, as the chart shows it")
+    ws.text(
+        "A point that is complete is kept. Those to come stand where learning is now: so the curve grows."
+    )
+    points, made, mean = g["points"], g["made"][0, 0].fixed, g["mean_loss"][0, 0].fixed
+    g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * A_POINT, made + 1))
+    g.table("curve.y", points.shape, lambda i, j: IF(made >= (i + 1) * A_POINT, points[i, 0], mean))
+    g.table("curve.guess", (2, 2), lambda i, j: g["guess"][0, 0] if j else expression(STEPS * i))
+    top = ws.cursor + 1
+    heads = {"points": "kept", "curve.x": "steps", "curve.y": "loss", "curve.guess": "guess"}
+    for col, (name, head) in enumerate(heads.items(), 1):
+        ws.book.lay(Place(g[name], ws.sheet.name, top, col, turned=False), "step")
+        ws.sheet.put(top - 1, col, head, "label")
+    numbers = [str(k) for k in range(1, N_POINTS + 1)]
+    ws.sheet.runs.append(Run(Rect(top, top + N_POINTS, 0, 1), "row label", numbers))
+
+
+def step_sheets(p: Parts) -> None:
+    """Add every block of the step, part by part, in the order of computation."""
+    sheets = {
+        "weights": part(p, 3, "Weights", "state_dict: 4,192 numbers, as they are now"),
+        "forward": part(p, 4, "Forward", "gpt(): from the letters to the probabilities of the next one"),
+        "loss": part(p, 5, "Loss", "-log(probs[target_id]) at each place, and their mean"),
+        "back": part(p, 6, "Backward", "loss.backward(): how the loss changes with every number"),
+        "adam": part(p, 7, "Adam", "m, v, their corrections, the rate, and every weight after this step"),
+        "names": part(p, 8, "Names", "inference: the model writes a name, letter by letter"),
+    }  # fmt: skip
+    sheets["adam"].text(
+        "m[i] = beta1 * m[i] + (1 - beta1) * p.grad           v[i] = beta2 * v[i] + (1 - beta2) * p.grad ** 2",
+        "m_hat = m[i] / (1 - beta1 ** (step + 1))           v_hat = v[i] / (1 - beta2 ** (step + 1))           p.data -= lr_t * m_hat / (v_hat ** 0.5 + eps_adam)",
+        style="equation",
+    )  # fmt: skip
+    _random(sheets["names"], p)
+    placed = p.w.book.places
+    for block in [*p.w.book.graph]:
+        elsewhere = block.part in (*BEGINNINGS, "latch", "start") or block.name in ELSEWHERE
+        if block.name not in placed and not elsewhere:
+            _one(sheets[_kind(p, block)], block)
+    setting(sheets["names"], "name", "name", "its letters: the name that this step writes", "word")
+
+
+ELSEWHERE = ("names", "name", "settled", "points")
+
+
+def _kind(p: Parts, block: Block) -> str:
+    """The sheet of a block of the step."""
+    if block.part == WRITES or block.leaf == "used":
+        return "names"
+    if block.kind == "weight":
+        return "weights"
+    if block.kind == "gradient" or GRADIENT in block.passes or "turned" in block.passes:
+        return "back"
+    if block.part in ("next", "m", "v") or block.name in ("lr_t", "filled_m", "filled_v"):
+        return "adam"
+    return "loss" if block.name.startswith("loss") or block.part == "pass" else "forward"
+
+
+def _one(ws: Composer, block: Block) -> None:
+    """A block under its heading, with the program's name of a weight, or what it is for."""
+    if block.name in FORWARD:
+        ws.heading(FORWARD[block.name])
+    if block.kind == "weight":
+        ws.text(f"In the program: {TOLD[block.leaf]}", style="block")
+    if block.name in DRAWING:
+        ws.text(DRAWING[block.name], style="block")
+    stack(ws, block, LABELS, "the loss")
+
+
+def _random(ws: Composer, p: Parts) -> None:
+    """The random numbers, and how many of them are used."""
+    ws.text(
+        "Python's random numbers after those of the weights, in the order in which the program draws them. Every 20 names begin with the first again.",
+        "After 1,000 steps the rate is 0: the next 20 steps change no weight, and write the 20 names that the program prints.",
+    )  # fmt: skip
+    ws.cursor += 1
+    g = ws.book.graph
+    ws.sheet.put(ws.cursor, 1, "random", "block")
+    ws.book.lay(Place(g["random"], ws.sheet.name, ws.cursor + 1, 1, turned=False), "constant")
+    ws.cursor += N_NAMES + 2
+
+
+def kept(p: Parts) -> None:
+    """Add the weights that it begins with, and the two latches of every state."""
+    ws = p.w.sheet("Kept", "the weights that it begins with, and what is kept from step to step")
+    ws.text(
+        "A step reads the cells of one latch and writes the other: ‘even’ is read after an even number of steps, ‘odd’ after an odd one.",
+        "The weights as they are now stand on Part 3 Weights.",
+    )
+    g = ws.book.graph
+    for name in p.step.moved:
+        row, col, height = ws.cursor + 3, 1, 0
+        ws.sheet.put(ws.cursor + 1, 0, name, "heading")
+        blocks = {kind: g[f"{kind}.{name}"] for kind in (*BEGINNINGS, "start")}
+        for what, state in (("", name), ("m ", f"m.{name}"), ("v ", f"v.{name}")):
+            for side in clock.SIDES:
+                blocks[f"{what}{side}"] = g[f"latch.{side}.{state}"]
+        for title, block in blocks.items():
+            put(ws, block, row, col, LABELS)
+            ws.sheet.put(row - 2, col, title, "block")
+            col += block.shape[1] + 2
+            height = block.shape[0]
+        ws.cursor = row + height
+    ws.heading("The names as ids: those that each beginning writes, and those that are kept")
+    col = 1
+    for title in (*BEGINNINGS, "latch"):
+        ws.sheet.put(ws.cursor, col, title, "block")
+        ws.book.lay(
+            Place(g[f"{title}.names"], ws.sheet.name, ws.cursor + 1, col, turned=False), "id"
+        )
+        col += PLACES + 2
+    ws.book.lay(Place(g["names"], ws.sheet.name, ws.cursor + 1, col, turned=False), "word")
+    ws.cursor += N_NAMES + 2
+    small(ws)
+
+
+def small(ws: Composer) -> None:
+    """The latches of single numbers."""
+    g = ws.book.graph
+    pairs = {
+        "pass.total": "The sum of the losses since the last point of the curve",
+        "used": "The random numbers used",
+        "points": "The points of the curve",
+    }
+    for state, told in pairs.items():
+        ws.heading(told)
+        _sides(ws, [(side, g[f"latch.{side}.{state}"]) for side in clock.SIDES])
+    ws.heading("Ready: the beat in which every latch that is written was read")
+    _sides(ws, [(f"{side} beats", g[f"latch.ready.{side}"]) for side in clock.SIDES])
+    put(ws, g["settled"], ws.cursor + 3, 1, {})
+
+
+def _sides(ws: Composer, blocks: Sequence[tuple[str, Block]]) -> None:
+    for col, (title, block) in enumerate(blocks, 1):
+        put(ws, block, ws.cursor + 1, col, {})
+        ws.sheet.put(ws.cursor, col, title, "label")
+    ws.cursor += 1 + blocks[0][1].shape[0]

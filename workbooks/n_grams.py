@@ -1,0 +1,268 @@
+"""n-grams: why not look up the last four words? A table of longer rows, on a real text.
+
+A bigram table gives the next word by the last one. Look at a table of two, three, four words:
+how many rows it could have, how many the text fills, how few of a new text's it knows. Try words that occur again.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import COUNTIF, IF, SUM, SUMPRODUCT
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Composer
+from exporters.compose.story import Story, Suggestion
+
+TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
+TITLE = "n-grams: why not look up the last four words?"
+TEXT = """to be or not to be that is the question whether 'tis nobler in the mind to suffer the slings
+and arrows of outrageous fortune or to take arms against a sea of troubles and by opposing end them
+to die to sleep no more and by a sleep to say we end the heartache and the thousand natural shocks
+that flesh is heir to 'tis a consummation devoutly to be wished to die to sleep to sleep perchance
+to dream ay there's the rub for in that sleep of death what dreams may come when we have shuffled
+off this mortal coil must give us pause there's the respect that makes calamity of so long life for
+who would bear the whips and scorns of time the oppressor's wrong the proud man's contumely the
+pangs of despised love the law's delay the insolence of office and the spurns that patient merit of
+the unworthy takes when he himself might his quietus make with a bare bodkin who would fardels bear
+to grunt and sweat under a weary life but that the dread of something after death the undiscovered
+country from whose bourn no traveller returns puzzles the will and makes us rather bear those ills
+we have than fly to others that we know not of thus conscience does make cowards of us all and thus the
+native hue of resolution is sicklied o'er with the pale cast of thought and enterprises of great
+pitch and moment with this regard their currents turn awry and lose the name of action"""
+WORDS = TEXT.split()
+LONGEST = 5
+SIZES = range(1, LONGEST + 1)
+KNOWN = 180  # words that the table is made from; the others are new
+# of 40,000 lines of Shakespeare's plays, by n: `measure` of the text that docs/shakespeare.md names
+PLAYS_WORDS, PLAYS_DIFFERENT = 204_062, 12_631
+PLAYS = (  # different n-grams, those that occur once, share of a new tenth that occurred before
+    (12_631, 5_704, 0.943448),
+    (107_663, 84_483, 0.51507),
+    (183_922, 173_101, 0.117918),
+    (201_022, 198_668, 0.012939),
+    (203_323, 202_671, 0.001568),
+)
+MOST_SHOWN = 10**11  # a number above it is written as a power of ten
+NEW = 0.1  # share of the plays that counts as new
+ROWS = (
+    "rows that there could be",
+    "places in the text",
+    "different ones in it",
+    "of these, once only",
+    "share that occurs once only",
+    "of a new text, known",
+)
+SHARES = (4, 5)  # which of the ROWS are shares
+NOTES = (
+    "different words to the power n",
+    "words less n, plus 1",
+    "rows of the table that the text fills",
+    "rows that know a single example",
+    "a row that has seen one word follow predicts it as if it were certain",
+    "of the n-grams that end in the rest of the text, those that its beginning has, too",
+)
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("n-grams")
+    growth = w.sheet(
+        "Growth", "one word, two, three ...: rows of the table, and how many are known"
+    )
+    text = w.sheet("Text", "the text a word a row, and what ends at each")
+    keys, counts = of_text(text)
+    of_growth(growth, keys, counts)
+    w.checks(
+        [
+            (
+                "as many different single words as first occurrences",
+                different_of(counts, 1) == w["growth"][2, 0],
+            ),
+            ("no n-gram occurs more often than its beginning", falls(counts)),
+        ]
+    )
+    return w.done(story(w))
+
+
+def of_text(ws: Composer) -> tuple[Area, Area]:
+    """Add the words, the n-grams that end at each, and how often each occurs: [n_words, LONGEST]
+    both."""
+    widths = {0: 8, 1: 14, 2: 13, 3: 18, 4: 22, 5: 27, 6: 32, 7: 3, 13: 3}
+    ws.widths(dict.fromkeys(range(8, 19), 8) | widths)
+    ws.text(
+        "Hamlet's words, without marks (W. Shakespeare, Hamlet, act 3, scene 1). Type over any: all counts follow.",
+        f"The table is made from the first {KNOWN} words; the others are the new text.",
+        style="note",
+    )
+    ws.cursor += 1
+    n, top = len(WORDS), ws.cursor
+    places = range(1, n + 1)
+    words = ws.typed("words", [[word] for word in WORDS], places, ("word",), style="token", left=1)
+    ws.cursor = top
+
+    def key(t: int, j: int) -> Expression:
+        if t < j:
+            return expression("")
+        found: Expression = words[t - j, 0]
+        for k in range(t - j + 1, t + 1):
+            found = found & " " & words[k, 0]
+        return found
+
+    def count(t: int, j: int) -> Expression:
+        return COUNTIF(keys[:, j].fixed, keys[t, j]) if t >= j else expression(0)
+
+    def known(t: int, j: int) -> Expression:
+        if t < KNOWN:
+            return expression(0)
+        return IF(COUNTIF(keys[:KNOWN, j].fixed, keys[t, j]) > 0, 1, 0)
+
+    heads = [f"{j} word{'s' if j > 1 else ''}" for j in SIZES]
+    shape = (n, LONGEST)
+    keys = ws.computed("ends_here", shape, key, cols=heads, style="text", left=2)
+    ws.cursor = top
+    counts = ws.computed("times", shape, count, cols=heads, style="activation count", left=8)
+    ws.cursor = top
+    ws.computed("known", shape, known, cols=heads, style="activation count", left=14)
+    ws.sheet.put(top - 1, 2, "the words that end here", "block")
+    ws.sheet.put(top - 1, 8, "how often they occur", "block")
+    ws.sheet.put(top - 1, 14, "new, and known", "block")
+    return keys, counts
+
+
+def of_growth(ws: Composer, keys: Area, counts: Area) -> None:
+    """Add the figures of the text by n, those of the plays, and the chart."""
+    ws.widths({0: 28} | dict.fromkeys(range(1, 6), 13) | {6: 3})
+    ws.text(
+        "A bigram table looks the last word up, and says what followed it. Four words say more about what comes next than one.",
+        "But a table of four words has a row for every four words there could be, and hardly any of them were ever read.",
+    )
+    ws.heading("Hamlet's speech: the sheet Text")
+    known, n = ws.book.graph["known"].area, len(WORDS)
+    heads = [f"n = {j}" for j in SIZES]
+
+    def figure(row: int, j: int) -> Expression:
+        match row:
+            case 0:
+                return table[2, 0] ** (j + 1)
+            case 1:
+                return expression(n - j)
+            case 2:
+                return different_of(counts, j + 1)
+            case 3:
+                return SUMPRODUCT((counts[:, j] == 1) * 1)
+            case 4:
+                return table[3, j] / table[2, j]
+            case _:
+                return SUM(known[:, j]) / (n - KNOWN)
+
+    shape = (len(ROWS), LONGEST)
+    table = ws.promised("growth", shape, ROWS, heads)
+    ws.fill(table, figure, "activation")
+    top = ws.rect(table).top
+    for row, note in enumerate(NOTES, top):
+        ws.sheet.put(row, 7, note, "note")
+        for col in range(1, LONGEST + 1):
+            entry = ws.sheet.entries[row, col]
+            style = "percent" if row - top in SHARES else "thousands"
+            ws.sheet.entries[row, col] = entry._replace(style=style)
+    of_plays(ws, table, heads)
+
+
+def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
+    """Add the same of Shakespeare's plays, constants; and the chart of both."""
+    ws.heading(f"Shakespeare's plays, {PLAYS_WORDS:,} words, the last tenth of them new: constants")
+    values: list[list[Any]] = [
+        [float(PLAYS_DIFFERENT) ** j for j in SIZES],
+        [float(PLAYS_WORDS - j + 1) for j in SIZES],
+        *([float(line[k]) for line in PLAYS] for k in (0, 1)),
+        [once / different for different, once, _ in PLAYS],
+        [line[2] for line in PLAYS],
+    ]
+    found = ws.typed("plays", values, ROWS, heads, style="constant")
+    top = ws.rect(found).top
+    for row in range(len(ROWS)):
+        for col in range(1, LONGEST + 1):
+            long = "off" if values[row][col - 1] > MOST_SHOWN else "thousands"
+            style = "constant percent" if row in SHARES else long
+            entry = ws.sheet.entries[top + row, col]
+            ws.sheet.entries[top + row, col] = entry._replace(style=style)
+    sizes = ws.typed("sizes", [list(SIZES)], ["n"], style="label number")
+    series = [
+        Series("Hamlet's speech", sizes, table[5, :]),
+        Series("the plays", sizes, found[5, :]),
+    ]
+    axes = ("n", "known, of a new text")
+    title = "Of a new text, how many of its n-grams are in the table?"
+    ws.chart(
+        Chart(top - 3, 7, "scatter", title, series, (480, 235), axes, joined=True, number="0%")
+    )
+
+
+def different_of(counts: Area, n: int) -> Expression:
+    """How many different n-grams there are: the sum of 1 over how often each occurs."""
+    found = counts[:, n - 1]
+    return SUMPRODUCT((found > 0) / (found + (found == 0) * 1))
+
+
+def falls(counts: Area) -> Expression:
+    """Whether longer n-grams occur at most as often as shorter ones that end alike."""
+    return SUMPRODUCT((counts[LONGEST:, 1:] > counts[LONGEST:, :-1]) * 1) == 0
+
+
+def measure(path: Path) -> list[tuple[int, int, float]]:
+    """The figures of PLAYS, of a text file."""
+    words = re.findall(r"[a-z']+", path.read_text(encoding="utf-8").lower())
+    cut, found = round(len(words) * (1 - NEW)), []
+    for n in SIZES:
+        grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+        counts, seen, new = Counter(grams), {*grams[: cut - n + 1]}, grams[cut:]
+        once = sum(count == 1 for count in counts.values())
+        found.append((len(counts), once, round(sum(g in seen for g in new) / len(new), 6)))
+    return found
+
+
+def story(w: Workbook) -> Story:
+    """The start sheet's texts, and suggested edits with their computed effects."""
+    return Story(
+        title=TITLE,
+        source="After A Gentle Introduction to Transformers (2025), Bigrams; the text is by W. Shakespeare.",
+        about=[
+            "A table of bigrams says which word follows which: it looks back one word. Why not two, three or four? A table of n-grams looks back n - 1.",
+            "Each word more multiplies the rows that the table could have by the number of different words. The text grows by nothing: soon every row has",
+            "one example or none. Of four words in a row in a new text, hardly any stood in the old one, however much was read.",
+            "Why it matters: a language model has to say something sensible after words that nobody has written before. It cannot look them up; it needs",
+            "a way to treat new words like similar ones. That is what vectors are for, and attention, which finds what matters further back.",
+        ],
+        look=[
+            "Growth: the rows that a table of n words could have, those that are filled, and how much of a new text it knows.",
+            "Growth, below: the same of 200,000 words of Shakespeare's plays. More text helps n = 2, and hardly n = 4.",
+            "Text: Hamlet's speech, word by word, with the n-grams that end at each word, and how often each occurs.",
+        ],
+        suggestions=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Three edits of the new text: a word that was there, two, and four in a row."""
+    words, growth = w["words"], w["growth"]
+    first = KNOWN + 3
+    return [
+        w.suggestion(
+            "Type zebra: a word that the speech does not have. It has now {then:.0f} different words, and not {now:.0f}; look how many rows of five there could be.",
+            {words[0, 0]: "zebra"},
+            growth[2, 0],
+        ),
+        w.suggestion(
+            "Type to be or not to over five words of the new text: of its n-grams of four words, the table knows {then:.1%}, and not {now:.1%}.",
+            {words[first + k, 0]: word for k, word in enumerate(WORDS[:5])},
+            growth[5, 3],
+        ),
+        w.suggestion(
+            "Type the over a word that the table does not know: the share of single words known goes from {now:.1%} to {then:.1%}.",
+            {words[WORDS.index("conscience"), 0]: "the"},
+            growth[5, 0],
+        ),
+    ]

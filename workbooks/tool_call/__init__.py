@@ -1,0 +1,122 @@
+"""tool-call: a trained model writes a sum, a calculator answers it, and the model reads the answer.
+
+The model has one layer, and was trained on sentences with sums in them. Look at the belt: which
+word is yours, which the model's, which the calculator's. Try another question, and try it with the
+calculator off.
+
+The weights are included, float32, in `models/tool-call`; `cellformer train tool-call --seed 0`
+makes them again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from engine import Model, WordList
+from engine.learning import decoders, training
+from engine.learning.recipe import Recipe
+from engine.learning.training import Progress
+from engine.models import checkpoint
+from engine.models.generate import Passage
+from engine.studies import ablation
+from exporters.assemble import model_workbook
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Chosen, Story, Suggestion
+from workbooks.tool_call import belt, calculator, sums
+
+TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
+PROMPT = "<BOS> 12 shares at 10 euros cost"
+N_TOKENS = 14  # columns of the workbook: the prompt, the sum, the answer, the end
+FOLDER = Path(__file__).parent.parent / "models" / "tool-call"
+SIZES = {"d_model": 16, "n_layers": 1, "n_heads": 4, "d_mlp": 32}
+DECODER = decoders.new("gpt2", d_vocab=len(sums.WORDS), n_ctx=N_TOKENS, **SIZES)
+RECIPE = Recipe(steps=1000, batch=64, embed_scale=0.3, learning_rate=5e-3)
+N_REFERENCES = 32  # sentences over which each head's average is measured
+
+STORY = Story(
+    title="tool-call: a model writes a sum, a calculator answers, and the text goes on",
+    source="After L. Erzegovesi, The Final Step (2026), section 7: the conveyor belt. Weights trained for this workbook.",
+    about=[
+        "A language model lays one word after another, and can do nothing else. An assistant that searches, computes or sends something does it by",
+        "writing: some words that ask for it. A program outside the model sees them, does it, and lays the result into the text. The model reads on.",
+        "Here a small model was trained on sentences such as ‘12 shares at 7 euros cost 12 * 7 = 84 euros’. It copies the numbers, chooses",
+        "the sign, and writes the sum. At the ‘=’ a cell of this workbook, the calculator, lays the answer. The model did not compute it.",
+        "Why it matters: what an assistant can do with a tool is decided by the words that it writes, and by what comes back. A model that",
+        "writes the wrong sum gets a right answer to the wrong question; without its tool it lays the likeliest number, and goes on.",
+    ],
+    look=[
+        "Belt: every word with its writer, you, the model or the calculator, and what the model alone would have written there.",
+        "Play: type a question. The words between are as in the examples; numbers from 2 to 12.",
+        "Heads: where each word looks. To copy a number, a head looks back at it.",
+    ],
+    suggestions=[
+        Suggestion("Type 9 shares at 11 euros cost: the calculator answers 99. Nobody trained the model on this sum.",
+                   ("sentence", 0, 0), "<BOS> 9 shares at 11 euros cost", ("belt.word", belt.LAST, 0)),
+        Suggestion("Type a question with the wrong sum: <BOS> 12 euros less 10 euros leave 12 + 10 = and the calculator answers what is written, 22. The model says it as it says everything.",
+                   ("sentence", 0, 0), "<BOS> 12 euros less 10 euros leave 12 + 10 =", ("belt.word", belt.LAST, 0)),
+        Suggestion("Type 0 on Switches for the head that copies the first number: the model writes 9 * 10 = and the calculator answers 90, the right answer to a wrong question.",
+                   ("blocks.0.attn.h3.switch", 0, 0), 0.0, ("belt.word", belt.LAST, 0)),
+    ],
+)  # fmt: skip
+GROUPS = {
+    "verbs": ("cost", "make", "leave"),
+    "words between": ("at", "and", "less"),
+    "signs": ("*", "+", "-", "="),
+    "numbers": tuple(map(str, range(sums.SMALLEST, sums.LARGEST + 1))),
+}
+AXES = ((("make",), ("cost",)), (("leave",), ("cost",)))
+CHOSEN = Chosen(
+    groups={name: [sums.ID[word] for word in words] for name, words in GROUPS.items()},
+    directions=[([sums.ID[w] for w in plus], [sums.ID[w] for w in minus]) for plus, minus in AXES],
+    nearest=sums.ID["cost"],
+)
+
+
+def model() -> Model:
+    """The included model, with each head's average over sentences of its training."""
+    texts = sums.sentences(np.random.default_rng(0), N_REFERENCES)
+    return ablation.averaged(checkpoint.load(FOLDER), texts.tolist())
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a question, the sum, the answer and the end; without the sheet Belt where there
+    is no room for them."""
+    if len(passage.ids) <= belt.LAST:
+        return model_workbook.build("tool-call", model, passage)
+    found = calculator.laid(model, passage)
+    return assemble(
+        "tool-call", model, found, STORY, study=belt.add, chosen=CHOSEN, on_layout=calculator.add
+    )
+
+
+def train(
+    seed: int, embed_scale: float | None = None, steps: int | None = None
+) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the trained model."""
+    recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
+    recipe = replace(recipe, steps=steps or recipe.steps)
+    for step in training.train(DECODER, recipe, sums.sentences, seed):
+        yield step if isinstance(step, Progress) else _model(step)
+
+
+def _model(weights: Mapping[str, np.ndarray]) -> Model:
+    return training.trained(DECODER, weights, WordList(sums.WORDS))
+
+
+floor = sums.floor
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """How often a model writes the right sum, and how often its own answer is right."""
+    found = []
+    for text, asked in (("trained on", sums.learnt()), ("held out", sums.held_out())):
+        right = sums.right(model, asked)
+        found += [
+            (f"the sum is written rightly, sums {text}", f"{right.call:.2%}"),
+            (f"without the calculator its answer is right, sums {text}", f"{right.answer:.2%}"),
+            (f"the sentence ends rightly, sums {text}", f"{right.end:.2%}"),
+        ]
+    return found

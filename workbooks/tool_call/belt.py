@@ -1,0 +1,140 @@
+"""The sheet Belt: the text word by word, who wrote each, and the calculator that lays one there.
+
+Each word after the question is the one that the model holds likeliest after those before it, or,
+where they end in a sum, the calculator's answer. Beside each stands what the model alone would have
+written: of a sum that it was not trained on, often something else.
+"""
+
+from engine.cells.expression import Expression, Nth, expression
+from engine.cells.functions import IF
+from engine.cells.language import worded
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import When
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+from workbooks.tool_call.calculator import LENGTH, NAME, SILENT
+
+SHEET = "Belt"
+PURPOSE = "the text word by word: who wrote each, and what the calculator laid there"
+SWITCH_ROW, TOP, TRIES_ROW, TABLE_ROW = 8, 11, 27, 34
+READ = 3  # the first column of what the calculator finds
+LAST = 11  # the place of the answer
+ABOUT = (
+    "The text is a conveyor belt. The model reads all of it, and lays one word at its end; again and again. It can do nothing else.",
+    "So it uses a calculator by writing: 12 * 10 = are four words like any others. A program outside the model waits for such words,",
+    "computes, and lays the answer on the belt. The model reads the answer as it reads your words, and goes on.",
+)
+YOU, MODEL, TOOL = "you", "the model", "the calculator"
+HEADS = (
+    "place",
+    "on the belt",
+    "written by",
+    "the model alone",
+    "its probability",
+    "sum",
+    "answer",
+)
+PLACE, WORD, WRITER, ALONE, SHARE, SUM_COL, ANSWER = range(len(HEADS))
+NUMBERS = "Each word's number, -1 where it is none. kind: 1 for *, 2 for +, 3 for -; id: the place of the answer in the vocabulary, from 0."
+NO_TOKEN = "no word for it"  # of an answer that is not in the vocabulary
+
+
+def add(book: ModelBook) -> None:
+    """Add the switch of the calculator, the belt, three suggested edits, the calculator's table."""
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = dict.fromkeys(range(len(HEADS)), 16) | {PLACE: 11}
+    for k, line in enumerate(ABOUT):
+        page.sheet.put(4 + k, 0, line)
+    page.sheet.put(SWITCH_ROW, 0, "calculator", "row label")
+    page.lay(book.graph[f"{NAME}.connected"], (SWITCH_ROW, 1), "switch")
+    page.sheet.rules[SWITCH_ROW, 1] = {"validate": "list", "source": ["1", "0"]}
+    page.sheet.put(SWITCH_ROW, 2, "1: on, 0: off", "note")
+    _belt(book, page)
+    _table(book, page)
+    Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions())
+
+
+def _belt(book: ModelBook, page: Composer) -> None:
+    """Add a row for each place of the text."""
+    g, n = book.graph, book.graph["tokens"].shape[0]
+    page.heads_at((TOP - 1, 0), *HEADS, style="label")
+    for t in range(n):
+        page.sheet.put(TOP + t, PLACE, t, "row number")
+    one, n_prompt, answers = (n, 1), g["n_prompt"][0, 0], g[f"{NAME}.answer"]
+    results = g[f"{NAME}.result"]
+
+    words = g["vocabulary"].area.fixed
+
+    def word(t: int, _: int) -> Expression:
+        return Nth(words, g["tokens"][t, 0] + 1)
+
+    def writer(t: int, _: int) -> Expression:
+        return IF(
+            expression(t) < n_prompt,
+            worded(YOU),
+            IF(answers[t, 0] >= 0, worded(TOOL), worded(MODEL)),
+        )
+
+    def said(t: int, _: int) -> Expression:
+        return Nth(words, g["choice.chosen"][t - 1, 0] + 1) if t else expression("")
+
+    def share(t: int, _: int) -> Expression:
+        if not t:
+            return expression("")
+        return Nth(g["probs"].area[t - 1, :].as_range, g["choice.chosen"][t - 1, 0] + 1)
+
+    def asked(t: int, _: int) -> Expression:
+        if t < LENGTH:
+            return expression("")
+        a, sign, b, equals = (on[t - LENGTH + k, 0] for k in range(LENGTH))
+        return IF(results[t, 0] > SILENT, a & " " & sign & " " & b & " " & equals, "")
+
+    def answer(t: int, _: int) -> Expression:
+        none = results[t, 0] <= SILENT
+        return IF(none, "", IF(answers[t, 0] < 0, worded(NO_TOKEN), results[t, 0]))
+
+    on = page.computed_at("belt.word", (TOP, WORD), one, word, "word")
+    page.computed_at("belt.writer", (TOP, WRITER), one, writer, "label")
+    page.computed_at("belt.alone", (TOP, ALONE), one, said, "label")
+    page.computed_at("belt.share", (TOP, SHARE), one, share, "percent")
+    page.computed_at("belt.sum", (TOP, SUM_COL), one, asked, "label")
+    page.computed_at("belt.answer", (TOP, ANSWER), one, answer, "label")
+    rows = page.sheet[TOP : TOP + n, WORD : WRITER + 1]
+    page.dress(rows, When("differs", page.sheet[TOP, WRITER].fixed_cols == worded(TOOL)))
+
+
+def _table(book: ModelBook, page: Composer) -> None:
+    """Add what the calculator works with: what number each word is, and what it finds at each
+    place."""
+    g, n = book.graph, book.graph["tokens"].shape[0]
+    page.sheet.put(TABLE_ROW - 1, 0, "What the calculator works with", "heading")
+    page.sheet.put(TABLE_ROW, 0, NUMBERS, "note")
+    page.heads_at((TABLE_ROW + 1, 0), "word", "number", style="label")
+    page.heads_at((TABLE_ROW + 1, READ), "place", "number", "kind", "result", "id", style="label")
+    for v, text in enumerate(book.labels["vocab"]):
+        page.sheet.put(TABLE_ROW + 2 + v, 0, text, "row label")
+    page.lay(g[f"{NAME}.numbers"], (TABLE_ROW + 2, 1), "built")
+    for t in range(n):
+        page.sheet.put(TABLE_ROW + 2 + t, READ, t, "row number")
+    for col, leaf in enumerate(("read", "sum", "result", "answer"), READ + 1):
+        page.lay(g[f"{NAME}.{leaf}"], (TABLE_ROW + 2, col), "id")
+
+
+def _suggestions() -> list[Suggestion]:
+    """Three edits: the calculator off; another number; a number too large for it."""
+    return [
+        Suggestion(
+            "Type 0: nobody answers, and the model lays a word of its own, 108. It was not trained on this sum. It ends the sentence as surely as before.",
+            (f"{NAME}.connected", 0, 0), 0.0, ("belt.word", LAST, 0),
+        ),
+        Suggestion(
+            "Choose 11 as the fifth word on Play: the model copies it, and the calculator makes 132 of it.",
+            ("prompt.pick", 4, 0), "11", (f"{NAME}.result", LAST, 0),
+        ),
+        Suggestion(
+            "Choose 13 as the second word on Play: no question of the training had it. The model writes 11 in its place, and the calculator answers that.",
+            ("prompt.pick", 1, 0), "13", (f"{NAME}.result", LAST, 0),
+        ),
+    ]  # fmt: skip
