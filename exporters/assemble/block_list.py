@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.formula import equation
+from engine.cells.language import AsIs
 from exporters.compose import theme
 from exporters.compose.book import Place, Run
 from exporters.compose.composer import Composer
@@ -18,13 +19,21 @@ from exporters.model.layout import caption, read_along
 Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
 
 
-def stack(ws: Composer, block: Block, labels: Labels, gradient_of: str) -> None:
+def stack(
+    ws: Composer,
+    block: Block,
+    labels: Labels,
+    gradient_of: str,
+    across: bool = False,
+    meaning: str = "",
+) -> None:
     """Put a block at the cursor, under its name, its formula and its meaning. A block that others
-    read along its rows is transposed, so that every product runs down columns."""
-    on_its_side = read_along(ws.book.graph, block) == 1
+    read along its rows is transposed, so that every product runs down columns; unless they run
+    `across`, since what it is multiplied with is transposed. The meaning of a table is given."""
+    on_its_side = read_along(ws.book.graph, block) == 1 and not across
     text = f"{block.name} = {equation(block)}" if block.op else block.name
-    meaning = words.meaning(block, gradient_of)
-    ws.text(f"{text}   {words.shape(block)}   {meaning}", style="equation")
+    meaning = meaning or words.meaning(block, gradient_of)
+    ws.text(AsIs(f"{text}   {words.shape(block)}   {meaning}"), style="equation")
     put(ws, block, ws.cursor + 2, 1, labels, on_its_side)
     ws.sheet.put(ws.cursor, 1, caption(block), "block")
     height, _ = ws.book.places[block.name].size

@@ -1,5 +1,6 @@
 """The workbook of any encoder: its start sheet, and three suggested edits."""
 
+from engine.cells.language import worded
 from engine.cells.name import SECOND
 from engine.models import encoding
 from engine.models.generate import Passage
@@ -22,14 +23,22 @@ def build(
     values are computed."""
     spec = model.spec
     two = spec.gives == "sentence"
-    room = f"room for {len(passage.ids)} tokens" + (" in each sentence" if two else "")
+    room = worded(
+        "room for {n} tokens in each sentence" if two else "room for {n} tokens", n=len(passage.ids)
+    )
     story = Story(
-        title=f"{title}: every cell of a {model.kind} model",
+        title=worded("{title}: every cell of a {kind} model", title=title, kind=model.kind),
         source="Made by cellformer from a checkpoint.",
         about=[
-            f"{spec.n_layers} layers, {spec.n_heads} heads, vectors of {spec.d_model} numbers, "
-            f"{spec.d_vocab:,} tokens; every token sees all others.",
-            f"There is {room}; every number is a formula down to the weights.",
+            worded(
+                "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
+                "tokens; every token sees all others.",
+                n_layers=spec.n_layers,
+                n_heads=spec.n_heads,
+                d_model=spec.d_model,
+                d_vocab=spec.d_vocab,
+            ),
+            worded("There is {room}; every number is a formula down to the weights.", room=room),
         ],
         look=[
             SENTENCES if two else MASKED,
@@ -46,8 +55,13 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
     two = len(given) > 1
     typed = [encoding.text_of(model.vocabulary, ids) is not None for ids in given]
     cells = ["sentence" if typed[0] else "tokens"]
-    seen = "and see the ranking change" if not two else "and see the cosine change"
-    texts = [f"Type another {'sentence' if typed[0] else 'token id'}, {seen}."]
+    seen = worded("and see the cosine change" if two else "and see the ranking change")
+    texts = [
+        worded(
+            "Type another sentence, {seen}." if typed[0] else "Type another token id, {seen}.",
+            seen=seen,
+        )
+    ]
     if two:
         cells.append(f"{SECOND}.{'sentence' if typed[1] else 'tokens'}")
         texts.append("Type the same here: the cosine of a sentence with itself is 1.")
@@ -55,7 +69,9 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
         cells.append("temperature")
         texts.append("Type 3: words' probabilities come closer to each other.")
     weight = "blocks.0.mlp.W_out" if model.spec.n_layers else "W_pos"
-    texts.append(f"Type 5 into the first weight of {weight}, {seen}.")
+    texts.append(
+        worded("Type 5 into the first weight of {weight}, {seen}.", weight=weight, seen=seen)
+    )
     values = (None, None if two else 3.0, 5.0)
     told = zip(texts, [*cells, weight], values, strict=True)
     return [Suggestion(text, (cell, 0, 0), value=value) for text, cell, value in told]

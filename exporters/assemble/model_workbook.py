@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from engine import Evaluator, Graph, InputError, Model
+from engine.cells.language import AsIs, worded
 from engine.cells.part import freeze_rest
 from engine.models import encoding, prompt
 from engine.models.forward import Forward
@@ -32,9 +33,12 @@ from exporters.model.plan import (
 )
 from exporters.pages import vocabulary
 
-TYPE = "Play: type a sentence; "
-TYPE_TOKENS = "Play: type a sentence of tokens with a space between each; "
-CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others."
+CONTINUED = "Play: type a sentence; it continues itself."
+CONTINUED_TOKENS = "Play: type a sentence of tokens with a space between each; it continues itself."
+BOTH_WAYS = "Play: type a sentence; each is read with all the others."
+BOTH_WAYS_TOKENS = (
+    "Play: type a sentence of tokens with a space between each; each is read with all the others."
+)
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
 IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
@@ -81,6 +85,11 @@ def build(
         raise InputError(
             f"--gradient and --nudge need a full decoder with at most {limits.words:,} tokens in "
             "its vocabulary; ‘cellformer gradient’ takes any model"
+        )
+    if studies.token_rows and not plan.whole:
+        raise InputError(
+            f"--rows tokens needs a full decoder with at most {limits.words:,} tokens in its "
+            "vocabulary; leave it out"
         )
     if studies.why and studies.against:
         raise InputError(
@@ -155,16 +164,26 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
     texts = shown(model.vocabulary.texts)
     spec, typed = model.spec, plan.answers and not tokenizing.refusal(model.vocabulary)
     return Story(
-        title=f"{title}: every cell of a {model.kind} model",
+        title=worded("{title}: every cell of a {kind} model", title=title, kind=model.kind),
         source="Made by cellformer from a checkpoint.",
         about=[
-            f"{spec.n_layers} layers, {spec.n_heads} heads, vectors of {spec.d_model} numbers, "
-            f"{spec.d_vocab:,} tokens.",
-            f"The prompt has {passage.n_prompt} tokens, and room for {len(passage.ids)}; "
-            + (
-                f"live is {', '.join(plan.live)}, and what it reads is constant."
+            worded(
+                "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
+                "tokens.",
+                n_layers=spec.n_layers,
+                n_heads=spec.n_heads,
+                d_model=spec.d_model,
+                d_vocab=spec.d_vocab,
+            ),
+            worded(
+                "The prompt has {n} tokens, and room for {room}; live is {live}, and what it reads "
+                "is constant."
                 if plan.live
-                else "every number is a formula down to the weights."
+                else "The prompt has {n} tokens, and room for {room}; every number is a formula "
+                "down to the weights.",
+                n=passage.n_prompt,
+                room=len(passage.ids),
+                live=", ".join(plan.live),
             ),
         ],
         look=[
@@ -187,9 +206,9 @@ def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str,
     """The lines of "What to look at", for a model's pages."""
     if not plan.whole:
         return (ANSWERED if typed else IDS), FEW_VIEWS
-    how = CONTINUED if plan.continues else BOTH_WAYS
-    spelt = prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt])
-    return (TYPE if spelt else TYPE_TOKENS) + how, VIEWS
+    if prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt]):
+        return (CONTINUED if plan.continues else BOTH_WAYS), VIEWS
+    return (CONTINUED_TOKENS if plan.continues else BOTH_WAYS_TOKENS), VIEWS
 
 
 def suggestions(
@@ -204,25 +223,27 @@ def suggestions(
         for b in reversed(list(graph))
         if b.kind == "weight" and b.shape[0] > 1 and b.whole.size <= MOST_COPIED
     )
-    word = f"Choose ‘{texts[other]}’"
+    word = worded("Choose ‘{word}’", word=texts[other])
     if graph.readout.one_token:
-        word = f"Type {other}, the id of ‘{texts[other]}’"
+        word = worded("Type {id}, the id of ‘{word}’", id=other, word=texts[other])
     picked: tuple[str, int, int] | int = last
     if graph.readout.one_token:
         picked = ("prompt.pick" if typed else "tokens", last, 0)
     edits: tuple[tuple[str, tuple[str, int, int, float], tuple[str, int, int] | int], ...] = (
         (word, ("tokens", last, 0, float(other)), picked),
-        ("Type 3", ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
-        ("Type 5", (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
+        (worded("Type {n}", n=3), ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
+        (worded("Type {n}", n=5), (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
     )
     if graph.readout.one_token:  # what it does is a whole pass away
         return [
-            Suggestion(f"{text}, and see the ranking on Play change.", at, value=edit[3])
+            Suggestion(
+                worded("{text}, and see the ranking on Play change.", text=text), at, value=edit[3]
+            )
             for text, edit, at in edits
         ]
     return [
         Suggestion(
-            f"{text}: {effect(graph, edit, texts, last)}.",
+            AsIs(f"{text}: {effect(graph, edit, texts, last)}."),
             at,
             value=texts[other] if at == last else edit[3],
         )
@@ -247,4 +268,9 @@ def effect(
     live.set(*edit)
     before, after = graph.values["probs"][row], live["probs"][row]
     v = int(abs(after - before).argmax())
-    return f"‘{texts[v]}’ goes from {before[v]:.1%} to {after[v]:.1%}"
+    return worded(
+        "‘{word}’ goes from {before:.1%} to {after:.1%}",
+        word=texts[v],
+        before=before[v],
+        after=after[v],
+    )

@@ -1,19 +1,27 @@
 """The sheet Start: what this workbook is, what to look at, what to try, links to all sheets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from engine.cells.language import AsIs, worded
 from exporters.assemble.tour import Stop
 from exporters.compose.address import quoted
 from exporters.compose.book import START, Book, Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion
+from exporters.model.model_book import ModelBook
+from exporters.model.words import BY_HAND
 
 TOP = 4  # below the ledger and the verdict
+ABOUT = "What this is"
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
 LONGEST_MERGED = 145  # of one that the last column is part of
 PROTECTED = (
     "Formulas and labels are locked, without a password. Excel: Review > Unprotect Sheet; "
     "LibreOffice: Tools > Protect Sheet."
+)
+HIDDEN = (
+    "Sheets without a link above are hidden, for only programs read them, and do not print. "
+    "Right-click a tab to see them: Unhide in Excel, Show Sheet in LibreOffice."
 )
 
 
@@ -24,27 +32,31 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
-    row = _section(sheet, TOP, "What this is", story.about)
+    by_hand = isinstance(book, ModelBook) and book.by_hand
+    row = _section(sheet, TOP, ABOUT, [*story.about, *([BY_HAND] * by_hand)])
     if stops:
         row = _tour(book, sheet, row, stops)
     sheet.put(row, 0, "Three things to try", "heading")
     for k, suggestion in enumerate(story.suggestions, 1):
         where = cell_of(book, suggestion)
         sheet.put(row + k, 0, k, "stop number")
-        _lead(sheet, row + k, 1, where.replace("'", ""), where)
+        _lead(sheet, row + k, 1, AsIs(where.replace("'", "")), where)
         sheet.put(row + k, 2, suggestion.text, "wrapped")
-        sheet.heights[row + k] = LINE * (1 + len(suggestion.text) // LONGEST)
+        sheet.heights[row + k] = LINE * (1 + len(sheet.entries[row + k, 2].value) // LONGEST)
         if suggestion.watch:
             seen = _address(book, *suggestion.watch)
-            _lead(sheet, row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
+            _lead(sheet, row + k, 3, worded("see {cell}", cell=seen.replace(chr(39), "")), seen)
     row += len(story.suggestions) + 2
     row = _section(sheet, row, "What to look at", story.look)
     sheet.put(row, 0, "Sheets", "heading")
-    for name in book.sheets:
+    for name, other in book.sheets.items():
         if name != START:
             row += 1
-            sheet.link(row, 1, name, f"{quoted(name)}!A1")
-            sheet.put(row, 2, book.sheets[name].purpose)
+            if other.hidden:
+                sheet.put(row, 1, AsIs(name))
+            else:
+                sheet.link(row, 1, AsIs(name), f"{quoted(name)}!A1")
+            sheet.put(row, 2, other.purpose)
     sheet.put(row + 2, 0, "How to read the cells", "heading")
     legend = [
         ("weight blue", 0.5, "blue: typed in, a weight or a setting; change it"),
@@ -54,12 +66,26 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     for k, (style, value, text) in enumerate(legend, row + 3):
         sheet.put(k, 1, value, style)
         sheet.put(k, 2, text)
-    sheet.put(row + 3 + len(legend), 2, PROTECTED)
+    row += 3 + len(legend)
+    sheet.put(row, 2, PROTECTED)
+    sheet.put(row + 1, 2, HIDDEN)
+    if story.errata:
+        _section(sheet, row + 3, "About the source", story.errata)
+
+
+def ways(book: Book) -> Iterator[tuple[Sheet, str]]:
+    """Every sheet but the first, with the name of the next one that is not hidden."""
+    following = START
+    found = []
+    for name, sheet in reversed(book.sheets.items()):
+        found.append((sheet, following))
+        following = following if sheet.hidden else name
+    yield from found[-2::-1]
 
 
 def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
     """Add the stops in order, each with its text; returns the row below."""
-    heading = f"The tour: {len(stops)} stops, at the sentence that is typed now"
+    heading = worded("The tour: {n} stops, at the sentence that is typed now", n=len(stops))
     sheet.put(row, 0, heading, "heading")
     told = Composer(book, START).table("tour", (row + 1, 2), (len(stops), 1))
     for k, stop in enumerate(stops, 1):

@@ -1,15 +1,18 @@
-"""The tour: eight stops that explain a transformer with this model's numbers; further ones about
-training, and about steering, where a workbook has them.
+"""The tour: stops that explain a transformer with this model's numbers, and only the parts that it
+has; further ones about training, and about steering, where a workbook has them.
 
 Each stop explains a concept or two in sentences with live numbers, and links to a sheet that shows
 it. The stops are on Start; each of their sheets has a link to the next stop.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.block import Block
+from engine.cells.expression import Expression, expression
 from engine.cells.functions import MATCH, MAX, MIN
+from engine.cells.language import worded
 from engine.studies import pair
 from exporters.compose.address import quoted
 from exporters.compose.lookups import entry
@@ -17,10 +20,20 @@ from exporters.compose.sentences import percent, quote, rounded, sentence
 from exporters.model import word_columns
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
-from exporters.model.words import stage_names
+from exporters.model.words import AN_MLP, stage_names
 from exporters.pages import attribution, graph, machine, nudge, patch, quantization, why
 from exporters.pages import steering as steers
 from exporters.play import ranking
+
+BEGIN = (
+    "A language model reads a text as tokens: words, or pieces of words, out of a fixed list, its "
+    "vocabulary. Each has a number, its id. "
+)
+TOKENS = {  # what each kind of model says of a text
+    "next word": BEGIN + "The model says which token comes next.",
+    "masked word": BEGIN + "The model says which tokens fit in place of a hidden one.",
+    "sentence": BEGIN + "The model gives one list of numbers for a whole sentence.",
+}
 
 
 class Stop(NamedTuple):
@@ -39,7 +52,9 @@ class Stop(NamedTuple):
 def stops(book: ModelBook) -> list[Stop]:
     """The stops of a whole model; none for a workbook of one live part."""
     tellers: list[Callable[[ModelBook], Stop]]
-    tellers = [_tokens, _embedding, _stream, _attention, _mlp]
+    tellers = [_tokens, _embedding, _stream]
+    tellers += [_attention] if any(machine.Canvas(book).layers.values()) else []
+    tellers += [_mlp] if _mlps(book) else []
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
     tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
     tellers += [_rounding] if quantization.SHEET in book.sheets else []
@@ -54,9 +69,17 @@ def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
     """The links from the stops on a sheet to the next ones: a text, and an address."""
     for k, stop in enumerate(told, 1):
         if stop.sheet == sheet and k < len(told):
-            yield f"stop {k} of {len(told)}, next: {told[k].concept} →", told[k].target
+            yield (
+                worded(
+                    "stop {k} of {n}, next: {concept} →",
+                    k=k,
+                    n=len(told),
+                    concept=worded(told[k].concept),
+                ),
+                told[k].target,
+            )
         elif stop.sheet == sheet:
-            yield f"stop {k} of {k}: the tour ends →", _start_of("Start")
+            yield worded("stop {k} of {k}: the tour ends →", k=k), _start_of("Start")
 
 
 def _start_of(sheet: str) -> str:
@@ -67,35 +90,29 @@ def _start_of(sheet: str) -> str:
 
 
 def _tokens(book: ModelBook) -> Stop:
-    asked = {
-        "next word": "The model says which token comes next",
-        "masked word": "The model says which tokens fit in place of a hidden one",
-        "sentence": "The model gives one list of numbers for a whole sentence",
-    }
-    text = (
-        "A language model reads a text as tokens: words, or pieces of words, out of a fixed list, "
-        f"its vocabulary. Each has a number, its id. {asked[book.plan.gives]}. "
-    )
-    typed: dict[str, Area] = {}
+    told = sentence(TOKENS[book.plan.gives])
     if "n_prompt" in book.graph.blocks and "sentence" in book.graph.blocks:
         typed = {name: book.graph[name][0, 0] for name in ("sentence", "n_prompt")}
-        text += "You typed ‘{sentence}’; number of tokens: {n_prompt}. "
-    text += "Type another text on Play: every number of this workbook follows."
-    return Stop("tokens", _start_of(PLAY), sentence(text, **typed))
+        counted = "You typed ‘{sentence}’; number of tokens: {n_prompt}."
+        told = told & " " & sentence(counted, **typed)
+    more = "Type another text on Play: every number of this workbook follows."
+    return Stop("tokens", _start_of(PLAY), told & " " & sentence(more))
 
 
 def _embedding(book: ModelBook) -> Stop:
     block = book.graph["embed"]
     n = block.shape[1]
     first = [rounded(machine.at_token(book, block, j), 2) for j in range(min(3, n))]
-    numbers = {f"number_{k}": number for k, number in enumerate(first)}
-    text = (
-        f"For every token the model holds a list of {n} numbers, its embedding; tokens that are "
-        f"used alike have lists alike. That of {{word}} begins with {{{'}, {'.join(numbers)}}}."
+    told = sentence(
+        "For every token the model holds a list of {n} numbers, its embedding; tokens that are "
+        "used alike have lists alike. That of {word} begins with {numbers}.",
+        n=n,
+        word=machine.looked_at(book),
+        numbers=reduce(lambda a, b: a & "; " & b, first),
     )
     if "pos_embed" in book.graph.blocks:
-        text += " A list for its position is added, so that the order of tokens counts."
-    told = sentence(text, word=machine.looked_at(book), **numbers)
+        more = "A list for its position is added, so that the order of tokens counts."
+        told = told & " " & sentence(more)
     return Stop("the embedding", book.address(block.area), told)
 
 
@@ -117,44 +134,47 @@ def _stream(book: ModelBook) -> Stop:
 
 def _attention(book: ModelBook) -> Stop:
     heads = [head for heads in machine.Canvas(book).layers.values() for head in heads]
-    others = "those before it" if book.plan.continues else "the others"
-    text = f"Attention is what lets a token fetch something from {others}. "
-    if not heads:
-        text += "It is done by heads, and this model has none: nothing moves from token to token."
-        return Stop("attention", _start_of(machine.SHEET), sentence(text))
+    told = sentence(
+        "Attention is what lets a token fetch something from those before it."
+        if book.plan.continues
+        else "Attention is what lets a token fetch something from the others."
+    )
     head = machine.sharpest(book, heads)
-    text += (
+    more = sentence(
         "It is done by heads, side by side. Each gives a share to every token that it may look at; "
         "the shares add up to 100 % and are the head's pattern. With head {head}, {look}. The "
-        "values of those tokens, weighted by their shares, are added to the stream."
+        "values of those tokens, weighted by their shares, are added to the stream.",
+        head=machine.head_name(head),
+        look=machine.look(book, head),
     )
-    told = sentence(text, head=machine.head_name(head), look=machine.look(book, head))
-    return Stop("attention and its heads", _start_of("Heads"), told)
+    return Stop("attention and its heads", _start_of("Heads"), told & " " & more)
+
+
+def _mlps(book: ModelBook) -> list[Block]:
+    """What each MLP writes into the stream."""
+    return [b for b in book.graph if b.leaf == "mlp_out" and b.layer is not None and not b.passes]
 
 
 def _mlp(book: ModelBook) -> Stop:
-    found = [b for b in book.graph if b.leaf == "mlp_out" and b.layer is not None and not b.passes]
-    text = "An MLP works on each token alone: "
-    if not found:
-        text += (
-            "each of its hidden cells detects something in the stream, and adds a vector for it. "
-            "In most models one follows the attention of each layer. This model has none."
-        )
-        return Stop("the MLP", _start_of(machine.SHEET), sentence(text))
-    n_layers, d_mlp = book.model.spec.n_layers, book.model.spec.d_mlp
-    text += (
-        f"each of its {d_mlp:,} hidden cells detects something in the stream, and adds a vector "
-        f"for it. Attention and MLP make a layer; this model has {n_layers}, counted from 0."
+    found = _mlps(book)
+    told = sentence(
+        "An MLP works on each token alone: each of its {d_mlp} hidden cells detects something in "
+        "the stream, and adds a vector for it. Attention and MLP make a layer; this model has "
+        "{n_layers}, counted from 0.",
+        d_mlp=worded("{n:,}", n=book.model.spec.d_mlp),
+        n_layers=book.model.spec.n_layers,
     )
-    canvas, guesses = machine.Canvas(book), dict[str, Expression]()
-    names = stage_names(book.graph, canvas.stages)
-    at = [k for k, name in enumerate(names) if name.endswith("MLP")]
+    canvas = machine.Canvas(book)
+    names = zip(stage_names(book.graph, canvas.stages), canvas.stages, strict=True)
+    at = [k for k, (name, b) in enumerate(names) if name == worded(AN_MLP, layer=b.layer)]
     if book.views.stages and at:
-        guesses = {"before": machine.guess(book, at[0] - 1), "after": machine.guess(book, at[0])}
-        text += (
-            " If it stopped before its first MLP it would say {before}; right after it, {after}."
+        more = sentence(
+            "If it stopped before its first MLP it would say {before}; right after it, {after}.",
+            before=machine.guess(book, at[0] - 1),
+            after=machine.guess(book, at[0]),
         )
-    return Stop("the MLP", book.address(found[0].area), sentence(text, **guesses))
+        told = told & " " & more
+    return Stop("the MLP", book.address(found[0].area), told)
 
 
 # --- what comes of it -----------------------------------------------------------------------
@@ -184,21 +204,23 @@ def _temperature(book: ModelBook) -> Stop:
         "none is below 0, and together they are 100 %. A temperature below 1 favours the "
         "likeliest, one above 1 the others. Now {word} has {chance}."
     )
-    if book.plan.generates:
-        text += " The chosen token joins the sentence, and all is computed again for the next one."
-    sheet = "Sampling" if "Sampling" in book.sheets else PLAY
     heat = book.graph["temperature"][0, 0]
     told = sentence(text, heat=heat, word=quote(words[0]), chance=percent(live[0]))
+    if book.plan.generates:
+        more = "The chosen token joins the sentence, and all is computed again for the next one."
+        told = told & " " & sentence(more)
+    sheet = "Sampling" if "Sampling" in book.sheets else PLAY
     return Stop("probability and temperature", _start_of(sheet), told)
 
 
 def _vector(book: ModelBook) -> Stop:
     block = book.graph["vector"]
-    text = (
-        f"At the end the streams of all tokens become one list of {block.shape[1]} numbers, the "
-        "sentence's vector. So every sentence, long or short, is a point in the same space."
+    told = sentence(
+        "At the end the streams of all tokens become one list of {n} numbers, the sentence's "
+        "vector. So every sentence, long or short, is a point in the same space.",
+        n=block.shape[1],
     )
-    return Stop("the sentence's vector", book.address(block.area), sentence(text))
+    return Stop("the sentence's vector", book.address(block.area), told)
 
 
 def _cosine(book: ModelBook) -> Stop:
@@ -211,18 +233,22 @@ def _cosine(book: ModelBook) -> Stop:
 
 
 def _change(book: ModelBook) -> Stop:
-    text = "These cells are not a picture of the model: they are the model."
-    live = dict[str, Expression]()
+    told = sentence("These cells are not a picture of the model: they are the model.")
     if ATTRIBUTION in book.sheets:
         names, shares = attribution.shares(book)
-        text += " What adds most to the logit of {word} is {part}, with {share}."
-        live = {"word": quote(book.graph["look.target"][0, 0]), "share": rounded(MAX(shares), 2)}
-        live["part"] = entry(names, MATCH(MAX(shares), shares, 0), 1)
+        more = sentence(
+            "What adds most to the logit of {word} is {part}, with {share}.",
+            word=quote(book.graph["look.target"][0, 0]),
+            part=entry(names, MATCH(MAX(shares), shares, 0), 1),
+            share=rounded(MAX(shares), 2),
+        )
+        told = told & " " & more
     sheet = SWITCHES if SWITCHES in book.sheets else PLAY
     if sheet == SWITCHES:
-        text += " Type 0 on Switches for a part, and read on Play what is said without it."
-    text += " Type over any blue number, and everything that depends on it follows."
-    return Stop("change it", _start_of(sheet), sentence(text, **live))
+        off = "Type 0 on Switches for a part, and read on Play what is said without it."
+        told = told & " " & sentence(off)
+    end = "Type over any blue number, and everything that depends on it follows."
+    return Stop("change it", _start_of(sheet), told & " " & sentence(end))
 
 
 def _learning(book: ModelBook) -> Stop:

@@ -7,6 +7,7 @@ from engine.cells.arrays import ranked
 from engine.cells.errors import declared
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
+from engine.cells.language import worded
 from engine.cells.packages import modules
 from engine.cells.part import freeze_rest
 from engine.learning import objective
@@ -28,9 +29,9 @@ from exporters.compose.topological import reading_order
 from exporters.model import glossary, layout
 from exporters.model.layout import PLAY
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, LOSS, Plan, for_model
+from exporters.model.plan import LEAD, LOSS, Plan, Studies, for_model
 from exporters.pages import glossary as terms
-from exporters.pages import ledger
+from exporters.pages import guess, ledger
 from exporters.pages import printed as of_tables
 
 STUDY = "Study"  # the sheet of a workbook's own
@@ -75,6 +76,7 @@ def assemble(
         model=model,
         printed=tables,
         section=story.section,
+        words=story.words,
         chosen=chosen,
     )
     layout.split(book)
@@ -107,11 +109,16 @@ def _blocks(
     if plan.live:
         graph = freeze_rest(graph, plan.live)
     studies = plan.studies
+    by_rows = plan.token_rows and studies == Studies(token_rows=studies.token_rows)
+    if by_rows:
+        graph = layout.side_by_side(graph)
     if studies.against:
         graph = pair.add(graph, passage, studies.against, studies.path)
     if studies.steer:
         graph = steering.add(graph, studies.steer)
     views = _views(graph, passage) if plan.explains else Views()
+    if by_rows and plan.explains:
+        graph = layout.scored_by_rows(graph)
     if studies.against:
         pair.measure(graph, passage.n_prompt - 1)
     elif plan.gradient_of == LEAD:
@@ -211,15 +218,18 @@ def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
     place = order({module.SHEET: module.AFTER for module in pages()})
     place = {name: place.get(name.split(" ")[0], place[STUDY]) for name in book.sheets}
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
-    names = list(book.sheets)
-    for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
-        sheet = book.sheets[name]
+    for sheet, following in start.ways(book):
+        name = sheet.name
         col = _clear_of_links(sheet) if name != PLAY else 1
-        ways = [(f"next: {following} →", f"{quoted(following)}!A1"), *tour.links(stops, name)]
+        ways = [
+            (worded("next: {sheet} →", sheet=following), f"{quoted(following)}!A1"),
+            *tour.links(stops, name),
+        ]
         for text, target in ways:
             sheet.link(1, col, text, target)
             col = legend.past(sheet, col, max(len(text), LINK_ROOM))
-        ledger.show(book, sheet, 1, col)
+        if name != guess.SHEET:  # the ledger's line has the word that is asked for
+            ledger.show(book, sheet, 1, col)
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
         if name != terms.SHEET:

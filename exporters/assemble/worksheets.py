@@ -17,16 +17,18 @@ from typing import Any, NamedTuple
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from engine.cells.graph import Graph
+from engine.cells.language import AsIs, worded
 from engine.cells.rounding import NEAR
 from exporters.assemble import start
 from exporters.compose import digest, legend, unharmed
 from exporters.compose.address import quoted
-from exporters.compose.book import START, Book, Reading
+from exporters.compose.book import START, Book, Reading, Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import Beyond, Unlike
 from exporters.compose.story import Other, PrintedNumber, Story, Suggestion
 from exporters.pages import ledger
 
+OK = "ok"  # in every language
 LINK_ROOM = 20  # characters: where the ledger stands depends on no sheet's name
 FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
 
@@ -48,6 +50,9 @@ def near(cells: Expression, value: Any = 1) -> Expression:
     return AND(MAX(cells) - value < NEAR, value - MIN(cells) < NEAR)
 
 
+GAP = 2  # characters of a column between tables
+
+
 class Workbook:
     """A workbook under construction, table by table; its graph may have blocks already.
 
@@ -58,6 +63,7 @@ class Workbook:
         self.book = Book(title, graph or Graph(), iterates=iterates)
         self.book.graph.iterates = iterates
         self.book.sheet(START)
+        self.rests: Expression | None = None  # if it iterates: whether no cell changes by itself
         self._edited: dict[Any, Reading] = {}  # by what is typed, and how many blocks there are
 
     def __getitem__(self, name: str) -> Area:
@@ -89,7 +95,7 @@ class Workbook:
         """
         now, then = self.now, self.edited(edits)
         more = {k: SimpleNamespace(now=now(x), then=then(x)) for k, x in others.items()}
-        said = text.format(now=now(watch), then=then(watch), **more)
+        said = worded(text, now=now(watch), then=then(watch), **more)
         first, *also = ((_spot(cell), value) for cell, value in edits.items())
         return Suggestion(said, *first, _spot(watch), then(watch), tuple(also))
 
@@ -113,10 +119,10 @@ class Workbook:
         ws.widths({0: 3, 1: 90, 2: 10})
         for k, (claim, _) in enumerate(rows, ws.cursor):
             ws.sheet.put(k, 1, claim)
-        verdicts = [IF(holds, "ok", "no") for _, holds in rows]
+        verdicts = [IF(holds, OK, worded("no")) for _, holds in rows]
         n, top = len(rows), ws.cursor
         found = ws.show("holds", (top, 2), lambda i, j: verdicts[i], "status", (n, 1))
-        ws.dress(found, Unlike("ok"))
+        ws.dress(found, Unlike(OK))
         ws.cursor += n + 2
 
     def done(self, story: Story) -> Book:
@@ -125,13 +131,13 @@ class Workbook:
         reference that it watches."""
         told = not self.book.iterates
         if told:
-            self.sheet(ledger.SHEET, ledger.PURPOSE)
+            self.sheet(ledger.SHEET, ledger.PURPOSE).sheet.hidden = True
             ledger.fill(self.book)
-        self.sheet(digest.SHEET, digest.PURPOSE)
-        names = list(self.book.sheets)
-        for name, following in zip(names[1:], [*names[2:], START], strict=True):
-            sheet = self.book.sheets[name]
-            way = f"next: {following} →"
+        self.sheet(digest.SHEET, digest.PURPOSE).sheet.hidden = True
+        for sheet in self.book.sheets.values():
+            narrow(sheet)
+        for sheet, following in start.ways(self.book):
+            way = worded("next: {sheet} →", sheet=following)
             sheet.link(1, 2, way, f"{quoted(following)}!A1")
             if told:
                 ledger.show(self.book, sheet, 1, legend.past(sheet, 2, max(len(way), LINK_ROOM)))
@@ -141,15 +147,24 @@ class Workbook:
             ledger.show(self.book, self.book.sheet(START), 2, 0)
         unharmed.make(self.book)
         digest.show(self.book)
-        digest.fill(self.book, ledger.edited(self.book) if told else None)
+        digest.fill(self.book, ledger.edited(self.book) if told else None, self.rests)
         return self.book
+
+
+def narrow(sheet: Sheet) -> None:
+    """Make columns between tables narrow, where nothing stands in them."""
+    rects = [place.rect(place.block.whole) for place, _ in sheet.regions]
+    rects += [run.area for run in sheet.runs]
+    used = {col for _, col in sheet.entries} | {c for r in rects for c in range(r.left, r.right)}
+    empty = {col: GAP for col in range(max(used, default=0)) if col not in used}
+    sheet.widths = {**empty, **sheet.widths}
 
 
 def worksheet(book: Book, name: str, purpose: str) -> Composer:
     """A new sheet with its title, a link to Start, and its purpose."""
     ws = Composer(book, name, cursor=4)
     ws.sheet.purpose = purpose
-    ws.sheet.put(0, 0, f"{book.title} · {name}", "title")
+    ws.sheet.put(0, 0, AsIs(f"{book.title} · {name}"), "title")
     ws.sheet.link(1, 0, "← Start", "Start!A1")
     ws.sheet.put(2, 0, purpose, "note")
     ws.sheet.frozen = (3, 0)
@@ -160,6 +175,7 @@ def worksheet(book: Book, name: str, purpose: str) -> Composer:
 def compare(ws: Composer, rows: Sequence[Comparison], section: str = "") -> None:
     """Add a source's printed numbers, the cells' values, the difference, and why they differ."""
     ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
+    ws.sheet.heads = ws.cursor
     for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
         ws.sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
     top, shape = ws.cursor + 1, (len(rows), 1)

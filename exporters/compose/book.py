@@ -23,6 +23,7 @@ from engine.cells.evaluator import edited
 from engine.cells.expression import Area, Expression, Look, Notation
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
+from engine.cells.language import Language, current, translated
 from engine.cells.table import Reader, settled
 from engine.cells.texts import cut
 from engine.cells.values import TRUTHS, CellError, FormulaError
@@ -32,6 +33,8 @@ from exporters.compose.story import PrintedNumber, Suggestion
 
 START = "Start"  # the first sheet
 MAX_SHEET_NAME = 31
+# styles of cells that hold data, which is the same in every language
+DATA = {"token", "word", "word shown", "built", "sentence", "clipped", "dial", "input blue"}
 OnLayout = Callable[["Book"], object]  # called with a book when `alone` is known, before values
 
 
@@ -64,6 +67,18 @@ class TableFormula(Expression):
     @property
     def _made(self) -> Expression:
         return self.block.formula(self.i, self.j)
+
+
+@dataclass(slots=True, eq=False)
+class Filled(TableFormula):
+    """The formula of a cell that a reader would fill in: it reads cells where they stand, and no
+    copy of a block with blanks."""
+
+    locate: Callable[[Area], tuple[str, Rect]]
+
+    def text(self, notation: Notation) -> str:
+        assert isinstance(notation, A1)
+        return self._made.text(A1(self.locate, notation.here))
 
 
 class Place(NamedTuple):
@@ -101,6 +116,20 @@ class Place(NamedTuple):
         return row + self.top, col + self.left
 
 
+class Blanks(NamedTuple):
+    """Cells of a block for the reader to fill in, and the block's copy that formulas read in its
+    place: it has the right numbers there."""
+
+    cells: frozenset[tuple[int, int]]
+    copy: Place
+
+    def touch(self, rect: Rect) -> bool:
+        """Whether any of them lies in a rectangle of the block."""
+        return any(
+            rect.top <= i < rect.bottom and rect.left <= j < rect.right for i, j in self.cells
+        )
+
+
 class Series(NamedTuple):
     """One series of a chart."""
 
@@ -128,6 +157,13 @@ class Chart:
     number: str = "0%"  # format of the values
     shares: bool = False  # of a whole: the axis ends at 100 %
     reach: float = 0.0  # scatter: both axes run from minus this to this; 0: as far as the points
+
+    def __post_init__(self) -> None:
+        self.title = translated(self.title)
+        self.axes = (translated(self.axes[0]), translated(self.axes[1]))
+        for k, series in enumerate(self.series):
+            if isinstance(series.name, str):
+                self.series[k] = series._replace(name=translated(series.name))
 
 
 class Run(NamedTuple):
@@ -165,6 +201,11 @@ class Sheet:
     notes: dict[tuple[int, int], str] = field(default_factory=dict)  # what a cell says when asked
     purpose: str = ""  # a line, for a sheet of the workbook's own
     tab: str = ""  # the colour of its tab; "": the program's own
+    hidden: bool = False  # only programs read it; it is shown by a right click on any tab
+    secret: bool = False  # nor by that
+    lettered: bool = True  # whether the letters of columns and the numbers of rows are seen
+    print_area: Rect | None = None  # what prints; None: all of it
+    heads: int | None = None  # the row of column heads that every printed page repeats
     suggestions: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
@@ -175,7 +216,14 @@ class Sheet:
         return Area(self, Rect(top, bottom, left, right))
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
-        """Put a text or a number."""
+        """Put a number, or a text in the book's language; what is typed, and words, stay as they
+        are."""
+        if isinstance(value, str) and style not in DATA:
+            value = translated(value)
+        self.entries[row, col] = Entry(value, style)
+
+    def hold(self, row: int, col: int, value: str | float, style: str) -> None:
+        """Put a number or a text that is data: what is typed, a word, a name."""
         self.entries[row, col] = Entry(value, style)
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
@@ -311,9 +359,11 @@ class Book:
     )  # what its source prints, number by number
     # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
     iterates: bool = False
+    language: Language = field(default_factory=current)  # that it is built in
 
     # large tables of numbers that have their rows of a sheet to themselves, but for labels
     alone: list[Place] = field(default_factory=list)
+    blanks: dict[str, Blanks] = field(default_factory=dict)  # cells to fill in, by block
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)
     _clean: "Reading | None" = None
@@ -361,7 +411,7 @@ class Book:
                 if number is None:
                     sheet.entries[at] = Entry(None, style, TableFormula(block, i, j))
                 else:
-                    sheet.put(*at, number, style)
+                    sheet.hold(*at, number, style)
 
     # --- where things stand ---------------------------------------------------------------
 
@@ -372,6 +422,13 @@ class Book:
         name = area.grid.name
         place = self.shown[name] if name in self.shown else self.places[name]
         return place.sheet, place.rect(area.rect)
+
+    def read_at(self, area: Area) -> tuple[str, Rect]:
+        """Where formulas read an area: where it stands, or in the copy of a block with blanks."""
+        blanks = self.blanks.get(area.grid.name)
+        if blanks and not isinstance(area.grid, Sheet) and blanks.touch(area.rect):
+            return blanks.copy.sheet, blanks.copy.rect(area.rect)
+        return self.locate(area)
 
     def cell(self, name: str, i: int, j: int) -> tuple[str, int, int]:
         """The sheet, row and column of one cell of a block."""
@@ -395,7 +452,7 @@ class Book:
 
     def notation(self, here: str) -> A1:
         """The notation for formulas on a sheet."""
-        return self._notations.setdefault(here, A1(self.locate, here))
+        return self._notations.setdefault(here, A1(self.read_at, here))
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
         """The formulas of a placed, computed block, by row and column.
@@ -409,8 +466,8 @@ class Book:
             return lambda i, j: self.text(block.formula(i, j), here)
 
         def where(operand: Block, rect: Rect) -> str:
-            place = self.places[operand.name]
-            return address(place.sheet, place.rect(rect), here, "rows" if self.iterates else "")
+            sheet, there = self.read_at(Area(operand, rect))
+            return address(sheet, there, here, "rows" if self.iterates else "")
 
         return Formulas(
             block,
@@ -442,6 +499,10 @@ class Book:
         if self._clean is None:
             self._clean = Reading(self, ChainMap(computed, self.others))
         return self._clean
+
+    def refresh(self) -> None:
+        """Compute the values as built anew: what stands in its cells has changed."""
+        self._clean = None
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""

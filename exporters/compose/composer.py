@@ -19,10 +19,12 @@ from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import harmless, may_fail
 from engine.cells.graph import Cells
+from engine.cells.language import worded
 from exporters.compose.book import Book, Chart, Entry, Place, Sheet, TableFormula
 from exporters.compose.dressing import Dressing, When
 from exporters.compose.story import Suggestion
 
+MANY = 10_000  # from here on, thousands are separated
 FILLS = ("weight", "activation", "attention", "readout", "input")
 Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
 Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
@@ -102,11 +104,13 @@ class Composer:
         """
         block = self.book.graph.input(name, values, kind="setting")
         held = self.book.graph.inputs[name]
+        whole = all(isinstance(x, str) or float(x).is_integer() for x in np.ravel(held))
         area = self._place(name, block.shape, rows, cols, title, beside, left)
         for i, j in np.ndindex(*block.shape):
             value: Any = held[i, j]
             value = value if isinstance(value, str) else float(value)
-            self.sheet.put(area.top + i, area.left + j, value, _style(style, "blue"))
+            look = _of_typed(style, value, whole)
+            self.sheet.hold(area.top + i, area.left + j, value, look)
         return block.area
 
     def computed(
@@ -210,13 +214,13 @@ class Composer:
         self.sheet.suggestions = suggestions
         self.heading("Three things to try here")
         for suggestion in suggestions:
-            ways = (("type in", suggestion.cell), ("see", suggestion.watch))
+            ways = (("type in {cell}", suggestion.cell), ("see {cell}", suggestion.watch))
             for col, (verb, way) in zip(at, ways, strict=False):
                 assert isinstance(way, tuple)
                 name, i, j = way
                 cell = self.book.graph[name][i, j]
                 where = self.book.address(cell, self.sheet.name).replace("'", "")
-                self.sheet.link(self.cursor, col, f"{verb} {where}", self.book.address(cell))
+                self.sheet.link(self.cursor, col, worded(verb, cell=where), self.book.address(cell))
             self.sheet.put(self.cursor, at[-1], suggestion.text)
             self.cursor += 1
 
@@ -319,6 +323,15 @@ class Columns:
 def slug(sheet: str) -> str:
     """A sheet's name as a prefix of table names."""
     return re.sub(r"\W+", "_", sheet.lower())
+
+
+def _of_typed(style: str, value: Any, whole: bool) -> str:
+    """The style of a typed cell: in a table of `whole` numbers without decimals, large ones with
+    separators. Other numbers may be typed over them, and are shown as they are."""
+    if not whole or isinstance(value, str) or style not in (*FILLS, "input setting"):
+        return _style(style, "blue")
+    kind = style.removesuffix(" setting")
+    return f"{kind} setting many" if abs(value) >= MANY else f"{kind} setting"
 
 
 def _style(style: str, font: str) -> str:

@@ -34,6 +34,7 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
+from engine.cells.language import worded
 from engine.cells.rounding import NEAR
 from engine.cells.values import FormulaError, number
 from exporters.compose.address import column, quoted
@@ -41,6 +42,7 @@ from exporters.compose.book import Book, Run, Sheet
 from exporters.compose.composer import Composer, Table
 from exporters.compose.dressing import When
 from exporters.compose.ranges import FRACTION, Range, of_formulas, of_inputs
+from exporters.compose.sentences import sentence
 
 SHEET = "Digest"
 PURPOSE = "the sums of every range of formulas as built, and how far off they are in this program"
@@ -59,6 +61,9 @@ MOST_OFF = 1_000_000_000_000_000  # of a range: what is more off counts as that
 NO_NUMBER = 1_000_000  # what it counts as
 SPREAD = 0.1  # of places: less than where two cells are wrong
 AGREES, EDITED = "this program computes as cellformer did", "edited since it was built"
+MOVES = (
+    "edited since it was built: it learns, and Digest compares its formulas once it is at ‘start’"
+)
 ANEW = " · to compute all anew: Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9"
 
 MOST_COPIED = 400  # numbers of a range
@@ -97,6 +102,23 @@ def _counts(x: Any) -> float:
         return NO_NUMBER
 
 
+@dataclass
+class Off:
+    """The differences of every range; 0 while cells do not rest, where a condition says when."""
+
+    table: Table
+    rests: Expression | None
+
+    @property
+    def sheet(self) -> Sheet:
+        return self.table.sheet
+
+    def put(self, i: int, j: int, formula: Any, style: str, array: bool = False) -> Area:
+        """Put the formula of a difference; returns its cell."""
+        compared = formula if self.rests is None else IF(self.rests, formula, 0)
+        return self.table.put(i, j, compared, style, array)
+
+
 class Line(NamedTuple):
     """A range, and the row of the sheet that reports on it."""
 
@@ -104,11 +126,12 @@ class Line(NamedTuple):
     row: int
 
 
-def fill(book: Book, edited: Expression | None = None) -> None:
+def fill(book: Book, edited: Expression | None = None, rests: Expression | None = None) -> None:
     """Add every range of formulas and the verdict; to be called when all other sheets are complete.
 
     `edited` is the condition that something was typed; by default, the input cells are compared as
-    well.
+    well. Ranges are compared only while `rests` holds: sums over cells that keep their values would
+    have LibreOffice compute these again for each sum.
     """
     sheet = book.sheet(SHEET)
     found = of_formulas(book, SHEET, SUMMARY)
@@ -116,7 +139,8 @@ def fill(book: Book, edited: Expression | None = None) -> None:
     lines = [Line(one, row) for row, one in enumerate([*found, *inputs], TOP)]
     _helpers(sheet, [line.range.rect for line in lines])
     copies = dict[Copied, int]()
-    off = Composer(book, SHEET).table("off", (TOP, OFF[0]), (max(len(lines), 1), len(OFF)))
+    table = Composer(book, SHEET).table("off", (TOP, OFF[0]), (max(len(lines), 1), len(OFF)))
+    off = Off(table, rests)
     for line in lines:
         _line(book, off, line, copies)
     formulas = slice(TOP, TOP + len(found))
@@ -134,8 +158,13 @@ def fill(book: Book, edited: Expression | None = None) -> None:
         typed = slice(formulas.stop, TOP + len(lines))
         edited = SUMPRODUCT(_differs(sheet, typed)) > 0 if inputs else expression(0) > 0
     n_cells = sum(one.n_cells for one in found)
-    anew = "" if book.iterates else ANEW  # a latch, computed out of its turn, would be wrong
-    page.show("verdict", (SUMMARY, 0), _verdict(sheet, formulas, n_cells, edited, anew), "block")
+    anew = (
+        "" if book.iterates else worded(ANEW)
+    )  # a latch, computed out of its turn, would be wrong
+    verdict = _verdict(sheet, formulas, n_cells, edited, anew)
+    if rests is not None:
+        verdict = IF(rests, verdict, sentence(worded(MOVES)))
+    page.show("verdict", (SUMMARY, 0), verdict, "block")
 
 
 def show(book: Book) -> None:
@@ -143,8 +172,8 @@ def show(book: Book) -> None:
     was edited."""
     digest, page = book.sheet(SHEET), Composer(book, next(iter(book.sheets)))
     told = page.show("verdict", (SUMMARY, 0), digest[SUMMARY, 0], "ledger")
-    by_edits = LEFT(told, len(EDITED)) == EDITED
-    page.dress(told, When("differs", AND(LEFT(told, len(AGREES)) != AGREES, NOT(by_edits))))
+    agrees, by_edits = (LEFT(told, len(text)) == text for text in (worded(AGREES), worded(EDITED)))
+    page.dress(told, When("differs", AND(NOT(agrees), NOT(by_edits))))
     page.show("largest", (SUMMARY, 3), IF(by_edits, "", largest(book)), "largest gap")
 
 
@@ -167,11 +196,20 @@ def _largest(sheet: Sheet, lines: slice) -> Expression:
 def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew: str) -> Expression:
     """The verdict, one sentence, for Start and for bug reports."""
     n, differ = lines.stop - lines.start, sheet[SUMMARY + 1, 0]
-    other = f" of {n:,} ranges of formulas differ from what cellformer computed, the first at "
-    told = differ & other & _first(sheet, lines) & anew
-    agrees = f"{AGREES}: {n_cells:,} formulas in {n:,} ranges{anew}"
-    compared = f"{EDITED}: Digest compares its formulas with their values as built"
-    return IF(differ == 0, agrees, IF(IFERROR(edited * 1, 0) == 1, compared, told))
+    told = sentence(
+        worded(
+            "{{k}} of {n:,} ranges of formulas differ from what cellformer computed, the first "
+            "at {{cell}}",
+            n=n,
+        ),
+        k=differ,
+        cell=_first(sheet, lines),
+    )
+    agrees = f"{worded(AGREES)}: {worded('{k:,} formulas in {n:,} ranges', k=n_cells, n=n)}{anew}"
+    compared = (
+        f"{worded(EDITED)}: {worded('Digest compares its formulas with their values as built')}"
+    )
+    return IF(differ == 0, agrees, IF(IFERROR(edited * 1, 0) == 1, compared, told & anew))
 
 
 def _first(sheet: Sheet, lines: slice) -> Expression:
@@ -213,12 +251,12 @@ def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
 # --- a line -------------------------------------------------------------------------------
 
 
-def _line(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None:
+def _line(book: Book, off: Off, line: Line, copies: dict[Copied, int]) -> None:
     """Add a range's row: its address, its sums, their differences."""
     sheet = off.sheet
     (name, rect, _, texts, _, _), row = line
     top, bottom, left, right = rect
-    sheet.put(row, ON, quoted(name), "text")
+    sheet.hold(row, ON, quoted(name), "text")
     for col, count in ((ROW, top + 1), (COL, left + 1), (HIGH, bottom - top), (WIDE, right - left)):
         sheet.put(row, col, count, "count")
     if rect.size == 1:
@@ -229,7 +267,7 @@ def _line(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None
         _of_numbers(book, off, line)
 
 
-def _of_one(book: Book, off: Table, line: Line) -> None:
+def _of_one(book: Book, off: Off, line: Line) -> None:
     """A range of a single cell."""
     (name, rect, area, texts, _, _), row = line
     sheet = off.sheet
@@ -239,13 +277,13 @@ def _of_one(book: Book, off: Table, line: Line) -> None:
     if texts and (fraction := FRACTION.search(held)):
         held = held[: fraction.start()]
         cell = LEFT(cell, len(held))
-    sheet.put(row, WAS[0], held, "text" if texts else "step")
+    sheet.hold(row, WAS[0], held, "text" if texts else "step")
     gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
     differs: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else _bounded(gap)
     off.put(row - TOP, 0, differs, "off")
 
 
-def _of_numbers(book: Book, off: Table, line: Line) -> None:
+def _of_numbers(book: Book, off: Off, line: Line) -> None:
     """A range of numbers: its sums, and their differences relative to its size."""
     (_, rect, area, *_), row = line
     sheet = off.sheet
@@ -266,7 +304,7 @@ def _bounded(off: Expression) -> Expression:
     return IFERROR(MAX(-MOST_OFF, MIN(MOST_OFF, off)), MOST_OFF)
 
 
-def _of_copied(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None:
+def _of_copied(book: Book, off: Off, line: Line, copies: dict[Copied, int]) -> None:
     """A range with a copy as built: the share of its cells that differ, and the first of them. The
     three numbers are those of a difference in that cell alone."""
     (name, (top, bottom, left, right), area, texts, _, _), row = line
@@ -278,7 +316,7 @@ def _of_copied(book: Book, off: Table, line: Line, copies: dict[Copied, int]) ->
         first = copies[held] = max([r + len(t) for t, r in copies.items()], default=TOP)
         for i, j in np.ndindex(bottom - top, right - left):
             if held[i][j] != "":
-                sheet.put(first + i, COPIES + j, held[i][j], "text" if texts else "step")
+                sheet.hold(first + i, COPIES + j, held[i][j], "text" if texts else "step")
     first, n = copies[held], area.rect.size
     copy = sheet[first : first + bottom - top, COPIES : COPIES + right - left]
     same: Expression = IFERROR(EXACT(area, copy) * 1, 0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from engine.cells.expression import Expression
+from engine.cells.language import translated
 
 # "scale": 0 is white, 1 is full; "diverging": two colours about 0, alike at the same distance;
 # "bar": as long as the number, 1 is the whole cell
@@ -48,6 +49,15 @@ class AsBuilt:
 
 Dressing = Shade | Beyond | Unlike | When | AsBuilt
 CHANGED = Beyond(0.0005, 4)  # what a cell with three decimals, or a percentage with one, shows
+
+
+UNKNOWN = {"error_title": "Unknown word", "error_message": "Choose a word from the list."}
+MESSAGES = ("error_title", "error_message", "input_title", "input_message")
+
+
+def in_words(rule: dict[str, Any]) -> dict[str, Any]:
+    """A rule with its messages in the current language."""
+    return rule | {name: translated(rule[name]) for name in MESSAGES if name in rule}
 
 
 def between(

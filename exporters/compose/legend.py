@@ -6,6 +6,7 @@ ones, in the style that it explains.
 
 from collections.abc import Iterator
 
+from engine.cells.language import translated
 from exporters.compose import theme
 from exporters.compose.book import Sheet
 from exporters.compose.dressing import AsBuilt, Beyond, Unlike, When
@@ -34,7 +35,8 @@ def add(sheet: Sheet) -> None:
     """Put a sheet's legend into its first row, to the right of the title."""
     title = sheet.entries[ROW, 0].value
     col = past(sheet, 0, LARGE * len(title))
-    for style, text in keys(sheet):
+    for style, english in keys(sheet):
+        text = translated(english)
         end = past(sheet, col, len(text))
         sheet.put(ROW, col, text, style)
         if end > col + 1:

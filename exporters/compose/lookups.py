@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.cells.expression import Area, Expression
+from engine.cells.expression import Area, Expression, Nth
 from engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SUMPRODUCT, TRUE
 
 
@@ -10,6 +10,11 @@ def entry(area: Area, row: Any, col: Any) -> Expression:
     """The entry of a range at a row and column, counted from 1. For a single cell, that cell: not
     every program's INDEX takes one."""
     return INDEX(area, row, col) if area.rect.size > 1 else area
+
+
+def nth(line: Area, k: Any) -> Expression:
+    """The k-th cell of a row or a column, counted from 1; for a single cell, that cell."""
+    return Nth(line.as_range, k) if line.rect.size > 1 else line
 
 
 def id_of(text: Expression, texts: Area) -> Expression:

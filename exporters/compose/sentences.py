@@ -4,15 +4,13 @@ A number becomes text as the user's spreadsheet writes it, with a comma or a poi
 between two decimals is rounded up, although programs differ in its last bit.
 """
 
-from functools import reduce
-from string import Formatter
 from typing import Any
 
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IFERROR, ROUND
+from engine.cells.sentence import sentence as sentence
 
 UP = 1e-7  # of the last decimal shown
-LITERAL = 200  # characters of a literal; Excel takes 255 units
 
 
 def rounded(x: Any, decimals: int) -> Expression:
@@ -29,15 +27,3 @@ def percent(share: Any, decimals: int = 1) -> Expression:
 def quote(word: Any) -> Expression:
     """A word in quotes."""
     return "‘" & expression(word) & "’"
-
-
-def sentence(text: str, **live: Any) -> Expression:
-    """A text whose parts in braces are live: `sentence("It is {n}.", n=count)`.
-
-    Long texts are cut: a literal of a formula has at most 255 characters.
-    """
-    parts: list[Any] = []
-    for literal, name, _, _ in Formatter().parse(text):
-        parts += [literal[k : k + LITERAL] for k in range(0, len(literal), LITERAL)]
-        parts += [live[name]] if name else []
-    return reduce(lambda a, b: a & b, map(expression, parts))

@@ -32,7 +32,9 @@ class Story:
     """The texts of a workbook's start sheet. The title is `name: what it is`; lists show the latter
     part.
 
-    `section` is the document and section whose printed numbers the workbook recomputes.
+    `section` is the document and section whose printed numbers the workbook recomputes; `errata` is
+    what is to be said of the document, below all else; `words` are lines about words that a reader
+    may not know, shown beside the sentence.
     """
 
     title: str
@@ -41,6 +43,8 @@ class Story:
     look: Sequence[str]
     suggestions: Sequence[Suggestion]
     section: str = ""
+    errata: Sequence[str] = ()
+    words: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ Fonts follow the convention of finance: blue is typed (inputs and weights), blac
 green a formula that reads another sheet. Fills tell the kind of a block.
 """
 
+import re
 from typing import Any
 
 from engine.cells.block import Block
+from engine.cells.language import translated
 from engine.cells.name import TURNED
 
 BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
@@ -51,7 +53,8 @@ GRIDLINE = "#E5E5E5"
 SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#262626")
 ONE_SERIES = ("#2E75B6",)
 
-_NUMBER = {"num_format": "0.000", "align": "right"}
+QUOTED = re.compile(r'"([^"]*[a-z][^"]*)"')  # words of a number format
+_NUMBER: dict[str, Any] = {"num_format": "#,##0.000", "align": "right"}
 _LABEL = {"font_color": GREY, "align": "center"}
 STYLES: dict[str, dict[str, Any]] = {
     "text": {},
@@ -78,6 +81,14 @@ STYLES: dict[str, dict[str, Any]] = {
         "num_format": "@",
     },
     "id": {"num_format": "0", "align": "center", "font_color": BLACK},
+    "blank": {
+        "num_format": "0.000",
+        "font_color": BLUE,
+        "bg_color": "#FFE94D",
+        "border": 1,
+        "border_color": "#7F6000",
+        "align": "right",
+    },
     "symbol": {"num_format": "0;-0;", "align": "center"},
     "symbol typed": {"num_format": "0", "align": "center", "font_color": BLUE},
     "rank": {"num_format": '[>=10000000]"·";0', "align": "center"},
@@ -95,7 +106,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "printed fine": {"num_format": "0.0000#", "font_color": BLUE},
     "live fine": {"num_format": "0.00000", "font_color": GREEN},
     "change fine": {"num_format": "+0.00000;-0.00000;0.00000", "font_color": BLACK},
-    "count": {"num_format": "0", "align": "right"},
+    "count": {"num_format": "#,##0", "align": "right"},
     "sentence": {
         "font_color": BLUE,
         "bg_color": FILLS["input"],
@@ -145,6 +156,29 @@ STYLES: dict[str, dict[str, Any]] = {
     "thousands": {"num_format": "#,##0", "align": "right"},
     "status": {"bold": True, "align": "center"},
 }
+_SMALL = {"font_size": 9}
+_TYPED = {"font_color": BLUE, "bg_color": FILLS["input"], "border": 1, "border_color": "#BFBFBF"}
+_LARGE = {"num_format": "#,##0", "font_size": 12, "align": "right"}
+_DIGIT = {"num_format": "0", "align": "center"}
+STYLES |= {  # of the adder, whose sum and weights share a screen
+    "number large": {**_TYPED, **_LARGE},
+    "sum large": {**_LARGE, "bold": True},
+    "digit": _DIGIT,
+    "digit written": {**_DIGIT, "bold": True, "bg_color": FILLS["readout"]},
+    "digit total": {"num_format": "0.0", "font_size": 9, "align": "center"},
+    "digit grey": {**_DIGIT, "font_color": GREY},
+    "digit sure": {"num_format": "0%", "font_size": 7, "align": "center"},
+    "digit carry": {"num_format": "0;-0;", "align": "center", "font_color": ORANGE, "bold": True},
+    "small label": {"font_color": GREY, "font_size": 9},
+    "weight small": {
+        **_NUMBER,
+        **_SMALL,
+        "num_format": "0.00",
+        "font_color": BLUE,
+        "bg_color": FILLS["weight"],
+    },
+    "tile small": {"num_format": '[>=0.05]0%;""', "font_size": 7, "align": "center"},
+}
 _KEY = {"align": "center", "font_size": 9}  # of a legend: see `exporters.compose.legend`
 # of groups of words: colours that the colour-blind tell apart (Okabe & Ito 2008)
 GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -155,7 +189,8 @@ for _kind, _fill in FILLS.items():
     for _font, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN)):
         STYLES[f"{_kind} {_font}"] = {**_NUMBER, "bg_color": _fill, "font_color": _colour}
     STYLES[f"{_kind} setting"] = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
-    STYLES[f"{_kind} count"] = {"num_format": "0", "bg_color": _fill, "align": "right"}
+    STYLES[f"{_kind} setting many"] = {**STYLES[f"{_kind} setting"], "num_format": "#,##0"}
+    STYLES[f"{_kind} count"] = {"num_format": "#,##0", "bg_color": _fill, "align": "right"}
 for _name, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN), ("grey", GREY)):
     STYLES[f"key {_name}"] = {**_KEY, "font_color": _colour}
 STYLES["key switch"] = {**_KEY, "bg_color": STYLES["switch"]["bg_color"]}
@@ -209,6 +244,15 @@ HEIGHTS = {
     for name, style in STYLES.items()
     if style.get("font_size", 0) > 11
 }
+
+
+def look(style: str) -> dict[str, Any]:
+    """How cells of a style look; words in a number format are in the current language."""
+    found = STYLES[style]
+    if QUOTED.search(found.get("num_format", "")):
+        told = QUOTED.sub(lambda text: f'"{translated(text[1])}"', found["num_format"])
+        return {**found, "num_format": told}
+    return found
 
 
 def diverging(largest: str) -> dict[str, Any]:

@@ -16,11 +16,14 @@ from exporters.compose.book import START, Book, Sheet
 from exporters.file.reading import WorkbookFile
 from exporters.file.scanning import MAX_ROWS, Cells, Positions
 from exporters.model import source
+from exporters.model.layout import PLAY
 from exporters.pages import ledger, printed, vocabulary
+from exporters.play.sentence import WORDS_COL
 
 # rows from which on a sheet has what is of its workbook alone, and is not built again
 AS_TOLD = {START: 0, printed.SHEET: 0, vocabulary.SHEET: vocabulary.TRIES}
 AS_TOLD |= {ledger.SHEET: 0, digest.SHEET: 0}
+PROMPT_ROW = 5  # of Play: up to it a workbook's own words are explained beside the sentence
 QUOTED = re.compile('"(?:[^"]|"")*"')
 OUTSIDE = re.compile(
     r"""\[[^\]]*\]|\||://|\b(?:WEBSERVICE|FILTERXML|HYPERLINK|RTD|DDE|CALL|REGISTER|EXEC|IMAGE
@@ -47,7 +50,8 @@ def cells(book: Book, file: WorkbookFile) -> list[AddedCell]:
         which = np.arange(len(written)) if sheet is None else _not_built(sheet, written)
         values, formulas = written.valued(which), _formulas(written, which)
         for at, value, formula in zip(written.places(which), values, formulas, strict=True):
-            known = sheet is not None and at[0] < told
+            own = name == PLAY and at[1] == WORDS_COL and at[0] <= PROMPT_ROW
+            known = sheet is not None and at[0] < told and not own
             holds = known and (formula or value not in (None, ""))
             if holds or OUTSIDE.search(QUOTED.sub("", formula)):
                 where = address(name, Rect(at[0], at[0] + 1, at[1], at[1] + 1))

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from engine import InputError, Model
+from engine.cells.language import ENGLISH, Language, codes, language, speaking
 from engine.studies import steering
+from exporters.assemble import start
 from exporters.assemble.transformer import assemble
 from exporters.compose.book import START, Book
 from exporters.compose.story import Story
@@ -82,9 +84,10 @@ def read(
     """
     file = WorkbookFile(path)
     try:
-        if source.SHEET in file:
-            return compared(EditedModel(_rebuild(file, find)), file)
-        return compared(Edited(_built(file, worksheets)), file)
+        with speaking(language_of(file)):
+            if source.SHEET in file:
+                return compared(EditedModel(_rebuild(file, find)), file)
+            return compared(Edited(_built(file, worksheets)), file)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -95,6 +98,15 @@ def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> 
     found = read(path, find, None)
     assert isinstance(found, EditedModel)
     return found
+
+
+def language_of(file: WorkbookFile) -> Language:
+    """The language of a workbook's texts: as its Source says, or else that of a heading on
+    Start."""
+    if source.SHEET in file:
+        return language(source.read(file[source.SHEET].column(0)).language)
+    heading = file[START][start.TOP, 0] if START in file else None
+    return next((x for x in map(language, codes()) if x.of(start.ABOUT) == heading), ENGLISH)
 
 
 def name_of(file: WorkbookFile) -> str:
@@ -150,6 +162,7 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
         gradient_of=facts.gradient_of,
         quantize=facts.quantize,
         why=facts.why,
+        token_rows=facts.token_rows,
         head=facts.head,
         against=facts.against,
         path=facts.path,

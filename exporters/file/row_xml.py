@@ -154,17 +154,21 @@ def formulas(
     style: int,
     shared: int | None,
     writing: Writing = USUAL,
+    blank: int = 0,
 ) -> Strip:
     """The rows of a computed block: a formula in every cell that is not blank, with its value.
 
     If the cells of a column share their formula, only the first one has it; `shared` is the number
-    that it has on its sheet in the block's first column.
+    that it has on its sheet in the block's first column. `blank` is the style of cells that the
+    reader fills in.
     """
     area = place.rect(place.block.whole)
-    spelt = _spelling(book, place, style, shared, writing.longest)
+    spelt = _spelling(book, place, style, shared, writing.longest, blank)
     unknown = [VALUE] * (area.right - area.left)
     begin = area.top + (shared is not None)  # the first cell of those that share has the text
-    steady, lines = _steady(place), _lines(place, values)
+    read = [place.block.name, *(operand.name for _, _, operand in place.block.operands)]
+    filled = not any(name in book.blanks for name in read)
+    steady, lines = filled and _steady(place), _lines(place, values)
     made = dict[int, Template | None]()
 
     def template(row: int) -> Template | None:
@@ -192,7 +196,7 @@ def formulas(
 
 
 def _spelling(
-    book: Book, place: Place, style: int, shared: int | None, longest: int
+    book: Book, place: Place, style: int, shared: int | None, longest: int, blank: int
 ) -> Callable[[int, Sequence[str]], str]:
     """A function that writes a row of a computed block, given its values' texts.
 
@@ -201,6 +205,7 @@ def _spelling(
     block, area = place.block, place.rect(place.block.whole)
     line = book.lines(block)
     columns = [column(col) for col in range(area.left, area.right)]
+    blanks = book.blanks.get(block.name)
 
     def formula(text: str, n: int) -> str:
         check_length(text, longest, block.name)
@@ -222,6 +227,14 @@ def _spelling(
             texts = [formula(text, n) for text, n in zip(found, seen, strict=True)]
         cells = []
         for n, text in zip(seen, texts, strict=True):
+            if blanks and ((n, k) if place.turned else (k, n)) in blanks.cells:
+                cells.append(f'<c r="{columns[n]}{row + 1}" s="{blank}">')
+                own = book.sheets[place.sheet].entries[row, area.left + n].formula
+                if own is not None:
+                    own_text = formula(book.text(own, place.sheet), n)
+                    cells.append(f"{own_text}<v>{numbers[n]}</v>")
+                cells.append("</c>")
+                continue
             kind, value = "", numbers[n]
             if value == NO_NUMBER:
                 kind, value = ' t="e"', "#NUM!"

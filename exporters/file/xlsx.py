@@ -23,6 +23,7 @@ from xlsxwriter.sharedstrings import SharedStrings
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellNumberTuple, CellStringTuple, Worksheet
 
+from engine.cells import language
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.expression import decimal, expression
@@ -31,8 +32,8 @@ from engine.cells.texts import coded, in_xml, readable, storable
 from exporters.compose import theme
 from exporters.compose.address import a1, column, quoted
 from exporters.compose.book import Book, Entry, Place, Reading, Sheet
-from exporters.compose.dressing import AsBuilt, Beyond, Dressing, Unlike, When
-from exporters.file import protection
+from exporters.compose.dressing import UNKNOWN, AsBuilt, Beyond, Dressing, Unlike, When, in_words
+from exporters.file import printing, protection
 from exporters.file.charts import add_chart
 from exporters.file.deflate import Deflate, Packed
 from exporters.file.row_xml import Strip, check_length, formulas, labels, numbers, whole_row
@@ -66,7 +67,7 @@ class _Formats(dict[str, Any]):
 
     def __missing__(self, style: str) -> Any:
         is_open = style.endswith(protection.OPEN)
-        found = theme.STYLES[style.removesuffix(protection.OPEN)]
+        found = theme.look(style.removesuffix(protection.OPEN))
         self[style] = self.workbook.add_format({**found, "locked": False} if is_open else found)
         return self[style]
 
@@ -335,7 +336,7 @@ def write(
     for place in book.places.values():
         _check_fits(place)
         _check_formulas(book, place, writing.longest)
-    with replacing(path) as temporary:
+    with language.speaking(book.language), replacing(path) as temporary:
         workbook = _Book(temporary)
         workbook.worksheet_class, workbook.iterates = _Sheet, book.iterates
         workbook.set_properties({"title": readable(book.title), "created": CREATED})
@@ -350,7 +351,7 @@ def write(
             ws.bulky, ws.ahead = workbook.bulky, ahead.get(sheet.name)
             ws.writing = writing
             _write_sheet(book, shown, sheet, workbook, ws, formats)
-        for name, area in _names(book).items():
+        for name, area in names(book).items():
             workbook.define_name(name, f"={area}")
         try:
             workbook.close()
@@ -359,7 +360,7 @@ def write(
     return path
 
 
-def _names(book: Book) -> dict[str, str]:
+def names(book: Book) -> dict[str, str]:
     """The names that a workbook defines, unique regardless of case, and the areas that they refer
     to."""
     found: dict[str, str] = {}
@@ -394,16 +395,27 @@ def _check_formulas(book: Book, place: Place, longest: int) -> None:
         check_length(last, longest, block.name, remedy)
 
 
+def _frame(ws: Any, sheet: Sheet) -> None:
+    """Set what stands around a sheet's cells."""
+    if any(sheet.frozen):
+        ws.freeze_panes(*sheet.frozen)
+    if not sheet.lettered:
+        ws.hide_row_col_headers()
+    if sheet.tab:
+        ws.set_tab_color(sheet.tab)
+
+
 def _write_sheet(
     book: Book, shown: Reading, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: _Formats
 ) -> None:
     ws.hide_gridlines(2)
-    ws.set_landscape()
-    ws.fit_to_pages(1, 0)
-    if any(sheet.frozen):
-        ws.freeze_panes(*sheet.frozen)
-    if sheet.tab:
-        ws.set_tab_color(sheet.tab)
+    if sheet.secret:
+        ws.very_hidden()
+    elif sheet.hidden:
+        ws.hide()
+    else:
+        printing.set_up(ws, sheet, shown, readable(book.title))
+    _frame(ws, sheet)
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
     ws.spell, ws.formats = partial(_spelt, book, sheet.name, ws.writing.longest), formats
     ws.shown = partial(shown.cell, sheet.name)
@@ -416,7 +428,7 @@ def _write_sheet(
         ws.merge_range(a1(area), "", formats[first.style])
     blocks, cells = protection.opened(book, sheet)
     ws.protect("", protection.ALLOWED)
-    for (row, col), entry in (sheet.entries | _edited(book, shown, sheet)).items():
+    for (row, col), entry in _single(book, shown, sheet).items():
         if (row, col) in cells:
             entry = entry._replace(style=_opened(entry.style))
         style = formats[entry.style]
@@ -430,16 +442,17 @@ def _write_sheet(
         ws.add_block(run.area, partial(labels, run, formats[run.style]._get_xf_index(), spelt))
     for place, style in sheet.regions:
         style = _opened(style) if place.block.name in blocks else style
-        _write_region(book, shown, ws, place, formats[style])
+        blank = formats["blank"]._get_xf_index() if place.block.name in book.blanks else 0
+        _write_region(book, shown, ws, place, formats[style], blank)
     for (row, col), choices in sheet.lists.items():
         source = "=" + book.address(choices)
-        rule = {"validate": "list", "source": source, "error_title": "Unknown word"}
-        rule["error_message"] = "Choose a word from the list."
+        rule = {"validate": "list", "source": source, **UNKNOWN}
+        rule = in_words(rule)
         ws.data_validation(row, col, row, col, rule)
     for (row, col), rule in sheet.rules.items():
-        ws.data_validation(row, col, row, col, rule)
+        ws.data_validation(row, col, row, col, in_words(rule))
     for (top, bottom, left, right), rule in sheet.areas:
-        ws.data_validation(top, left, bottom - 1, right - 1, rule)
+        ws.data_validation(top, left, bottom - 1, right - 1, in_words(rule))
     for area, dressing in sheet.dressings:
         top, bottom, left, right = area
         rule = _rule(book, sheet, area, dressing, formats)
@@ -448,6 +461,14 @@ def _write_sheet(
         ws.write_comment(row, col, readable(text, "\n"), NOTE)
     for chart in sheet.charts:
         add_chart(book, workbook, ws, chart)
+
+
+def _single(book: Book, shown: Reading, sheet: Sheet) -> dict[tuple[int, int], Entry]:
+    """The single cells of a sheet, without those to fill in that lie in blocks written by rows."""
+    places = [place for place, _ in sheet.regions if place.block.name in book.blanks]
+    blank = {place.cell(*at) for place in places for at in book.blanks[place.block.name].cells}
+    entries = sheet.entries | _edited(book, shown, sheet)
+    return {at: entry for at, entry in entries.items() if at not in blank} if blank else entries
 
 
 def _opened(style: str) -> str:
@@ -505,7 +526,9 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
         ws.put_number(row, col, float(entry.value), style)
 
 
-def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: Any) -> None:
+def _write_region(
+    book: Book, shown: Reading, ws: _Sheet, place: Place, style: Any, blank: int
+) -> None:
     block, values = place.block, shown.values[place.block.name]
     number = style._get_xf_index()
     if block.op is None:
@@ -514,7 +537,7 @@ def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: A
         ws.formulas = True
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
-        begin = partial(formulas, book, place, values, number, shared, ws.writing)
+        begin = partial(formulas, book, place, values, number, shared, ws.writing, blank)
     area = place.rect(block.whole)
     ws.add_block(area, begin)
     if ws.bulky and place in book.alone:

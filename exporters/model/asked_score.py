@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import CHOOSE, IFERROR, INT, MAX, MIN
+from engine.cells.language import worded
 from engine.studies import scores
 from engine.studies.lens import operands
 from exporters.compose.composer import Composer
@@ -106,8 +107,8 @@ class AskedScore:
         most = (spec.n_layers - 1, spec.n_heads - 1, last, last, last)
         for k, (label, note) in enumerate(DIALS):
             sheet.put(row + k, 0, label, "row label")
-            sheet.notes[row + k, 1] = note
-            message = f"A whole number from 0 to {most[k]}."
+            sheet.notes[row + k, 1] = worded(note)
+            message = worded("A whole number from 0 to {most}.", most=most[k])
             sheet.rules[row + k, 1] = between(0, most[k], message, whole=True)
         begun = self.begun()
         if len(self.heads) > 1:
@@ -117,7 +118,7 @@ class AskedScore:
                 sheet.put(row + k, 1, n, "built")
         heads = [scores.Head(self.book.graph, name) for name in scores.heads(self.book.graph)]
         if len(heads) > len(self.heads):
-            told = ONE_HEAD.format(n=len(heads), m=size(heads))
+            told = worded(ONE_HEAD, n=len(heads), m=size(heads))
             sheet.put(row + len(DIALS), 0, told, "note")
         self.page.typed_at(TOKENS, (row + 2, 1), [[n] for n in begun[TOKENS]], "dial")
 
@@ -125,7 +126,7 @@ class AskedScore:
         """What the typed numbers count as, with the words at the positions: [4, 1]."""
         row, texts = self.top + 1, layout.token_texts(self.book)
         self.page.sheet.put(self.top, 3, "counts as", "label")
-        self.page.sheet.notes[row, 3] = "The head's place among all heads, from 1."
+        self.page.sheet.notes[row, 3] = worded("The head's place among all heads, from 1.")
         area = self.page.computed_at(USED, (row, 3), (4, 1), self._counts_as, "id")
         for k, side in enumerate(SIDES, 1):
             at = row + k, 2
@@ -192,7 +193,12 @@ class AskedScore:
             block: str, writers: Sequence[str], n: int, cell: Callable[[int, int], Expression]
         ) -> Area:
             nonlocal row
-            page.sheet.put(row, left, f"{block}, of the {name}", "note")
+            page.sheet.put(
+                row,
+                left,
+                worded("{block}, of the {token}", block=block, token=worded(name)),
+                "note",
+            )
             page.heads_at((row + 1, left), *map(plain, writers), style="label")
             row, top = row + n + 3, row + 2
             table, shape = f"why.{name}.{block}", (n, len(writers))
@@ -209,7 +215,12 @@ class AskedScore:
             each = [column.get(labels[w]) for column in columns]
             return self.choose([part.cell(d) if part else expression(0) for part in each])
 
-        page.sheet.put(row, left, f"the {name} of the head that is asked for", "block")
+        page.sheet.put(
+            row,
+            left,
+            worded("the {token} of the head that is asked for", token=worded(name)),
+            "block",
+        )
         page.heads_at((row + 1, left), *labels, style="label")
         shape = operands(self.first.product)[which].shape[1], len(labels)
         self.parts[name] = page.computed_at(f"why.{name}", (row + 2, left), shape, cell, "step")

@@ -5,6 +5,7 @@ Used by the sheet Glossary and by the notes on headers that are terms.
 
 from typing import NamedTuple
 
+from engine.cells.language import worded
 from exporters.compose.book import Sheet
 
 
@@ -258,7 +259,9 @@ FIRST_SCREEN = 30  # rows
 
 def add_notes(sheet: Sheet) -> None:
     """Add a note to the first header on a sheet's first screen for each term."""
-    waiting = {text: term for term in TERMS for text in (term.name, *term.headers)}
+    waiting: dict[str, Term] = {
+        worded(text): term for term in TERMS for text in (term.name, *term.headers)
+    }
     entries = sheet.entries.items()
     headers = {at: e for at, e in entries if at[0] < FIRST_SCREEN and e.style in HEADERS}
     for (row, col), entry in sorted(headers.items()):
@@ -266,5 +269,5 @@ def add_notes(sheet: Sheet) -> None:
             text = entry.value.rstrip(":").removesuffix("s")
             term = waiting.get(entry.value) or waiting.get(text)
             if term:
-                sheet.notes[row, col] = term.meaning
+                sheet.notes[row, col] = worded(term.meaning)
                 waiting = {name: other for name, other in waiting.items() if other is not term}

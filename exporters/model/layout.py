@@ -1,9 +1,11 @@
 """Layout: where every block of a graph stands. No input or output.
 
-One convention for three words by hand and for GPT-2: **every dot product runs down two columns**.
-It determines how each block is oriented: an activation that is read along its features has its
-tokens across and its features down; values, which are mixed over tokens, have tokens down; weights
-keep [in, out]; a tied embedding has its features down, as the unembedding needs it.
+Every dot product runs **down two columns**, which determines how each block is oriented: an
+activation that is read along its features has its tokens across and its features down; values,
+which are mixed over tokens, have tokens down; weights keep [in, out]; a tied embedding has its
+features down, as the unembedding needs it. Or, where a plan has `token_rows`, **along two rows**:
+all of that is turned, so that each token has a row, and each weight lies [out, in]. The values,
+which are read along tokens, are read by way of a copy that lies the other way (see `side_by_side`).
 
 Three rules place blocks, so that a page reads input, weight, product:
 - what is computed cell by cell from a block stands to its right, in the same band;
@@ -24,12 +26,16 @@ from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.graph import Graph
+from engine.cells.interventions import AnyGraph, intervened
+from engine.cells.language import AsIs, worded
 from engine.cells.name import GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED, USED, Name
 from engine.cells.stored import Stored
 from engine.learning import optimizers
 from engine.learning.objective import LOSS
+from engine.models import ops
 from engine.models.adapter import ADAPTER, MATRICES, MERGE
 from engine.models.encoding import AXIS
+from engine.studies.lens import operands
 from engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
 from engine.studies.patching import PATCH, PATH_ROWS, TAKE
 from engine.studies.quantization import QUANTIZE, SCALE
@@ -53,6 +59,8 @@ COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")
 BESIDE = ("mean_ablation", MERGE)  # settings that stand beside what they switch
 READ = (USED, SCALE)  # leaves of the blocks between a weight and its readers
 AS_READ = "Used"
+SCORING = (ops.linear, ops.linear_tied)
+COPY = "turned"  # the last part of the names of copies that lie the other way
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
 MOVED = "the weights after the step: each less the rate times its gradient"
 OF_OTHER, ON_PATH = "Other", "Path"  # the sheets of the other sentence; that of a path
@@ -98,16 +106,26 @@ class BlockSheet(NamedTuple):
         """Its purpose, in a line; `gradient_of` is what gradients are of."""
         if self.nudged:
             forward = self._replace(nudged=False).purpose(gradient_of)
-            return MOVED if self.kind == "Weights" else f"after the step: {forward}"
+            return (
+                MOVED
+                if self.kind == "Weights"
+                else worded("after the step: {forward}", forward=forward)
+            )
         if self.other:
-            return f"the other sentence: {self._replace(other=False).purpose(gradient_of)}"
+            return worded(
+                "the other sentence: {purpose}",
+                purpose=self._replace(other=False).purpose(gradient_of),
+            )
         if self.second:
-            return f"the second sentence: {self._replace(second=False).purpose(gradient_of)}"
-        what = SHEETS[self.kind][1].format(gradient_of=gradient_of)
+            return worded(
+                "the second sentence: {purpose}",
+                purpose=self._replace(second=False).purpose(gradient_of),
+            )
+        what = worded(SHEETS[self.kind][1], gradient_of=worded(gradient_of))
         of_layer = {"Block": what, "Weights": "type over any of them", AS_READ: what}
         if self.layer is None or self.kind not in of_layer:
             return what
-        return f"layer {self.layer}: {of_layer[self.kind]}"
+        return worded("layer {layer}: {what}", layer=self.layer, what=worded(of_layer[self.kind]))
 
 
 def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
@@ -179,21 +197,51 @@ def turned(block: Block, book: ModelBook) -> bool:
     """Whether a block stands with its rows across the sheet, so that dot products run down."""
     if block.op is optimizers.descent:
         return turned(block.operands[0][2], book)  # as it lies before the step
-    if block.leaf == OWN and block.kind == "computed":
+    rows = book.plan.token_rows
+    if block.leaf == OWN and block.kind == "computed" and not rows:
         its_readers = block.own.removesuffix(f".{OWN}")
         return turned(book.graph[its_readers], book)  # as what its readers read
     if block.leaf == SCALE:
         return turned(book.graph[f"{block.path}.{USED}"], book)
     axis = read_along(book.graph, block)
     if axis is not None:
-        return axis == 1
+        return (axis == 1) != rows
     readers = book.graph.readers[block.name]
     if block.kind == "weight" and block.shape[0] == 1 and readers:
         if book.by_hand:
             return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
         # along the stream, or else under its matrix; down where a sheet has too few columns
-        return block.axes[1] == "d_model" or block.shape[1] > book.plan.limits.columns
-    return block.kind in ("computed", "gradient", "ids")
+        down = block.axes[1] == "d_model" or block.shape[1] > book.plan.limits.columns
+        return down != rows
+    return block.kind in ("computed", "gradient", "ids") and not rows
+
+
+def side_by_side(graph: AnyGraph) -> AnyGraph:
+    """The graph whose tables can all have a row for each token: what is read along its tokens is
+    read by way of a copy, NAME.turned."""
+    found = [b.name for b in graph if b.axes[0] in TOKENS and read_along(graph, b) == 0]
+    return copied(graph, [name for name in found if graph[name].computed])
+
+
+def scored_by_rows(graph: AnyGraph) -> AnyGraph:
+    """The graph whose Lens scores rows: what stands in a column there is scored by way of a copy,
+    NAME.turned."""
+    scored = [block for block in graph if block.part == "lens" and block.op in SCORING]
+    return copied(graph, [operands(block)["x"].name for block in scored])
+
+
+def copied(graph: AnyGraph, names: Sequence[str]) -> AnyGraph:
+    """The graph in which some blocks are read by way of a copy, NAME.turned."""
+
+    def copy(g: Graph, name: str, own: Block) -> Block:
+        return g.block(name, ops.same, own)
+
+    return intervened(graph, dict.fromkeys(names, copy), COPY)
+
+
+def is_copy(block: Block) -> bool:
+    """Whether a block is a copy that lies the other way."""
+    return block.op is ops.same
 
 
 @dataclass
@@ -232,9 +280,10 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
         continues = len(band.across) == 1 and band.holds(first)
         total = block.shape[1] == 1 and block.axes[1] == "" and band.holds(first)
-        if not found or not (cellwise or continues or total):
+        if not found or not (cellwise or continues or total or is_copy(block)):
             band = Band(right=beside.get(first.name, MARGIN) if fresh else MARGIN)
             found.append(band)
+        total = total and not book.plan.token_rows  # then it stands to the right, as a column
         for member in fresh + ([] if total else [block]):
             if member is block and band.right > WIDE:
                 band = Band()
@@ -318,11 +367,11 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     if len(parts) > 1:
         sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
         for k, (part, area) in enumerate(parts.items(), MARGIN + 1):
-            sheet.link(TITLE_ROWS, k, part.removeprefix("attn."), area)
+            sheet.link(TITLE_ROWS, k, AsIs(part.removeprefix("attn.")), area)
     patterns = [p.block for p, _ in sheet.regions if p.block.leaf == "pattern"]
     for k, block in enumerate(patterns, MARGIN + 1):
         sheet.put(TITLE_ROWS + 1, MARGIN, "patterns", "row label")
-        sheet.link(TITLE_ROWS + 1, k, block.inside[-1], book.area(block.name))
+        sheet.link(TITLE_ROWS + 1, k, AsIs(block.inside[-1]), book.area(block.name))
 
 
 def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
@@ -382,8 +431,10 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
             sheet.put(row, MARGIN, book.headings[block.name], "heading")
             row += 1
         if block.op:
-            text = f"{block.name} = {equation(block)}   {words.shape(block)}   "
-            sheet.put(row, MARGIN, text + words.meaning(block, book.plan.gradient_of), "equation")
+            lies = words.shape(block, turned(block, book))
+            text = f"{block.name} = {equation(block)}   {lies}   "
+            text += words.meaning(block, book.plan.gradient_of)
+            sheet.hold(row, MARGIN, text, "equation")
             row += 1
     bottom = row
     for block, left in band.across:
@@ -393,7 +444,7 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
         below = place.top + place.size[0]
         for total in band.totals.get(block.name, ()):
             settle(book, sheet, Place(total, sheet.name, below, left + 1, turned(total, book)))
-            sheet.put(below, left, total.leaf, "row label")
+            sheet.hold(below, left, total.leaf, "row label")
             below += 1
         bottom = max(bottom, below)
         label_columns(book, sheet, place)
@@ -404,14 +455,16 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 def caption(block: Block) -> str:
     """A block's caption on its sheet: its leaf, with its head or norm, or with the weight that it
     belongs to."""
+    if is_copy(block):
+        return f"{block.inside[-1]}ᵀ"
     if block.leaf == OWN:
-        return f"{block.inside[-1]} as computed"
+        return worded("{part} as computed", part=block.inside[-1])
     if block.leaf in (*READ, *MATRICES):  # of a weight, or a tensor
-        return ".".join([*block.inside, block.leaf]).removeprefix("attn.")
+        return AsIs(".".join([*block.inside, block.leaf]).removeprefix("attn."))
     nearest = block.inside[-1] if block.inside else ""
     named = nearest.startswith("ln") or nearest == block.head
     text = f"{nearest}.{block.leaf}" if named else block.leaf
-    return f"gradient of {text}" if GRADIENT in block.passes else text
+    return worded("gradient of {text}", text=text) if GRADIENT in block.passes else AsIs(text)
 
 
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
@@ -480,7 +533,7 @@ def labels(
         if table:
             table.put(i, j, token_text(book, k, axis), "word" if style == "label" else style)
         elif axis in book.labels:
-            sheet.put(at[0] + i, at[1] + j, book.labels[axis][k], style)
+            sheet.hold(at[0] + i, at[1] + j, book.labels[axis][k], style)
         elif axis:
             number = "label number" if style == "label" else style
             sheet.put(at[0] + i, at[1] + j, k, number)
@@ -540,8 +593,8 @@ def page(book: ModelBook, name: str) -> Composer:
 
 def dress(book: ModelBook, sheet: Sheet) -> None:
     """Add the top of a sheet: its title, links to Start and Play; frozen."""
-    sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
+    sheet.hold(0, 0, f"{book.title} · {sheet.name}", "title")
     sheet.link(1, 0, "← Start", "Start!A1")
     if sheet.name != PLAY:
-        sheet.link(1, 1, "Play", f"{PLAY}!A1")
+        sheet.link(1, 1, AsIs(PLAY), f"{PLAY}!A1")
     sheet.frozen = (TITLE_ROWS - 1, 0)

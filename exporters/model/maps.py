@@ -37,6 +37,7 @@ from engine.cells.functions import (
     SQRT,
     SUM,
 )
+from engine.cells.language import worded
 from engine.cells.rounding import NEAR
 from engine.studies.lens import scoring
 from engine.studies.planes import principal
@@ -248,7 +249,7 @@ class Maps:
 
     def _basis(self, name: str, axes: np.ndarray) -> Block:
         """Add components as built, constants [d_model, n]."""
-        col = self._across(f"1 to {len(axes)}", len(axes))
+        col = self._across(worded("1 to {n}", n=len(axes)), len(axes))
         self._typed(f"{name}_basis", (self.spots.features[0], col), axes.T.tolist(), "basis")
         return self[f"{name}_basis"]
 
@@ -310,7 +311,7 @@ class Maps:
 
         def nearest(_: int, k: int) -> Expression:
             word = Nth(self["word"].area, MATCH(LARGE(cosines, k + 1), cosines, 0))
-            return IF(found > 0, IFERROR(word, ""), "" if k else "not on the list")
+            return IF(found > 0, IFERROR(word, ""), "" if k else worded("not on the list"))
 
         def value(_: int, k: int) -> Expression:
             return IF(found > 0, IFERROR(ROUND(LARGE(cosines, k + 1), DECIMALS), ""), "")

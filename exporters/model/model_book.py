@@ -13,6 +13,7 @@ from engine.models import ops
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
+from engine.text.tokenizer import Characters
 from exporters.compose.address import address, addresses, column
 from exporters.compose.book import Book, Place
 from exporters.compose.story import Chosen, Printed
@@ -41,6 +42,7 @@ class ModelBook(Book):
     printed: Sequence[Printed] = ()  # tables of the source
     chosen: Chosen | None = None  # words for the maps
     section: str = ""  # the document, and where in it they are
+    words: Sequence[str] = ()  # what words of its vocabulary mean, in lines
     printed_cells: dict[str, Area] = field(default_factory=dict)  # of each table, by its title
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
@@ -58,6 +60,10 @@ class ModelBook(Book):
     def by_hand(self) -> bool:
         """Whether weights stand beside what they multiply."""
         return self.plan.by_hand
+
+    def of_words(self, words: str, letters: str) -> str:
+        """A text about words; of a vocabulary of characters, the one about `letters`."""
+        return letters if isinstance(self.model.vocabulary, Characters) else words
 
     @property
     def blocks(self) -> list[Block]:
@@ -146,16 +152,17 @@ class ModelBook(Book):
             return f"IFERROR(N({text}),0)" if rect.size == 1 and self._typed(operand) else text
 
         def where(operand: Block, rect: Rect) -> str:
-            place, area = self.piece(operand, rect)
+            sheet, area = self.read_at(Area(operand, rect))
+            place = self.places[operand.name]
             picked = ways.get(operand.name) == "picked" and self.compact
             if picked and operand.name not in self.pieces:
                 whole = place.rect(rect._replace(left=0, right=operand.shape[1]))
                 return self._picked(block, address(place.sheet, whole, here, "all"), rect)
-            return number(operand, rect, address(place.sheet, area, here, fixed(operand)))
+            return number(operand, rect, address(sheet, area, here, fixed(operand)))
 
         def line(operand: Block, axis: int, at: int) -> list[str] | None:
             apart = operand.name in self.pieces or ways.get(operand.name) == "picked"
-            if apart or self._typed(operand):
+            if apart or self._typed(operand) or operand.name in self.blanks:
                 return None
             place, (top, bottom, left, right) = self.places[operand.name], operand.whole
             cells = Rect(top, bottom, at, at + 1) if axis else Rect(at, at + 1, left, right)
@@ -211,7 +218,7 @@ class ModelBook(Book):
         2.5.198.118 forbids them).
         """
         place = self.places[block.name]
-        if not self.plan.shares_formulas or block.partial or place.size[0] == 1:
+        if not self.plan.shares_formulas or block.partial or place.size[0] == 1 or self.blanks:
             return False
         ways = self._down(block)
         here = all(self.places[name].sheet == place.sheet for name in ways)

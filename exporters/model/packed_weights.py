@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.cells.expression import Expression
 from engine.cells.functions import IF, SUMPRODUCT
+from engine.cells.language import worded
 from engine.models.checkpoint import Packed
 from engine.studies.quantization import GROUP, axis_of
 from exporters.compose.composer import Composer
@@ -26,7 +27,13 @@ def add(book: ModelBook, page: Composer) -> None:
     """Add one packed matrix of each kind."""
     for name, packed in _shown(book):
         page.cursor += 1
-        page.heading(f"{name}, as its file has it: {packed.kind}, integers times scales")
+        page.heading(
+            worded(
+                "{name}, as its file has it: {kind}, integers times scales",
+                name=name,
+                kind=packed.kind,
+            )
+        )
         _matrix(book, page, name, packed)
 
 

@@ -27,7 +27,8 @@ AFTER_EVERY_TOKEN = {
     "tokens": 30,
     "settings": 22,
     "every word": 40,
-    "ranking": 8,
+    "expected": 7,
+    "ranking": 9,
 }
 AFTER_LAST_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18, "text": 16}
 MASKED_WORD = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18}
@@ -70,6 +71,7 @@ class Studies:
     against: tuple[int, ...] = ()  # the ids of the sentence that the prompt is patched from
     path: tuple[str, str] | None = None  # from one site to another: patched along it
     steer: Contrast | None = None  # two lists of sentences, and where their difference is added
+    token_rows: bool = False  # a row for each token, whatever the size of the model
 
     def __bool__(self) -> bool:
         return self != Studies()
@@ -94,6 +96,12 @@ class Plan:
     def gradient_of(self) -> GradientOf:
         """What the backward pass differentiates; "": there is none."""
         return self.studies.gradient_of or (LEAD if self.studies.against else "")
+
+    @property
+    def token_rows(self) -> bool:
+        """Whether tables have a row for each token, as documents print them: then dot products run
+        along rows. Programs are faster down columns, which matters in a model of some size."""
+        return self.by_hand or self.studies.token_rows
 
     @property
     def whole(self) -> bool:

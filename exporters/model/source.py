@@ -18,6 +18,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from engine.cells.errors import InputError
+from engine.cells.language import ENGLISH
 from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import Passage
@@ -52,8 +53,10 @@ class Source:
     lists: sentence_lists.Lists = field(default_factory=dict)  # whose difference it is steered by
     quantize: bool = False  # whether its weights are rounded
     gradient_of: GradientOf = ""  # what its backward pass differentiates
+    token_rows: bool = False
     why: bool = False  # whether it says why heads look where they look
     head: str = ""  # the head that this begins with
+    language: str = "en"  # of its texts
 
 
 def carried(model: Model, most: int) -> bool:
@@ -143,8 +146,10 @@ def read(column: list[str]) -> Source:
         lists,
         quantize=facts.get("quantize") is True,
         gradient_of=gradient_of,
+        token_rows=facts.get("token_rows") is True,
         why="head" in facts,
         head=str(facts.get("head", "")),
+        language=str(facts.get("language", ENGLISH.code)),
     )
 
 

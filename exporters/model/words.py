@@ -4,11 +4,16 @@ from collections.abc import Sequence
 
 from engine.cells.block import Block
 from engine.cells.graph import Graph
+from engine.cells.language import AsIs, worded
 from engine.cells.name import TURNED
-from engine.learning import optimizers
+from engine.learning import adam, optimizers
 from engine.studies import lens
 from engine.studies.steering import STEERING
 
+BY_HAND = (
+    "Its weights were set by hand to show each step, not trained on texts: expect no sensible "
+    "sentence of it."
+)
 MEANING = {
     "tokens": "the prompt, as ids",
     "positions": "the place of each token",
@@ -66,7 +71,7 @@ MEANING = {
     "row_max": "the largest score, subtracted before the exponential",
     "exp": "exponential",
     "row_sum": "the sum of the exponentials",
-    "pattern": "who attends to whom; each column sums to 1",
+    "pattern": "who attends to whom; a token’s shares sum to 1",
     "z": "values, weighted by the pattern",
     "result": "what this head writes into the stream",
     "attn_out": "what attention writes into the stream",
@@ -97,7 +102,7 @@ MEANING = {
     "logits": "one score per word of the vocabulary",
     "query_length": "multiplies the query: certainty, not direction",
     "temperature": "below 1 sharper, above 1 flatter",
-    "probs": "probabilities of the next word; each column sums to 1",
+    "probs": "probabilities of the next word; a token’s sum to 1",
     "switch": "1 = on, 0 = off",
     "on": "its own switch times that for all heads",
     "average": "its average output: a constant",
@@ -151,6 +156,15 @@ IN_FULL = {  # by the whole name
     "steering.where": "1 for the tokens at which it is added",
     "steering.added": "what steering adds at each token",
     "steering.words": "the direction's dot product with each word's vector",
+    "name.start": "where each letter begins on a line of probabilities",
+    "name.chance": "the random number of each letter",
+    "name.picked": "the letter on which the random number falls, as its id",
+    "name.length": "how many letters come before the first <BOS>",
+    "name.drawn": "how many random numbers the name takes",
+    "used": "how many random numbers earlier names took",
+    "next.used": "how many random numbers are taken after this name",
+    "points": "the mean losses of every 20 steps",
+    "next.points": "the mean losses of every 20 steps, with those that this step completes",
     "settled": "sums of what each state holds: they read it before the step does",
 }
 OF_LOSS = {  # the blocks of a loss, by their names in it
@@ -161,19 +175,33 @@ OF_LOSS = {  # the blocks of a loss, by their names in it
     "score": "the score of the word that follows",
     "of_token": "the surprise of the word that follows: -ln of its probability",
 }
+OF_STATE = {  # what an optimizer keeps of a weight's gradients, by the first word of its name
+    "speed": "the velocity that earlier steps left: a decaying sum of their gradients",
+    "size": "the second moment that earlier steps left: a mean of gradients' squares",
+    "m": "the running mean of the gradient that earlier steps left",
+    "v": "the running mean of the gradient's square that earlier steps left",
+}
 AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 
 def meaning(block: Block, gradient_of: str = "") -> str:
+    """A block's meaning in a few words, in the language of what is built."""
+    told = _meaning(block, gradient_of)
+    return told if isinstance(told, AsIs) else worded(told)
+
+
+def _meaning(block: Block, gradient_of: str) -> str:
     """A block's meaning in a few words: by its whole name where leaf names are ambiguous (a norm's
     `scale` is not attention's), else by its leaf. `gradient_of` is what gradients are of."""
     if block.kind == "gradient":
         return of_backward(block, gradient_of)
     if block.name in IN_FULL:
         return IN_FULL[block.name]
-    if block.op and block.op.function.__module__ == optimizers.__name__:
+    if block.op and block.op.function.__module__ in (adam.__name__, optimizers.__name__):
         return of_optimizer(block)
+    if block.part in OF_STATE:
+        return OF_STATE[block.part]
     if "loss" in block.inside and block.leaf in OF_LOSS:
         return OF_LOSS[block.leaf]
     if block.leaf.isdigit():
@@ -194,8 +222,8 @@ def meaning(block: Block, gradient_of: str = "") -> str:
 def of_optimizer(block: Block) -> str:
     """The meaning of a block of an optimizer's step: its op's docstring."""
     assert block.op and block.op.function.__doc__
-    told = block.op.function.__doc__.strip().removesuffix(".")
-    return told[:1].lower() + told[1:] if told[1:2].islower() else told
+    told = " ".join(block.op.function.__doc__.split()).removesuffix(".")
+    return told[:1].lower() + told[1:]
 
 
 def of_backward(block: Block, gradient_of: str) -> str:
@@ -204,38 +232,51 @@ def of_backward(block: Block, gradient_of: str) -> str:
         return "the transpose, so that products run down columns"
     if block.leaf.startswith("part"):
         return "an intermediate step of the backward pass"
-    return f"how {gradient_of} changes with {block.own}"
+    return worded(
+        "how {gradient_of} changes with {own}", gradient_of=worded(gradient_of), own=block.own
+    )
 
 
-def shape(block: Block) -> str:
-    """A block's shape, in numbers and in words: `[3 tokens x 5 d_head]`."""
+def shape(block: Block, turned: bool = False) -> str:
+    """A block's shape, in numbers and in words: `[3 tokens x 5 d_head]`; `turned`, the other way
+    round, as it lies on its sheet."""
     sides = [
-        f"{n} {AXES.get(axis, axis)}" if axis else str(n)
+        f"{n} {worded(AXES[axis]) if axis in AXES else axis}" if axis else str(n)
         for n, axis in zip(block.shape, block.axes, strict=True)
     ]
-    return f"[{' × '.join(sides)}]"
+    return AsIs(f"[{' × '.join(reversed(sides) if turned else sides)}]")
 
 
-SUBLAYERS = {"attn_out": "attention", "mlp_out": "MLP"}
+AN_MLP = "layer {layer} MLP"
+SUBLAYERS = {
+    "attn_out": "layer {layer} attention",
+    "mlp_out": AN_MLP,
+    "": "layer {layer}",
+}
+SHORT = {"attn_out": "{layer} attention", "mlp_out": "{layer} MLP", "": "{layer}"}
 
 
-def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
+def stage_names(graph: Graph, stages: Sequence[Block], short: bool = False) -> list[str]:
     """The name of each stage of the residual stream, by what was added last; attention and MLP
-    together are a layer."""
+    together are a layer. Short names, for narrow columns: `0 attention`, `0 MLP`."""
+    texts = SHORT if short else SUBLAYERS
     sums = [stage for stage in stages[1:] if not is_steered(stage)]
     layers, names = [stage.layer for stage in sums], {}
     for k, layer in enumerate(layers):
-        leaves = [leaf for leaf in SUBLAYERS if f"blocks.{layer}.{leaf}" in graph.blocks]
+        leaves = [leaf for leaf in SUBLAYERS if leaf and f"blocks.{layer}.{leaf}" in graph.blocks]
         at_once = len(leaves) > layers.count(layer)
         leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
-        names[sums[k].name] = f"layer {layer} {SUBLAYERS.get(leaf, '')}".strip()
-    return ["embedding", *(names.get(stage.name, STEERING) for stage in stages[1:])]
+        names[sums[k].name] = worded(texts[leaf], layer=layer)
+    return [
+        worded("embedding"),
+        *(names.get(stage.name) or worded(STEERING) for stage in stages[1:]),
+    ]
 
 
 def plain(writer: str) -> str:
     """A short name of what writes into the stream: a head, an MLP, a bias."""
     short = writer.removeprefix("blocks.").removesuffix(".result")
-    return "ln_final bias" if short == "ln_final.b" else short
+    return worded("ln_final bias") if short == "ln_final.b" else AsIs(short)
 
 
 def is_steered(stage: Block) -> bool:

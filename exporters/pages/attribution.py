@@ -8,6 +8,7 @@ direction that the readout scores the word by, divided by the norm's divisor.
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import SUM
+from engine.cells.language import worded
 from exporters.compose.book import Chart, Place, Series, Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.lookups import entry
@@ -78,7 +79,7 @@ def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Bloc
     """Add every share of a word's logit at every token, a row for each writer."""
     n_tokens = len(book.passage.ids)
     left = EVERY_TOKEN + WORDS.index(word) * (n_tokens + 2)
-    sheet.put(TOP - 2, left, f"{word}: share at every token", "block")
+    sheet.put(TOP - 2, left, worded("{word}: share at every token", word=worded(word)), "block")
     at, name = (TOP - 1, left), f"attribution.{word}"
     layout.labels(book, sheet, name, at, "token", range(n_tokens), "label", across=True)
     for row, credit in enumerate(credits, TOP):
@@ -97,7 +98,9 @@ def _sums(book: ModelBook, page: Composer, shares: Area) -> None:
     for k, word in enumerate(WORDS):
         total = sums.put(0, k, SUM(shares[:, k]), "total")
         ident = book.graph[word][0, 0]
-        logit = sums.put(1, k, entry(logits, ident + 1, position + 1), "live")
+        at = ident + 1, position + 1
+        here = entry(logits, *(at if book.places["logits"].turned else at[::-1]))
+        logit = sums.put(1, k, here, "live")
         sums.put(2, k, total - logit, "tiny")
 
     def ahead(i: int, _: int) -> Expression:
@@ -114,13 +117,20 @@ def gap(book: ModelBook) -> Area:
 
 def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     """Add the directions that shares are read along: a column of d_model numbers per word, with the
-    steps."""
+    steps; rows, where the stream has a row for each token."""
     sheet.put(row, 0, "The directions that shares are read along", "heading")
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.blocks:
         if layout.sheet_of(block, book).kind == ATTRIBUTION and block.name not in placed:
-            sheet.put(row + 1, col, block.name.replace("ln_final.", ""), "label")
+            name = block.name.replace("ln_final.", "")
+            if book.plan.token_rows:
+                row += 1
+                sheet.hold(row, 0, name, "row label")
+                layout.settle(book, sheet, Place(block, ATTRIBUTION, row, col, turned=False))
+                row += block.shape[0] - 1
+                continue
+            sheet.hold(row + 1, col, name, "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
             for k in range(n if block.shape[1] > 1 and col == 1 else 0):
                 sheet.put(row + 2 + k, 0, k, "label number")

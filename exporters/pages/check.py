@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from engine.cells.block import Block
 from engine.cells.expression import Expression, Rounded
 from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SQRT, SUM, SUMPRODUCT
+from engine.cells.language import worded
 from engine.cells.rounding import NEAR
 from exporters.compose import digest
 from exporters.compose.dressing import Unlike
@@ -17,6 +18,7 @@ from exporters.play import vectors
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"
 AFTER = "Index"
+OK = "ok"  # in every language
 MOST_TOGETHER = 100  # sums in a formula: one takes 255 arguments and 8,192 characters
 
 
@@ -27,12 +29,14 @@ def add(book: ModelBook) -> None:
     page.heads("check", "largest gap", "status")
     claims, gaps = zip(*checks(book), strict=True)
     one = (len(claims), 1)
-    gap = page.show("gap", (page.cursor, 1), lambda i, _: IFERROR(gaps[i], "an error"), "tiny", one)
+    gap = page.show(
+        "gap", (page.cursor, 1), lambda i, _: IFERROR(gaps[i], worded("an error")), "tiny", one
+    )
 
     def status(i: int, _: int) -> Expression:
-        return IF(gap[i, 0] < NEAR, "ok", "look")
+        return IF(gap[i, 0] < NEAR, OK, worded("look"))
 
-    page.dress(page.show("status", (page.cursor, 2), status, "status", one), Unlike("ok"))
+    page.dress(page.show("status", (page.cursor, 2), status, "status", one), Unlike(OK))
     page.text(*claims)
 
 
@@ -52,15 +56,12 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
         "every formula computes as when built: see Digest (an edit changes that)",
         digest.largest(book),
     )
-    what = "the last live block equals" if book.live else f"live {_read_out(book)} equal"
-    yield (
-        f"{what} the baseline (they should not, once you edit something)",
-        _largest_change(book),
-    )
-
-
-def _read_out(book: ModelBook) -> str:
-    return "vectors" if book.plan.gives == "sentence" else "logits"
+    text = "live logits equal the baseline (they should not, once you edit something)"
+    if book.live:
+        text = "the last live block equals the baseline (it should not, once you edit something)"
+    elif book.plan.gives == "sentence":
+        text = "live vectors equal the baseline (they should not, once you edit something)"
+    yield text, _largest_change(book)
 
 
 def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
@@ -68,9 +69,14 @@ def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
     n = block.shape[0]
     for first in range(0, n, MOST_TOGETHER):
         end = min(first + MOST_TOGETHER, n)
-        which = "every column" if n <= MOST_TOGETHER else f"columns {first} to {end - 1}"
+        text = "every column of {block} sums to 1"
+        if n > MOST_TOGETHER:
+            text = "columns {first} to {last} of {block} sum to 1"
         gaps = [ABS(SUM(block[i, :]) - 1) for i in range(first, end)]
-        yield f"{which} of {block.name} sum{'s' * (n <= MOST_TOGETHER)} to 1", MAX(*gaps)
+        yield (
+            worded(text, first=first, last=end - 1, block=block.name),
+            MAX(*gaps),
+        )
 
 
 def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:

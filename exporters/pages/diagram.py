@@ -5,6 +5,7 @@ cells. The residual stream is the line on the left that every sublayer reads and
 """
 
 from engine.cells.block import Block
+from engine.cells.language import AsIs, worded
 from engine.cells.name import Name
 from exporters.compose.book import Sheet
 from exporters.model import layout, words
@@ -69,17 +70,20 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
     block = book.graph[name]
     in_stream = block.leaf in STREAM_LEAVES
     sheet.put(row, STREAM, "●" if in_stream else "│  ↔", "stream")
-    sheet.link(row, NAME, name if in_stream else f"      {name}", book.address(block.area))
+    shown = AsIs(name if in_stream else f"      {name}")
+    sheet.link(row, NAME, shown, book.address(block.area))
     sheet.put(row, SHAPE, words.shape(block), "box stream" if in_stream else "box")
     weights = [b for b in book.graph if b.kind == "weight" and b.name.startswith(parts or ("\0",))]
     if weights:
         size = float(sum(b.whole.size for b in weights))
         first = book.places[weights[0].name]
         sheet.put(row, PARAMETERS, size, "thousands")
-        sheet.link(row, LINKS, f"its {first.sheet}", book.address(first.block.area))
-    sheet.put(row, MEANING, "  " + words.meaning(block))
+        sheet.link(
+            row, LINKS, worded("its {sheet}", sheet=first.sheet), book.address(first.block.area)
+        )
+    sheet.hold(row, MEANING, "  " + words.meaning(block), "text")
     for k, (part, inside) in enumerate(members(book, name).items()):
-        sheet.link(row, LINKS + 1 + k, part, book.address(inside.area))
+        sheet.link(row, LINKS + 1 + k, AsIs(part), book.address(inside.area))
     return row + 1
 
 

@@ -10,3 +10,4 @@ SHEET, PURPOSE, AFTER = digest.SHEET, digest.PURPOSE, digest.AFTER
 def add(book: ModelBook) -> None:
     """Add the sheet; it is filled when all other sheets are complete."""
     layout.dress(book, book.sheet(SHEET))
+    book.sheet(SHEET).hidden = True

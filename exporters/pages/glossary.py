@@ -1,5 +1,6 @@
 """Glossary: every term of the workbook in a plain sentence, with a link to where it appears."""
 
+from engine.cells.language import AsIs
 from exporters.compose.address import quoted
 from exporters.model import layout
 from exporters.model.glossary import TERMS, Term
@@ -17,13 +18,14 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.widths = {TERM: 22, MEANING: 86, SEEN: 20}
+    sheet.heads = TOP
     for col, head in enumerate(("term", "what it is", "seen at")):
         sheet.put(TOP, col, head, "block")
     seen = [(term, target) for term in TERMS if (target := shown_at(book, term))]
     for row, (term, target) in enumerate(seen, TOP + 1):
         sheet.put(row, TERM, term.name, "block")
         sheet.put(row, MEANING, term.meaning)
-        sheet.link(row, SEEN, target.replace("'", "").removesuffix("!A1"), target)
+        sheet.link(row, SEEN, AsIs(target.replace("'", "").removesuffix("!A1")), target)
 
 
 def shown_at(book: ModelBook, term: Term) -> str:

@@ -13,6 +13,7 @@ from itertools import groupby
 from engine import Evaluator
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, IFERROR, MAX, SUM, SUMPRODUCT, N, lookup
+from engine.cells.language import AsIs, worded
 from engine.studies.answer_graph import ANSWER as OBJECTIVE
 from engine.studies.answer_graph import AnswerGraph, short
 from engine.studies.edge_cuts import Cuts, Ends
@@ -82,7 +83,7 @@ def add(book: ModelBook) -> None:
 
 def told(name: str) -> str:
     """A node's part for people."""
-    return name if name in (ANSWER, BIASES) else short(name)
+    return worded(name) if name in (ANSWER, BIASES) else AsIs(short(name))
 
 
 # --- all edges, and what they are computed from ---------------------------------------------------
@@ -160,9 +161,11 @@ def verdict(book: ModelBook, edge: CellEdge) -> Expression:
     """The lead, and the edge that carried most of it as built, in a sentence."""
     value = book.shown["graph.now"].block[0, 0]
     return sentence(
-        "{target} leads {rival} by {lead}. The strongest edge as built, "
-        f"{told(edge.source)} to {told(edge.reader)} at token {edge.token}, "
-        "carries {value}: {share} of it.",
+        "{target} leads {rival} by {lead}. The strongest edge as built, {source} to {reader} at "
+        "token {token}, carries {value}: {share} of it.",
+        source=told(edge.source),
+        reader=told(edge.reader),
+        token=edge.token,
         target=quote(book.graph["look.target"][0, 0]),
         rival=quote(book.graph["look.rival"][0, 0]),
         lead=rounded(book.graph[LEAD][0, 0], 2),
@@ -295,13 +298,21 @@ def suggestions(
         live.set(CUTS, k, 0, 0.0)
         becomes = float(live[AFTER_CUTS][0, 0])
         live.set(CUTS, k, 0, 1.0)
-        text = (
-            f"Type 0 to cut {told(edge.source)} from {told(edge.reader)} at token {edge.token}: a "
-            f"lead of {becomes:.3f} is predicted; really it changes by {real[k]:.3f}."
+        text = worded(
+            "Type 0 to cut {source} from {reader} at token {token}: a lead of {becomes:.3f} is "
+            "predicted; really it changes by {real:.3f}.",
+            source=told(edge.source),
+            reader=told(edge.reader),
+            token=edge.token,
+            becomes=becomes,
+            real=real[k],
         )
         tried.append(Suggestion(text, (CUTS, k, 0), 0.0, (AFTER_CUTS, 0, 0), becomes))
     live.set(THRESHOLD, 0, 0, 1000.0)
     last = book.passage.n_prompt - 1
     becomes = float(live[REST][0, last])
-    text = f"Type 1000 as threshold: the rest of the answer’s edges is all of it, {becomes:.3f}."
+    text = worded(
+        "Type 1000 as threshold: the rest of the answer’s edges is all of it, {becomes:.3f}.",
+        becomes=becomes,
+    )
     return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, (REST, 0, last), becomes)]

@@ -5,6 +5,7 @@ attends; its cells sum to 1. The squares read the patterns on the layers' own sh
 """
 
 from engine.cells.block import Block
+from engine.cells.language import worded
 from engine.cells.name import NUDGED, OTHER, PATH
 from exporters.compose import theme
 from exporters.compose.composer import Composer
@@ -15,7 +16,7 @@ from exporters.pages import machine
 from exporters.pages.machine import SAID
 
 SHEET = "Heads"
-PURPOSE = "every attention pattern side by side: each column says where one token looks"
+PURPOSE = "every attention pattern side by side: where each token looks"
 AFTER = "Readout"
 TOP, LEFT = 4, 1
 WIDTH = 1000  # pixels of all squares of a layer, as far as these let them: a cell is nearly square
@@ -48,7 +49,12 @@ def add(book: ModelBook) -> None:
         layer, head = block.layer or 0, machine.head_number(block)
         top = TOP + layer * (n + 3) + (below if block in others else 0)
         left = LEFT + head * (n + 2)
-        sheet.link(top, left, f"layer {layer}, head {head}", book.address(block.area))
+        sheet.link(
+            top,
+            left,
+            worded("layer {layer}, head {head}", layer=layer, head=head),
+            book.address(block.area),
+        )
         of, axis = range(n), block.axes[0]
         own = ".".join((*block.passes, f"{layer}", f"h{head}"))
         name = f"heads.{own}"
@@ -59,7 +65,8 @@ def add(book: ModelBook) -> None:
         square = page.table(own, (top + 2, left), (n, n))
         for i, j in block.whole.cells():
             if block.has(i, j):
-                square.put(j, i, block[i, j], style)
+                at = (i, j) if book.plan.token_rows else (j, i)
+                square.put(*at, block[i, j], style)
         page.dress(square.area, "scale")
         sheet.heights[top + 1] = 52
     if SAID in book.shown:
@@ -67,10 +74,13 @@ def add(book: ModelBook) -> None:
 
 
 def _read_out(book: ModelBook, page: Composer, head: Block) -> None:
-    """Add a sentence that explains one column of a head's square."""
+    """Add a sentence that explains one line of a head's square."""
     text = (
-        "Read a square so: a column is the token that looks, a row one that is looked at, and the "
-        "shares of a column sum to 100 %. In layer {layer}, head {number}, {look}."
+        "Read a square so: a row is the token that looks, a column one that is looked at, and the "
+        "shares of a row sum to 100 %. In layer {layer}, head {number}, {look}."
+        if book.plan.token_rows
+        else "Read a square so: a column is the token that looks, a row one that is looked at, and "
+        "the shares of a column sum to 100 %. In layer {layer}, head {number}, {look}."
     )
     number = str(machine.head_number(head))
     told = sentence(text, layer=str(head.layer), number=number, look=machine.look(book, head))

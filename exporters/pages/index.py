@@ -6,6 +6,7 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Rounded
 from engine.cells.functions import ABS, COUNT, IF, IFERROR, SUM, N
+from engine.cells.language import AsIs, worded
 from engine.cells.rounding import NEAR, NEAR_LARGE
 from exporters.compose.dressing import Unlike
 from exporters.compose.lookups import product_sum
@@ -15,6 +16,7 @@ from exporters.model.model_book import ModelBook
 SHEET = "Index"
 PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"
 AFTER = "Map"
+EDITED = "edited"
 
 
 def add(book: ModelBook) -> None:
@@ -24,6 +26,7 @@ def add(book: ModelBook) -> None:
     if not book.plan.compares_blocks:
         sheet.purpose = "every block: where it stands, its shape, its meaning"
     heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
+    sheet.heads = page.cursor
     page.heads(*heads)
     page.widths({0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9})
     found, top = blocks(book), page.cursor
@@ -32,15 +35,15 @@ def add(book: ModelBook) -> None:
     for k, block in enumerate(found):
         row = top + k
         place = book.places[block.name]
-        sheet.link(row, 0, block.name, book.address(block.area))
-        sheet.put(row, 1, place.sheet)
-        sheet.put(row, 2, book.address(block.area, place.sheet))
-        sheet.put(row, 3, words.shape(block))
+        sheet.link(row, 0, AsIs(block.name), book.address(block.area))
+        sheet.hold(row, 1, place.sheet, "text")
+        sheet.hold(row, 2, book.address(block.area, place.sheet), "text")
+        sheet.put(row, 3, words.shape(block, place.turned))
         sheet.put(row, 4, "across" if place.turned else "down")
         sheet.put(row, 5, words.meaning(block, book.plan.gradient_of))
         numbers.put(k, 0, COUNT(block.area), "count")
         if not block.computed and block.kind != "ids" and book.plan.compares_blocks:
-            page.dress(changed.put(k, 0, edited(book, block), "label"), Unlike("no"))
+            page.dress(changed.put(k, 0, edited(book, block), "label"), Unlike(worded("no")))
 
 
 def counts(book: ModelBook) -> Area:
@@ -62,8 +65,12 @@ def edited(book: ModelBook, block: Block) -> Expression:
     area, values = block.area, book.values[block.name]
     if area.rect.size == 1:
         gap: Expression = ABS(N(area) - Rounded(float(values[0, 0])))
-        return IFERROR(IF(gap > NEAR, "edited", "no"), "edited")
+        return _verdict(gap > NEAR)
     total, squares = float(values.sum()), float((values**2).sum())
     within = max(NEAR, NEAR_LARGE * max(float(np.abs(values).sum()), squares))
     gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
-    return IFERROR(IF(gap > float(f"{within:.0e}"), "edited", "no"), "edited")
+    return _verdict(gap > float(f"{within:.0e}"))
+
+
+def _verdict(differs: Expression) -> Expression:
+    return IFERROR(IF(differs, worded(EDITED), worded("no")), worded(EDITED))

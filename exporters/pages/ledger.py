@@ -33,6 +33,7 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
+from engine.cells.language import AsIs, worded
 from engine.cells.rounding import NEAR
 from engine.studies.forecast import MOST_COMPARED
 from exporters.compose import standing
@@ -40,6 +41,7 @@ from exporters.compose.book import START, Book, Place, Run, Sheet
 from exporters.compose.composer import Composer, Table, slug
 from exporters.compose.dressing import AsBuilt, When, between
 from exporters.compose.lookups import entry
+from exporters.compose.sentences import sentence
 from exporters.model import layout
 from exporters.model.counting import AS_0, EMPTY, ERROR, TEXT
 from exporters.model.model_book import ModelBook
@@ -56,9 +58,9 @@ WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
 N_MOVED, N_TOLD = 2, 4  # lines reported on top of every sheet: of sheets, and of others
 OWN_ROOM = 60  # rows that are kept for lines of a workbook's own sheets
 LONGEST, LONGEST_LINE = 40, 2000  # characters reported: of a sentence, in total
-UNDO = ": undo (Ctrl+Z)"
+INSIDE = "rows, columns or cells were inserted, deleted or moved there: undo (Ctrl+Z)"
 LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
-NONE = "no edits"  # what the line begins with where nothing differs
+NONE = "no edits: everything is as built"  # what the line begins with where nothing differs
 A_NUMBER = between(-(10**9), 10**9, "A number belongs here: a text would count as 0.", "No number")
 
 
@@ -102,22 +104,23 @@ def typed(book: Book, place: Place) -> bool:
 def name(block: Block, i: int = 0) -> str:
     """The ledger's name for a block, or for cell i of one with texts."""
     if block.layer is not None and block.leaf == "switch":
-        whole = {"attn": f"all heads of layer {block.layer}", "mlp": f"MLP {block.layer}"}
-        kind = "head" if block.part == "attn" else "expert"
-        return (
-            f"{kind} {block.layer}.{block.head.lstrip('he')}" if block.head else whole[block.part]
-        )
+        whole = {"attn": "all heads of layer {n}", "mlp": "MLP {n}"}
+        if not block.head:
+            return worded(whole[block.part], n=block.layer)
+        number = f"{block.layer}.{block.head.lstrip('he')}"
+        return worded("head {n}" if block.part == "attn" else "expert {n}", n=number)
     if block.leaf == "instead":
-        return block.inside[-1]
+        return AsIs(block.inside[-1])
     if block.name == "prompt.pick":
-        return f"word {i} picked"
+        return worded("word {i} picked", i=i)
     single = block.kind == "table" and block.name == "random"
-    return f"random number {i}" if single else block.name
+    return worded("random number {i}", i=i) if single else block.name
 
 
 def add(book: ModelBook) -> None:
     """Add the sheet; it is filled when all others are complete."""
     layout.dress(book, book.sheet(SHEET))
+    book.sheet(SHEET).hidden = True
 
 
 def fill(book: Book, own: Collection[str] = ()) -> None:
@@ -163,7 +166,7 @@ def _of_lines(
     Returns the row after these."""
     for row, line in enumerate(lines, top):
         _guard(book, line)
-        table.sheet.put(row, WHAT, line.what)
+        table.sheet.put(row, WHAT, AsIs(line.what))
         if line.cell or line.block.whole.size == 1:
             _of_one(book, table, row, line, stored)
         elif stored or not line.typed:  # texts have no sum
@@ -205,14 +208,14 @@ def _of_sheets(book: Book, table: Table, sheets: Sequence[Sheet], top: int, belo
         stands = standing.standing(book, there, edges=there is not sheet)
         cells = page.table(f"moved.{slug(there.name)}", (below, COUNT), (len(stands), 1))
         for k, (what, area) in enumerate(stands):
-            sheet.put(below + k, WHAT, f"{there.name}: {what}", "note")
+            sheet.hold(below + k, WHAT, f"{there.name}: {what}", "note")
             cells.put(k, 0, standing.moved(there, area), "count")
         below += len(stands)
-        sheet.put(row, WHAT, there.name)
+        sheet.hold(row, WHAT, there.name, "text")
         moved = SUM(cells.area.as_range)
         table.put(row - TOP, COUNT, IFERROR(IF(moved > 0, 1, 0), 1), "count")
-        inside = "rows, columns or cells were inserted, deleted or moved there" + UNDO
-        told = expression(f"{there.name}: ") & IF(standing.gone(there), LOST, inside)
+        inside, lost = (worded(text) for text in (INSIDE, LOST))
+        told = expression(f"{there.name}: ") & IF(standing.gone(there), lost, inside)
         table.put(row - TOP, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
     return below
 
@@ -230,7 +233,9 @@ def _of_ranking(book: ModelBook, table: Table, row: int) -> None:
     order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
     table.sheet.put(row, WHAT, "ranking")
     differs = table.put(row - TOP, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
-    told = f"{book.locate(ranks)[0]}: the ranking was sorted or typed over{UNDO}"
+    told = worded(
+        "{sheet}: the ranking was sorted or typed over: undo (Ctrl+Z)", sheet=book.locate(ranks)[0]
+    )
     table.put(row - TOP, TOLD, IF(differs == 0, "", told), "text")
 
 
@@ -245,7 +250,7 @@ def _of_one(book: Book, table: Table, row: int, line: Watched, stored: bool) -> 
     value = np.asarray(book.graph.inputs[line.block.name])[i, j]  # of a file, too
     text = isinstance(value, str)
     was = value if text else float(value)
-    sheet.put(row, WAS, was, "text" if text else "step")
+    sheet.hold(row, WAS, was, "text" if text else "step")
     kept = was if text and line.typed else sheet[row, WAS]
     same = EXACT(now, kept) if text else now == kept
     table.put(row - TOP, COUNT, IFERROR(IF(same, 0, 1), 1), "count")
@@ -260,24 +265,25 @@ def _of_one(book: Book, table: Table, row: int, line: Watched, stored: bool) -> 
 
 def _shown(cell: Expression, text: bool = False) -> Expression:
     """A cell's content unless it is an error; "" for a blank."""
-    return IFERROR(cell & "" if text else IF(cell & "" == "", "", cell), ERROR)
+    return IFERROR(cell & "" if text else IF(cell & "" == "", "", cell), worded(ERROR))
 
 
 def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expression:
     """The ledger's text for a single cell that differs."""
     now, what = sheet[row, IS], line.what
     if what != line.block.name and line.block.leaf == "switch":
-        off = IF(now == "", " off: empty", " off: ‘" & now & "’ counts as 0")
-        number = IF(ISNUMBER(now), IF(now == 0, " off", " × " & now), off)
-        return expression(what) & number
+        text = sentence("{part} off: ‘{text}’ counts as 0", part=what, text=now)
+        off = IF(now == "", worded("{part} off: empty", part=what), text)
+        number = IF(now == 0, worded("{part} off", part=what), expression(f"{what} × ") & now)
+        return IF(ISNUMBER(now), number, off)
     if line.block.leaf == "sentence":
-        return expression(f"{what}: ") & IF(now == "", "none", LEFT(now, LONGEST))
+        return expression(f"{what}: ") & IF(now == "", worded("none"), LEFT(now, LONGEST))
     if line.block.name == "prompt.pick":
         beyond = expression(line.cell[0] if line.cell else 0) >= book.graph["n_prompt"][0, 0]
-        effect = IF(beyond, " (beyond the sentence: no effect)", "")
-        return IFERROR(expression(f"{what}: ") & now & effect, f"{what}: {ERROR}")
+        effect = IF(beyond, " " & sentence("(beyond the sentence: no effect)"), "")
+        return IFERROR(expression(f"{what}: ") & now & effect, f"{what}: {worded(ERROR)}")
     if line.block.leaf == "instead":
-        return expression(f"{what}: ") & now & " instead"
+        return sentence("{word}: {text} instead", word=what, text=now)
     as_0 = line.block.kind != "table" and not _of_texts(book, line.block)
     return _from_to(what, sheet, row, as_0)
 
@@ -294,11 +300,11 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     book.places[block.name] = kept
     if not numbers:
         for (i, j), value in np.ndenumerate(values):
-            sheet.put(*kept.cell(i, j), value, "text" if isinstance(value, str) else "constant")
+            sheet.hold(*kept.cell(i, j), value, "text" if isinstance(value, str) else "constant")
     else:
         sheet.regions.append((kept, "constant"))
     height, width = kept.size
-    sheet.put(below - 1, ORIGINALS - 1, line.what, "note")
+    sheet.hold(below - 1, ORIGINALS - 1, line.what, "note")
     down = Rect(below, below + height, ORIGINALS - 1, ORIGINALS)
     across = Rect(below - 1, below, ORIGINALS, ORIGINALS + width)
     sheet.runs += [Run(down, "row number"), Run(across, "label number")]
@@ -317,9 +323,10 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
         table.put(row - TOP, col, IF(differs, _shown(cell), ""), "step")
     i, j = (COL, ROW) if place.turned else (ROW, COL)
     which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & "]"
-    more = IF(sheet[row, COUNT] > 1, " and " & sheet[row, COUNT] - 1 & " more of it", "")
+    others = " " & sentence("and {n} more of it", n=sheet[row, COUNT] - 1)
+    more = IF(sheet[row, COUNT] > 1, others, "")
     told = _from_to(which, sheet, row, line.typed and numbers) & more
-    told = told if line.typed else told & UNDO
+    told = told if line.typed else sentence("{edit}: undo (Ctrl+Z)", edit=told)
     table.put(row - TOP, TOLD, IF(differs, told, ""), "text")
     if numbers:
         there = book.sheets[place.sheet]
@@ -332,8 +339,10 @@ def _of_sums(book: Book, table: Table, row: int, line: Watched) -> None:
     """Add a block of a model with too many numbers for originals."""
     assert isinstance(book, ModelBook)
     edited = index.edited(book, line.block)
-    differs = table.put(row - TOP, COUNT, IFERROR(IF(edited == "edited", 1, 0), 1), "count")
-    told = IF(differs == 0, "", f"{line.what} edited")
+    differs = table.put(
+        row - TOP, COUNT, IFERROR(IF(edited == worded(index.EDITED), 1, 0), 1), "count"
+    )
+    told = IF(differs == 0, "", worded("{what} edited", what=line.what))
     table.put(row - TOP, TOLD, told, "text")
 
 
@@ -345,9 +354,9 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
         pair = ROUND(was, digits), ROUND(now, digits)
         numbers = IF(pair[0] != pair[1], pair[0] & " → " & pair[1], numbers)
     numbers = IFERROR(numbers, was & " → " & now)
-    of_error, of_none = (AS_0[kind] if as_0 else kind for kind in (ERROR, EMPTY))
-    of_text = f", {AS_0[TEXT]}" if as_0 else ""
-    other: Expression = IF(now == ERROR, of_error, "‘" & now & "’" & of_text)
+    of_error, of_none = (worded(AS_0[kind] if as_0 else kind) for kind in (ERROR, EMPTY))
+    of_text = f", {worded(AS_0[TEXT])}" if as_0 else ""
+    other: Expression = IF(now == worded(ERROR), of_error, "‘" & now & "’" & of_text)
     other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", of_none, other)
     return expression(what) & " " & IF(ISNUMBER(now), numbers, other)
 
@@ -375,13 +384,20 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
         n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)
     sheet.put(LINE[0] + 1, WHAT, "total", "note")
     n = page.show("total", (LINE[0] + 1, COUNT), n, "count")
-    listed = MID(listed, 3, LONGEST_LINE) & IF(more > 0, f"; more on {SHEET}", "")
-    edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed
-    line = IF(n == 0, expression(f"{NONE}: everything is as built"), edits)
-    line = IFERROR(line, f"{SHEET}: lines of it were deleted or typed over{UNDO}")
+    listed = MID(listed, 3, LONGEST_LINE) & IF(
+        more > 0, worded("; more on {sheet}", sheet=SHEET), ""
+    )
+    edits = IF(n == 1, sentence("1 edit: "), sentence("{n} edits: ", n=n)) & listed
+    line = IF(n == 0, worded(NONE), edits)
+    line = IFERROR(
+        line,
+        worded("{sheet}: lines of it were deleted or typed over: undo (Ctrl+Z)", sheet=SHEET),
+    )
     book.named_cells["ledger"] = (SHEET, *LINE)
     said = _said(book) if isinstance(book, ModelBook) else None
-    whole = line if said is None else line & IFERROR(said, " · an error: nothing is answered")
+    whole = (
+        line if said is None else line & IFERROR(said, worded(" · an error: nothing is answered"))
+    )
     page.show("line", LINE, whole, "block")
 
 
@@ -403,25 +419,31 @@ def _said(book: ModelBook) -> Expression | None:
         now = INDEX(book.graph["outputs"].area, top + 1, 1)
         unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
     said = book.labels[book.graph["logits"].axes[1]][likeliest]
-    changed = f" · said {said}, now says " & now
-    answer = IF(EXACT(now, said), expression(f" · says {said}"), changed)
+    changed = sentence(" · said {word}, now says {now}", word=said, now=now)
+    answer = IF(EXACT(now, said), sentence(" · says {word}", word=said), changed)
     if book.plan.answers:
         return answer
-    nothing = " · ‘" & unknown & "’ is unknown: nothing is answered"
+    nothing = sentence(" · ‘{word}’ is unknown: nothing is answered", word=unknown)
     typed_none = book.graph["prompt.answered"][0, 0] == 0
-    silent = IF(unknown == "", expression(" · nothing is typed: nothing is answered"), nothing)
+    silent = IF(unknown == "", sentence(" · nothing is typed: nothing is answered"), nothing)
     return IF(typed_none, silent, answer)
 
 
 def edited(book: Book) -> Expression:
     """Whether anything differs."""
-    return LEFT(book.sheet(SHEET)[LINE], len(NONE)) != NONE
+    return _differs(book.sheet(SHEET)[LINE])
+
+
+def _differs(line: Expression) -> Expression:
+    """Whether the ledger's line says that anything differs."""
+    none = worded(NONE)
+    return LEFT(line, len(none)) != none
 
 
 def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
     """Add the ledger's line to a sheet."""
     # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
-    told = IFERROR(book.sheet(SHEET)[LINE] & "", f"{SHEET}: {LOST}")
+    told = IFERROR(book.sheet(SHEET)[LINE] & "", f"{SHEET}: {worded(LOST)}")
     page = Composer(book, sheet.name)
     line = page.show("ledger", (row, col), told, "ledger")
-    page.dress(line, When("differs", LEFT(line, len(NONE)) != NONE))
+    page.dress(line, When("differs", _differs(line)))

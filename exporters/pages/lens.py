@@ -6,10 +6,11 @@ at each stage, with a chart; below, the steps.
 """
 
 from engine.cells.expression import Area
-from engine.cells.functions import INDEX, LARGE
+from engine.cells.functions import LARGE
+from engine.cells.language import worded
 from exporters.compose.book import Chart, Place, Series, Sheet
 from exporters.compose.composer import Composer
-from exporters.compose.lookups import place_of_rank
+from exporters.compose.lookups import nth, place_of_rank
 from exporters.model import layout, words
 from exporters.model.layout import LENS
 from exporters.model.model_book import ModelBook
@@ -43,7 +44,7 @@ def add(book: ModelBook) -> None:
         sheet.link(TOP, LEFT + n, name, book.address(stage.area))
     chances = _summary(book, page)
     for k in range(WORDS_SHOWN):
-        sheet.put(TOP + 3 + 2 * k, LEFT - 1, f"likeliest {k + 1}", "row label")
+        sheet.put(TOP + 3 + 2 * k, LEFT - 1, worded("likeliest {n}", n=k + 1), "row label")
         sheet.put(TOP + 4 + 2 * k, LEFT - 1, "probability", "row label")
     sheet.put(TOP, LEFT - 1, "after", "row label")
     sheet.put(TOP + 1, LEFT - 1, "probability of", "row label")
@@ -58,22 +59,34 @@ def add(book: ModelBook) -> None:
 
 def stage_names(book: ModelBook) -> list[str]:
     """Short names of the stages, for narrow columns: `embedding`, `0 attention`, `0 MLP`."""
-    names = words.stage_names(book.graph, book.views.stages)
-    return [name.removeprefix("layer ") for name in names]
+    return words.stage_names(book.graph, book.views.stages, short=True)
 
 
 def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     """Add one step of the readout for every stage, side by side; returns the row below."""
-    block = book.graph[f"lens.0.{leaf}"]
+    block, n_stages = book.graph[f"lens.0.{leaf}"], len(book.views.stages)
+    if layout.is_copy(block):
+        return _rows(book, sheet, leaf, row)
     text = "the stream at that position" if leaf == "x" else words.meaning(block)
-    sheet.put(row, 0, leaf, "block")
+    sheet.hold(row, 0, leaf, "block")
     sheet.put(row, LEFT, text, "note")
     at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
     layout.labels(book, sheet, f"lens.{leaf}", at, block.axes[1], numbers, "row label")
-    for n in range(len(book.views.stages)):
+    for n in range(n_stages):
         place = Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
         layout.settle(book, sheet, place)
     return row + block.shape[1] + 2
+
+
+def _rows(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
+    """Add what is scored as rows, one for each stage; returns the row below."""
+    sheet.hold(row, 0, layout.caption(book.graph[f"lens.0.{leaf}"]), "block")
+    sheet.put(row, LEFT, "the same, a row for each stage", "note")
+    for n, name in enumerate(stage_names(book), row + 1):
+        sheet.put(n, LEFT - 1, name, "row label")
+        block = book.graph[f"lens.{n - row - 1}.{leaf}"]
+        layout.settle(book, sheet, Place(block, LENS, n, LEFT, False))
+    return row + len(book.views.stages) + 2
 
 
 def _summary(book: ModelBook, page: Composer) -> Area:
@@ -87,9 +100,9 @@ def _summary(book: ModelBook, page: Composer) -> Area:
     for n in range(stages):
         scores = book.graph[f"lens.{n}.logits"].area.as_range
         chances = book.graph[f"lens.{n}.probs"].area.as_range
-        chance.put(0, n, INDEX(chances, target + 1, 1), "percent")
+        chance.put(0, n, nth(chances, target + 1), "percent")
         for k in range(n_shown):
             where = place_of_rank(scores, ids, k + 1, LARGE(scores, k + 1))
             for row, area, style in ((0, texts, "word"), (1, chances, "percent")):
-                likeliest.put(2 * k + row, n, INDEX(area, where, 1), style, array=k > 0)
+                likeliest.put(2 * k + row, n, nth(area, where), style, array=k > 0)
     return chance.area

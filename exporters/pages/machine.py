@@ -17,14 +17,15 @@ from functools import cached_property
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
+from engine.cells.language import worded
 from engine.models.prompt_status import SILENT
 from engine.studies import lens
 from exporters.compose import theme
 from exporters.compose.book import Chart, Place, Series, Sheet
 from exporters.compose.composer import Composer, Table
 from exporters.compose.dressing import When, between
-from exporters.compose.lookups import entry, place_of_largest
-from exporters.compose.sentences import percent, quote, rounded
+from exporters.compose.lookups import entry, nth, place_of_largest
+from exporters.compose.sentences import percent, quote, rounded, sentence
 from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
@@ -63,6 +64,7 @@ def place(book: ModelBook) -> None:
 def add(book: ModelBook) -> None:
     """Add the sentence, the strips, the tiles, the words; below, where the token looks."""
     page, canvas = layout.page(book, SHEET), Canvas(book)
+    page.sheet.lettered = False  # of so many narrow columns the letters are a smear
     page.widths({0: theme.characters(LABEL)})
     page.widths({1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)})
     if LOOKED_AT in book.places:
@@ -202,7 +204,9 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
     book.lay(book.places[LOOKED_AT], "dial")
     sheet.merged.append(sheet[TOP - 1, 1:4].rect)
     last = len(book.passage.ids) - 1
-    sheet.rules[TOP - 1, 1] = between(0, last, f"A token from 0 to {last}.", whole=True)
+    sheet.rules[TOP - 1, 1] = between(
+        0, last, worded("A token from 0 to {last}.", last=last), whole=True
+    )
 
 
 def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
@@ -216,17 +220,18 @@ def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
     below = row + 1 + (n - 1) // in_a_row
     given = _given(book, page)
     here = page.show("position", (below, 0), position(book), "token number")
-    sentence = page.table("sentence", (row, 1), (below - row, in_a_row * chip))
+    chips = page.table("sentence", (row, 1), (below - row, in_a_row * chip))
     for k in range(n):
         at = k // in_a_row, k % in_a_row * chip
         _low(sheet, row + at[0], 22)
-        cell = sentence.put(*at, layout.token_text(book, k), "chip")
+        cell = chips.put(*at, layout.token_text(book, k), "chip")
         if chip > 1:
             sheet.merged.append(sheet[row + at[0], 1 + at[1] : 1 + at[1] + chip].rect)
         page.dress(cell, When("here", here.fixed == k))
         if given is not None:
             page.dress(cell, When("generated", expression(k) >= given.fixed))
-    said = looked_at(book) & " is looked at: all that follows is computed for this token"
+    text = "{token} is looked at: all that follows is computed for this token"
+    said = sentence(text, token=looked_at(book))
     page.show("looked_at", (_low(sheet, below), 1), said, "said")
     page.cursor = below + 1
 
@@ -259,7 +264,7 @@ def _strips(book: ModelBook, page: Composer, canvas: Canvas) -> None:
                 adds = adds - at_token(book, canvas.stages[n - 1], j)
             strips.put(n, j, adds, canvas.style("strip"))
         if n < n_stages and book.views.stages:
-            guesses.put(n, 0, "best guess by now: " & guess(book, n), "said")
+            guesses.put(n, 0, sentence("best guess by now: {guess}", guess=guess(book, n)), "said")
     _said_of_strips(book, page, canvas, strips.area[:n_stages, :])
     page.dress(strips.area[n_stages : n_stages + 1, :], "diverging")
     if "probs" in book.graph.blocks:
@@ -278,13 +283,18 @@ def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Are
     page.dress(strips, "diverging")
     d_model = canvas.stages[0].shape[1]
     numbers = (
-        f"{d_model} numbers"
+        worded("{d_model} numbers", d_model=d_model)
         if d_model == canvas.shown
-        else (f"the first {canvas.shown} of {d_model} numbers")
+        else (worded("the first {shown} of {d_model} numbers", shown=canvas.shown, d_model=d_model))
     )
     largest = rounded(MAX(MAX(strips), -MIN(strips)), 2)
-    text = f" ({numbers}; orange below 0, blue above, full colour at ±"
-    said = "What each part adds to " & looked_at(book) & text & largest & ")"
+    said = sentence(
+        "What each part adds to {token} ({numbers}; orange below 0, blue above, full colour at "
+        "±{largest})",
+        token=looked_at(book),
+        numbers=numbers,
+        largest=largest,
+    )
     page.show("stages", (_low(page.sheet, page.cursor, 20), 0), said, "part")
 
 
@@ -294,15 +304,15 @@ def guess(book: ModelBook, n: int) -> Expression:
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
     where = place_of_largest(scores)
-    word = quote(entry(texts, where, 1))
-    return word & " " & percent(entry(chances, where, 1))
+    word = quote(nth(texts, where))
+    return word & " " & percent(nth(chances, where))
 
 
 def _answer(book: ModelBook) -> Expression:
     """The most likely next word, with its probability."""
     found, live, _ = ranking.ranked(book)
-    says = "says " & quote(found[0]) & ", " & percent(live[0])
-    return answered(book, says, SILENT)
+    says = sentence("says {word}, {chance}", word=quote(found[0]), chance=percent(live[0]))
+    return answered(book, says, worded(SILENT))
 
 
 # --- where each token looks ---------------------------------------------------------------
@@ -311,14 +321,17 @@ def _answer(book: ModelBook) -> Expression:
 def _tiles(book: ModelBook, page: Composer, canvas: Canvas, looks: Table) -> None:
     """The pattern of every head as a tile; captions read `looks`, a row for each head."""
     text = (
-        "Where each token looks: in a tile a column is a token, and its dark cells the tokens that "
-        "it looks at (full colour: 100 %); the mark is over "
+        "Where each token looks: in a tile a row is a token, and its dark cells the tokens that it "
+        "looks at (full colour: 100 %); the mark is beside {token}"
+        if book.plan.token_rows
+        else "Where each token looks: in a tile a column is a token, and its dark cells the tokens "
+        "that it looks at (full colour: 100 %); the mark is over {token}"
     )
     at = _low(page.sheet, page.cursor, 20), 0
-    page.show("tiles", at, text & looked_at(book), "part")
+    page.show("tiles", at, sentence(text, token=looked_at(book)), "part")
     row, n_above = page.cursor + 1, 0
     for layer, heads in canvas.layers.items():
-        page.sheet.put(row, 0, f"heads of layer {layer}", "row label")
+        page.sheet.put(row, 0, worded("heads of layer {layer}", layer=layer), "row label")
         for k, head in enumerate(heads):
             down, along = divmod(k, canvas.across)
             at = row + down * (canvas.n_tokens + 2), 1 + along * canvas.slot
@@ -333,19 +346,20 @@ def _tiles(book: ModelBook, page: Composer, canvas: Canvas, looks: Table) -> Non
 def _tile(
     book: ModelBook, page: Composer, canvas: Canvas, head: Block, row: int, left: int
 ) -> None:
-    """Add a head's pattern, its name above, and a mark over the token that is looked at."""
-    sheet, n, name = page.sheet, canvas.n_tokens, head_name(head)
-    marks = page.table(f"mark.{name}", (row + 1, left), (1, n))
+    """Add a head's pattern, its name above, and a mark at the token that is looked at."""
+    sheet, n, name, rows = page.sheet, canvas.n_tokens, head_name(head), book.plan.token_rows
+    at, shape = ((row + 2, left + n), (n, 1)) if rows else ((row + 1, left), (1, n))
+    marks = page.table(f"mark.{name}", at, shape)
     tile = page.table(f"tile.{name}", (row + 2, left), (n, n))
     sheet.link(_low(sheet, row), left, name, book.address(head.area))
     _low(sheet, row + 1, MARK)
     for i in range(n):
         mark = IF(position(book) == i, 1, 0)
-        marks.put(0, i, mark, "mark")
+        marks.put(*((i, 0) if rows else (0, i)), mark, "mark")
         _low(sheet, row + 2 + i, canvas.thickness)
         for j in range(n):
             if head.has(i, j):
-                tile.put(j, i, head[i, j], canvas.style("tile"))
+                tile.put(*((i, j) if rows else (j, i)), head[i, j], canvas.style("tile"))
     if left == 1 and canvas.thickness >= LABELLED:
         at = row + 2, 0
         layout.labels(book, sheet, f"tile.{name}", at, head.axes[1], range(n), "row label")
@@ -367,7 +381,7 @@ def _most(book: ModelBook, shares: Area) -> Expression:
     """The largest share of a head's attention at the token that is looked at."""
     most = MAX(shares)
     word = entry(words(book), 1, MATCH(most, shares.as_range, 0))
-    return percent(most) & " at " & quote(word)
+    return sentence("{share} at {word}", share=percent(most), word=quote(word))
 
 
 def _looks(
@@ -375,18 +389,24 @@ def _looks(
 ) -> None:
     """Add where the token attends: a row for every head, a column for every token."""
     sheet, top, n = page.sheet, looks.place.top, canvas.n_tokens
-    said = "Where " & looked_at(book) & " looks, head by head"
+    said = sentence("Where {token} looks, head by head", token=looked_at(book))
     page.show("looks", (top - 2, 0), said, "heading")
     sheet.heights[top - 1] = 52
     layout.labels(book, sheet, "looks", (top - 1, 1), "token", range(n), "upright", across=True)
     told = page.table("look_said", (top, 2 + n), (len(heads), 1))
     for k, head in enumerate(heads):
-        sheet.link(top + k, 0, f"head {head_name(head)}", book.address(head.area))
+        sheet.link(
+            top + k,
+            0,
+            worded("head {head_name}", head_name=head_name(head)),
+            book.address(head.area),
+        )
         for j in range(n):
             looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
             looks.put(k, j, looked, canvas.style("tile"))
         most = _most(book, looks.area[k : k + 1, :])
-        told.put(k, 0, looked_at(book) & " looks " & most, "said")
+        said = sentence("{token} looks {most}", token=looked_at(book), most=most)
+        told.put(k, 0, said, "said")
     page.dress(looks.area, "scale")
 
 
@@ -417,5 +437,6 @@ def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
     texts, live, built = ranking.ranked(book)
     series = [Series("as built", texts, built), Series("live", texts, live)]
     size = (CHART - 8, 420)
-    chart = Chart(TOP, canvas.chart_col, "bar", "The next word", series, size, shares=True)
+    title = book.of_words("The next word", "The next letter")
+    chart = Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True)
     sheet.charts.append(chart)

@@ -10,6 +10,7 @@ from engine import Evaluator
 from engine.cells.access import Rect
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, EXP, IF, ROUND, SUM
+from engine.cells.language import worded
 from engine.learning.objective import LOSS
 from engine.studies import nudge
 from engine.studies.nudge import LOSS_AFTER, RATE
@@ -84,7 +85,12 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
 
     def suggestion(text: str, cell: str, value: float) -> Suggestion:
         becomes = after(cell, value, begun if cell == RATE else 1.0)
-        told = f"Type {value:g} {text}: the loss after the step is {becomes:.3f}."
+        told = worded(
+            "Type {value:g} {text}: the loss after the step is {becomes:.3f}.",
+            value=value,
+            text=worded(text),
+            becomes=becomes,
+        )
         return Suggestion(told, (cell, 0, 0), value, (LOSS_AFTER, 0, 0), becomes)
 
     cost = book.value(LOSS, 0, 0)
@@ -99,7 +105,11 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
         if far
         else suggestion("for the rate, the highest that is tried", RATE, longer[-1]),
         suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
-        suggestion(f"as switch of {plain(part)}, which promises most", f"nudge.{part}.learns", 0.0),
+        suggestion(
+            worded("as switch of {plain}, which promises most", plain=plain(part)),
+            f"nudge.{part}.learns",
+            0.0,
+        ),
     ]
 
 
@@ -121,9 +131,11 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
     """Add the rate, the loss before and after the step, and the fall that the gradients of `parts`
     promise."""
     sheet = page.sheet
-    of = IF(shortened(book), f"the first {len(book.passage.ids)} tokens of ", "")
-    learning = "One step of learning " & of & "‘" & book.graph["sentence"][0, 0] & "’"
-    title = answered(book, learning, "No step of learning")
+    text = book.graph["sentence"][0, 0]
+    whole = sentence("One step of learning ‘{text}’", text=text)
+    begin = "One step of learning the first {n} tokens of ‘{text}’"
+    learning = IF(shortened(book), sentence(begin, n=len(book.passage.ids), text=text), whole)
+    title = answered(book, learning, worded("No step of learning"))
     page.show("title", (page.cursor, 0), title, "heading")
     top = page.cursor + 2
     _settle(book, sheet, RATE, top, 1)
@@ -149,15 +161,14 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
         fell=rounded(fell, 3),
         share=share,
     )
-    too_far = expression(
-        "Too far: the loss rose. Gradients hold for small steps; type a lower rate."
-    )
-    up = expression("Up the slope: it unlearns the sentence. A rate above 0 goes down.")
-    still = expression("No weight moved: type a rate, and 1 for a part.")
+    too_far = sentence("Too far: the loss rose. Gradients hold for small steps; type a lower rate.")
+    up = sentence("Up the slope: it unlearns the sentence. A rate above 0 goes down.")
+    still = sentence("No weight moved: type a rate, and 1 for a part.")
     moved = IF(hope < 0, up, IF(gain > 0, helped, too_far))
-    alone = expression("With one word there is nothing to predict: type two or more on Play.")
+    alone = sentence("With one word there is nothing to predict: type two or more on Play.")
     told = IF(book.graph["n_prompt"][0, 0] < 2, alone, IF(hope == 0, still, moved))
-    return answered(book, told, "No answer: a word is unknown, or none is typed; see Play.")
+    none = sentence("No answer: a word is unknown, or none is typed; see Play.")
+    return answered(book, told, none)
 
 
 # --- who takes the step ---------------------------------------------------------------------

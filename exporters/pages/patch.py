@@ -18,6 +18,7 @@ from engine import Evaluator
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF
+from engine.cells.language import worded
 from engine.cells.name import OTHER
 from engine.studies import pair, patching
 from engine.studies.pair import BEFORE, COMPARED
@@ -87,7 +88,8 @@ def _sentences(book: ModelBook, page: Composer) -> None:
 
     def said(_: int, t: int) -> Expression:
         unknown = AND(words[t, 0] != "", found[t, 0] < 0)
-        told = IF(unknown, "unknown", IF(ids[t, 0] == own[t, 0], "", "differs"))
+        differs = IF(ids[t, 0] == own[t, 0], "", worded("differs"))
+        told = IF(unknown, worded("unknown"), differs)
         return IF(expression(t) < graph["n_prompt"][0, 0], told, "")  # what follows is generated
 
     differs = page.show("differs", (top + 2, LEFT), said, "label", (1, n))
@@ -111,7 +113,11 @@ def _lead(book: ModelBook, page: Composer) -> None:
         page.lay(graph[f"{PATCH}.{name}.word"], (row, LEFT), "token")
         sheet.lists[row, LEFT] = graph["outputs"].area.fixed.as_range
         found = graph[f"{PATCH}.{name}.found"][0, 0]
-        told = IF(found < 0, "unknown: counts as the word as built", "a word to compare")
+        told = IF(
+            found < 0,
+            worded("unknown: counts as the word as built"),
+            worded("a word to compare"),
+        )
         page.show(f"{name}.note", (row, LEFT + 1), told, "note")
         row += 1
     for name, label in ((LEAD, "lead now"), (OTHER_LEAD, "other sentence"), (BEFORE, "before")):
@@ -258,11 +264,12 @@ class Grid:
     def _state(self) -> Expression:
         """Whether the constants hold: the sentences and the words are as built."""
         graph, n = self.book.graph, self.book.passage.n_prompt
-        same = [self.book.named("prompt") == "as built"]
+        same = [self.book.named("prompt") == worded("as built")]
         for name in (f"{OTHER}.tokens", *(f"{PATCH}.{word}" for word in COMPARED)):
             built = graph.inputs[name][:n, 0].astype(int).tolist()
             same += [graph[name][t, 0] == ident for t, ident in enumerate(built)]
-        return IF(AND(*same), self.AS_BUILT, "a sentence or a word has changed: no longer exact")
+        changed = worded("a sentence or a word has changed: no longer exact")
+        return IF(AND(*same), worded(self.AS_BUILT), changed)
 
     def _error(self) -> str:
         """How far the estimates are from what is exact, as built."""
@@ -272,8 +279,10 @@ class Grid:
             for share, estimate in zip(recovered, promised, strict=False)
             if share is not None
         ]
-        return (
-            f"live; as built off by {np.median(off):.3f} (median), {max(off, default=0):.3f} (most)"
+        return worded(
+            "live; as built off by {median:.3f} (median), {max:.3f} (most)",
+            median=np.median(off),
+            max=max(off, default=0),
         )
 
 
@@ -291,7 +300,13 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
         live.set(take.name, t, 0, 1.0)
         becomes = float(live[LEAD][0, 0])
         live.set(take.name, t, 0, 0.0)
-        told = f"Type 1 for {short(take.path)} at word {t}, {text}: the lead is {becomes:.3f}."
+        told = worded(
+            "Type 1 for {short} at word {t}, {text}: the lead is {becomes:.3f}.",
+            short=short(take.path),
+            t=t,
+            text=worded(text),
+            becomes=becomes,
+        )
         return Suggestion(told, (take.name, t, 0), 1.0, lead, becomes)
 
     sizes = [
@@ -307,7 +322,12 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     embed = next(take for take in grid.takes if take.name == f"embed.{TAKE}")
     alike = patching_leads(book, live, at, own[at])
     word = book.labels["vocab"][own[at]]
-    text = f"Type {word} for word {at} of the other sentence: its lead is {alike:.3f}."
+    text = worded(
+        "Type {word} for word {at} of the other sentence: its lead is {alike:.3f}.",
+        word=word,
+        at=at,
+        alike=alike,
+    )
     return [
         switched(grid.takes[-k], -t, "which recovers most of all that is written"),
         switched(embed, at, "where the words differ"),
@@ -336,13 +356,13 @@ def _steps(book: ModelBook, page: Composer) -> None:
     for name in COMPARED:
         lines += [(f"{PATCH}.{name}{leaf}", "id") for leaf in ("", ".found", ".found.exact")]
     for name, style in lines:
-        sheet.put(row, 0, name, "row label")
+        sheet.hold(row, 0, name, "row label")
         page.lay(graph[name], (row, LEFT), style, turned=True, named=False)
         row += 1
     for name in (PATCH, f"{OTHER}.{PATCH}"):
         for word in COMPARED:
             block = graph[f"{name}.of_{word}"]
-            sheet.put(row, 0, block.name, "row label")
+            sheet.hold(row, 0, block.name, "row label")
             layout.settle(book, sheet, Place(block, SHEET, row, LEFT, turned=False))
             row += 1
     row += 1
@@ -352,5 +372,5 @@ def _steps(book: ModelBook, page: Composer) -> None:
         layout.settle(book, sheet, Place(block, SHEET, row + 1, LEFT + k, turned=True))
     texts = book.labels[graph["logits"].axes[1]]
     for k, text in enumerate(texts):
-        sheet.put(row + 1 + k, 0, text, "row label")
+        sheet.hold(row + 1 + k, 0, text, "row label")
     page.cursor = row + 2 + len(texts)

@@ -24,6 +24,7 @@ PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
     "second tokens": partial(tokens.add, prefix=f"{SECOND}."),
     "looked at": settings.add_of_one,
     "text": sentence.add_text,
+    "expected": ranking.add_expected,
     "ranking": ranking.add,
     "settings": settings.add,
     "every word": ranking.add_every_word,

@@ -6,6 +6,7 @@ before, which separates a step's own slips from those carried over.
 
 from collections.abc import Iterator
 
+from engine.cells.language import worded
 from engine.cells.rounding import NEAR
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import Beyond
@@ -58,7 +59,8 @@ class OnSheet:
         """Add the title, the note, the heads of the copies, and the labels of rows and columns."""
         book, sheet, axes = self.book, self.page.sheet, self.block.axes
         name = "" if self.table.cell else f"   ({self.table.block})"
-        sheet.put(self.row, 0, self.table.title + name, "heading")
+        title = f"{worded(self.table.title)}{name}"
+        sheet.hold(self.row, 0, title, "heading")
         if self.table.note:
             sheet.put(self.row + 1, 0, self.table.note, "note")
         for left, copy in zip(self.lefts, COPIES, strict=False):

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from engine import Evaluator
 from engine.cells.access import Rect
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, OR
+from engine.cells.language import worded
 from engine.learning.objective import LOSS
 from engine.models.prompt_status import built_with
 from engine.studies import quantization as rounding
@@ -29,6 +30,7 @@ from engine.studies.quantization import (
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
+from exporters.compose.sentences import sentence
 from exporters.compose.story import Suggestion
 from exporters.model import layout, packed_weights
 from exporters.model.layout import ROUNDING
@@ -94,14 +96,20 @@ def suggestions(book: ModelBook, effects: Sequence[Effect]) -> list[Suggestion]:
         live.reset()
         live.set(cell, 0, 0, float(bits))
         becomes = float(live[LEAD][0, 0])
-        told = f"Type {bits} {text}: the lead goes from {before:.3f} to {becomes:.3f}."
+        told = worded(
+            "Type {bits} {text}: the lead goes from {before:.3f} to {becomes:.3f}.",
+            bits=bits,
+            text=worded(text),
+            before=before,
+            becomes=becomes,
+        )
         return Suggestion(told, (cell, 0, 0), float(bits), (LEAD, 0, 0), becomes)
 
     return [
         suggestion("as bits for all parts", ALL_BITS, 4),
         suggestion("as bits for all parts", ALL_BITS, WIDTHS[-1]),
         suggestion(
-            f"for {plain(worst)}, the part that it harms most",
+            worded("for {plain}, the part that it harms most", plain=plain(worst)),
             f"{QUANTIZE}.{worst}.{INSTEAD}",
             WIDTHS[-1],
         ),
@@ -125,7 +133,12 @@ def _everything(book: ModelBook, page: Composer, before: Effect) -> None:
     measure = _measure(book)
     lead = machine.at_token(book, graph["logits"], measure.target)
     lead = lead - machine.at_token(book, graph["logits"], measure.rival)
-    sheet.put(top + 4, 0, f"lead of ‘{target}’ over ‘{rival}’", "row label")
+    sheet.put(
+        top + 4,
+        0,
+        worded("lead of ‘{target}’ over ‘{rival}’", target=target, rival=rival),
+        "row label",
+    )
     page.computed_at(LEAD, (top + 4, TYPED), (1, 1), lambda *_: lead, "live")
     sheet.put(top + 4, NOW, before.lead, "constant")
     if LOSS in graph.blocks and before.loss is not None:
@@ -139,7 +152,7 @@ def _everything(book: ModelBook, page: Composer, before: Effect) -> None:
 def _note(page: Composer, name: str, at: tuple[int, int], typed: Area) -> None:
     """Add the message beside a cell of bits that holds something else."""
     known: list[Expression] = [typed == n for n in (*WIDTHS, 0, "")]
-    page.show(name, at, IF(OR(*known), "", expression(NOT_KNOWN)), "note")
+    page.show(name, at, IF(OR(*known), "", worded(NOT_KNOWN)), "note")
 
 
 def _place(book: ModelBook, page: Composer, name: str, at: tuple[int, int], style: str) -> None:
@@ -155,14 +168,22 @@ def _parts(book: ModelBook, page: Composer, effects: Sequence[Effect]) -> None:
     """Add each part with its bits, and what rounding it alone does."""
     sheet, graph = page.sheet, book.graph
     page.heading("Each part: bits of its own, if they are typed here, and what these do alone")
-    note = f"constants, computed after ‘{built_with(graph)}’"
+    note = worded("constants, computed after ‘{built_with}’", built_with=built_with(graph))
     sheet.put(page.cursor - 1, LEADS, note, "note")
     state = page.show(
-        "state", (page.cursor - 1, LEADS - 1), "prompt " & book.named("prompt"), "label"
+        "state",
+        (page.cursor - 1, LEADS - 1),
+        sentence("prompt {state}", state=book.named("prompt")),
+        "label",
     )
     for left, what in ((LEADS, "lead"), (LOSSES, "loss")):
         for k, bits in enumerate(WIDTHS):
-            sheet.put(page.cursor, left + k, f"{what}, {bits} bits", "head")
+            sheet.put(
+                page.cursor,
+                left + k,
+                worded("{what}, {bits} bits", what=worded(what), bits=bits),
+                "head",
+            )
     page.heads(*HEADS)
     top = page.cursor
     for row, (name, weights) in enumerate({ALL: [], **rounding.parts(graph)}.items(), top):

@@ -53,6 +53,7 @@ CHOICE = (
     ("choice.chosen", "chosen id", "id"),
 )
 SENTENCE = (
+    ("prompt.opened", "1: put in front", "id"),
     ("prompt.rest", "sentence from here", "word"),
     ("prompt.word", "its first word", "word"),
     ("prompt.typed", "typed or picked", "word"),
@@ -107,7 +108,7 @@ def add(book: ModelBook) -> None:
     top = page.cursor
     for v, word in enumerate(book.labels[book.graph["logits"].axes[1]]):
         page.sheet.put(top + v, 0, v, "label number")
-        page.sheet.put(top + v, 1, word, "row label")
+        page.sheet.hold(top + v, 1, word, "row label")
     _lay(page, book.graph["choice.logits"], "step green")
     if "prompt.alike" in book.graph.blocks:
         _alike(book, page, top)
@@ -118,7 +119,7 @@ def _alike(book: ModelBook, page: Composer, row: int) -> None:
     col = PROMPT_COL + len(book.passage.ids) + 2
     page.sheet.put(row - 1, col - 1, ALIKE, "heading")
     for v, word in enumerate(book.labels["vocab"]):
-        page.sheet.put(row + v, col - 1, word, "row label")
+        page.sheet.hold(row + v, col - 1, word, "row label")
     page.lay(book.graph["prompt.alike"], (row, col), "step", named=False)
 
 

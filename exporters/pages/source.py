@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from engine.cells.language import ENGLISH
 from engine.models import encoding
 from engine.models.model import Model
 from exporters.model import layout
@@ -20,6 +21,7 @@ AFTER = "Sampling"
 def add(book: ModelBook) -> None:
     """Add the facts and the checkpoint."""
     sheet, model = book.sheet(SHEET), book.model
+    sheet.hidden = True
     if not book.plan.read_back:
         sheet.purpose = "what the workbook was built from"
     layout.dress(book, sheet)
@@ -37,6 +39,8 @@ def add(book: ModelBook) -> None:
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }
+    if book.language.code != ENGLISH.code:
+        facts["language"] = book.language.code
     studies = book.plan.studies
     if studies.gradient_of:
         facts["gradient_of"] = studies.gradient_of
@@ -44,15 +48,17 @@ def add(book: ModelBook) -> None:
         facts["head"] = studies.head
     if studies.against:
         facts |= {"against": studies.against, "path": studies.path}
+    if studies.token_rows:
+        facts["token_rows"] = True
     if studies.quantize and not studies.packed:
         facts["quantize"] = True
     if studies.steer:
         facts |= {"site": studies.steer.site, "lists": studies.steer.lists}
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
-    _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
+    _put_text(sheet.hold, FACTS_ROW, json.dumps(facts))
     sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")
     if carried(model, book.plan.limits.carried):
-        _put_text(sheet.put, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
+        _put_text(sheet.hold, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
     else:
         text = "not carried along: name the model with ‘cellformer diff --model’"
         sheet.put(CHECKPOINT_ROW, 0, text, "note")

@@ -29,6 +29,7 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
+from engine.cells.language import worded
 from engine.cells.texts import readable
 from engine.studies import probes, steering
 from engine.studies.steering import DIRECTION, STRENGTH, WHERE, Contrast
@@ -51,7 +52,7 @@ SENTENCE, LIST, OUT, ALONG, RIGHT, FITS, FEATURES = 0, 1, 2, 3, 4, 5, 7  # colum
 N_NEAREST = 8  # words at each end
 DECIMALS = 9  # of a dot product that is ranked: programs differ in the last ones
 LARGEST = steering.LARGEST
-RULE = between(-LARGEST, LARGEST, f"A number from -{LARGEST} to {LARGEST}.")
+RULE = between(-LARGEST, LARGEST, worded("A number from -{largest} to {largest}.", largest=LARGEST))
 OFTEN = 2.0  # the strength at one token that is suggested
 PREFIX = f"{steering.STEERING}."
 CORE = (DIRECTION, STRENGTH, WHERE, f"{PREFIX}added")
@@ -100,11 +101,13 @@ def _settings(book: ModelBook, page: Composer) -> None:
     found, sheet, g, n = contrast(book), page.sheet, book.graph, len(book.passage.ids)
     top = page.cursor
     sheet.put(top, 0, "Steer the stream, from one list of sentences to the other", "heading")
-    sheet.link(top, OUT, f"at {found.site}", book.address(g[found.site].area))
+    sheet.link(top, OUT, worded("at {site}", site=found.site), book.address(g[found.site].area))
     strength = page.lay(g[STRENGTH], (top + 1, 1), "dial")
     sheet.rules[top + 1, 1] = RULE
     at = page.typed_at(AT, (top + 2, 1), [[""]], "dial")
-    sheet.rules[top + 2, 1] = between(0, n - 1, f"A position from 0 to {n - 1}.", whole=True)
+    sheet.rules[top + 2, 1] = between(
+        0, n - 1, worded("A position from 0 to {value}.", value=n - 1), whole=True
+    )
 
     def where(t: int, _: int) -> Expression:
         return IF(ISNUMBER(at[0, 0]), IF(at[0, 0] == t, 1, 0), 1)
@@ -113,12 +116,16 @@ def _settings(book: ModelBook, page: Composer) -> None:
     page.lay(g[WHERE], (top + 4, 1), "id", turned=True)
     layout.labels(book, sheet, "steered", (top + 3, 1), "token", range(n), "label", across=True)
     says = _says(book, page, (top + 5, 1))
-    sheet.put(top + 6, 1, _as_built(book), "note")
+    sheet.hold(top + 6, 1, _as_built(book), "note")
     lines = ("strength", "at token", "token", "added", "Play says now", "as built")
     for row, label in enumerate(lines, top + 1):
         sheet.put(row, 0, label, "row label")
     first, second = found.lists
-    note = f"times the direction is added: above 0 towards ‘{first}’, below towards ‘{second}’"
+    note = worded(
+        "times the direction is added: above 0 towards ‘{first}’, below towards ‘{second}’",
+        first=first,
+        second=second,
+    )
     sheet.put(top + 1, 2, note, "note")
     sheet.put(top + 2, 2, "blank: at every token; a number: at that position alone, from 0", "note")
     page.dress(says, When("differs", strength != 0))
@@ -154,8 +161,21 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
         becomes = value if isinstance(value, str) else float(value)
         said = f"‘{readable(becomes)}’" if isinstance(becomes, str) else f"{shown} {becomes:.3f}"
         live.reset()
-        there = "" if at is None else f", and {at} as the token, ‘{layout.prompt_text(book, at)}’"
-        text = f"Type {strength:g} as strength{there}: it says {said}."
+        there = (
+            ""
+            if at is None
+            else worded(
+                ", and {at} as the token, ‘{prompt_text}’",
+                at=at,
+                prompt_text=layout.prompt_text(book, at),
+            )
+        )
+        text = worded(
+            "Type {strength:g} as strength{there}: it says {said}.",
+            strength=strength,
+            there=there,
+            said=said,
+        )
         also = () if at is None else (((AT, 0, 0), float(at)),)
         return Suggestion(text, (STRENGTH, 0, 0), strength, watch, becomes, also)
 
@@ -170,7 +190,7 @@ def _watched(book: ModelBook) -> tuple[tuple[str, int, int], str]:
         return (SAYS, 0, 0), ""
     word = int(np.argmax(book.values["logits"][last]))
     texts = book.labels[book.graph["logits"].axes[1]]
-    return ("probs", last, word), f"‘{texts[word]}’ with"
+    return ("probs", last, word), worded("‘{texts}’ with", texts=texts[word])
 
 
 def _strongest(book: ModelBook) -> tuple[int, float]:
@@ -193,9 +213,10 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     """Add the sentences with what stands at the site, the direction, and the probe."""
     found, sheet = contrast(book), page.sheet
     page.heading("The sentences, and how the probe assigns them")
-    text = (
-        f"what stands at {found.site} at each sentence's last token: constants, from passes over "
-        "these sentences"
+    text = worded(
+        "what stands at {site} at each sentence's last token: constants, from passes "
+        "over these sentences",
+        site=found.site,
     )
     sheet.put(page.cursor - 1, FEATURES, text, "note")
     heads = ("sentence", "list", "held out: 1", "along it", "right: 1")
@@ -239,7 +260,12 @@ def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
     direction = page.lay(g[DIRECTION], (at + 3, FEATURES), "change plain")
     sheet.dress(sheet[at + 3, FEATURES : FEATURES + width], "diverging")
     first, second = contrast(book).lists
-    labels = (f"mean of ‘{first}’", f"mean of ‘{second}’", "instead of it", "the direction")
+    labels = (
+        worded("mean of ‘{first}’", first=first),
+        worded("mean of ‘{first}’", first=second),
+        "instead of it",
+        "the direction",
+    )
     for row, label in enumerate(labels, at):
         sheet.put(row, FEATURES - 1, label, "row label")
     sheet.put(at + 3, 0, "how long the direction is", "row label")
@@ -303,10 +329,16 @@ def _fitted(
     name = f"{PREFIX}threshold"
     threshold = page.computed_at(name, (top, 1), one, lambda *_: half, "step")
     page.sheet.put(top, 0, "threshold, half-way between the means", "row label")
-    labels = (*(f"mean of fitted, ‘{name}’" for name in found.lists), "the probe")
+    labels = (*(worded("mean of fitted, ‘{name}’", name=name) for name in found.lists), "the probe")
     for row, label in enumerate(labels, top):
         page.sheet.put(row, FEATURES - 1, label, "row label")
     return probe, threshold[0, 0]
+
+
+SHARES = (
+    "right, of the sentences that it was fitted on",
+    "right, of the sentences that are held out",
+)
 
 
 def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
@@ -321,8 +353,8 @@ def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
         return (SUM(hits) - inside) / MAX(1, n - n_kept)
 
     shares = page.computed_at(f"{PREFIX}accuracy", (top, 1), (2, 1), share, "percent")
-    for row, what in enumerate(("that it was fitted on", "that are held out"), top):
-        page.sheet.put(row, 0, f"right, of the sentences {what}", "row label")
+    for row, what in enumerate(SHARES, top):
+        page.sheet.put(row, 0, worded(what), "row label")
     said = sentence(
         "The probe assigns {held} of the sentences that are held out to their list, and {fitted} "
         "of those that it was fitted on.",
@@ -382,7 +414,7 @@ def _nearest(book: ModelBook, page: Composer, top: int, columns: Mapping[str, Ar
     n = columns["ranks"].shape[0]
     for side, name in enumerate(contrast(book).lists):
         col = 2 * side
-        page.sheet.put(top + 1, col, f"towards ‘{name}’", "block")
+        page.sheet.put(top + 1, col, worded("towards ‘{name}’", name=name), "block")
         page.heads_at((top + 2, col), "word", "dot product", style="label")
         shown = min(N_NEAREST, n)
         words = page.table(f"nearest.{side}", (top + 3, col), (shown, 2))

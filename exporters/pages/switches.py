@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.cells.expression import Expression
 from engine.cells.functions import SUM
+from engine.cells.language import worded
 from engine.cells.name import Name
 from engine.models.prompt_status import built_with
 from engine.studies import ablation
@@ -21,6 +22,7 @@ from exporters.compose.book import Place, Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import Unlike, When, between
 from exporters.compose.lookups import entry
+from exporters.compose.sentences import sentence
 from exporters.model import layout
 from exporters.model.layout import SWITCHES
 from exporters.model.model_book import ModelBook
@@ -70,7 +72,13 @@ def add(book: ModelBook) -> None:
     if book.plan.explains:
         measured = "constants, over reference sentences or the prompt"
     if "mean_ablation" in book.graph.blocks:
-        row = _vectors(book, sheet, "average", f"What each writes on average: {measured}", row)
+        row = _vectors(
+            book,
+            sheet,
+            "average",
+            worded("What each writes on average: {measured}", measured=worded(measured)),
+            row,
+        )
         _vectors(book, sheet, "off", "What is written in place of a part that is off", row)
 
 
@@ -113,7 +121,7 @@ def _heads(
     for k, name in enumerate(heads):
         sheet.put(GRID_ROW - 1 + down, left + 1 + k, name, "label")
     for layer in layers:
-        sheet.put(GRID_ROW + down + layer, left, f"layer {layer}", "row label")
+        sheet.put(GRID_ROW + down + layer, left, worded("layer {layer}", layer=layer), "row label")
 
 
 def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[str, float]:
@@ -123,10 +131,16 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
     word = book.labels[book.graph["logits"].axes[1]][target]
-    title = f"What the logit of ‘{word}’ loses when that part alone is off"
+    title = worded("What the logit of ‘{word}’ loses when that part alone is off", word=word)
     sheet.put(GRID_ROW - 3, left, title, "heading")
-    sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{built_with(book.graph)}’", "note")
-    at, now = (GRID_ROW - 2, left), "prompt " & book.named("prompt")
+    sheet.put(
+        GRID_ROW - 2,
+        left + 1,
+        worded("computed after ‘{built_with}’", built_with=built_with(book.graph)),
+        "note",
+    )
+    at = GRID_ROW - 2, left
+    now = sentence("prompt {state}", state=book.named("prompt"))
     state = page.show("state", at, now, "row label")
     effects = {e.part: -e.logit for e in ablation.effects(book.graph, target, row_of)}
     for part, loss in effects.items():
@@ -134,7 +148,11 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
         sheet.put(row, left + col, loss, "constant")
     rows, cols = zip(*cells.values(), strict=True)
     grid = sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)]
-    sheet.dress(grid, When("stale", state.fixed != "prompt as built"), "diverging")
+    sheet.dress(
+        grid,
+        When("stale", state.fixed != worded("prompt {state}", state=worded("as built"))),
+        "diverging",
+    )
     return effects
 
 
@@ -146,7 +164,7 @@ def _estimates(
     n_layers = book.model.spec.n_layers
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
-    title = "An estimate, live: what each itself adds to the logit of ‘" & word & "’"
+    title = sentence("An estimate, live: what each itself adds to the logit of ‘{word}’", word=word)
     page.show("estimate_of", (top - 3, left), title, "heading")
     wide = max(col for _, col in cells.values())
     estimates = page.table("estimate", (top, left + 1), (n_layers, wide))
@@ -159,9 +177,10 @@ def _estimates(
             estimates.put(row - GRID_ROW, col - 1, adds, "live")
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
-    text = (
-        f"without later layers: as built it is off by {np.median(off):.3f} (median), "
-        f"{max(off):.3f} (most)"
+    text = worded(
+        "without later layers: as built it is off by {median:.3f} (median), {max:.3f} (most)",
+        median=np.median(off),
+        max=max(off),
     )
     page.sheet.put(top - 2, left, text, "note")
     page.dress(estimates.area, "diverging")
@@ -185,8 +204,8 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
         for block in found:
             at, col = cells[block.path]
             here = row + 2 + at - GRID_ROW
-            sheet.put(here, 0, f"layer {block.layer}", "row label")
-            sheet.put(row + 1, col, block.inside[-1], "label")
+            sheet.put(here, 0, worded("layer {layer}", layer=block.layer), "row label")
+            sheet.hold(row + 1, col, block.inside[-1], "label")
             layout.settle(book, sheet, Place(block, SWITCHES, here, col, False))
         row = max(book.places[block.name].top for block in found) + 2
     return row
@@ -199,6 +218,6 @@ def _vectors(book: ModelBook, sheet: Sheet, leaf: str, text: str, row: int) -> i
     for k in range(found[0].shape[1]):
         sheet.put(row + 1, 2 + k, k, "label number")
     for n, block in enumerate(found):
-        sheet.put(row + 2 + n, 1, block.path.removeprefix("blocks."), "row label")
+        sheet.hold(row + 2 + n, 1, block.path.removeprefix("blocks."), "row label")
         layout.settle(book, sheet, Place(block, SWITCHES, row + 2 + n, 2, False))
     return row + 2 + len(found) + 1

@@ -46,6 +46,7 @@ def add(book: ModelBook) -> None:
     """Add the columns, then the tables that they look up."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
+    sheet.hidden = True
     columns = [name for name in HEADS if f"text.{name}" in book.graph.blocks]
     tables = [name for name in LOOKED_UP if f"text.{name}" in book.graph.blocks]
     left = len(columns) + 2

@@ -13,6 +13,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.functions import OR
+from engine.cells.language import AsIs
 from engine.cells.name import SECOND
 from exporters.compose.book import Book, Place, Run, Sheet
 from exporters.compose.composer import Composer
@@ -147,8 +148,8 @@ def lay_out(book: Book, prefix: str = "", name: str = SHEET) -> None:
     sheet, tables = book.sheet(name), book.sheet(TABLES)
     sheet.purpose = PURPOSE
     tables.purpose = "what the tokenizer looks up: characters, merges, the vocabulary"
-    tables.put(0, 0, f"{book.title} · {TABLES}", "title")
-    tables.link(1, 0, f"← {SHEET}", f"{SHEET}!A1")
+    tables.hold(0, 0, f"{book.title} · {TABLES}", "title")
+    tables.link(1, 0, AsIs(f"← {SHEET}"), f"{SHEET}!A1")
     tables.frozen = (TOP, 0)
     Page(book, sheet, tables, prefix).lay_out()
 

@@ -14,6 +14,7 @@ import numpy as np
 from engine.cells.access import Span
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
+from engine.cells.language import worded
 from engine.cells.rounding import NEAR
 from engine.studies.lens import scoring
 from engine.text import word_lookup
@@ -33,16 +34,30 @@ STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 
 
 def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
+    """The place of the table that the readout scores words with, and its vectors."""
+    name, vectors = _words_of(book)
+    return book.places[name], vectors
+
+
+def _words_of(book: ModelBook) -> tuple[str, np.ndarray]:
     """The table that the readout scores words with, and its vectors [n_words, d_model]."""
     scored = scoring(book.graph)
     values = book.values[scored.words.name]
-    return book.places[scored.words.name], values if scored.by_rows else values.T
+    return scored.words.name, values if scored.by_rows else values.T
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks with logits of every word at every token, of models whose word vectors are as
-    long as the stream."""
-    return book.plan.explains and scoring(book.graph).x.shape[1] == book.model.spec.d_model
+    """In workbooks with maps of words, of a stream of several stages."""
+    return len(book.views.stages) > 1 and spans_a_plane(book)
+
+
+def spans_a_plane(book: ModelBook) -> bool:
+    """Whether every word has a logit at every token, by a vector as long as the stream, and these
+    vectors do not all lie on one line."""
+    if not book.plan.explains or scoring(book.graph).x.shape[1] != book.model.spec.d_model:
+        return False
+    _, vectors = _words_of(book)
+    return bool(np.linalg.matrix_rank(vectors) > 1)
 
 
 def add(book: ModelBook) -> None:
@@ -53,11 +68,6 @@ def add(book: ModelBook) -> None:
     _workings(book, page, _words(book, page))
     path = _path(book, page)
     _shares(book, page, path)
-    stages = book.views.stages
-    if len(stages) == 1:
-        text = "this model has no layers: the stream stands where the embedding put it"
-        sheet.put(*CHART, text, "note")
-        return
     series = [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
@@ -81,7 +91,7 @@ def _words(book: ModelBook, page: Composer) -> Area:
     page.heads_at((page.cursor, 1), "word", "minus", "id", "minus id", style="label")
     for k, (plus, _) in enumerate(defaults(book)):
         row = page.cursor + 1 + k
-        sheet.put(row, 0, f"direction {k + 1}", "row label")
+        sheet.put(row, 0, worded("direction {n}", n=k + 1), "row label")
         for j, text in enumerate((words[plus], "")):
             sheet.put(row, 1 + j, text, "token")
             sheet.lists[row, 1 + j] = texts

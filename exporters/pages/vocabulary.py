@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from engine.cells.access import Rect
 from engine.cells.arrays import ranked
 from engine.cells.expression import Area
+from engine.cells.language import worded
 from engine.studies.lens import scoring
 from engine.studies.tsne import tsne
 from exporters.compose import label_placement, theme
@@ -63,8 +65,8 @@ LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the 
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks with Trajectory, or with chosen words."""
-    return trajectory.wanted(book) or book.chosen is not None
+    """In workbooks whose words do not all lie on one line, or with chosen words."""
+    return book.chosen is not None or trajectory.spans_a_plane(book)
 
 
 def add(book: ModelBook) -> None:
@@ -74,7 +76,9 @@ def add(book: ModelBook) -> None:
     page.sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE), 9.3)
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
-    below = max(TOP + len(x), CHART_ROWS[-1] + 17) + 12
+    end = max(TOP + len(x), TRIES) + 4
+    below = end + 8
+    page.sheet.print_area = Rect(0, end, 0, TABLES)
     spots = Spots((TOP, 1), PANEL, (TOP, TABLES), (below, 4))
     maps = Maps(book, page, chosen, spots, x)
     for d in range(x.shape[1]):
@@ -228,7 +232,12 @@ def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Ch
     runs = zip(RUNS, tsne(vectors, RUNS), strict=True)
     for n, ((seed, perplexity), points) in enumerate(runs):  # points: [n_words, 2]
         col = TSNE + 2 * n
-        page.sheet.put(TOP - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
+        page.sheet.put(
+            TOP - 1,
+            col,
+            worded("t-SNE {seed}, {perplexity:g}", seed=seed, perplexity=perplexity),
+            "label",
+        )
         for k, (a, b) in enumerate(points.tolist()):
             page.sheet.put(TOP + k, col, a, "basis")
             page.sheet.put(TOP + k, col + 1, b, "basis")
@@ -237,6 +246,10 @@ def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Ch
             x, y = (page.sheet[TOP + k, c] for c in (col, col + 1))
             name = page.sheet[TOP + k, named] if side else " "
             series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
-        title = f"t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only"
+        title = worded(
+            "t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only",
+            seed=seed,
+            perplexity=perplexity,
+        )
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])
         page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))

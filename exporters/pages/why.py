@@ -13,6 +13,7 @@ from engine import Evaluator, InputError
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Function, Nth, expression
 from engine.cells.functions import MATCH, MAX, SUM
+from engine.cells.language import worded
 from engine.studies import heads as habits
 from engine.studies import scores
 from exporters.compose.composer import Composer
@@ -208,24 +209,42 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
         live.set(name, k, 0, float(value))
         becomes = float(live[SUMS][last, col])
         live.set(name, k, 0, float(begun[name][k]))
-        told = f"Type {value} {text} {becomes:.3f}."
+        told = worded(text, n=value, becomes=becomes)
         return Suggestion(told, (name, k, 0), float(value), (SUMS, last, col), becomes)
 
     query, key, rival = begun[TOKENS]
     others = [k for k in range(query + 1) if k not in (key, rival)]
     found = [
-        suggestion("as the rival key: the lead over it is", (TOKENS, 2), (others or [key])[-1], 2),
-        suggestion("as the key: the score with it is", (TOKENS, 1), rival, 0),
+        suggestion(
+            "Type {n} as the rival key: the lead over it is {becomes:.3f}.",
+            (TOKENS, 2),
+            (others or [key])[-1],
+            2,
+        ),
+        suggestion(
+            "Type {n} as the key: the score with it is {becomes:.3f}.", (TOKENS, 1), rival, 0
+        ),
     ]
     spec = book.model.spec
     if len(asked.heads) == 1:
         where = (query + 1) % len(book.passage.ids)
-        return [*found, suggestion("to look from there: the score is", (TOKENS, 0), where, 0)]
+        return [
+            *found,
+            suggestion(
+                "Type {n} to look from there: the score is {becomes:.3f}.", (TOKENS, 0), where, 0
+            ),
+        ]
     if spec.n_heads > 1:
         head = (begun[HEAD][1] + 1) % spec.n_heads
-        return [*found, suggestion("as the head: its lead is", (HEAD, 1), head, 2)]
+        return [
+            *found,
+            suggestion("Type {n} as the head: its lead is {becomes:.3f}.", (HEAD, 1), head, 2),
+        ]
     layer = (begun[HEAD][0] + 1) % spec.n_layers
-    return [*found, suggestion("as the layer: its lead is", (HEAD, 0), layer, 2)]
+    return [
+        *found,
+        suggestion("Type {n} as the layer: its lead is {becomes:.3f}.", (HEAD, 0), layer, 2),
+    ]
 
 
 def _habits(book: ModelBook, page: Composer, row: int) -> None:

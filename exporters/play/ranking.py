@@ -1,4 +1,5 @@
-"""The most likely words, live, with their baseline beside them; and every word by its id.
+"""The most likely words, live, with their baseline beside them; before them, what was expected in
+place of the last word; and every word by its id.
 
 If a word is chosen after every token, the ranks come from that choice; with one token alone and a
 large vocabulary, words are ranked by LARGE and found by MATCH.
@@ -7,13 +8,15 @@ large vocabulary, words are ranked by LARGE and found by MATCH.
 from collections.abc import Mapping
 
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IFERROR, LARGE
+from engine.cells.functions import IF, IFERROR, LARGE
+from engine.cells.language import worded
 from exporters.compose.book import Chart, Place, Series
 from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import CHANGED
-from exporters.compose.lookups import entry, id_of, place_of_rank
+from exporters.compose.lookups import entry, id_of, nth, place_of_rank
+from exporters.compose.sentences import sentence
 from exporters.model import layout, word_columns
-from exporters.model.layout import PLAY
+from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
 from exporters.play.sentence import answered
 
@@ -88,18 +91,43 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     if not one:
         texts, live, built = ranked(book)
         series = [Series("baseline", texts, built), Series("live", texts, live)]
-        at, title = (top, CHART_COL), "The likeliest words"
+        at = top, CHART_COL
+        title = book.of_words("The likeliest words", "The likeliest letters")
         ws.chart(Chart(*at, "column", title, series, CHART_SIZE, shares=True))
 
 
 def _heading(book: ModelBook, ws: Composer, top: int) -> int:
     """Add what is ranked; returns the row below."""
-    here = entry(book.shown["play.word"].block.area, 1, book.graph["position"][0, 0] + 1)
-    told, none = "What comes after ‘" & here & "’", "No answer: see the line in orange"
+    told = sentence("What comes after ‘{word}’", word=_here(book))
+    none = sentence("No answer: see the line in orange")
     ws.show("ranked", (top, 0), answered(book, told, none), "heading")
-    text = "baseline: as built, after its own prompt; drawn from: shares after top-k and top-p"
-    ws.sheet.put(top + 1, 0, text, "note")
-    return top + 2
+    return top + 1
+
+
+def _here(book: ModelBook) -> Expression:
+    """The word at the position that is looked at."""
+    return entry(book.shown["play.word"].block.area, 1, book.graph["position"][0, 0] + 1)
+
+
+def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
+    """Add the words that were likeliest where the word that is looked at stands, each with its
+    probability: what the word before it led to."""
+    at = book.graph["position"][0, 0]
+    told = IF(at > 0, sentence("in place of ‘{word}’", word=_here(book)), "")
+    ws.show("expected", (top, PROMPT_COL - 1), answered(book, told), "row label")
+    n = n_ranks(book)
+    words = ws.table("expected.word", (top, PROMPT_COL), (1, n))
+    shares = ws.table("expected.probability", (top + 1, PROMPT_COL), (1, n))
+    texts, probs = word_columns.words(book).texts, book.graph["probs"].area
+    across = book.places["probs"].turned
+    for rank in range(n):
+        ident = entry(book.graph["choice.order"][:, rank], 1, at) + 1
+        for table, found, style in (
+            (words, entry(texts, ident, 1), "word"),
+            (shares, entry(probs, *((ident, at) if across else (at, ident))), "live percent"),
+        ):
+            table.put(0, rank, answered(book, IF(at > 0, found, "")), style)
+    ws.dress(shares.area, "bar")
 
 
 def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
@@ -110,7 +138,9 @@ def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
     if book.plan.answers:
         ws.sheet.put(top, LOOKUP_COL - 1, "look a token up", "row label")
         ws.sheet.put(top, LOOKUP_COL, layout.prompt_text(book, 0), "token")
-        found = IFERROR(id_of(ws.sheet[top, LOOKUP_COL], word_columns.texts(book)), "unknown")
+        found = IFERROR(
+            id_of(ws.sheet[top, LOOKUP_COL], word_columns.texts(book)), worded("unknown")
+        )
         ws.show("looked_up", (top, LOOKUP_COL + 1), found, "id", array=True)
         ws.sheet.put(top + 1, LOOKUP_COL, "its id; a space is shown as ␣", "note")
     return top + 1
@@ -144,7 +174,8 @@ def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str
 def add_every_word(book: ModelBook, ws: Composer, top: int) -> None:
     """Add all words at the position: baseline, live and the change."""
     n, position = book.graph["outputs"].shape[0], book.graph["position"][0, 0] + 1
-    ws.sheet.put(top, 0, "Every word, by id", "heading")
+    heading = book.of_words("Every word, by id", "Every letter, by id")
+    ws.sheet.put(top, 0, heading, "heading")
     for col, head in enumerate(EVERY_WORD):
         ws.sheet.put(top + 2, col, head, "label")
     for col, (name, style) in enumerate((("choice.ids", "label number"), ("outputs", "word"))):
@@ -158,7 +189,7 @@ def add_every_word(book: ModelBook, ws: Composer, top: int) -> None:
         ws.sheet.put(top + 1, col, "probability" if style else "logit", "block")
         for v in range(n):
             ws.sheet.put(top + 3 + v, col, book.value(name, last, v), "constant" + style)
-            now = live.put(v, 0, entry(block[:, v], 1, position), "live" + style)
+            now = live.put(v, 0, nth(block[:, v], position), "live" + style)
             change.put(v, 0, now - ws.sheet[top + 3 + v, col], "change" + style)
         ws.dress(change.area, CHANGED)
         if style:

@@ -1,8 +1,11 @@
 """The typed sentence: its cell, a line about what became of it, and it as a text. Two of them may
 stand on Play; the second one's blocks have a prefix."""
 
+from collections.abc import Sequence
+
 from engine.cells.expression import Expression
 from engine.cells.functions import AND, IF, NOT, SUBSTITUTE
+from engine.cells.language import worded
 from engine.cells.texts import readable
 from engine.models import prompt_status as status
 from engine.text import tokenizing
@@ -11,8 +14,10 @@ from exporters.compose.book import Place
 from exporters.compose.composer import Composer
 from exporters.model.layout import PLAY, PROMPT_COL, token_text
 from exporters.model.model_book import ModelBook
+from exporters.model.words import BY_HAND
 
 WIDE, TWO_LINES = 11, 36  # columns of a sentence, points
+WORDS_COL = 7  # of what its words mean
 APOSTROPHE = "A sentence that begins with an apostrophe: type two. Programs take one for a sign."
 NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type token ids below"
 
@@ -20,11 +25,13 @@ NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type to
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the yellow cell, and the line about what is typed in it."""
     ws.sheet.put(top, 0, "Type another one" if prefix else asked(book)[1], "heading")
+    for row, line in enumerate(about_words(book), top - 1):
+        ws.sheet.put(row, WORDS_COL, line, "note")
     if f"{prefix}sentence" in book.graph.blocks:
         ws.sheet.put(top + 1, PROMPT_COL - 1, "sentence", "row label")
         place = Place(book.graph[f"{prefix}sentence"], PLAY, top + 1, PROMPT_COL, turned=False)
         book.lay(place, "sentence")
-        ws.sheet.notes[top + 1, PROMPT_COL] = APOSTROPHE
+        ws.sheet.notes[top + 1, PROMPT_COL] = worded(APOSTROPHE)
         ws.sheet.merged.append(ws.sheet[top + 1, PROMPT_COL : PROMPT_COL + WIDE].rect)
         message = status.message(book.graph, prefix, book.plan.continues, token_text(book, 0))
         said = ws.show(f"{prefix}message", (top + 2, PROMPT_COL), message, "note")
@@ -33,6 +40,11 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
         ws.sheet.put(top + 1, 0, tokenizing.refusal(book.model.vocabulary), "note")
     elif not book.live:
         ws.sheet.put(top + 2, PROMPT_COL, NO_TEXT, "note")
+
+
+def about_words(book: ModelBook) -> Sequence[str]:
+    """Lines about the words; of weights that were set by hand, that they were."""
+    return [BY_HAND] if book.by_hand and not book.words else book.words
 
 
 def add_text(book: ModelBook, ws: Composer, top: int) -> None:
@@ -50,7 +62,7 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
         if has_room(book):
             sheet.put(top + 1, PROMPT_COL - 1, "as built, in full", "row label")
             built = readable(book.model.vocabulary.decode(book.passage.ids))
-            sheet.put(top + 1, PROMPT_COL, built, "note")
+            sheet.hold(top + 1, PROMPT_COL, built, "note")
 
 
 def asked(book: ModelBook) -> tuple[str, str]:
@@ -58,14 +70,15 @@ def asked(book: ModelBook) -> tuple[str, str]:
     plan, in_yellow = book.plan, "type a sentence in the yellow cell: "
     ids = "the prompt as token ids: type others where they are live, and the next token is ranked"
     if plan.live:
-        return ids, f"Live: {', '.join(plan.live)}; the prompt is as built"
+        return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
     if plan.gives == "sentence":
         return "type two sentences: how alike are they?", "Type a sentence"
     if plan.gives == "masked word":
         mask = mask_of(book.model.vocabulary)
-        name = "a token" if mask is None else shown(book.model.vocabulary.texts)[mask]
+        name = worded("a token") if mask is None else shown(book.model.vocabulary.texts)[mask]
         purpose = "type a sentence with a mask in it: the words that may stand there are ranked"
-        return purpose, f"Type a sentence with {name} in it: each token is read with all the others"
+        text = "Type a sentence with {name} in it: each token is read with all the others"
+        return purpose, worded(text, name=name)
     if plan.answers and "sentence" not in book.graph.blocks:
         return ids, "The prompt: type other token ids"
     if plan.answers:
@@ -74,7 +87,8 @@ def asked(book: ModelBook) -> tuple[str, str]:
     if not plan.continues:
         purpose = f"{in_yellow}the words that a position leads to are ranked"
         return purpose, "Type a sentence; each word is read with all the others"
-    ranked, goes_on = "the next word is ranked", "it continues itself"
+    ranked = book.of_words("the next word is ranked", "the next letter is ranked")
+    goes_on = "it continues itself"
     if has_room(book):
         return f"{in_yellow}{goes_on}, and {ranked}", f"Type a sentence; {goes_on}"
     return in_yellow + ranked, f"Type a sentence; {ranked}"

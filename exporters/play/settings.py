@@ -8,14 +8,16 @@ cell of its own overrides each.
 from collections.abc import Sequence
 from typing import Any
 
-from engine.cells.expression import Expression, decimal, expression
-from engine.cells.functions import AND, FIND, IF, ISNUMBER, OR, SUMPRODUCT, N
+from engine.cells.expression import Expression, decimal
+from engine.cells.functions import AND, IF, ISNUMBER, OR, SUMPRODUCT, N
+from engine.cells.language import worded
 from engine.models.choosing import BY_NUMBER, GREEDILY, LEAST
 from engine.text.tokenizer import mask_of
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import between
 from exporters.compose.lookups import entry
+from exporters.compose.sentences import sentence
 from exporters.model import layout, words
 from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
@@ -35,7 +37,8 @@ Said = tuple[Expression, Any, Any]  # whether a value is within its range; the n
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add how a word is chosen, and what is looked at; below, settings of the model's own."""
     _look(book, ws, top)
-    ws.sheet.put(top, 0, "How a word is chosen", "heading")
+    heading = book.of_words("How a word is chosen", "How a letter is chosen")
+    ws.sheet.put(top, 0, heading, "heading")
     for row, (name, said) in enumerate(_choice(book).items(), top + 1):
         style = "input setting" if name == "temperature" else "dial"  # the one that is the model's
         _line(book, ws, (row, LABEL_COL), name.replace("_", "-"), [(name, style)], said)
@@ -49,9 +52,10 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
     """Add which token is looked at, the temperature, the number of given tokens."""
     masked, mask = book.plan.gives == "masked word", mask_of(book.model.vocabulary)
-    what, else_last = ("word", ": the mask, or else the last") if masked else ("next word", "")
     notes = {
-        "position": f"the token whose {what} is ranked, counted from 0{else_last}",
+        "position": "the token whose word is ranked, counted from 0: the mask, or else the last"
+        if masked
+        else "the token whose next word is ranked, counted from 0",
         "temperature": "below 1 sharper, above 1 flatter",
         "n_prompt": "how many tokens are given",
     }
@@ -63,7 +67,7 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
         _line(book, ws, (row, LABEL_COL), name.replace("n_prompt", "given"), cells, notes[name])
     if masked and mask is not None:
         ids, at = book.graph["tokens"].area.as_range, book.graph["position"][0, 0]
-        found = IF(entry(ids, 1, at + 1) == mask, "", "no mask is looked at: type one")
+        found = IF(entry(ids, 1, at + 1) == mask, "", worded("no mask is looked at: type one"))
         ws.show("mask", (top + 3, PROMPT_COL), found, "note")
 
 
@@ -86,9 +90,10 @@ def _line(
     end = col + 1 + len(cells)
     if isinstance(note, tuple):
         right, usual, otherwise = note
-        text = IF(right, expression(usual), expression(otherwise))
+        usual, otherwise = (sentence(x) if isinstance(x, str) else x for x in (usual, otherwise))
+        text = IF(right, usual, otherwise)
         shown = ws.show(f"{cells[0][0]}.note", (row, end), text, "note")
-        ws.mark(shown, "differs", ISNUMBER(FIND("counts as", shown)))
+        ws.mark(shown, "differs", shown != usual)
     elif note:
         ws.sheet.put(row, end, note, "note")
 
@@ -97,7 +102,9 @@ def _choice(book: ModelBook) -> dict[str, Said]:
     """The notes on the settings of the choice."""
     choose, heat, k, p = (book.graph[name][0, 0] for name in RULES)
     k_taken, p_taken = (book.graph[f"choice.{leaf}"][0, 0] for leaf in ("k", "p"))
-    least = IF(p_taken < 1, "0: the likeliest word alone", p_taken & "")
+    alone = book.of_words("0: the likeliest word alone", "0: the likeliest letter alone")
+    greedy = book.of_words("0 is greedy: the likeliest word", "0 is greedy: the likeliest letter")
+    least = IF(p_taken < 1, sentence(alone), p_taken & "")
     return {
         "choose": (
             OR(choose == GREEDILY, choose == BY_NUMBER),
@@ -106,18 +113,20 @@ def _choice(book: ModelBook) -> dict[str, Said]:
         ),
         "temperature": (
             AND(ISNUMBER(heat), N(heat) >= 0),
-            IF(heat == 0, "0 is greedy: the likeliest word", words.MEANING["temperature"]),
+            IF(heat == 0, sentence(greedy), sentence(words.MEANING["temperature"])),
             "no number from 0 on: counts as 0, which is greedy",
         ),
         "top_k": (
             AND(ISNUMBER(k), N(k) == k_taken),
-            "only the k likeliest words; 0: all",
-            "no whole number: counts as " & k_taken,
+            book.of_words(
+                "only the k likeliest words; 0: all", "only the k likeliest letters; 0: all"
+            ),
+            sentence("no whole number: counts as {n}", n=k_taken),
         ),
         "top_p": (
             AND(ISNUMBER(p), N(p) == p_taken),
             "only those that hold this share; 1: all",
-            "no share above 0, up to 1: counts as " & least,
+            sentence("no share above 0, up to 1: counts as {share}", share=least),
         ),
     }
 
@@ -128,24 +137,43 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
     sheet.put(top, LOOK_COL, "Looked at", "heading")
     sheet.put(top, typed, "type another", "label")
     sheet.put(top, now, "now", "label")
-    _line(book, ws, (top + 1, LOOK_COL), "words given", [("", ""), ("n_prompt", "id")])
+    _line(
+        book,
+        ws,
+        (top + 1, LOOK_COL),
+        book.of_words("words given", "letters given"),
+        [("", ""), ("n_prompt", "id")],
+    )
     sheet.put(top + 2, LOOK_COL, "the prompt is", "row label")
     book.named_cells["prompt"] = (PLAY, top + 2, now)
-    ws.show("prompt", (top + 2, now), IF(_as_built(book), "as built", "changed"), "label")
+    ws.show(
+        "prompt",
+        (top + 2, now),
+        IF(_as_built(book), worded("as built"), worded("changed")),
+        "label",
+    )
     at, last = book.graph["position"][0, 0], len(book.passage.ids) - 1
     value = book.graph["look.position.instead"][0, 0]
-    usual = "the last word given, unless another is typed"
-    said: Said = OR(value == "", value == at), usual, "no position: counts as " & at
+    usual = book.of_words(
+        "the last word given, unless another is typed",
+        "the last letter given, unless another is typed",
+    )
+    said: Said = OR(value == "", value == at), usual, sentence("no position: counts as {n}", n=at)
     cells = [("look.position.instead", "dial"), ("position", "id")]
     _line(book, ws, (top + 3, LOOK_COL), "position", cells, said)
-    sheet.rules[top + 3, typed] = between(0, last, f"A position from 0 to {last}.", whole=True)
-    names = {"target": "the likeliest word", "rival": "the next likeliest"}
+    sheet.rules[top + 3, typed] = between(
+        0, last, worded("A position from 0 to {last}.", last=last), whole=True
+    )
+    likeliest = book.of_words("the likeliest word", "the likeliest letter")
+    names = {"target": likeliest, "rival": "the next likeliest"}
     for row, (name, usual) in enumerate(names.items(), top + 4):
         value, ident = (book.graph[f"look.{name}.{leaf}"][0, 0] for leaf in ("instead", "id"))
         told = f"{usual}, unless another is typed", f"unknown: counts as {usual}"
         cells = [(f"look.{name}.instead", "token"), (f"look.{name}", "word"), (name, "id")]
         said = OR(value == "", ident >= 0), *told
-        _line(book, ws, (row, LOOK_COL), f"{name} word", cells, said)
+        _line(
+            book, ws, (row, LOOK_COL), book.of_words(f"{name} word", f"{name} letter"), cells, said
+        )
         sheet.lists[row, typed] = book.graph["outputs"].area.fixed.as_range
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, LEFT
+from engine.cells.functions import IF
+from engine.cells.language import worded
 from engine.models import prompt_status as status
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer, slug
@@ -47,7 +48,7 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     sheet, n = ws.sheet, len(book.passage.ids)
     lines = OF_LAST_TOKEN if book.plan.gives == "next word" else OF_ENCODER
     if book.plan.ranks_every_token:
-        sheet.put(top, 0, "Word by word", "heading")
+        sheet.put(top, 0, book.of_words("Word by word", "Letter by letter"), "heading")
         layout.place_vocabulary(book)
         top, lines = top + 1, WORD_BY_WORD
     for row, (label, name, style) in enumerate(lines, top):
@@ -79,7 +80,7 @@ def _choices(book: ModelBook, ws: Composer, row: int) -> None:
         ws.sheet.lists[book.places["prompt.pick"].cell(t, 0)] = layout.vocabulary_texts(book)
     ws.sheet.put(row, PROMPT_COL + len(book.passage.ids), "next", "label")
     origins, words = book.shown["play.from"].block.area, book.shown["play.word"].block.area
-    ws.mark(origins, "differs", LEFT(origins[0, 0], 7) == "unknown")
+    ws.mark(origins, "differs", status.is_unknown(origins[0, 0]))
     ws.mark(words, "generated", origins[0, 0] == status.not_given(book.plan.continues))
 
 
@@ -92,7 +93,7 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
         return
     typed = book.places[book.graph.blocks.get("prompt.pick", tokens).name]
     last = book.graph.looked_up(tokens)[1] - 1
-    rule = between(0, last, f"An id from 0 to {last}.", whole=True)
+    rule = between(0, last, worded("An id from 0 to {last}.", last=last), whole=True)
     ws.sheet.rules |= {typed.cell(t, 0): rule for t in range(len(book.passage.ids))}
     if n_prompt:
         position = ws.sheet[row, PROMPT_COL].fixed_rows

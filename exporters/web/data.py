@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import exporters.web.sheets as sheet_data
+from engine.cells import language
 from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.formula import Formulas, InWords
@@ -64,6 +65,12 @@ class Weights:
 
 
 def of_book(book: Book) -> Page:
+    """The data of a book."""
+    with language.speaking(book.language):
+        return _of_book(book)
+
+
+def _of_book(book: Book) -> Page:
     """The data of a book."""
     formulas, weights, kernels, words = Collection(book), Weights(), Numbered(), Numbered()
 

@@ -28,6 +28,11 @@ const AXES = {
   n_ctx: "positions",
   rank: "places in the ranking",
 };
+/** A number of things: `1 row`, `16 words of the vocabulary`. @param {number} n @param {string} things */
+function numbered(n, things) {
+  return `${n.toLocaleString("en-US")} ${n === 1 ? things.replace(/s\b/, "") : things}`;
+}
+
 /** A value in words. @param {any} value */
 export function valueText(value) {
   if (typeof value === "number") return inBlock(value);
@@ -57,7 +62,7 @@ export function showBlock(session, block, i = 0, j = 0) {
   if (shownBlock?.session !== session || shownBlock.block !== block || !into.contains(shownBlock.grid.node)) {
     const grid = new Grid(blockSource(session, block));
     shownBlock = { session, block, grid, full: 0, whole: false, version: -1 };
-    const [rows, cols] = block.axes.map((axis, k) => `${block.shape[k].toLocaleString("en-US")} ${AXES[axis] ?? (axis || ["rows", "columns"][k])}`);
+    const [rows, cols] = block.axes.map((axis, k) => numbered(block.shape[k], AXES[axis] ?? (axis || ["rows", "columns"][k])));
     const size = block.rows * block.cols === 1 ? "one number" : `${rows} × ${cols}`;
     const head = element(
       "div",

@@ -50,8 +50,9 @@ export class Ledger {
     byId("ledger").textContent = `Computing: ${Math.round(100 * share)} % …`;
   }
 
-  /** @param {Edit[]} changes */
-  edits(changes) {
+  /** @param {Edit[]} edits besides the sentence */
+  edits(edits) {
+    const changes = [...this.session.chosen, ...edits];
     if (!changes.length) return "As built";
     const told = changes.slice(-MOST_TOLD).reverse().map((edit) => toldOf(this.session, edit));
     const more = changes.length > MOST_TOLD ? `; ${changes.length - MOST_TOLD} more` : "";
@@ -108,6 +109,7 @@ function key(kind) {
 function toldOf(session, { block, i, j, value }) {
   const as = typeof value === "number" ? brief(value) : quoted(shortened(String(value ?? "")));
   if (block.leaf === "switch") return `${partName(block)} ${value === 0 ? "off" : `at ${as}`}`;
+  if (block.name === "prompt.pick") return `token ${i} is ${as}`;
   if (block.name === "random") return `random number ${i}`;
   if (block.rows * block.cols === 1) return `${block.name.replaceAll("_", "-")} ${as}`;
   return `${block.name}[${i},${j}] ${brief(session.baseline.value(block, i, j))} → ${as}`;

@@ -31,12 +31,12 @@ function screenOf(session) {
     views.push({ id: "machine", text: "Model" });
     byId("machine").hidden = byId("ranking").hidden = false;
     machine = new Machine(session, byId("machine"));
-    new Sentence(session, byId("top"));
+    if (session.isTyped) new Sentence(session, byId("top"));
     if (graph.has("probs") || graph.has("cosine")) new Ranking(session, byId("ranking"));
     else byId("ranking").hidden = true;
   }
   if (data.sheets?.length) {
-    views.push({ id: "sheets", text: "Sheets" });
+    views[session.isTyped ? "push" : "unshift"]({ id: "sheets", text: "Sheets" });
     showSheets(session, byId("sheets"));
   }
   const show = switcher(views, () => session.notify());

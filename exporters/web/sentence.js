@@ -1,12 +1,15 @@
 // The sentence and how the next word is chosen: what one types, next word, run on, the dials.
 
 import { byId, element } from "./dom.js";
+import { readable } from "./outside.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {{name: string, text: string, step: number, most: number, hint: string}} Dial */
 
 // ms from one word to the next
 const PACE = 250;
+// words that are listed
+const MOST_LISTED = 200;
 // ms without a key before the sentence is read
 const MOST_LINES = 4; // of a sentence; a longer one scrolls
 const PAUSE = 120;
@@ -30,6 +33,7 @@ export class Sentence {
     container.append(...this.fields.map(({ label }) => label));
     if (session.goesOn) container.append(this.next, this.run);
     if (graph.has("temperature")) container.append(this.dials());
+    if (session.noun === "word" && session.vocabulary.length <= MOST_LISTED) container.append(this.known());
     this.text = element("p", { id: "text", hidden: true });
     container.append(this.text);
     session.subscribe(() => this.draw());
@@ -70,6 +74,14 @@ export class Sentence {
     });
     const label = element("label", { class: prefix || !isText ? "sentence" : "sentence named" }, element("span", {}, name), area);
     return { area, label, prefix };
+  }
+
+  /** The words that the model knows: a click adds one to the sentence. */
+  known() {
+    const [{ area }] = this.fields;
+    const word = (/** @type {string} */ text) => element("button", { type: "button", onclick: () => this.session.say(`${area.value.trim()} ${text}`.trim()) }, readable(text));
+    const words = this.session.vocabulary;
+    return element("details", { class: "known" }, element("summary", {}, `The ${words.length} words that it knows`), element("p", {}, ...words.map(word)));
   }
 
   /** The dials: how the next word is chosen. */
@@ -163,9 +175,10 @@ export class Sentence {
     this.drawText();
     const full = session.shown >= session.nTokens;
     this.next.disabled = full || !!session.unanswered();
-    this.next.title = full ? `this page has room for ${session.nTokens} tokens` : "";
+    this.next.title = full ? `The sentence is full: this page has room for ${session.nTokens} tokens` : "";
     this.run.textContent = this.running ? "Stop" : "Run on";
     this.run.disabled = !this.running && this.next.disabled;
+    this.run.title = this.next.title;
     if (this.choose) this.choose.value = String(session.read("choose", 0, 0));
     for (const { name, input, label } of this.inputs ?? []) {
       if (document.activeElement !== input) input.value = String(session.read(name, 0, 0));

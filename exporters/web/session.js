@@ -73,9 +73,19 @@ export class Session {
     return this.steps[this.at].edits.filter((edit) => !OF_TEXT.test(edit.block.name));
   }
 
+  /** @returns {Edit[]} what was chosen in place of words of the sentence */
+  get chosen() {
+    return this.steps[this.at].edits.filter(({ block, i }) => block.name === "prompt.pick" && i < this.nGiven);
+  }
+
   /** @returns {boolean} */
   get isModel() {
     return this.graph.has("tokens") && this.graph.has("embed");
+  }
+
+  /** @returns {boolean} whether a sentence is typed: else a sheet says what the model reads */
+  get isTyped() {
+    return this.isModel && (this.graph.has("sentence") || !this.graph.get("tokens").isTable);
   }
 
   /** @returns {number} columns of tokens */
@@ -94,9 +104,14 @@ export class Session {
     return this.graph.has("choose") && this.graph.has("choice.chosen");
   }
 
+  /** @returns {string[]} the texts of all tokens, if the page has them */
+  get vocabulary() {
+    return this.data.vocabulary ?? [];
+  }
+
   /** @returns {string} what a token of this model is called */
   get noun() {
-    const words = /** @type {string[]} */ (this.data.vocabulary ?? []);
+    const words = this.vocabulary;
     const letters = words.filter((word) => [...word].length === 1 && !/\d/.test(word)).length;
     if (letters > 0.7 * words.length) return "letter";
     return this.graph.has("tokenizer.text") || words.every((word) => /^\d+$/.test(word)) ? "token" : "word";

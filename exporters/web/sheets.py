@@ -14,10 +14,11 @@ from typing import Any
 from engine.cells.access import Rect, Span
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, rebuilt
+from engine.cells.language import translated
 from exporters.compose import legend, theme
 from exporters.compose.address import position
 from exporters.compose.book import START, Book, Chart, Place, Sheet
-from exporters.compose.dressing import Beyond, Dressing, Unlike, When
+from exporters.compose.dressing import Beyond, Dressing, Unlike, When, in_words
 from exporters.compose.story import Suggestion
 from exporters.model.layout import PATCHING, STEER
 from exporters.model.model_book import ModelBook
@@ -76,7 +77,7 @@ def suggestion(book: Book, suggested: Suggestion) -> Data:
     cell = ("prompt.pick", first, 0) if isinstance(first, int) else first
     edits = [(*cell, suggested.value), *((*where, value) for where, value in suggested.also)]
     told = [[*where, _plain(value)] for *where, value in edits]
-    found: Data = {"text": wording.suggested(suggested.text, cell[0]), "edits": told}
+    found: Data = {"text": wording.suggested(translated(suggested.text), cell[0]), "edits": told}
     if suggested.watch:
         found |= {"watch": list(suggested.watch), "becomes": _plain(suggested.becomes)}
     return found
@@ -112,7 +113,7 @@ class _Page:
         found: Data = {
             "name": sheet.name,
             "title": sheet.entries[0, 0].value if begin else "",
-            "purpose": said(str(begin.value) if begin else sheet.purpose),
+            "purpose": said(str(begin.value) if begin else translated(sheet.purpose)),
             "top": self.top,
             "frozen": [max(0, sheet.frozen[0] - self.top), sheet.frozen[1]],
             "widths": [[c, round(theme.pixels(w))] for c, w in sorted(sheet.widths.items())],
@@ -132,11 +133,13 @@ class _Page:
             "rules": list(self._rules()),
             "dressings": list(self._dressings()),
             "charts": [self._chart(chart) for chart in sheet.charts],
-            "legend": [[self._style(style), text] for style, text in legend.keys(sheet)],
+            "legend": [
+                [self._style(style), translated(text)] for style, text in legend.keys(sheet)
+            ],
             "suggestions": self._suggestions(),
         }
         found["choices"] = [list(texts) for texts in self.choices]
-        found["styles"] = [_look(theme.STYLES[style]) for style in self.styles]
+        found["styles"] = [_look(theme.look(style)) for style in self.styles]
         return {name: part for name, part in found.items() if part or name in ("name", "top")}
 
     def _style(self, style: str) -> int:
@@ -242,6 +245,7 @@ class _Page:
         """Numbers that may be typed: whether whole, from, to, the message, and where."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for rect, rule in self._ruled():
+            rule = in_words(rule)
             if "minimum" in rule and not isinstance(rule["minimum"], str):
                 whole = int(rule["validate"] == "integer")
                 key = whole, rule["minimum"], rule["maximum"], rule["error_message"]

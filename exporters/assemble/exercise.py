@@ -1,0 +1,327 @@
+"""Exercises in a workbook: cells that are blank and yellow, and the sheet that checks them.
+
+A chosen cell loses its formula where it stands. A hidden sheet, Key, has a copy of its block with
+the right numbers, and whatever reads the cell reads the copy: so what follows goes on with the
+right number, whatever is typed. Beside it stand the right number, and what each slip would lead to,
+as formulas; the check names the nearest.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, decimal, expression
+from engine.cells.formula import InWords, equation, readable
+from engine.cells.functions import (
+    IF,
+    IFERROR,
+    INDEX,
+    MATCH,
+    MIN,
+    SUM,
+    N,
+    harmless,
+)
+from engine.cells.language import AsIs, worded
+from engine.cells.texts import cut
+from engine.studies import exercises
+from engine.studies.exercises import Exercise, Level, told_apart
+from engine.studies.slips import bare
+from exporters.assemble.answer_key import KEY, RIGHT, Answer, AnswerKey
+from exporters.assemble.worksheets import worksheet
+from exporters.compose.book import Blanks, Book, Entry, Filled, Place, Sheet
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import When
+from exporters.compose.sentences import rounded, sentence
+from exporters.compose.story import Suggestion
+from exporters.model.model_book import ModelBook
+from exporters.model.words import meaning
+
+SHEET = "Exercise"
+PURPOSE = "fill in the yellow cells; each answer is checked, and a slip is named"
+VERSION = 1  # of the exercises and how they are checked
+NAME = (4, 2)  # the cell on the sheet for the reader's name
+FACTS = (1, 0)  # the cell of the sheet Key that says how to build it again
+TOP = 10  # the first question's row; each has two
+SCORE = (4, 5)  # the cell with the score
+FORWARD = ("Embedding", "Block", "Readout")  # the sheets of a model whose cells are asked
+TELLING = ("block", "heading", "equation")  # styles of texts that say what a table is
+LONGEST_SHOWN = 170  # characters of a formula in a hint
+
+HERE = {
+    "input_title": "Exercise",
+    "input_message": "Type a number, or a formula that begins with =. The sheet Exercise checks.",
+}
+OTHER_INPUTS = "Do your formulas hold for other inputs? Type {value} into this cell, and see:"
+
+
+def asked(book: Book, level: Level, declared: Sequence[str] = ()) -> list[Exercise]:
+    """The exercises of a finished workbook. Raises InputError for one with too few cells."""
+    of_model = isinstance(book, ModelBook)
+    blocks = [
+        block
+        for block in book.graph
+        if block.computed
+        and block.name in book.places
+        and (not of_model or block.kind == "computed")
+        and (not of_model or book.places[block.name].sheet.split()[0] in FORWARD)
+    ]
+    rows = book.n_given or None
+    found = exercises.chosen(book.graph, blocks, book.clean, level, declared, rows)
+    exercises.check(found, book.title, level)
+    return found
+
+
+def make(
+    book: Book, found: Sequence[Exercise], level: Level, facts: dict[str, Any], solved: bool = False
+) -> list[Answer]:
+    """Take the exercises' cells out of a finished book, and add the sheets Exercise and Key;
+    `solved`: their formulas stand in the yellow cells. `facts` say how to build the book again."""
+    answers = _answers(book, found)
+    key = Composer(book, KEY, cursor=6)
+    key.sheet.secret = True
+    key.sheet.put(0, 0, "What the sheet Exercise compares with", "title")
+    _blank(book, key, found, solved)
+    checked = AnswerKey(book, key, answers)
+    _page(book, found, checked, level)
+    facts = {"version": VERSION, **facts, "level": level}
+    facts["digest"] = digest(book, answers)
+    key.sheet.hold(*FACTS, json.dumps(facts), "note")
+    names = [SHEET, *(n for n in book.sheets if n not in (SHEET, KEY)), KEY]
+    book.sheets = {name: book.sheets[name] for name in names}
+    book.refresh()
+    return answers
+
+
+def digest(book: Book, answers: Sequence[Answer]) -> str:
+    """A digest of what is asked: cells, right formulas and slips. Another version asks others."""
+    asked = [
+        (a.block.name, a.i, a.j, book.text(a.right, KEY), [slip.kind for slip in a.slips])
+        for a in answers
+    ]
+    return sha256(json.dumps(asked).encode()).hexdigest()[:16]
+
+
+def _answers(book: Book, found: Sequence[Exercise]) -> list[Answer]:
+    answers = []
+    for n, exercise in enumerate(found):
+        block = exercise.block
+        place = book.places[block.name]
+        for i, j in exercise.cells:
+            row, col = place.cell(i, j)
+            cell = book.sheet(place.sheet)[row, col].fixed
+            slips = told_apart(book.graph, block, (i, j), book.clean)
+            right = harmless(block.formula(i, j))
+            answers.append(Answer(n, block, i, j, cell, right, slips, place.turned))
+    return answers
+
+
+# --- the yellow cells, and the copies that formulas read -----------------------------------------
+
+
+def _blank(book: Book, key: Composer, found: Sequence[Exercise], solved: bool) -> None:
+    """Empty the cells, and put a copy of each of their blocks on Key."""
+    cells: dict[Block, set[tuple[int, int]]] = {}
+    for exercise in found:
+        cells.setdefault(exercise.block, set()).update(exercise.cells)
+    for block, blank in cells.items():
+        place = book.places[block.name]
+        key.cursor += 1
+        key.sheet.hold(key.cursor - 1, 0, block.name, "block")
+        table = key.table(f"copy.{block.name}", (key.cursor, 0), place.size)
+        copy = Place(block, KEY, key.cursor, 0, place.turned)
+        book.blanks[block.name] = Blanks(frozenset(blank), copy)
+        visible = book.sheet(place.sheet)
+        for i, j in block.whole.cells():
+            if not block.has(i, j):
+                continue
+            row, col = place.cell(i, j)
+            at = (j, i) if place.turned else (i, j)
+            if (i, j) in blank:
+                table.put(*at, harmless(block.formula(i, j)), "step")
+                visible.rules[row, col] = {"validate": "any", **HERE}
+                own = Filled(block, i, j, book.locate) if solved else None
+                visible.entries[row, col] = Entry(None if solved else "", "blank", own)
+            else:
+                table.put(*at, visible[row, col].fixed_rows, "step")
+        key.cursor += place.size[0] + 1
+
+
+# --- the sheet that asks ---------------------------------------------------------------------
+
+
+def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Level) -> None:
+    """Add the sheet Exercise: a question, a link, the answer, hints and the check for each."""
+    page = worksheet(book, SHEET, PURPOSE)
+    page.widths({0: 4, 1: 66, 2: 18, 3: 12, 4: 7, 5: 76})
+    sheet, n = page.sheet, len(found)
+    sheet.put(NAME[0], 1, "your name", "row label")
+    sheet.put(*NAME, "", "token")
+    sheet.put(5, 1, "Follow a link, type into the yellow cell there, and come back for the check.")
+    sheet.put(6, 1, "What follows a yellow cell goes on with the right number, whatever you type.")
+    sheet.put(
+        7, 1, "Hints: type 1 for what it reads, 2 for its formula with names, 3 for the answer."
+    )
+    _other_inputs(book, page, checked.answers)
+    page.heads_at((TOP - 1, 0), "", "what to compute", "where", "your answer", "hints", "check")
+    shape = (2 * n, 1)  # a question has two rows
+    columns = {"hints": 1, "answer": 3, "check": 5, "right": 6}
+    tables = {name: page.table(name, (TOP, col), shape) for name, col in columns.items()}
+    for e, exercise in enumerate(found):
+        rows = [k for k, a in enumerate(checked.answers) if a.exercise == e]
+        row = TOP + 2 * e
+        sheet.put(row, 0, e + 1, "stop number")
+        sheet.put(row, 1, question(book, exercise), "block")
+        where = book.address(_cells(exercise))
+        sheet.link(row, 2, AsIs(where.replace("'", "")), where)
+        sheet.put(row, 4, 0, "dial")
+        dial = IFERROR(N(sheet[row, 4]), 0)
+        tables["answer"].put(2 * e, 0, _shown(checked, rows), "step green")
+        tables["check"].put(2 * e, 0, _told(checked, rows), "text")
+        tables["right"].put(2 * e, 0, MIN(checked.good[rows[0] : rows[-1] + 1, 0]), "hidden")
+        help_ = _hints(book, exercise, dial, checked.right[rows[0]])
+        tables["hints"].put(2 * e + 1, 0, help_, "note")
+    score = sentence(
+        "Score: {right} of {all}; level {level}: {what}.",
+        right=SUM(tables["right"].area),
+        all=expression(n),
+        level=expression(level),
+        what=expression(worded(exercises.LEVELS[level])),
+    )
+    page.show("score", SCORE, score, "block")
+    good = sheet[TOP, 6].fixed_cols == 1
+    sheet.dress(sheet[TOP : TOP + 2 * n, 5], When("right", good))
+
+
+def _cells(exercise: Exercise) -> Area:
+    """The cells of an exercise."""
+    (i, j), (bottom, right) = exercise.cells[0], exercise.cells[-1]
+    if len(exercise.cells) == 1:
+        return exercise.block[i, j]
+    return exercise.block[i : bottom + 1, j : right + 1]
+
+
+def _shown(checked: AnswerKey, rows: Sequence[int]) -> Expression:
+    """The answer that is typed; of several how many are right."""
+    if len(rows) > 1:
+        good = SUM(checked.good[rows[0] : rows[-1] + 1, 0])
+        return sentence("{n} of {all}", n=good, all=expression(len(rows)))
+    cell = checked.answers[rows[0]].cell
+    return IFERROR(IF(cell == "", "", cell), worded("error"))
+
+
+def _told(checked: AnswerKey, rows: Sequence[int]) -> Expression:
+    """What is said of an exercise: of several cells, of the first that is not right."""
+    if len(rows) == 1:
+        return checked.said[rows[0]] & ""
+    good, said = (x[rows[0] : rows[-1] + 1, 0] for x in (checked.good, checked.said))
+    names = checked.names[rows[0] : rows[-1] + 1, 0]
+    first = MATCH(0, good, 0)
+    return IFERROR(INDEX(names, first) & ": " & INDEX(said, first), worded(RIGHT))
+
+
+def question(book: Book, exercise: Exercise) -> str:
+    """What to compute, in words: the block's meaning or title, and the labels of row and column."""
+    block = exercise.block
+    place = book.places[block.name]
+    sheet, rect = book.sheet(place.sheet), place.rect(exercise.rect)
+    down = _label(book, sheet, range(place.left - 1, -1, -1), [rect.top], rect.bottom - rect.top)
+    across = _label(book, sheet, [rect.left], range(place.top - 1, -1, -1), rect.right - rect.left)
+    what = meaning_of(book, block).partition(";")[0]
+    (i, j), n = exercise.cells[0], len(exercise.cells)
+    name = ".".join(block.name.split(".")[-2:]).lstrip(".0123456789")
+    cells = f"{name}[{i},{j}]" if n == 1 else worded("{name}, {n} cells", name=name, n=n)
+    return AsIs(cut(" · ".join(text for text in (cells, down, across, what) if text), 84))
+
+
+def meaning_of(book: Book, block: Block) -> str:
+    """What a block is: of a model in a few words, of a worksheet the title of the table."""
+    if isinstance(book, ModelBook):
+        return meaning(block)
+    place = book.places[block.name]
+    texts = {
+        at: str(entry.value)
+        for at, entry in book.sheet(place.sheet).entries.items()
+        if entry.style in TELLING and isinstance(entry.value, str)
+    }
+    own = [texts.get((place.top - above, place.left), block.name) for above in (1, 2)]
+    titles = [text for text in own if text != block.name]
+    named = re.compile(rf"(?<!\w){re.escape(block.name)}(?!\w)")
+    lines = [part for text in texts.values() for part in re.split(r"\s{3,}", text)]
+    mentions = [line for line in lines if named.match(line) and line != block.name]
+    entries = book.sheet(place.sheet).entries
+    before = [at for at in texts if at < (place.top, 0) and entries[at].style == "heading"]
+    above = [texts[max(before)]] if before else []
+    return [*titles, *mentions, *above, place.sheet][0].rstrip(":")
+
+
+def _label(book: Book, sheet: Sheet, cols: Sequence[int], rows: Sequence[int], n: int) -> str:
+    """The nearest label left of a cell, or above it, of cells that lie in one line with it."""
+    if n > 1:
+        return ""
+    for row in rows:
+        for col in cols:
+            entry = sheet.entries.get((row, col))
+            run = next((r for r in sheet.runs if r.area.covers(sheet[row, col].rect)), None)
+            if (entry and entry.style.endswith(("label", "token", "word", "head", "block"))) or run:
+                value = book.clean.cell(sheet.name, row, col)
+                return f"‘{value}’" if isinstance(value, str) and value else ""
+    return ""
+
+
+def _hints(book: Book, exercise: Exercise, dial: Expression, right: Expression) -> Expression:
+    """Three steps: the equation of the table, the cell's formula with names, the number."""
+    block, (i, j) = exercise.block, exercise.cells[0]
+    text = book.text(Filled(block, i, j, book.locate), book.places[block.name].sheet)
+    own = readable(block, i, j) if block.op else bare(block.formula(i, j)).text(InWords(block.name))
+    one = f"{block.leaf} = {equation(block)}" if block.op else _read_by(block, i, j)
+    first = sentence("1: {all}", all=expression(cut(one, LONGEST_SHOWN)))
+    second = sentence(" · 2: {own}", own=expression(cut(own, LONGEST_SHOWN)))
+    third = sentence(
+        " · 3: it is {right}, ={formula}",
+        right=rounded(right, 6),
+        formula=expression(cut(text, LONGEST_SHOWN)),
+    )
+    return IF(dial < 1, "", first & IF(dial < 2, "", second & IF(dial < 3, "", third)))
+
+
+def _read_by(block: Block, i: int, j: int) -> str:
+    """The tables that a cell reads."""
+    names = dict.fromkeys(area.grid.name for area in block.formula(i, j).areas())
+    if names:
+        return worded("it reads {tables}", tables=", ".join(names))
+    return worded("it reads no other cell")
+
+
+def _other_inputs(book: Book, page: Composer, answers: Sequence[Answer]) -> None:
+    """Lead to the suggested edit that changes most of the right numbers: formulas follow it, and
+    typed numbers don't."""
+    tried = [(_n_changed(book, answers, s), -k, s) for k, s in enumerate(book.suggestions)]
+    n, _, best = max(tried, default=(0, 0, None))
+    if best is None or not n:
+        return
+    cell = _edited_cell(book, best)
+    value = f"‘{best.value}’" if isinstance(best.value, str) else decimal(best.value or 0.0)
+    page.sheet.put(5, 5, worded(OTHER_INPUTS, value=value))
+    where = book.address(cell)
+    page.sheet.link(6, 5, AsIs(where.replace("'", "")), where)
+
+
+def _edited_cell(book: Book, suggestion: Suggestion) -> Area:
+    """The cell that an edit is typed into."""
+    if isinstance(suggestion.cell, int):
+        return book.graph["prompt.pick"][suggestion.cell, 0]
+    name, i, j = suggestion.cell
+    return book.graph[name][i, j]
+
+
+def _n_changed(book: Book, answers: Sequence[Answer], suggestion: Suggestion) -> int:
+    """How many right numbers an edit of one cell changes."""
+    if suggestion.also or suggestion.value is None:
+        return 0
+    after = book.edited({_edited_cell(book, suggestion): suggestion.value})
+    pairs = [[exercises.number(a.right, look) for look in (book.clean, after)] for a in answers]
+    return sum(was != now for was, now in pairs)

@@ -1,0 +1,216 @@
+"""Guess: questions that are answered before the answer is seen.
+
+What comes next, where heads look, what a stage says, which weight to change: each question has a
+yellow cell. Its answer is blank until something is typed there; the first line counts right ones.
+Answers are formulas over the model's own sheets: another sentence, typed on Play, asks anew.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from engine.cells.expression import Area, Expression, Nth, expression
+from engine.cells.functions import (
+    AND,
+    IF,
+    IFERROR,
+    LARGE,
+    MATCH,
+    MAX,
+    MIN,
+    NOT,
+    OR,
+    SUM,
+    SUMPRODUCT,
+    TRUE,
+)
+from engine.cells.language import worded
+from engine.studies.lens import scoring
+from exporters.compose.composer import Composer
+from exporters.compose.lookups import nth, place_of_largest
+from exporters.compose.sentences import percent, quote, rounded, sentence
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+from exporters.pages import lens, machine
+
+SHEET = "Guess"
+PURPOSE = "guess first, then see: the next word, where heads look, which weight to change"
+AFTER = "Play"
+QUESTION, GUESS, RIGHT, ANSWER = 1, 2, 3, 4  # columns
+MOST, FEW_HEADS = 8, 4  # questions of a kind; heads that are asked about at several words
+BY = 0.1  # what the asked weight goes up by
+
+
+class Questions(NamedTuple):
+    """The cells for guesses, 1 beside each that is right, and how many questions there are."""
+
+    guesses: Area
+    right: Area
+    n: Expression
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that explain the next word."""
+    return book.plan.explains and book.plan.gives == "next word"
+
+
+def add(book: ModelBook) -> None:
+    """Add the questions of each kind, and above them the count of right answers."""
+    page = layout.page(book, SHEET)
+    page.widths({0: 14, QUESTION: 20, GUESS: 16, RIGHT: 8, ANSWER: 80})
+    top = page.cursor
+    page.cursor += 1
+    kinds = [kind(book, page) for kind in (_next_words, _heads, _stages, _weights)]
+    found = [questions for questions in kinds if questions]
+    told = sentence(
+        "{right} right of {typed} guesses; {n} questions. No answer is shown before your guess.",
+        right=SUM(*(kind.right.as_range for kind in found)),
+        typed=SUM(*(SUMPRODUCT((kind.guesses.as_range != "") * 1) for kind in found)),
+        n=SUM(*(kind.n for kind in found)),
+    )
+    page.show("tally", (top, 0), told, "heading")
+
+
+def _next_words(book: ModelBook, page: Composer) -> Questions | None:
+    """Add a row for each word of the sentence: what does the model say after it?"""
+    n = min(len(book.passage.ids), MOST)
+    given, texts = book.graph["n_prompt"][0, 0], _texts(book)
+    page.heading(book.of_words("Which word comes next?", "Which letter comes next?"))
+    page.text("The sentence stands on Play. Read it down to a row: what does the model say then?")
+    page.show(
+        "after",
+        (page.cursor + 1, QUESTION),
+        lambda k, _: IF(given > k, layout.token_text(book, k), ""),
+        "word",
+        (n, 1),
+    )
+
+    def reply(k: int, guess: Expression) -> tuple[Expression, Expression]:
+        scores, chances = (book.graph[name][k, :].as_range for name in ("logits", "probs"))
+        said, share = nth(texts, place_of_largest(scores)), percent(LARGE(chances, 1))
+        own = IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–")
+        told = sentence(
+            "the model says {word}, with {share}; your word has {own}",
+            word=quote(said),
+            share=share,
+            own=own,
+        )
+        return said, told
+
+    found = _questions(page, "next", n, reply, texts, lambda k: given > k)
+    return found._replace(n=MIN(given, n))
+
+
+def _heads(book: ModelBook, page: Composer) -> Questions | None:
+    """Add a row for each head, or for some of its words: where does it look?"""
+    heads = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
+    heads = [b for b in heads if not b.passes and b.axes[0] == "token"]
+    last = book.passage.n_prompt - 1
+    if not heads or last < 1:
+        return None
+    words = range(1 if len(heads) < FEW_HEADS else last, last + 1)
+    asked = [(head, at) for head in heads for at in reversed(words)][:MOST]
+    page.heading("Which head looks where?")
+    page.text("Which word does it look at most? Then see its picture on Heads.")
+    top = page.cursor + 1
+    for k, (head, _) in enumerate(asked, top):
+        name = worded("head {layer}.{head}", layer=head.layer, head=machine.head_number(head))
+        page.sheet.put(k, 0, name, "row label")
+
+    def question(k: int, _: int) -> Expression:
+        return sentence("from {word}", word=quote(layout.token_text(book, asked[k][1])))
+
+    page.show("from", (top, QUESTION), question, "text", (len(asked), 1))
+
+    def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
+        head, at = asked[k]
+        row = head[at, : at + 1]
+        said = Nth(layout.token_texts(book)[0, : at + 1], MATCH(LARGE(row, 1), row, 0))
+        share = percent(LARGE(row, 1))
+        return said, sentence("it looks at {word}, with {share}", word=quote(said), share=share)
+
+    choices = layout.token_texts(book)[0, : last + 1].fixed.as_range
+    return _questions(page, "look", len(asked), reply, choices)
+
+
+def _stages(book: ModelBook, page: Composer) -> Questions | None:
+    """Add a row for each stage but the last: what would the model say if it stopped there?"""
+    names = lens.stage_names(book)[:-1][-MOST:]
+    if not names:
+        return None
+    first, texts = len(book.views.stages) - 1 - len(names), _texts(book)
+    page.heading("When does it know?")
+    page.text("If it stopped after this part, what would it say? Then see the steps on Lens.")
+    for k, name in enumerate(names, page.cursor + 1):
+        page.sheet.put(k, QUESTION, name, "row label")
+
+    def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
+        scores, chances = (book.graph[f"lens.{first + k}.{x}"].area for x in ("logits", "probs"))
+        said = nth(texts, place_of_largest(scores.as_range))
+        share = percent(LARGE(chances.as_range, 1))
+        return said, sentence("it says {word}, with {share}", word=quote(said), share=share)
+
+    return _questions(page, "stage", len(names), reply, texts)
+
+
+def _weights(book: ModelBook, page: Composer) -> Questions | None:
+    """Add two questions about the last matrix: each word has a column of weights there, and its
+    score is the sum of their products with the stream's last numbers."""
+    x = scoring(book.graph).x[book.passage.n_prompt - 1, :].as_range
+    page.heading("Which weight would you change?")
+    page.text(
+        "The score of a word is a sum of products: its own weights in the last matrix, times the "
+        "numbers that the last layer leaves at the end of the sentence (see Readout).",
+        "One weight of a word goes up by 0.1. Type its number, counted from 0.",
+    )
+    signs = sentence("to raise its score most"), sentence("to lower it most")
+    page.show("change", (page.cursor + 1, QUESTION), lambda k, _: signs[k], "text", (2, 1))
+
+    def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
+        value = MIN(x) if k else MAX(x)
+        said = MATCH(value, x, 0) - 1
+        told = sentence(
+            "number {n}: the stream has {value} there, so the score changes by {change}",
+            n=said,
+            value=rounded(value, 3),
+            change=rounded(BY * value, 3),
+        )
+        return said, told
+
+    return _questions(page, "weight", 2, reply)
+
+
+def _questions(
+    page: Composer,
+    name: str,
+    n: int,
+    reply: Callable[[int, Expression], tuple[Expression, Expression]],
+    choices: Area | None = None,
+    asked: Callable[[int], Expression] = lambda k: TRUE(),
+) -> Questions:
+    """Add the cells for guesses, and beside them the answers, shown after a guess. `reply(k,
+    guess)` is the right answer and the sentence that tells it; `asked(k)` whether there is a
+    question."""
+    page.heads_at((page.cursor, GUESS), worded("your guess"), worded("right"), worded("answer"))
+    top = page.cursor + 1
+    guess = page.typed_at(f"guess.{name}", (top, GUESS), [[""]] * n, "token")
+    if choices is not None:
+        for k in range(n):
+            page.sheet.lists[top + k, GUESS] = choices
+    answers = [reply(k, guess[k, 0]) for k in range(n)]
+
+    def is_right(k: int, _: int) -> Expression:
+        return IF(AND(guess[k, 0] != "", asked(k), guess[k, 0] == answers[k][0]), 1, 0)
+
+    def answer(k: int, _: int) -> Expression:
+        told = IF(right[k, 0] == 1, sentence("Right: "), sentence("No: ")) & answers[k][1]
+        return IF(OR(guess[k, 0] == "", NOT(asked(k))), "", told)
+
+    right = page.show(f"{name}.right", (top, RIGHT), is_right, "symbol", (n, 1))
+    page.show(f"{name}.answer", (top, ANSWER), answer, "text", (n, 1))
+    page.cursor = top + n
+    return Questions(guess, right, expression(n))
+
+
+def _texts(book: ModelBook) -> Area:
+    """The text of every word that has a logit, a column."""
+    return layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
