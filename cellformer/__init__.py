@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cellformer.api import build as build
+    from cellformer.api import exercise as exercise
+    from cellformer.api import grade as grade
     from cellformer.api import graph as graph
     from cellformer.api import load as load
     from cellformer.api import patch as patch
@@ -46,6 +48,8 @@ __version__ = "0.1.0"
 HOMES = {
     "cellformer.api": (
         "build",
+        "exercise",
+        "grade",
         "graph",
         "load",
         "patch",

@@ -12,7 +12,7 @@ def main() -> None:
 
 
 def _command() -> Callable[..., Any]:
-    from cellformer.command.main import begin
+    from cellformer.command.group import begin
 
     return begin()
 

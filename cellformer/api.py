@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cellformer import names, pairs
-from engine.cells import finite
+from cellformer import exercises, names, pairs
+from engine.cells import finite, language
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
@@ -44,14 +44,33 @@ def build(
     title: str = "model",
     special: bool = True,
     second: str | None = None,
+    lang: str = "en",
 ) -> Book:
     """The workbook of a gallery name, a checkpoint folder, or a model of your own.
 
     `n_tokens` counts the columns, prompt and continuation; `live` names the parts that recompute
     (default: all); `title` names a model of your own; with `special`, the tokenizer adds its
-    special tokens; `second` is the sentence that a sentence encoder compares the prompt with.
-    Raises InputError for an invalid prompt, or without one if the model has no default.
+    special tokens; `second` is the sentence that a sentence encoder compares the prompt with;
+    `lang` is the language of its texts, "it" for Italian. Raises InputError for an invalid prompt,
+    or without one if the model has no default, and for an unknown language.
     """
+    with language.speaking(language.language(lang)):
+        return _build(what, prompt, ids, n_tokens, sampling, seed, live, title, special, second)
+
+
+def _build(
+    what: str | Path | Model,
+    prompt: str | None,
+    ids: Sequence[int] | None,
+    n_tokens: int | None,
+    sampling: Sampling,
+    seed: int,
+    live: Sequence[str],
+    title: str,
+    special: bool,
+    second: str | None,
+) -> Book:
+    """The workbook, in the current language."""
     if not (isinstance(live, list | tuple) and all(isinstance(part, str) for part in live)):
         raise InputError(f"live is {live!r}; give a list of names, as ['blocks.0']")
     if isinstance(what, str | Path) and names.is_worksheet(str(what)):
@@ -151,6 +170,23 @@ def steer(
     given = Path(lists) if isinstance(lists, str) else lists
     found = steering.contrast(model, names.sentences(model, given, special), site, mean)
     return steering.steer(model, found, ids, strengths, token, n_tokens)
+
+
+def exercise(
+    name: str | Path, level: int = 1, prompt: str | None = None, solved: bool = False
+) -> Book:
+    """The workbook of a gallery name or a checkpoint folder with cells to fill in; `solved`, with
+    the right formulas there. Raises InputError."""
+    return exercises.recipe(str(name), level, prompt).book(solved)
+
+
+def grade(paths: Sequence[str | Path]) -> list[exercises.Grade]:
+    """The marks of filled-in workbooks of exercises. Raises InputError for a file without
+    exercises, and for one whose hidden sheet was changed."""
+    if isinstance(paths, str):
+        raise InputError("give a list of files")
+    grader = exercises.Grader()
+    return [grader.grade(path) for path in paths]
 
 
 def write(

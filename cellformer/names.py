@@ -103,6 +103,8 @@ def load(
         n_tokens = _columns(found, max(len(given), len(other)), live)
         return Loaded(name, found, given, n_tokens, other)
     module = workbooks.find(name)
+    if given is None and is_worksheet(name):
+        raise InputError(f"{name} has no prompt of its own; give --prompt or --ids")
     if given is None:
         given = found.vocabulary.encode(module.PROMPT)
     return Loaded(name, found, given, max(len(given), getattr(module, "N_TOKENS", 0)))
@@ -124,11 +126,12 @@ def model(name: str, adapter: Path | None = None) -> Model:
         return base if adapter is None else checkpoint.with_adapter(base, adapter, name)
     if adapter is not None:
         raise InputError(f"{name} is no checkpoint: --adapter is for a model in a file or a folder")
-    if is_worksheet(name):
+    module = workbooks.find(name)
+    if is_worksheet(name) and not hasattr(module, "transformer"):
         raise InputError(
             f"{name} has no model, and this command needs one; `cellformer build {name}` works"
         )
-    found: Model = workbooks.find(name).model()
+    found: Model = module.transformer() if is_worksheet(name) else module.model()
     return found
 
 
@@ -164,7 +167,7 @@ def book(name: str) -> Book:
 
 
 def is_worksheet(name: str) -> bool:
-    """Whether a workbook of the gallery is made of worksheets, without a transformer."""
+    """Whether a workbook of the gallery is made of worksheets, without a prompt."""
     return not formats.means(name) and hasattr(workbooks.find(name), "book")
 
 

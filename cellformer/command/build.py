@@ -1,10 +1,10 @@
 """The command `build`: what it is asked for, the digits of weights, a forecast, a progress bar."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -54,6 +54,30 @@ class Asked:
     path: tuple[str, str] | None = None
     steer: Path | None = None
     site: str | None = None
+    rows: str = ""
+    exercise: bool = False
+    level: int = 1
+    solved: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Asked":
+        """What the options of the command ask for."""
+        named = {each.name: options[each.name] for each in fields(cls) if each.name in options}
+        named["sampling"] = options["temperature"], options["top_k"], options["top_p"]
+        named["live"] = tuple(options["live"] or ())
+        named["path"] = pairs.path(options["from_"], options["to"])
+        return cls(**named)
+
+    def check_exercise(self) -> None:
+        """Raise InputError for options that do not go with exercises."""
+        if not self.exercise:
+            if self.level != 1 or self.solved:
+                given = "--solved" if self.solved else "--level"
+                raise InputError(f"{given} is of exercises: ask for them with --exercise")
+            return
+        plain = Asked(self.prompt, None, self.ids, self.no_special, self.tokens)
+        if replace(plain, exercise=True, level=self.level, solved=self.solved) != self:
+            raise InputError("--exercise takes only --level, --solved, --prompt, --ids, --tokens")
 
     def studies(self, loaded: names.Loaded, model: Model) -> plan.Studies:
         """What is added to the forward pass. Raises InputError."""
@@ -66,7 +90,9 @@ class Asked:
             raise InputError("--head names the head of the sheet Why: ask for that with --why")
         packed = checkpoint.packed(loaded.name, model) if self.quantize else {}
         found = plan.Studies(of, groups, self.quantize, packed, self.why, self.head)
-        found = replace(found, steer=self._contrast(model))
+        if self.rows not in ("", "tokens"):
+            raise InputError(f"--rows {self.rows!r}: say tokens, or leave it out")
+        found = replace(found, steer=self._contrast(model), token_rows=self.rows == "tokens")
         if self.against is None and self.path:
             raise InputError("a path needs another sentence: give --against")
         if self.against is None:
@@ -95,6 +121,7 @@ def build(
     """Build what the command `build` is asked for. Raises InputError."""
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
+    asked.check_exercise()
     plain = asked == Asked()
     if name is None:
         if not plain:
@@ -102,6 +129,8 @@ def build(
         from cellformer.command import gallery
 
         return gallery.build(output or Path("gallery"))
+    if asked.exercise:
+        return _build_exercise(name, output, asked, force)
     if names.is_worksheet(name):
         if not plain:
             raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
@@ -130,10 +159,26 @@ def _build_model(
     kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
     kind += "-quantize" * asked.quantize + "-why" * asked.why
     kind += "-adapter" * (asked.adapter is not None) + "-against" * (asked.against is not None)
+    kind += "-rows" * (asked.rows != "")
     kind += "-steering" * (asked.steer is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))
     write(made, path, with_workbook)
+
+
+def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -> None:
+    """Build a workbook of exercises, or its key."""
+    from cellformer.exercises import recipe
+
+    if output is not None and output.suffix.lower() in SUFFIXES:
+        raise InputError(f"--exercise makes a workbook: name an .xlsx file with -o, not {output}")
+    special = not asked.no_special
+    found = recipe(name, asked.level, asked.prompt, asked.ids, special, asked.tokens, force)
+    if found.n_tokens:
+        announce(names.model(name), found.n_tokens, 0, (), force)
+    kind = "solved" if asked.solved else "exercise"
+    path = output or Path(f"{names.title(name)}-{kind}-{asked.level}.xlsx")
+    write(lambda on_layout: found.book(asked.solved, on_layout), path)
 
 
 def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Model:

@@ -59,7 +59,7 @@ def index(sizes: dict[str, tuple[int, int]]) -> Book:
             sheet.put(row, col, head, "head")
         for name in listed:
             row, place = row + 1, place + 1
-            sheet.put(row, 0, place if place > 1 else "start here", "row number")
+            sheet.put(row, 0, "start here" if name == workbooks.first() else place, "row number")
             sheet.link(row, 1, name, f"external:{name}.xlsx")
             sheet.put(row, 2, workbooks.title(name).partition(": ")[2])
             sheet.put(row, 3, workbooks.find(name).LEVEL, "count")

@@ -1,33 +1,15 @@
-"""The `cellformer` command: list, build, open, verify and train; files beside this have the others.
+"""The commands list, build, open, verify and train: their options. What they do stands in the files
+beside this, which have the other commands; `group` has all by name."""
 
-Invalid input ends in one line on standard error, see `ending`.
-"""
-
-import atexit
-import gc
-import os
-from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
-
-# Blocks are small: threads for matrix products cost more at start-up than they ever give back.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-import cellformer
 import workbooks
-from cellformer import names, pairs
-from cellformer.command import edit as editing
-from cellformer.command import explore as exploring
-from cellformer.command import gradient as sensitivity
-from cellformer.command import patch as patching
-from cellformer.command import quantize as quantizing
-from cellformer.command import steer as steers
-from cellformer.command import why as asking
-from cellformer.command import wish as wishing
+from cellformer import names
 from cellformer.command.options import (
     Adapter,
     Against,
@@ -41,23 +23,28 @@ from cellformer.command.options import (
     Digits,
     DMlp,
     DModel,
+    Exercise,
     Force,
     From,
     Half,
     Head,
     Heads,
     Ids,
+    Lang,
     Layers,
     LearningRate,
+    Level,
     Live,
     NoSpecial,
     Nudge,
     Output,
     Prompt,
     Quantize,
+    Rows,
     Second,
     Seed,
     Site,
+    Solved,
     Steer,
     Steps,
     Temperature,
@@ -74,30 +61,13 @@ from cellformer.command.options import (
 )
 from cellformer.command.printing import console
 from engine import InputError
-
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        print(f"cellformer {cellformer.__version__}")
-        raise typer.Exit
+from engine.cells import language
 
 
-@app.callback()
-def _of_all(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """A transformer you can open in a spreadsheet."""
-
-
-@app.command("list")
 def list_() -> None:
     """List the workbooks in learning order, one line each."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    first = workbooks.path()[0]
+    first = workbooks.first()
     for topic, listed in workbooks.by_topic().items():
         table.add_row(Text(topic, style="italic"))
         for name in listed:
@@ -110,7 +80,6 @@ def list_() -> None:
         console.print(f"level {number}: {what}", style="dim")
 
 
-@app.command()
 def build(
     name: Built = None,
     output: Output = None,
@@ -138,40 +107,24 @@ def build(
     to: To = None,
     steer: Steer = None,
     site: Site = None,
+    exercise: Exercise = False,
+    level: Level = 1,
+    solved: Solved = False,
+    rows: Rows = "",
     digits: Digits = "",
+    lang: Lang = "en",
     with_workbook: WithWorkbook = False,
     force: Beyond = False,
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
+    options = dict(locals())
     from cellformer.command import build as building
 
-    asked = building.Asked(
-        prompt=prompt,
-        second=second,
-        ids=ids,
-        no_special=no_special,
-        tokens=tokens,
-        text_length=text_length,
-        sampling=(temperature, top_k, top_p),
-        seed=seed,
-        live=tuple(live or ()),
-        digits=digits,
-        gradient=gradient,
-        nudge=nudge,
-        adapter=adapter,
-        words=words,
-        quantize=quantize,
-        why=why,
-        head=head,
-        against=against,
-        path=pairs.path(from_, to),
-        steer=steer,
-        site=site,
-    )
-    building.build(name, output, all_, asked, with_workbook, force)
+    asked = building.Asked.of(options)
+    with language.speaking(language.language(lang)):
+        building.build(name, output, all_, asked, with_workbook, force)
 
 
-@app.command("open")
 def open_(
     name: Annotated[
         str,
@@ -187,6 +140,7 @@ def open_(
     web: Annotated[
         bool, typer.Option("--web", help="Build its page instead, and open that in your browser.")
     ] = False,
+    lang: Lang = "en",
 ) -> None:
     """Build a workbook and open it in your spreadsheet program, or its page in your browser.
 
@@ -196,41 +150,22 @@ def open_(
     from cellformer.command.printing import line
 
     if name.endswith((".xlsx", ".html")):
-        if output or prompt is not None:
-            raise InputError(f"{name} is opened as it is; leave out -o and --prompt")
+        if output or prompt is not None or lang != "en":
+            raise InputError(f"{name} is opened as it is; leave out -o, --prompt and --lang")
         if not Path(name).is_file():
             raise InputError(f"there is no file {name}; name a workbook of `cellformer list`")
         return opening.show(Path(name))
     path = output or Path(f"{names.title(name)}{'.html' if web else '.xlsx'}")
     if not path.exists():
-        build(name, path, prompt=prompt)
-    elif prompt is not None:
-        raise InputError(f"{path} exists and keeps its prompt; name a new file with -o")
+        build(name, path, prompt=prompt, lang=lang)
+    elif prompt is not None or lang != "en":
+        what = "prompt" if prompt is not None else "language"
+        raise InputError(f"{path} exists and keeps its {what}; name a new file with -o")
     else:
         line(f"{path} exists and is opened as it is; -o FILE builds a new one")
     opening.show(path)
 
 
-for command in (
-    exploring.run,
-    exploring.trace,
-    exploring.ablate,
-    patching.patch,
-    quantizing.quantize,
-    sensitivity.gradient,
-    asking.why,
-    steers.steer,
-    exploring.sweep,
-    exploring.generate,
-    exploring.info,
-    wishing.edit,
-    editing.diff,
-):
-    app.command()(command)
-app.command("import")(editing.import_)
-
-
-@app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help="An .xlsx workbook with values, or a page.")],
     engine: Annotated[
@@ -257,7 +192,6 @@ def verify(
         raise typer.Exit(code)
 
 
-@app.command()
 def train(
     output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
     name: Annotated[
@@ -316,16 +250,3 @@ def train(
     if embed_scale is not None:
         raise InputError("--embed-scale is only for workbooks; leave it out with --text")
     training.from_text(training.chosen(**given), text, output, force, seed)
-
-
-for described in app.registered_commands:
-    # a paragraph is one line, which the help folds to the width that there is
-    paragraphs = cleandoc(described.callback.__doc__ or "").split("\n\n")
-    described.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
-
-
-def begin() -> typer.Typer:
-    """Prepare the process, and return the command."""
-    atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
-    gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
-    return app

@@ -78,6 +78,9 @@ TopP = Annotated[
         help="Sample from the most likely tokens that together reach this probability (1: all).",
     ),
 ]
+Lang = Annotated[
+    str, typer.Option("--lang", help="Language of the workbook's texts: en (default), it.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Layers = Annotated[int | None, typer.Option(min=1, help="Number of layers (default: 4).")]
 Heads = Annotated[int | None, typer.Option(min=1, help="Attention heads per layer (default: 4).")]
@@ -175,6 +178,10 @@ Quantize = Annotated[
     bool,
     typer.Option("--quantize", help="Include cells that round weights to 8, 4, 3 or 2 bits."),
 ]
+Rows = Annotated[
+    str,
+    typer.Option("--rows", help="tokens: tables have a row for each token, as documents do."),
+]
 Why = Annotated[
     bool,
     typer.Option(
@@ -184,6 +191,23 @@ Why = Annotated[
 Head = Annotated[
     str,
     typer.Option("--head", help="With --why: the head to begin with, as 1.2 (layer 1, head 2)."),
+]
+Exercise = Annotated[
+    bool,
+    typer.Option(
+        "--exercise",
+        help="Leave some cells blank and yellow for the reader to fill in, and check them.",
+    ),
+]
+Level = Annotated[
+    int,
+    typer.Option(
+        "--level",
+        help="With --exercise: 1, single numbers; 2, formulas; 3, whole rows, such as a head's.",
+    ),
+]
+Solved = Annotated[
+    bool, typer.Option("--solved", help="With --exercise: the key, with the right formulas.")
 ]
 Steer = Annotated[
     Path | None,

@@ -1,0 +1,156 @@
+"""Workbooks of exercises: built by name and level, and built again from what such a file says."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import workbooks
+from cellformer import names
+from engine.cells import language
+from engine.cells.errors import InputError
+from engine.models import formats
+from engine.models.generate import passage
+from engine.studies.exercises import LEVELS, Level
+from exporters.assemble import exercise
+from exporters.assemble.answer_key import KEY, Answer
+from exporters.assemble.exercise import VERSION
+from exporters.compose.book import Book, OnLayout
+from exporters.edits import edited
+from exporters.edits.grading import Grade as Grade
+from exporters.edits.grading import Marking
+from exporters.file.reading import WorkbookFile
+from exporters.model.model_book import ModelBook
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a workbook of exercises is built from: a name, a level, and of a model the prompt."""
+
+    name: str
+    level: Level = 1
+    ids: tuple[int, ...] = ()  # of the prompt
+    n_tokens: int = 0
+    lang: str = "en"
+
+    def book(self, solved: bool = False, on_layout: OnLayout | None = None) -> Book:
+        """The workbook; `solved`, with the right formulas in its yellow cells."""
+        return self.asked(solved, on_layout)[0]
+
+    def asked(
+        self, solved: bool = False, on_layout: OnLayout | None = None
+    ) -> tuple[Book, list[Answer]]:
+        """The same, and its yellow cells. Raises InputError."""
+        with language.speaking(language.language(self.lang)):
+            return self._asked(solved, on_layout)
+
+    def _asked(self, solved: bool, on_layout: OnLayout | None) -> tuple[Book, list[Answer]]:
+        book = self.plain(on_layout)
+        declared = getattr(self._module, "EXERCISES", ()) if self._own_prompt else ()
+        found = exercise.asked(book, self.level, declared)
+        return book, exercise.make(book, found, self.level, asdict(self), solved)
+
+    def plain(self, on_layout: OnLayout | None = None) -> Book:
+        """The workbook without exercises. Raises InputError."""
+        if names.is_worksheet(self.name):
+            return names.book(self.name)
+        loaded = names.load(self.name, ids=",".join(map(str, self.ids)))
+        found = passage(loaded.model, list(self.ids), self.n_tokens)
+        book = loaded.book(loaded.model, found, on_layout=on_layout)
+        if not (isinstance(book, ModelBook) and book.plan.whole):
+            raise InputError(
+                "--exercise needs a full decoder with at most 2,048 tokens in its vocabulary, or a "
+                "workbook of worksheets"
+            )
+        return book
+
+    @property
+    def _module(self) -> object:
+        return None if formats.means(self.name) else workbooks.find(self.name)
+
+    @property
+    def _own_prompt(self) -> bool:
+        """Whether it is for the prompt that the workbook's own exercises are about."""
+        if self._module is None or not self.ids:
+            return self._module is not None
+        return list(self.ids) == names.load(self.name).ids
+
+
+def recipe(
+    name: str,
+    number: int = 1,
+    prompt: str | None = None,
+    ids: str | None = None,
+    special: bool = True,
+    n_tokens: int | None = None,
+    force: bool = False,
+) -> Recipe:
+    """The recipe of a workbook's exercises. Raises InputError."""
+    if names.is_worksheet(name):
+        no_special = not special
+        names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, tokens=n_tokens)
+        return Recipe(name, level(number), lang=language.current().code)
+    loaded = names.load(name, prompt, ids, special, force=force)
+    ids_of = tuple(loaded.ids)
+    lang = language.current().code
+    return Recipe(name, level(number), ids_of, n_tokens or loaded.n_tokens, lang)
+
+
+def level(number: int) -> Level:
+    """A level by its number. Raises InputError for another one."""
+    for known in (1, 2, 3):
+        if number == known:
+            return known
+    told = "; ".join(f"{n}: {what}" for n, what in LEVELS.items())
+    raise InputError(f"there is no level {number}; {told}")
+
+
+class Grader:
+    """Grades files; those of one kind are graded by one workbook, built once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Recipe, str], tuple[Marking, str]] = {}
+
+    def grade(self, path: str | Path) -> Grade:
+        """The marks of a file. Raises InputError for one without exercises, one of another version,
+        and one whose hidden sheet was changed."""
+        file = WorkbookFile(path)
+        try:
+            recipe, digest = of_file(file)
+            words = edited.language_of(file)
+            if (recipe, words.code) not in self._known:
+                with language.speaking(words):
+                    book, answers = recipe.asked()
+                    self._known[recipe, words.code] = (
+                        Marking(book, answers, recipe.level),
+                        exercise.digest(book, answers),
+                    )
+            marking, expected = self._known[recipe, words.code]
+            if digest != expected:
+                raise InputError(
+                    "its exercises are not those that this cellformer asks; take a new file, or "
+                    "grade it with the cellformer that made it"
+                )
+            return marking.grade(file, str(path))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def of_file(file: WorkbookFile) -> tuple[Recipe, str]:
+    """The recipe of a file, and the digest of what it asks. Raises InputError for a file that is no
+    workbook of exercises, or one of another version."""
+    text = file[KEY][exercise.FACTS] if KEY in file else None
+    if text is None:
+        raise InputError("it has no exercises; ‘cellformer build NAME --exercise’ makes some")
+    try:
+        facts = json.loads(str(text))
+        version, digest = int(facts.pop("version")), str(facts.pop("digest"))
+        ids = tuple(int(i) for i in facts.pop("ids"))
+        n_tokens, lang = int(facts["n_tokens"]), str(facts["lang"])
+        recipe = Recipe(str(facts["name"]), level(int(facts["level"])), ids, n_tokens, lang)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError("its sheet Key was changed; take a new file") from None
+    if version != VERSION:
+        raise InputError(
+            f"its exercises are of version {version}, and this cellformer has version {VERSION}"
+        )
+    return recipe, digest
