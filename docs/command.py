@@ -7,9 +7,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-import typer
-
-from cellformer.command.main import app
+from cellformer.command.group import HOMES, command
 
 TARGET = Path(__file__).with_name("command.md")
 WIDTH = 96  # characters of a line
@@ -33,8 +31,7 @@ completion for commands, options and the names of workbooks.
 
 def reference() -> str:
     """The page, in Markdown."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return HEAD + "".join(section(name, command) for name, command in commands.items())
+    return HEAD + "".join(section(name, command(name)) for name in HOMES)
 
 
 def section(name: str, command: Any) -> str:

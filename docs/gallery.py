@@ -36,6 +36,7 @@ SHEETS = {  # the others: the sheet after Start
     "semantic-tiny": "Words",
     "shakespeare": "Play",
     "superposition": "Sparsity",
+    "tool-call": "Belt",
     "two-layers": "Printed",
 }
 WIDTH, COLOURS = 900, 64
@@ -57,7 +58,7 @@ def picture(name: str) -> Path:
 
 def page() -> str:
     """The gallery in Markdown: a table per topic, a line and a picture for each workbook."""
-    first = workbooks.path()[0]
+    first = workbooks.first()
     levels = "; ".join(f"{level}: {what}" for level, what in workbooks.LEVELS.items())
     lines = [f"In learning order, from **`{first}`**. Levels: {levels}.", ""]
     for topic, listed in workbooks.by_topic().items():

@@ -15,6 +15,8 @@ from pathlib import Path
 from PIL import Image, ImageChops
 
 ROWS, WIDTH = 44, 215  # of a laptop's screen at 100 %: rows, and columns' width in characters
+PRINTED = re.compile(r'<definedName name="_xlnm\.Print_[^>]*>[^<]*</definedName>')
+FIT = '<pageSetUpPr fitToPage="1"/></sheetPr>'
 MARGIN = 12  # pixels left around a trimmed picture
 
 
@@ -53,9 +55,13 @@ def _one_page_each(workbook: Path, copy: Path) -> list[str]:
                     f"'{name}'!$A$1:${end}${ROWS}</definedName>"
                     for k, (name, end) in enumerate(zip(sheets, ends, strict=True))
                 )
+                data = PRINTED.sub("", data).replace(' state="hidden"', "")
                 data = data.replace("<definedNames>", "<definedNames>" + areas)
             if part.startswith("xl/worksheets/sheet"):
-                data = data.replace('fitToHeight="0"', 'fitToHeight="1"')
+                data = re.sub(r"<(rowBreaks|headerFooter).*?</\1>", "", data)
+                data = re.sub(r"<pageSetup[^>]*>", '<pageSetup orientation="landscape"/>', data)
+                data = re.sub(r"<sheetPr>(.*?)</sheetPr>", r"\1", data)
+                data = re.sub(r"(<tabColor[^>]*>)?(<dimension)", r"<sheetPr>\1" + FIT + r"\2", data)
             new.writestr(part, data)
     return sheets
 

@@ -7,7 +7,7 @@ from engine.studies.edge_cuts import Cuts, ends
 model = cf.load("dialogue-game")
 ids = model.vocabulary.encode("<BOS> Pietro chiama Paolo")
 words = [model.vocabulary.texts[i] for i in ids]
-(tarso,), (vice,) = (model.vocabulary.encode(word) for word in ("Tarso", "vice"))
+(tarso,), (vice,) = (model.vocabulary.encode(word, special=False) for word in ("Tarso", "vice"))
 answer = AnswerGraph(model.graph(ids), len(ids) - 1, tarso, vice)
 cuts = Cuts(answer)
 print(f"Tarso leads vice by {answer.lead:.2f}")
