@@ -18,7 +18,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LEFT = "dialogue-game.xlsx"  # by the first command
+LEFT = "adder.xlsx"  # by the first command
 SAID = "no spreadsheet program was found"
 SHELL = ("sh", "bash", "cat", "env", "head", "ls", "true", "uname")  # all that is on the path
 # What the way to a package registry may need, which is the network's and not the project's.

@@ -1,4 +1,5 @@
-"""Let the workbook `learn` learn in LibreOffice: the loss before every step, as JSON.
+"""Let a workbook that learns, `learn` or `microgpt`, do so in LibreOffice: the loss before every
+step, as JSON.
 
     /usr/bin/python3 benchmarks/learn_in_libreoffice.py FILE.xlsx STEPS [WAY ...]
 
@@ -36,7 +37,7 @@ from com.sun.star.beans import PropertyValue
 from office import connect
 
 TICKS = os.sysconf("SC_CLK_TCK")
-STEP_SHEETS = ("Step 3 Update", "Step 2 Backward", "Step 1 Forward")
+STEP_SHEETS = re.compile(r"(Step|Part) \d")  # by their names
 ANOTHER_RATE = 0.05
 EACH = 2  # recalculations for each step, as built
 PAINTED = 0.1  # seconds in which a window paints what has been computed
@@ -104,7 +105,7 @@ class Hidden:
         elif self.way in ("screen", "paused"):
             sheets.getByName("Learn").getCellRangeByPosition(0, 0, 8, 60).getDataArray()
         elif self.way == "backwards":
-            for name in STEP_SHEETS:
+            for name in filter(STEP_SHEETS.match, reversed(sheets.ElementNames)):
                 sheet = sheets.getByName(name)
                 cursor = sheet.createCursor()
                 cursor.gotoEndOfUsedArea(False)
@@ -119,7 +120,10 @@ class Window:
         self.book, self.way, self.screen, self.pressed = book, "window", screen, 0
         self.controller = book.CurrentController
         self.show("Learn")
-        found = ["xdotool", "search", "--sync", "--onlyvisible", "--name", "learn"]
+        names = book.Sheets.ElementNames
+        self.back = next(name for name in names if name.endswith("Backward"))
+        title = Path(book.URL).name
+        found = ["xdotool", "search", "--sync", "--onlyvisible", "--name", title]
         shown = subprocess.run(found, env=screen, capture_output=True, text=True, timeout=LATEST)
         subprocess.run(["xdotool", "windowfocus", "--sync", shown.stdout.split()[-1]], env=screen)
 
@@ -137,7 +141,7 @@ class Window:
         before = _cell(self.book, "latch.tick").Value
         self.pressed += 1
         if self.pressed % 8 == 3:
-            self.show("Step 2 Backward")
+            self.show(self.back)
         self._keys("key", "F9")
         self._until(lambda: _cell(self.book, "latch.tick").Value != before)
         self.show("Learn")
@@ -181,9 +185,10 @@ def learnt(seen: Hidden | Window, n_steps: int, pid: int) -> dict[str, object]:
     clock, processor = (b - a for a, b in zip(before, _seconds(pid), strict=True))
     peak = int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1e6
     weights = {name: _range(book, name).DataArray for name in _weights(book)}
+    names = _range(book, "names").DataArray if book.NamedRanges.hasByName("names") else []
     seen.choose("start")
     return {
-        "losses": losses, "weights": weights, "begun": [steps.Value, loss.Value],
+        "losses": losses, "weights": weights, "names": names, "begun": [steps.Value, loss.Value],
         "recalculations": pressed,
         "clock": clock, "processor": processor, "peak": peak,
     }  # fmt: skip

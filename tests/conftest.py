@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -67,11 +68,18 @@ OTHERS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_rea
 OTHERS |= {"torch", "transformers", "node", "chromium", "firefox"}
 
 
+# Files of few tests that take a minute or more: last, one worker would wait for the other.
+LONG = ("test_learn_window.py", "test_shakespeare.py", "test_machine.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need more than Python and IronCalc."""
+    """Mark the tests that need more than Python and IronCalc; put the files that take longest
+    first, then those of many tests."""
     for item in items:
         if OTHERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.office)
+    n_tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name not in LONG, -n_tests[item.path]))
 
 
 def needs(engine: str) -> None:

@@ -35,7 +35,7 @@ import format_writers
 
 import cellformer
 from cellformer.__main__ import main as command
-from cellformer.command.main import app
+from cellformer.command.group import begin
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -646,7 +646,7 @@ KINDS: dict[str, Callable[[random.Random], Cases]] = {
 def import_all() -> None:
     """Import what commands import, once: the processes that are forked from this one have it."""
     with contextlib.redirect_stdout(io.StringIO()):
-        app(["info", str(GOLDEN / "llama")], standalone_mode=False)
+        begin()(["info", str(GOLDEN / "llama")], standalone_mode=False)
     book()
     of_formats()
 

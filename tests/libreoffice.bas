@@ -62,6 +62,8 @@ Function Fault(commands)
       watched(last) = book.Sheets.getByName(f(1)).getCellByPosition(CLng(f(3)), CLng(f(2)))
     Case "tell"  ' what the watched cells show, and how many cells hold errors
       rows = rows & Told(watched, last, Errors(book)) & Chr(10)
+    Case "show"  ' what the watched cells show; the others wait
+      rows = rows & Told(watched, last, "") & Chr(10)
     Case "write"  ' what was told
       stream = createUnoService("com.sun.star.io.TextOutputStream")
       stream.setOutputStream(files.openFileWrite(f(1)))

@@ -22,6 +22,7 @@ from exporters.checking.programs import CSV, XLSX, Recomputed, written_sheets
 
 # One thread reads a sheet and parses it: two take a twelfth more of the cores that tests share.
 ALONE = {"SAX_DISABLE_THREADS": "1"}
+PDF = "pdf:calc_pdf_Export"
 TIMEOUT = 600  # seconds in which it answers
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
@@ -157,6 +158,21 @@ def typed_by_hand(path: Path, texts: Sequence[Typed], folder: Path) -> list[Reco
     return [written_sheets(path, folder / str(k)) for k in range(len(texts))]
 
 
+def watched_while_typed(
+    path: Path, texts: Sequence[Typed], watched: Sequence[CellAt], folder: Path, n_checked: int
+) -> list[list[str]]:
+    """What some cells of a workbook show after each of several texts, typed one upon the other as
+    people do it. Before them stands how many cells hold errors, after the last `n_checked` texts:
+    to count them, every cell is computed."""
+    told = folder / "told"
+    commands = [_open(path), *(("watch", *at) for at in watched)]
+    for k, cells in enumerate(texts):
+        seen = "show" if k < len(texts) - n_checked else "tell"
+        commands += [*_type(cells), (seen,)]
+    office().does([*commands, ("write", told.as_uri()), ("close",)])
+    return [line.split("\t") for line in told.read_text(encoding="utf-8").splitlines()]
+
+
 def told_of(
     path: Path, watched: Sequence[CellAt], acts: Sequence[Sequence[Command]], folder: Path
 ) -> tuple[list[list[str]], bool]:
@@ -184,6 +200,12 @@ def told_of(
 def save(path: Path, target: Path) -> Path:
     """A workbook as LibreOffice computes and saves it."""
     office().does([_open(path), ("compute",), _save(target, XLSX), ("close",)])
+    return target
+
+
+def printed(path: Path, target: Path) -> Path:
+    """A workbook as LibreOffice prints it: a PDF."""
+    office().does([_open(path), _save(target, PDF), ("close",)])
     return target
 
 

@@ -6,7 +6,8 @@ from exporters.model.plan import AFTER_EVERY_TOKEN, AFTER_LAST_TOKEN
 SENTENCE = (PLAY, AFTER_EVERY_TOKEN["sentence"] + 1, PROMPT_COL)  # in every workbook
 MESSAGE = (PLAY, AFTER_EVERY_TOKEN["sentence"] + 2, PROMPT_COL)
 TEXT = (PLAY, AFTER_EVERY_TOKEN["text"], PROMPT_COL)
-RANKS_ROW = AFTER_EVERY_TOKEN["ranking"] + 3  # of the likeliest word
+EXPECTED_ROW = AFTER_EVERY_TOKEN["expected"]
+RANKS_ROW = AFTER_EVERY_TOKEN["ranking"] + 2  # of the likeliest word
 SETTINGS_ROW = AFTER_EVERY_TOKEN["settings"] + 1
 PICK_ROW = AFTER_EVERY_TOKEN["tokens"] + 2
 PROMPT_ROW, FROM_ROW, ID_ROW = PICK_ROW + 1, PICK_ROW + 3, PICK_ROW + 5

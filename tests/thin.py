@@ -1,4 +1,4 @@
-"""The two largest workbooks with narrow vectors and fewer words: what is asked of programs many
+"""The three largest workbooks with narrow vectors and fewer words: what is asked of programs many
 times is asked of these. They have every kind of formula of the shipped ones (a test holds that)."""
 
 from collections.abc import Callable
@@ -13,8 +13,10 @@ from engine.models.generate import passage
 from engine.studies import ablation
 from engine.text.tokenizer import Tokenizer
 from exporters.compose.book import Book
-from workbooks import dialogue_game, learn
+from workbooks import dialogue_game, learn, microgpt
 from workbooks.dialogue_game import game
+from workbooks.microgpt import program
+from workbooks.microgpt.program import Drawn
 
 N_CTX = 16
 
@@ -43,8 +45,19 @@ def thin_book(n_tokens: int = dialogue_game.N_TOKENS) -> Book:
 
 def thin_learner() -> Book:
     """The workbook of a model that learns, from one sentence at a time."""
-    narrow = replace(learn.SPEC, d_model=2, d_head=2, d_mlp=2)
+    narrow = replace(learn.SPEC, d_model=2, d_head=2, d_mlp=14)  # a chain of latches ends in W_out
     return learn.built(narrow, 1, learn.step.RATE)
 
 
-THIN: dict[str, Callable[[], Book]] = {"dialogue-game": lambda: thin_book(4), "learn": thin_learner}
+def thin_microgpt() -> Book:
+    """The workbook of a model that learns to write names."""
+    narrow = replace(program.SPEC, d_model=4, d_head=2, d_mlp=8)  # a chain of latches ends in W_U
+    new, trained = random_model(narrow, 0), random_model(narrow, 1)
+    return microgpt.built(Drawn(dict(new.weights), program.drawn().numbers), trained)
+
+
+THIN: dict[str, Callable[[], Book]] = {
+    "dialogue-game": lambda: thin_book(4),
+    "learn": thin_learner,
+    "microgpt": thin_microgpt,
+}

@@ -124,7 +124,7 @@ BAD = [
     (("ablate", "final-step"), "nothing to ablate"),
     (("sweep", "cat-sat", "W_U[0,0]", "-o", "c.jpg"), ".csv or .png"),
     (("sweep", "cat-sat", "tokens[0,0]", "--to", "0.5"), "no id"),
-    (("train", "cat-sat", "-o", "m"), "trainable: dialogue-game"),
+    (("train", "cat-sat", "-o", "m"), "trainable: adder, dialogue-game"),
     (("train", "learn", "-o", "m"), "cellformer build learn"),
     (("train", "dialogue-game", "-o", "text.xlsx"), "is a file"),
     (("diff", "nothing.xlsx"), "no file"),

@@ -1,18 +1,20 @@
 """`--help`: every option is described, and defaults are the ones that are used."""
 
-import pytest
-import typer
+import subprocess
+import sys
 
-from cellformer.command.main import app
+import pytest
+
+from cellformer.command.group import HOMES, command
 from engine.learning.text_training import TextRun
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {name: command(name) for name in HOMES}
 
 
 def test_every_option_is_described() -> None:
-    for name, command in COMMANDS.items():
-        assert command.help.partition("\n")[0].endswith("."), name
-        for option in command.params:
+    for name, described in COMMANDS.items():
+        assert described.help.partition("\n")[0].endswith("."), name
+        for option in described.params:
             assert option.help and option.help.endswith("."), (name, option.name)
 
 
@@ -20,6 +22,17 @@ def test_every_option_is_described() -> None:
 def test_help_names_the_default_sizes(size: str) -> None:
     help_of = {option.name: option.help for option in COMMANDS["train"].params}
     assert f"(default: {vars(TextRun())[size]})" in help_of[size.removeprefix("n_")]
+
+
+def test_help_of_all_imports_no_command() -> None:
+    code = "import sys; from cellformer.command.group import begin; begin()(['--help'])"
+    code = f"import atexit; atexit.register(lambda: print(*sys.modules)); {code}"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *lines, modules = said.stdout.splitlines()
+    assert {"numpy", "engine", "exporters"}.isdisjoint(modules.split())
+    texts = " ".join(" ".join(lines).replace("│", " ").split())
+    for name, described in COMMANDS.items():
+        assert f"{name} {described.help.partition(chr(10))[0]}" in texts
 
 
 def test_help_names_the_default_learning_rate() -> None:

@@ -17,12 +17,13 @@ from engine.models import architectures
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PRINTED = {  # a line of each example's output
+    "a_class_is_graded": "6 of 6",
     "a_checkpoint_and_back": "0.0",
     "a_model_of_your_own": "generates",
     "a_worksheet_of_your_own": "a: 0.609, and 0.174 for 0",
     "an_edited_workbook": "blocks.0.attn.h0.W_V[2,2]",
     "an_adapter_beside_its_base": "merged: 0.0",
-    "build_a_workbook": "the-dog-sat.xlsx: 21 sheets",
+    "build_a_workbook": "the-dog-sat.xlsx: 20 sheets",
     "change_a_weight": "mat      0.312 -> 0.189",
     "generate_text": "chiama",
     "make_a_wish": "now it says Cefa",
@@ -80,7 +81,7 @@ def test_generated_pages_are_current() -> None:
 def test_gate_runs_readme_commands() -> None:
     """Read out of README, where a stranger has them from."""
     install, tests = script("stranger", ".ci").commands((ROOT / "README.md").read_text())
-    assert install == "python -m pip install -e . && cellformer open dialogue-game"
+    assert install == "python -m pip install -e . && cellformer open adder"
     assert tests.startswith("python -m pip install ") and tests.endswith("&& python -m pytest")
     runs = re.findall(r"^timed (.*)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert runs[0] == '"$python" .ci/stranger.py'

@@ -5,9 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import typer
-
-from cellformer.command.main import app
+from cellformer.command.group import HOMES, command
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cellformer", "engine", "exporters", "workbooks")
@@ -23,9 +21,9 @@ BANNED = re.compile(
 
 def texts() -> Iterator[tuple[str, str]]:
     """Where a text stands, and the text: help, documents, docstrings."""
-    for name, command in typer.main.get_command(app).commands.items():
-        yield f"{name} --help", command.help
-        yield from ((f"{name} {option.name}", option.help) for option in command.params)
+    for name, described in ((name, command(name)) for name in HOMES):
+        yield f"{name} --help", described.help
+        yield from ((f"{name} {option.name}", option.help) for option in described.params)
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")):
         yield path.name, path.read_text(encoding="utf-8")
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):

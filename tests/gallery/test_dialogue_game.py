@@ -387,7 +387,7 @@ def test_patching_finds_the_same_head() -> None:
     model = dialogue_game.model()
     ids, other = (model.vocabulary.encode(f"<BOS> {who} chiama Paolo") for who in ("Pietro", "3"))
     graph, wrong = model.graph(ids), model.graph(other).values
-    tarso, vice = model.vocabulary.encode("Tarso vice")
+    tarso, vice = model.vocabulary.encode("Tarso vice", special=False)
 
     def left(logits: np.ndarray) -> float:
         return float(logits[-1, tarso] - logits[-1, vice])

@@ -14,7 +14,7 @@ from exporters.compose.book import Book
 from exporters.compose.story import Suggestion
 from exporters.file.reading import Value
 from workbooks import dialogue_game
-from workbooks.dialogue_game import calibration, game, measured, printed, rules
+from workbooks.dialogue_game import calibration, game, measured, printed, rewarded, rules
 
 pytestmark = pytest.mark.slow
 
@@ -249,3 +249,30 @@ def test_misleading_pictures() -> None:
     shares = book().values["walk.share"]
     assert shares[6] == pytest.approx([0.989, 0.001], abs=0.001)
     assert shares[0, 0] == pytest.approx(0.919, abs=0.001)
+
+
+def test_reliability_before_and_after_a_reward() -> None:
+    """As trained: bins of the first word, counted again; rewarded: as often right, and surer."""
+    probs = said_in_games("")
+    before_end = np.array([[state.next != "pad" for state in known] for known in states()])
+    first, came = probs.max(-1)[before_end], games()[:, 1:][before_end]
+    right = probs.argmax(-1)[before_end] == came
+    trained, reward, warmed = rewarded.stored()["sets"]
+    for low, high, n, said_there, hits in trained["bins"]:
+        among = (first >= low) & (first < high + (high == 1))
+        assert among.sum() == n
+        assert first[among].mean() == pytest.approx(said_there, abs=1e-5)
+        assert right[among].mean() == pytest.approx(hits, abs=1e-6)
+    shown = book().clean(book().graph["reliability.figures"].area)
+    assert shown[:, 0] == pytest.approx([right.mean(), first.mean(), 0.004557], abs=1e-5)
+    assert shown[0] == pytest.approx([shown[0, 0]] * 3, abs=0.003)
+    assert shown[2, 0] < 0.01 < shown[2, 2] < shown[2, 1]
+    assert trained["loss"] < warmed["loss"] < reward["loss"]
+
+
+def test_reward_makes_a_model_surer(torch) -> None:
+    """Its steps raise the share of what comes, which is largest for a model that is sure."""
+    learner = rewarded.learner_of(MODEL)
+    drawn = game.games(np.random.default_rng(rewarded.SEED), 16)
+    losses = [learner.step(rewarded.RECIPE.warmup, drawn) for _ in range(4)]
+    assert losses == sorted(losses, reverse=True) and losses[0] < -0.5

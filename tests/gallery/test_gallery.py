@@ -391,7 +391,7 @@ def test_path_leads_to_every_workbook() -> None:
     """Levels do not fall inside a topic."""
     path = workbooks.path()
     assert sorted(path) == workbooks.names()
-    assert path[0] == "zero-layer"
+    assert path[0] == "adder"
     for listed in workbooks.by_topic().values():
         levels = [workbooks.find(name).LEVEL for name in listed]
         assert levels == sorted(levels), listed

@@ -97,10 +97,10 @@ def toy() -> Graph:
     square = g.block("square", ops.in_effect, w, w)
     both = g.block("both", ops.add, [square, w])
     after = g.block("next.w", ops.stretch, both, share)
-    clock.close(g, "w", after, begins)
-    clock.add_total(g, both[0, 0])
+    states = {"w": after} | clock.add_total(g, both[0, 0])
+    clock.close(g, states, {"w": begins})
     clock.add_points(g, 3, 2)
-    clock.wait(g, ["w", "pass.total"])
+    clock.wait(g, [*states])
     return g
 
 
@@ -154,8 +154,9 @@ def before(book: Book, sheets: list[str], read: Block, block: Block) -> bool:
     assert read.name.partition(".")[0] not in ON_SHOW or read.name == block.name
     if read.name.startswith("latch.ready.") and block.name == "latch.count":
         return True  # of the last beat: this beat holds it
-    own = read.name == block.name
-    if read.name.startswith("latch.") and (own or not block.name.startswith("latch.")):
+    kept = [name.split(".")[:2] for name in (read.name, block.name)]
+    chained = kept[0] == kept[1]  # latches of one side: each reads the next one, times 0
+    if read.name.startswith("latch.") and (chained or not block.name.startswith("latch.")):
         return True
     if not book.graph[read.name].computed:
         return True

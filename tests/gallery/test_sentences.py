@@ -31,7 +31,7 @@ def written(page: str) -> str:
 
 GAME = dialogue_game.model()
 OURS, OTHER = (GAME.vocabulary.encode(f"<BOS> {who} chiama Paolo") for who in ("Pietro", "3"))
-TARSO, VICE = GAME.vocabulary.encode("Tarso vice")
+TARSO, VICE = GAME.vocabulary.encode("Tarso vice", special=False)
 CHIAMA = 2  # the place of the verb
 
 
@@ -140,7 +140,7 @@ def test_induction_heads_ignore_the_word() -> None:
         for circuit in (asks, writes):
             np.testing.assert_array_equal(circuit[np.ix_(renamed, renamed)], circuit)
     table = w["W_U"][induction.TOKEN]
-    assert np.abs(table[np.ix_(order, order)] - table).max() > 1
+    assert np.abs(table[np.ix_(order, order)] - table).max() > np.abs(table).max() / 2
     assert "no weight of the heads knows a word" in said("induction")
 
 

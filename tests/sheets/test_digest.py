@@ -25,7 +25,7 @@ from exporters.file.reading import WorkbookFile
 NAME = "cat-sat"
 SHEETS = (
     *("Machine", "Embedding", "Block 0", "Readout", "Heads", "Lens", "Attribution"),
-    *("Trajectory", "Words", "Sampling", "Printed", "Text", "Index"),
+    *("Switches", "Sampling", "Printed", "Text", "Index"),
 )
 VERDICT, GAP = ("Start", 3, 0), ("Start", 3, 3)
 OF_BLOCKS = {  # of words that are given: one that is wrong in the words after changes these

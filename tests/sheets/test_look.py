@@ -88,6 +88,9 @@ def test_answers_and_charts_stand_in_the_first_screen(name: str) -> None:
     assert RANKS_ROW + ranking.n_ranks(book) <= ROWS_SEEN
     n_charts = 0
     for sheet, first in FIRST_CHARTS.items():
+        if sheet not in book.sheets:  # whose words lie on one line
+            assert name == "cat-sat"
+            continue
         seen = book.sheets[sheet]
         for chart in seen.charts[:first]:
             n_charts += 1
@@ -96,4 +99,4 @@ def test_answers_and_charts_stand_in_the_first_screen(name: str) -> None:
             heights = (seen.heights.get(k, ROW_HEIGHT) for k in range(chart.row))
             bottom = sum(heights) * PIXELS_A_POINT + chart.size[1]
             assert right <= SCREEN[0] and bottom <= SCREEN[1], (sheet, right, bottom)
-    assert n_charts == 7
+    assert n_charts == (4 if name == "cat-sat" else 7)

@@ -200,7 +200,10 @@ def test_the_note_tells_these_numbers() -> None:
 # --- what is refused ------------------------------------------------------------------------
 
 REFUSED = {
-    "another length": ({"against": "3 chiama Paolo"}, "'<BOS> Pietro' stands for '3'.*add 1 token"),
+    "another length": (
+        {"against": "<BOS> chiama Paolo"},
+        "'Pietro' stands for nothing.*add 1 token",
+    ),
     "the same": ({"against": GAME[0]}, "change a word"),
     "an unknown site": ({"sites": ["blocks.0.attn.h9.result"]}, "nearest: blocks.0.attn.h"),
     "a weight": ({"sites": ["W_E"]}, "no row for each token"),

@@ -140,6 +140,19 @@ def test_words_without_room_are_counted(play: Play) -> None:
     assert "the last 2 words are left out: there is room for 16" in said[0]
 
 
+def test_words_of_the_list_join_the_sentence(play: Play) -> None:
+    tokens, told = play(
+        "dialogue-game",
+        ["touch", ".known summary"],
+        ["touch", ".known button:nth-child(15)"],
+        ["text", ".token-list span"],
+        ["touch", "#tour [data-try='2']"],
+        LEDGER,
+    )
+    assert tokens[4:] == ["Tarso"]
+    assert told[0].startswith("1 edit: token 1 is ‘3’ · says")
+
+
 def test_a_whole_session_by_keyboard(play: Play) -> None:
     """A sentence, the next word, a head off, a picture, a number typed over, undo: no pointer."""
     tokens, said, opened, typed, focused, undone = play(

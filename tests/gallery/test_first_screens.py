@@ -1,0 +1,83 @@
+"""The first minute: first lists that are not certain, one start, tables as their labels say."""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import cli, default_book
+
+import workbooks
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+
+MODELS = [n for n in workbooks.path() if not hasattr(workbooks.find(n), "book")]
+SURE = {"tool-call"}  # it has learnt to copy sums, where nothing is to be unsure of
+SHAPE = re.compile(r"^(\S+) = .*?   \[(\d+)(?: \S+)? × (\d+)(?: \S+)?\]   ")
+
+
+def model_book(name: str) -> ModelBook:
+    book = default_book(name)
+    assert isinstance(book, ModelBook)
+    return book
+
+
+def entropy(p: np.ndarray) -> float:
+    """In nats."""
+    p = p[p > 0]
+    return float(-(p * np.log(p)).sum())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_first_lists_have_more_than_a_nat_of_entropy(name: str) -> None:
+    """What Play ranks first, in place of the last word or after it, is open; with three words, by
+    three quarters of what there can be."""
+    loaded = workbooks.find(name)
+    model = loaded.model()
+    ids = model.vocabulary.encode(loaded.PROMPT)
+    probs = model.graph(ids).values["probs"]
+    least = min(1.0, 0.75 * np.log(probs.shape[1]))
+    assert max(map(entropy, probs[-2:])) > least or name in SURE
+
+
+def test_one_workbook_is_the_start() -> None:
+    first, *others = workbooks.path()
+    assert workbooks.first() == first
+    assert workbooks.find(first).LEVEL == 1 and not workbooks.find(first).AFTER
+    told = cli("list").out
+    assert told.count("start here") == 1
+    assert told.index(f" {first} ") < told.index("start here") < told.index(f" {others[0]} ")
+
+
+SMALL = [n for n in MODELS if hasattr(workbooks.find(n), "HEADINGS")]  # set by hand
+TRAINED = [pytest.param(n, marks=pytest.mark.slow) for n in MODELS if n not in SMALL]
+
+
+@pytest.mark.parametrize("name", [*SMALL, *(p for p in TRAINED if p.values != ("shakespeare",))])
+def test_labels_say_how_tables_lie(name: str) -> None:
+    """The shape on the label of a block is that of its range, rows before columns."""
+    book, n_labels = model_book(name), 0
+    for sheet in book.sheets.values():
+        for entry in sheet.entries.values():
+            found = SHAPE.match(str(entry.value)) if entry.style == "equation" else None
+            if found:
+                block, rows, cols = found.groups()
+                assert book.places[block].size == (int(rows), int(cols)), (name, entry.value)
+                n_labels += 1
+    assert n_labels > 3
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in SMALL if hasattr(workbooks.find(name), "HEADINGS")]
+)
+def test_every_token_has_a_row(name: str) -> None:
+    """In a model set by hand, as documents print it: but for copies, whose label says so."""
+    book, n_tables = model_book(name), 0
+    assert book.by_hand
+    for block in book.blocks:
+        sheet = layout.sheet_of(block, book).kind
+        if block.axes[0] == "token" and sheet in ("Embedding", "Block", "Readout"):
+            assert book.places[block.name].turned == layout.is_copy(block), block.name
+            n_tables += 1
+    assert n_tables > 3
+    copies = [block for block in book.blocks if layout.is_copy(block)]
+    assert all(layout.caption(block).endswith("ᵀ") for block in copies)
