@@ -55,7 +55,7 @@ def test_why_without_a_head_lists_all_heads() -> None:
         (("--head", "1.2", "--from", "1", "--to", "3"), "token 1 does not see token 3"),
         (
             ("--head", "1.2", "--prompt", "Paolo chiama Paolo", "--to", "Paolo"),
-            "--to 'Paolo' is at positions 0 and 2; give one of these numbers",
+            "--to 'Paolo' is at positions 1 and 3; give one of these numbers",
         ),
         (("--from", "Paolo"), "--from is of one head: name it with --head"),
     ],

@@ -154,13 +154,13 @@ def test_settings_outside_a_checkpoint_are_named(files, tmp_path, cell, value) -
     assert not (tmp_path / "model").exists()
 
 
-def test_edited_texts_of_pages_are_listed(files, tmp_path) -> None:
+def test_edited_texts_of_pages_are_listed(built, tmp_path) -> None:
     book = default_book("two-layers")
     word, label = ("Trajectory", 5, 1), ("Words", 0, 0)  # a word that is asked for, a title
     found = edited.read(
-        typed(files["two-layers"], tmp_path / "t.xlsx", {word: "dog", label: "My words"})
+        typed(built["two-layers"], tmp_path / "t.xlsx", {word: "mat", label: "My words"})
     )
-    assert [(c.name, c.now) for c in found.inputs] == [("Trajectory!B6", "dog")]
+    assert [(c.name, c.now) for c in found.inputs] == [("Trajectory!B6", "mat")]
     assert [(c.where, c.was, c.now) for c in found.labels] == [
         ("Words!A1", book.sheets["Words"].entries[0, 0].value, "My words")
     ]
