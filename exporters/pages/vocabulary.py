@@ -238,7 +238,7 @@ def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Ch
             worded("t-SNE {seed}, {perplexity:g}", seed=seed, perplexity=perplexity),
             "label",
         )
-        for k, (a, b) in enumerate(points.tolist()):
+        for k, (a, b) in enumerate(points.round(3).tolist()):  # a picture shows no more digits
             page.sheet.put(TOP + k, col, a, "basis")
             page.sheet.put(TOP + k, col + 1, b, "basis")
         series = []

@@ -6,8 +6,7 @@ blocks    in the order of computation: name, shape, axes, kind, meaning, place o
 cells     of sheets, which other formulas read: see `formulas`
 shapes    of formulas: see `formulas`
 words     the texts of ops' formulas for people, by which operands are single cells
-sums      two sums of every computed block in turn, so that the page can say whether it computes the
-          same
+sums      a sum of every computed block in turn, so that the page can say whether it computes the same
 """
 
 from collections.abc import Mapping
@@ -99,7 +98,7 @@ def _of_book(book: Book) -> Page:
         "sheetNames": list(book.sheets),
         "sheets": _by_part(sheet_data.sheets(book, formula)),
         "suggestions": [sheet_data.suggestion(book, one) for one in book.suggestions],
-        "sums": [_sums(book.values[b.name]) for b in book.graph if b.computed],
+        "sums": [_sum(book.values[b.name]) for b in book.graph if b.computed],
     }
     if isinstance(book, ModelBook):
         data |= _of_model(book, formula)
@@ -181,15 +180,16 @@ def _texts(block: Block) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
     return tuple((single, *text) for single, text in sorted(found.items()))
 
 
-def _sums(values: np.ndarray) -> list[float]:
-    """The sum of what a block's cells count, and the same weighted by their place."""
+def _sum(values: np.ndarray) -> float:
+    """The sum of what a block's cells count, from once the first to nearly twice the last: two
+    cells that change places change it."""
     array = np.asarray(values)
     if array.dtype == object:
         array = np.array([_counts(x) for x in array.flat], np.float64)
     flat = array.ravel()
     flat = np.where(np.isfinite(flat), flat, 0.0)
-    sums = float(flat.sum()), float(flat @ np.arange(1.0, flat.size + 1))
-    return [float(f"{x:.{DIGITS - 1}e}") for x in sums]
+    total = float(flat @ (1 + np.arange(flat.size) / flat.size))
+    return float(f"{total:.{DIGITS - 1}e}")
 
 
 def _counts(x: Any) -> float:

@@ -15,6 +15,8 @@ PHRASES = {
         "Switch a part off, by the box beside its name, and read among the next words"
     ),
     "any blue number": "any number",
+    "as the second word on Play": "as the second word of the sentence",
+    "as the fifth word on Play": "as the fifth word of the sentence",
     "as the sentence on Play": "as the sentence, at the top",
     "after the sentence on Play": "after the sentence at the top",
     "see the ranking on Play change": "see the next words change",
