@@ -17,9 +17,10 @@ import numpy as np
 from engine import Evaluator
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import AND, IF
+from engine.cells.functions import ABS, AND, IF
 from engine.cells.language import worded
 from engine.cells.name import OTHER
+from engine.cells.rounding import NOISE
 from engine.studies import pair, patching
 from engine.studies.pair import BEFORE, COMPARED
 from engine.studies.patching import PATCH, PATH_ROWS, PATH_TAKE, TAKE, Comparison, Path
@@ -130,7 +131,8 @@ def _lead(book: ModelBook, page: Composer) -> None:
         row += 1
     sheet.put(row, 0, "recovered", "row label")
     before, now = graph[BEFORE][0, 0], graph[LEAD][0, 0]
-    page.show("recovered", (row, LEFT), (before - now) / span(book), "percent")
+    apart = ABS(span(book)) > NOISE
+    page.show("recovered", (row, LEFT), IF(apart, (before - now) / span(book), 0), "percent")
     sheet.put(row, LEFT + 1, "of the difference between the two, by all that is switched", "note")
     page.cursor = row + 1
 

@@ -6,7 +6,7 @@ blocks    in the order of computation: name, shape, axes, kind, meaning, place o
 cells     of sheets, which other formulas read: see `formulas`
 shapes    of formulas: see `formulas`
 words     the texts of ops' formulas for people, by which operands are single cells
-sums      a sum of every computed block in turn, so that the page can say whether it computes the same
+sums      a sum of every computed block in turn: by them the page says whether it computes the same
 """
 
 from collections.abc import Mapping

@@ -158,7 +158,9 @@ def random_edits(book: Book, rng: np.random.Generator) -> Iterator[list[Command]
             ("number", "46024"),  # a date
             ("nothing", ""),
         ][rng.integers(11)]
-        if rng.random() < 0.15 and line.block.whole.size > 1:
+        # an empty one LibreOffice copies, but does not bring back what stood there
+        empty = book.clean.cell(place.sheet, row, col) is None
+        if rng.random() < 0.15 and line.block.whole.size > 1 and not empty:
             whole = a1(place.rect(line.block.whole))
             yield [("copy", place.sheet, at[1], whole.partition(":")[0])]
         else:
