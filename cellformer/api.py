@@ -24,12 +24,20 @@ from exporters.web import SUFFIXES, page
 
 def load(name: str | Path, adapter: str | Path | None = None) -> Model:
     """The model of a gallery workbook or of a checkpoint folder, with the LoRA adapter of a folder
-    if one is given. Raises InputError."""
+    if one is given. Raises InputError.
+
+    >>> cf.load("cat-sat")
+    <Model decoder: 300 weights, 1 layers, 1 heads, d_model 5, 20 tokens>
+    """
     return names.model(str(name), None if adapter is None else Path(adapter))
 
 
 def graph(name: str | Path, prompt: str | None = None) -> Graph:
-    """The graph of a model's forward pass over a prompt, or of a worksheet's tables."""
+    """The graph of a model's forward pass over a prompt, or of a worksheet's tables.
+
+    >>> cf.graph("cat-sat", "the cat sat")
+    <Forward: 36 blocks, mean_ablation to probs>
+    """
     return names.graph(str(name), prompt, force=True)
 
 
@@ -53,6 +61,10 @@ def build(
     special tokens; `second` is the sentence that a sentence encoder compares the prompt with;
     `lang` is the language of its texts, "it" for Italian. Raises InputError for an invalid prompt,
     or without one if the model has no default, and for an unknown language.
+
+    >>> book = cf.build("cat-sat", prompt="the dog sat")
+    >>> cf.write(book, "the-dog-sat.xlsx").exists()
+    True
     """
     with language.speaking(language.language(lang)):
         return _build(what, prompt, ids, n_tokens, sampling, seed, live, title, special, second)
@@ -104,6 +116,9 @@ def why(
 
     `head` is `1.2`, layer 1 and head 2; `query` and `key` are words of the prompt, or positions
     (default: the last token, and the key that it looks at most). Raises InputError.
+
+    >>> cf.why("dialogue-game", "1.2", query="chiama", key="Pietro")
+    <Split of head 1.2, query 2, key 1: score 1.27717>
     """
     loaded = names.load(str(name), prompt, force=True)
     graph = loaded.graph
@@ -131,6 +146,10 @@ def patch(
     `sites` are named as cells are, `blocks.0.attn.h0.result[2,:]` (default: the usual ones); `path`
     is from one site to another. Raises InputError for texts of different lengths, and for an
     unknown word or site.
+
+    >>> rows = cf.patch("dialogue-game", "<BOS> 3 chiama Paolo", prompt="<BOS> Pietro chiama Paolo")
+    >>> max(rows, key=lambda row: row.recovered).site
+    'blocks.1.attn.h2.pattern'
     """
     if isinstance(sites, str) or (path is not None and len(path) != 2):
         raise InputError("sites is a list of names, and path two of them")
@@ -161,6 +180,10 @@ def steer(
     `lists` is a file, or two lists of texts by name; `site` is where (default: the stream in the
     middle of the layers); `token` is the position to steer at (default: all); `n_tokens` counts
     the tokens written; with `mean`, each sentence's tokens are averaged. Raises InputError.
+
+    >>> lists = {"Pietro": ["Pietro chiama", "Pietro vice"], "3": ["3 chiama", "3 vice"]}
+    >>> cf.steer("dialogue-game", lists, prompt="Pietro chiama Paolo", n_tokens=1)
+    <Steered at blocks.1.resid_pre by -2, -1, 0, 1, 2>
     """
     if isinstance(what, Model):
         model, ids = what, names.prompt_ids(what, prompt, special)
@@ -176,13 +199,22 @@ def exercise(
     name: str | Path, level: int = 1, prompt: str | None = None, solved: bool = False
 ) -> Book:
     """The workbook of a gallery name or a checkpoint folder with cells to fill in; `solved`, with
-    the right formulas there. Raises InputError."""
+    the right formulas there. Raises InputError.
+
+    >>> cf.exercise("loss", level=1)
+    <Book loss: 10 sheets, 42 blocks>
+    """
     return exercises.recipe(str(name), level, prompt).book(solved)
 
 
 def grade(paths: Sequence[str | Path]) -> list[exercises.Grade]:
     """The marks of filled-in workbooks of exercises. Raises InputError for a file without
-    exercises, and for one whose hidden sheet was changed."""
+    exercises, and for one whose hidden sheet was changed.
+
+    >>> filled_in = cf.write(cf.exercise("loss", solved=True), "filled-in.xlsx")
+    >>> cf.grade([filled_in])
+    [<Grade filled-in.xlsx: 6 of 6>]
+    """
     if isinstance(paths, str):
         raise InputError("give a list of files")
     grader = exercises.Grader()
@@ -193,7 +225,13 @@ def write(
     book: Book, path: str | Path, edits: Mapping[tuple[str, int, int], float | str] | None = None
 ) -> Path:
     """Write a book as an .xlsx workbook, or as an .html page, completely or not at all. `edits` (by
-    block, row and column) are written as if typed into the workbook. Raises InputError."""
+    block, row and column) are written as if typed into the workbook. Raises InputError.
+
+    >>> cf.write(cf.build("loss"), "loss.xlsx").exists()
+    True
+    >>> cf.write(cf.build("loss"), "loss.html").suffix  # the same as a page
+    '.html'
+    """
     if Path(path).suffix.lower() in SUFFIXES:
         if edits:
             raise InputError(
@@ -209,7 +247,14 @@ def write(
 
 
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
-    """The changes in an edited workbook. Raises InputError if cellformer did not make it."""
+    """The changes in an edited workbook. Raises InputError if cellformer did not make it.
+
+    >>> path = cf.write(cf.build("cat-sat"), "edited.xlsx", edits={("W_E", 1, 0): 0.5})
+    >>> cf.read(path)
+    <EditedModel cat-sat: cells changed 1, added 0>
+    >>> cf.read(path).inputs[0].name
+    'W_E[1,0]'
+    """
     return edited.read(path, find, names.book)
 
 
@@ -226,6 +271,11 @@ def quantize(
 
     `group` weights of a row share a scale (0: the whole row); the loss is that of the next words
     within `texts` (default: the prompt). Raises InputError for a number of bits besides 8, 4, 3, 2.
+
+    >>> for effect in cf.quantize("dialogue-game", bits=[2])[:2]:
+    ...     print(effect.part, effect.bits, round(effect.loss, 3))
+    all 0 1.486
+    all 2 3.192
     """
     check(bits)
     if isinstance(what, Model):

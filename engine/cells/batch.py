@@ -31,7 +31,13 @@ class Variants(Arrays[np.ndarray]):
 
 def variants(graph: Graph, changes: Sequence[Change]) -> Variants:
     """Every block's values: float64 [n_variants, rows, columns], broadcast if no change reaches the
-    block. Raises InputError for an invalid cell or value."""
+    block. Raises InputError for an invalid cell or value.
+
+    >>> graph = cf.graph("cat-sat", "the cat sat")
+    >>> found = cf.variants(graph, [{("W_E", 1, 0): x} for x in (-1.0, 0.0, 1.0)])
+    >>> found["probs"].shape
+    (3, 3, 20)
+    """
     overlay = _overlays(graph, changes)
 
     def laid_over(name: str, values: np.ndarray) -> np.ndarray:

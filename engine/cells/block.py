@@ -38,7 +38,14 @@ MOST_KEPT = 2048  # cells of a table whose formulas are kept, at about 1 KB each
 
 @dataclass(frozen=True, eq=False)
 class Block(Named):
-    """A named array of cells that hold values, share one op, or have an expression each."""
+    """A named array of cells that hold values, share one op, or have an expression each.
+
+    >>> block = cf.graph("cat-sat", "the cat sat")["logits"]
+    >>> block
+    <Block logits [3 token x 20 vocab], linear(resid_final, W_U)>
+    >>> block.shape, block.axes, block.op.name
+    ((3, 20), ('token', 'vocab'), 'linear')
+    """
 
     name: str
     shape: Span  # (rows, columns)

@@ -8,7 +8,13 @@ from engine.cells.texts import escaped
 
 
 class InputError(ValueError):
-    """Invalid input. The message is one line that names the fact and the remedy."""
+    """Invalid input. The message is one line that names the fact and the remedy.
+
+    >>> cf.load("cat-sad")
+    Traceback (most recent call last):
+        ...
+    engine.cells.errors.InputError: no workbook is named 'cat-sad'; nearest: cat-sat
+    """
 
     def __str__(self) -> str:
         return one_line(Exception.__str__(self))

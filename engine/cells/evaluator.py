@@ -27,7 +27,14 @@ MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become the
 
 
 class Evaluator:
-    """The values of a graph, with changes."""
+    """The values of a graph, with changes.
+
+    >>> graph = cf.graph("cat-sat", "the cat sat")
+    >>> live = cf.Evaluator(graph)
+    >>> live.set("blocks.0.attn.h0.W_V", 2, 2, -1.0)
+    >>> print(f"{live['probs'][2, 6] - graph.values['probs'][2, 6]:+.4f}")
+    -0.1234
+    """
 
     def __init__(self, graph: Graph):
         self.graph = graph

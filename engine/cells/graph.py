@@ -49,7 +49,14 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a block: a view, made on demand."""
+    """One cell of a block: a view, made on demand.
+
+    >>> cell = cf.graph("cat-sat", "the cat sat").cell("logits", 2, 6)
+    >>> cell
+    <Cell logits[2,6] = 3.07703: resid_final[2,:]·W_U[:,6]>
+    >>> cell.precedents[0].name, cell.dependents[0].name
+    ('resid_final[2,0]', 'softmax.row_max[2,0]')
+    """
 
     graph: "Graph"
     block: Block
@@ -113,6 +120,12 @@ class Graph:
     `weight` takes values from `weights` by the block's full name (without weights, zeros of the
     shape that `sizes` says); `at` gives the same graph with a prefix for names, so that a model's
     functions name only leaves.
+
+    >>> graph = cf.graph("cat-sat", "the cat sat")
+    >>> graph.values["probs"].shape
+    (3, 20)
+    >>> graph.cell("blocks.0.attn.h0.scores", 2, 1).formula
+    'q[2,:]·k[1,:] × scale'
     """
 
     iterates = False  # whether its cells read each other in circles, see `Book`

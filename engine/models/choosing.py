@@ -60,6 +60,11 @@ class Sampling:
 
     `top_k` keeps the k most likely tokens, `top_p` the fewest that reach that probability (Holtzman
     et al. 2020, section 3.1); 0 and 1 respectively keep all.
+
+    >>> model, sampling = cf.load("dialogue-game"), cf.Sampling(temperature=0.8, top_k=4)
+    >>> words = cf.passage(model, [1, 4], n_tokens=5, sampling=sampling, seed=1)
+    >>> model.vocabulary.decode(words.ids)
+    '<BOS> Pietro chiama 3 <SEP>'
     """
 
     temperature: float = 0.0

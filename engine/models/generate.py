@@ -24,7 +24,15 @@ EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to i
 @dataclass(frozen=True)
 class Passage:
     """A prompt and its continuation, with the sampling that chose it; or an encoder's padded
-    sentences."""
+    sentences.
+
+    >>> model = cf.load("cat-sat")
+    >>> words = cf.passage(model, model.vocabulary.encode("the cat"), n_tokens=4)
+    >>> words
+    <Passage of 4 tokens, 2 of them given>
+    >>> words.ids[:2]
+    [0, 1]
+    """
 
     ids: list[int]  # [n_tokens]
     n_prompt: int
@@ -89,7 +97,7 @@ def generate(
     model: Model,
     ids: Sequence[int],
     n_tokens: int,
-    sampling: Sampling,
+    sampling: Sampling = GREEDY,
     seed: int = 0,
     change: Callable[[Forward], Forward] = lambda graph: graph,
 ) -> Iterator[Step]:
@@ -99,6 +107,11 @@ def generate(
     continues in the same way. `change` gives the graph that is computed instead of the model's, as
     an intervention does. Raises InputError if prompt and continuation exceed the context, or
     the mask is not causal.
+
+    >>> model = cf.load("dialogue-game")
+    >>> ids = model.vocabulary.encode("<BOS> Pietro chiama")
+    >>> [model.vocabulary.texts[step.token] for step in cf.generate(model, ids, 3)]
+    ['6', '<SEP>', '6']
     """
     if not (is_whole(n_tokens) and n_tokens >= 1):
         raise InputError(f"{n_tokens!r} tokens to generate; ask for at least 1")
@@ -128,6 +141,11 @@ def passage(
     An encoder's prompt is padded instead. `second` is the sentence that a sentence encoder compares
     it with (default: the same). Raises InputError as `generate` does, and if `n_tokens` is below
     the prompt's length.
+
+    >>> model = cf.load("dialogue-game")
+    >>> words = cf.passage(model, model.vocabulary.encode("Pietro chiama"), n_tokens=5)
+    >>> model.vocabulary.decode(words.ids)
+    '<BOS> Pietro chiama 6 <SEP>'
     """
     if second and model.spec.gives != "sentence":
         raise InputError(

@@ -24,6 +24,9 @@ class ModelSpec:
 
     `n_heads=0` leaves attention out of every block, `d_mlp=0` the MLP; `n_layers=0` is a bigram
     model. Fields that an architecture does not use keep their defaults.
+
+    >>> cf.load("cat-sat").spec
+    ModelSpec(d_vocab=20, d_model=5, n_ctx=8, n_layers=1, n_heads=1, d_head=5)
     """
 
     def __repr__(self) -> str:

@@ -193,6 +193,10 @@ class Split:
     score: float  # the head's, which table and outside sum to
     pattern: float  # what softmax makes of it
 
+    def __repr__(self) -> str:
+        at = f"query {self.query}, key {self.key}"
+        return f"<Split of head {short(self.head)}, {at}: score {self.score:.6g}>"
+
     @property
     def total(self) -> float:
         """The sum of the table and of what stands outside it."""

@@ -20,6 +20,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.cells.interventions import intervened
+from engine.cells.texts import cut
 from engine.models import ops
 from engine.models.choosing import GREEDY
 from engine.models.generate import check_room, generate
@@ -44,7 +45,7 @@ class Contrast:
     """Two lists of sentences, and what stands at a site at each of them."""
 
     site: str
-    lists: Mapping[str, Sequence[Ids]]  # two, as ids by name
+    lists: Mapping[str, Sequence[Ids]] = field(repr=False)  # two, as ids by name
     first: np.ndarray = field(repr=False)  # [n_sentences, width], of the first list
     second: np.ndarray = field(repr=False)  # [n_sentences, width], of the other
     mean: bool = False  # whether it is the mean over the tokens, not the last token's
@@ -65,6 +66,10 @@ class Steered:
     texts: Mapping[float, list[int]]  # by strength: the ids of prompt and continuation
     words: np.ndarray | None  # [n_words], see `word_scores`; None: the site is no stream
     probe: Accuracy
+
+    def __repr__(self) -> str:
+        strengths = ", ".join(f"{strength:g}" for strength in self.texts)
+        return f"<Steered at {self.contrast.site} by {cut(strengths)}>"
 
 
 # --- the direction ------------------------------------------------------------------------------

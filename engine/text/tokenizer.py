@@ -57,6 +57,10 @@ class WordList:
 
     Case is ignored if only one word fits, as on the sheets. With a word `<BOS>`, every text begins
     with it: it is put in front of one that lacks it.
+
+    >>> words = cf.WordList(("the", "cat", "sat"))
+    >>> words.encode("the cat"), words.decode([0, 1, 2])
+    ([0, 1], 'the cat sat')
     """
 
     words: tuple[str, ...]
@@ -122,7 +126,11 @@ class WordList:
 
 @dataclass(frozen=True, repr=False)
 class Characters(WordList):
-    """A vocabulary of characters, white space included."""
+    """A vocabulary of characters, white space included.
+
+    >>> cf.Characters(("a", "b", " ")).encode("ab a")
+    [0, 1, 2, 0]
+    """
 
     ONE: ClassVar = "an entry is one character"
 

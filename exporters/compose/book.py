@@ -208,6 +208,10 @@ class Sheet:
     heads: int | None = None  # the row of column heads that every printed page repeats
     suggestions: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
+    def __repr__(self) -> str:
+        n_blocks = len(self.regions)
+        return f"<Sheet {self.name}: {len(self.entries)} cells, and {n_blocks} blocks>"
+
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
         row, col = key
@@ -343,7 +347,14 @@ class Reading(Reader):
 
 @dataclass(repr=False)
 class Book:
-    """A workbook: its graph, its sheets, and the places of the graph's blocks on them."""
+    """A workbook: its graph, its sheets, and the places of the graph's blocks on them.
+
+    >>> book = cf.build("loss")
+    >>> book
+    <Book loss: 8 sheets, 42 blocks>
+    >>> list(book.sheets)[:2]
+    ['Start', 'Entropy']
+    """
 
     title: str
     graph: Graph = field(default_factory=Graph)

@@ -20,7 +20,7 @@ from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Area
 from engine.cells.rounding import LAST_DIGIT
-from engine.cells.texts import storable
+from engine.cells.texts import cut, storable
 from engine.cells.values import CellError
 from exporters.compose import digest
 from exporters.compose.book import START, Book, Entry, Sheet
@@ -54,7 +54,7 @@ class EditedCell(NamedTuple):
     counts: str = ""
 
 
-@dataclass
+@dataclass(repr=False)
 class Edited:
     """A workbook as built, and its changes."""
 
@@ -66,6 +66,11 @@ class Edited:
     incomputable: list[EditedCell] = field(default_factory=list)  # what has no value to go on with
     added: list[AddedCell] = field(default_factory=list)  # beside what was built
     values: dict[tuple[str, int, int], Any] = field(default_factory=dict)  # of blocks
+
+    def __repr__(self) -> str:
+        n_changed = len(self.inputs) + len(self.overwritten) + len(self.labels)
+        told = f"cells changed {n_changed}, added {len(self.added)}"
+        return f"<{type(self).__name__} {cut(self.book.title)}: {told}>"
 
     def live(self) -> Evaluator:
         """The engine's values with every change made. Raises InputError for cells with which

@@ -28,7 +28,7 @@ from exporters.model.plan import MANY_WORDS, Studies, for_model
 BLANK = Story("", "", [], [], [])
 
 
-@dataclass
+@dataclass(repr=False)
 class EditedModel(Edited):
     """A model's workbook as built, and its changes."""
 

@@ -54,6 +54,9 @@ class Grade:
     level: int
     exercises: Sequence[Sequence[Marked]]  # the cells of each
 
+    def __repr__(self) -> str:
+        return f"<Grade {cut(self.file)}: {self.score} of {len(self.exercises)}>"
+
     @property
     def score(self) -> int:
         """How many exercises are right, all cells of them."""

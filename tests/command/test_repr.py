@@ -1,5 +1,7 @@
 """What Python prints of an object is one short line, however large the object is."""
 
+import timeit
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,15 +10,16 @@ from conftest import golden_models
 
 import cellformer as cf
 from engine.models import architectures
-from engine.models.forward import Forward
+from engine.models.forward import Forward, weight_shapes
 from engine.models.spec import ModelSpec
 
 LONGEST = 300  # characters
+QUICK = 0.05  # seconds
 GPT2 = ModelSpec(
     d_vocab=50257,
     d_model=768,
     n_ctx=1024,
-    n_layers=2,
+    n_layers=12,
     n_heads=12,
     d_head=64,
     d_mlp=3072,
@@ -31,6 +34,7 @@ GPT2 = ModelSpec(
 
 def assert_short(thing: Any) -> None:
     text = repr(thing)
+    assert min(timeit.repeat(lambda: repr(thing), number=1, repeat=3)) < QUICK
     assert len(text) < LONGEST and "\n" not in text and " object at 0x" not in text
 
 
@@ -38,6 +42,8 @@ def test_objects_of_a_workbook_print_short() -> None:
     book = cf.build("cat-sat")
     graph, live = book.graph, cf.Evaluator(book.graph)
     for thing in (book, book.model, book.model.spec, book.model.vocabulary, book.passage, live):
+        assert_short(thing)
+    for thing in (*book.sheets.values(), cf.variants(graph, [{("W_E", 1, 1): 0.5}])):
         assert_short(thing)
     assert_short(graph)
     for block in graph:
@@ -47,10 +53,25 @@ def test_objects_of_a_workbook_print_short() -> None:
 
 
 def test_objects_of_gpt2_size_print_short() -> None:
-    """With two of its layers."""
+    forward = architectures.find("cellformer").forward
+    shapes = weight_shapes(forward, GPT2)
+    weights = {name: np.broadcast_to(np.float32(0), shape) for name, shape in shapes.items()}
+    words = cf.WordList(tuple(f"word{n}" for n in range(GPT2.d_vocab)))
+    model = cf.Model(GPT2, weights, words, architecture=forward)
+    assert "124,439,808 weights, 12 layers" in repr(model)
     graph = Forward(GPT2)
-    architectures.find("cellformer").forward(graph, list(range(64)))
-    for thing in (GPT2, graph, *graph):
+    forward(graph, list(range(64)))
+    for thing in (GPT2, words, model, model.weights, graph, *graph):
+        assert_short(thing)
+
+
+def test_values_of_gpt2_size_print_short() -> None:
+    """With one of its layers, after one token."""
+    graph = Forward(replace(GPT2, n_layers=1))
+    architectures.find("cellformer").forward(graph, [0])
+    live = cf.Evaluator(graph)
+    live.set("resid_final", 0, 0, 1.0)
+    for thing in (live, graph.values, live.cell("logits", 0, 50256), live.cell("W_E", 50256, 767)):
         assert_short(thing)
 
 
