@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from engine.cells import notebook
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
 from engine.cells.compiled import compiled
 from engine.cells.expression import (
@@ -60,10 +61,25 @@ class Block(Named):
 
     def __repr__(self) -> str:
         """Its name, shape, and the op with what it reads, or the kind of values that it holds."""
-        sides = [f"{n} {axis}".rstrip() for n, axis in zip(self.shape, self.axes, strict=True)]
+        return f"<Block {self.name} [{self.sides}], {cut(self.holds)}>"
+
+    @property
+    def sides(self) -> str:
+        """Its shape with the names of its axes: `3 token x 20 vocab`."""
+        sides = zip(self.shape, self.axes, strict=True)
+        return " x ".join(f"{n} {axis}".rstrip() for n, axis in sides)
+
+    @property
+    def holds(self) -> str:
+        """The op with what it reads, or the kind of values that it holds."""
         of = ", ".join(operand.name for _, _, operand in self.operands)
-        what = f"{self.op.name}({of})" if self.op else self.kind
-        return f"<Block {self.name} [{' x '.join(sides)}], {cut(what)}>"
+        return f"{self.op.name}({of})" if self.op else self.kind
+
+    def _repr_html_(self) -> str:
+        """A card; its values are those of a graph, see `Graph.frame`."""
+        reads = [f"{operand.name}, {operand.sides}" for _, _, operand in self.operands]
+        computed = [("computed by", self.op.name), ("reads", reads)] if self.op else []
+        return notebook.card(f"{self.name}, {self.sides}", computed or [("holds", self.kind)])
 
     def __getitem__(self, key: Index | tuple[Index, Index]) -> Area:
         """Some of its cells, for expressions: `block[i, j]`, `block[i, :]`."""

@@ -19,6 +19,7 @@ from engine.cells.access import Rect, dirties
 from engine.cells.block import Block
 from engine.cells.evaluation import evaluate
 from engine.cells.expression import Area
+from engine.cells.frame import Frame
 from engine.cells.graph import Cell, Graph
 from engine.cells.table import Reader, compute, pending
 from engine.cells.values import CellError
@@ -54,6 +55,10 @@ class Evaluator:
         view = self._live[name].view()
         view.flags.writeable = False
         return view
+
+    def frame(self, name: str) -> Frame:
+        """A block's values, changes included, with labels for its rows and columns."""
+        return self.graph.frame(name, self)
 
     def cell(self, name: str, i: int, j: int) -> Cell:
         """A cell with its changed value. Raises InputError if it does not exist."""

@@ -5,19 +5,21 @@ they are added. Changed values live in evaluators; the graph has the values of i
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from engine.cells import formula, language
+from engine.cells import formula, language, notebook
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
 from engine.cells.errors import InputError, UnknownNameError
 from engine.cells.expression import Area, Expression
+from engine.cells.frame import Frame
 from engine.cells.functions import N, harmless
 from engine.cells.op import Op
 from engine.cells.stored import Stored
@@ -84,9 +86,24 @@ class Cell:
         return "=" + book.formulas(self.block)(self.i, self.j) if self.block.computed else None
 
     def __repr__(self) -> str:
-        value, formula = self.value, self.formula
+        formula = self.formula
+        return f"<Cell {self._with_value}{cut(f': {formula}') if formula else ''}>"
+
+    @property
+    def _with_value(self) -> str:
+        value = self.value
         told = f"{value:.6g}" if isinstance(value, float) else cut(repr(value), 40)
-        return f"<Cell {self.name} = {told}{cut(f': {formula}') if formula else ''}>"
+        return f"{self.name} = {told}"
+
+    def _repr_html_(self) -> str:
+        """A card with its formula, the cells that it reads and those that read it."""
+        facts: list[tuple[str, str | list[str]]] = []
+        if self.formula:
+            facts.append(("formula", self.formula))
+        for name, cells in (("reads", self.precedents), ("is read by", self.dependents)):
+            if cells:
+                facts.append((name, [cell._with_value for cell in cells]))
+        return notebook.card(self._with_value, facts)
 
     @property
     def precedents(self) -> list["Cell"]:
@@ -126,6 +143,10 @@ class Graph:
     (3, 20)
     >>> graph.cell("blocks.0.attn.h0.scores", 2, 1).formula
     'q[2,:]·k[1,:] × scale'
+    >>> graph.find("*.pattern")
+    [<Block blocks.0.attn.h0.pattern [3 token x 3 token], fraction(exp, row_sum)>]
+    >>> graph.frame("blocks.0.attn.h0.pattern").rows
+    ['0 the', '1 cat', '2 sat']
     """
 
     iterates = False  # whether its cells read each other in circles, see `Book`
@@ -155,6 +176,11 @@ class Graph:
         names = list(self.blocks)
         ends = f", {names[0]} to {names[-1]}" if names else ""
         return f"<{type(self).__name__}: {len(names)} blocks{cut(ends)}>"
+
+    def _repr_html_(self) -> str:
+        """The names of its blocks, as a folded tree."""
+        blocks = {block.name: f"{block.sides}, {block.holds}" for block in self}
+        return notebook.tree(f"{type(self).__name__} of {len(blocks)} blocks", blocks)
 
     def empty(self) -> Self:
         """A graph like this one, without blocks."""
@@ -338,6 +364,25 @@ class Graph:
         for _, subscript, operand in block.operands:
             self.readers[operand.name].append((block, subscript))
         return block
+
+    def find(self, pattern: str) -> list[Block]:
+        """The blocks whose names match a pattern as of files, `*.pattern`, in order."""
+        return [block for block in self if fnmatchcase(block.name, pattern)]
+
+    def frame(self, name: str, values: Readable | None = None) -> Frame:
+        """A block's values with labels for its rows and columns: as computed once from the inputs,
+        or as in `values`."""
+        block, read = self[name], self.values if values is None else values
+        rows, columns = (
+            labels if len(labels) == n else range(n)
+            for side, n in enumerate(block.shape)
+            for labels in [self.labels(block.axes[side], side, read)]
+        )
+        return Frame(block, read[name], rows, columns)
+
+    def labels(self, axis: str, side: int, values: Readable) -> Sequence[str]:
+        """Labels for the rows (side 0) or columns (side 1) that an axis has; () without any."""
+        return ()
 
     def __getitem__(self, name: str) -> Block:
         if name not in self.blocks:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from engine.cells.graph import Graph
+from engine.cells.graph import Graph, Readable
 from engine.models.spec import ModelSpec
+from engine.text.tokenizer import Tokenizer, shown
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,19 @@ class Forward(Graph):
         super().__init__(spec, weights)
         self.spec = spec
         self.readout = readout
+        self.vocabulary: Tokenizer | None = None  # of what it reads,
+        self.outputs: Tokenizer | None = None  # and of the words that get a logit
+
+    def labels(self, axis: str, side: int, values: Readable) -> Sequence[str]:
+        """The tokens, numbered, or the words of the vocabulary."""
+        if self.vocabulary is None or self.outputs is None:
+            return ()
+        if axis == "vocab":
+            return shown((self.outputs if side else self.vocabulary).texts)
+        if axis != "token" or "tokens" not in self.blocks:
+            return ()
+        texts = shown(self.vocabulary.texts)
+        return [f"{t} {texts[int(i)]}" for t, i in enumerate(values["tokens"][:, 0])]
 
 
 Architecture = Callable[[Forward, Sequence[int]], None]  # adds the blocks of a pass over the ids

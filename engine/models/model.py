@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.cells import notebook
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.errors import InputError, sides
 from engine.cells.stored import Stored, decimals
@@ -16,7 +17,9 @@ from engine.models import architectures
 from engine.models.adapter import Adapter
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
 from engine.models.spec import ModelSpec
-from engine.text.tokenizer import Tokenizer, mask_of
+from engine.text.tokenizer import Tokenizer, mask_of, show
+
+SIZES = ("d_vocab", "n_ctx", "n_layers", "n_heads", "d_model", "d_head", "d_mlp")
 
 
 def _own() -> Architecture:
@@ -67,6 +70,17 @@ class Model:
             f"{spec.n_heads} heads, d_model {spec.d_model}, {spec.d_vocab:,} tokens>"
         )
 
+    def _repr_html_(self) -> str:
+        """A card with its sizes and its first words."""
+        spec = self.spec
+        sizes = {"parameters": sum(prod(w.shape) for w in self.weights.values())}
+        sizes |= {size: getattr(spec, size) for size in SIZES}
+        words = " ".join(map(show, self.vocabulary.texts[:12]))
+        facts = [(name, f"{size:,}") for name, size in sizes.items()]
+        return notebook.card(
+            f"Model {self.kind}", [*facts, ("gives", spec.gives), ("words", words)]
+        )
+
     def __post_init__(self) -> None:
         weights = {name: _held(name, values) for name, values in self.weights.items()}
         averages = {name: _held(name, values) for name, values in self.averages.items()}
@@ -103,6 +117,7 @@ class Model:
         """The graph of a forward pass over the ids. Raises InputError for invalid ids."""
         self.check_ids(ids)
         graph = Forward(self.spec, self.weights, readout)
+        graph.vocabulary, graph.outputs = self.vocabulary, self.outputs or self.vocabulary
         self.architecture(graph, ids)
         if "position" in graph.blocks:
             graph.fill("position", np.array([[float(self.place_of_answer(ids))]]))
