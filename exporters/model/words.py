@@ -163,8 +163,8 @@ IN_FULL = {  # by the whole name
     "name.drawn": "how many random numbers the name takes",
     "used": "how many random numbers earlier names took",
     "next.used": "how many random numbers are taken after this name",
-    "points": "the mean losses of every 20 steps",
-    "next.points": "the mean losses of every 20 steps, with those that this step completes",
+    "points": "the mean losses of steps, a point of the curve each",
+    "next.points": "the same, with the point that this step completes",
     "settled": "sums of what each state holds: they read it before the step does",
 }
 OF_LOSS = {  # the blocks of a loss, by their names in it

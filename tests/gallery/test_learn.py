@@ -98,8 +98,8 @@ def toy() -> Graph:
     both = g.block("both", ops.add, [square, w])
     after = g.block("next.w", ops.stretch, both, share)
     states = {"w": after} | clock.add_total(g, both[0, 0])
+    states |= clock.add_points(g, 3, 2)
     clock.close(g, states, {"w": begins})
-    clock.add_points(g, 3, 2)
     clock.wait(g, [*states])
     return g
 

@@ -90,8 +90,8 @@ def follow(p: Parts) -> None:
         name: g.input(f"start.{name}", g.inputs[name], g[name].axes) for name in p.step.updated
     }
     states = p.step.states | clock.add_total(g, p.step.loss[0, 0])
+    states |= clock.add_points(g, sheets.N_POINTS, p.a_pass)
     clock.close(g, states, begins)
-    clock.add_points(g, sheets.N_POINTS, p.a_pass)
     clock.wait(g, [*states])
 
 

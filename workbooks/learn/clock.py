@@ -117,7 +117,7 @@ def recorded(ticks: Area, each: Area, odd: int) -> Expression:
     return IF(beat == 0, 0, now)
 
 
-def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ("latch.points",)) -> None:
+def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ()) -> None:
     """Make `steps` read every latch in use, and `ready` every latch; `kept` are those that no step
     reads."""
     turn, count = g["turn"][0, 0], g["latch.count"][0, 0]
@@ -204,22 +204,13 @@ def add_total(g: Graph, loss: Area) -> dict[str, Block]:
     return {"pass.total": g.table("pass.next", (1, 1), total)}
 
 
-def add_points(g: Graph, n_points: int, a_pass: int) -> None:
-    """Add `latch.points` [n_points, 1]: the mean loss of each completed pass.
+def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:
+    """Add `next.points`, the mean losses of every `a_point` steps: a state to keep, of which a step
+    changes at most one. What is still to come is 0."""
+    points, total = g.input("points", [[0.0]] * n_points), g["pass.next"][0, 0].fixed
+    step = g["step"][0, 0].fixed
 
-    It is written after the pass, from the state `pass.total`, and not in its last step from the
-    loss: from there LibreOffice would go through the whole forward pass, and then on along a chain
-    of latches, which is further than it goes without abandoning cells.
-    """
-    g.input("latch.points", [[0.0]] * n_points)
-    g.input("write.point", -1)
-    count = g["latch.count"][0, 0]
-    ended = settled(g, IF(MOD(count, a_pass) == 0, count / a_pass, 0))
-    g.follow("write.point", lambda i, j: IF(count == 0, -1, ended))
-    total, point = g["pass.total"][0, 0].fixed, g["write.point"][0, 0].fixed
+    def following(i: int, j: int) -> Expression:
+        return IF(step == (i + 1) * a_point, total / a_point, points[i, j])
 
-    def cell(i: int, j: int) -> Expression:
-        told, kept = chained(g["latch.points"], i, point), g["latch.points"][i, 0].fixed
-        return IF(told < 0, 0, IF(point == i + 1, total / a_pass, kept))
-
-    g.follow("latch.points", cell)
+    return {"points": g.table("next.points", points.shape, following)}

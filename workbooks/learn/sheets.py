@@ -1,9 +1,10 @@
 """The sheets of `learn`: the places of a step's blocks, the settings, and the results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.cells.access import Rect
+from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, MIN
 from engine.cells.graph import Graph
@@ -38,8 +39,8 @@ CLOCK = {  # the same
     "beat.odd": ("write odd beat", "the same for odd beats"),
     "write.even": ("latch even", "0 holds its value, 1 takes the next one, 2 begins"),
     "write.odd": ("latch odd", "the same, at odd numbers of steps"),
-    "write.point": ("point", "of the curve that was completed by the last step; 0: none"),
 }
+LATCHES = "A step reads the cells of one latch and writes the other: ‘even’ is read after an even number of steps, ‘odd’ after an odd one."
 HEADINGS = {
     "tokens": "The batch, as ids: every sentence without its last word",
     "embed": "A vector for each word, and one for its place",
@@ -202,18 +203,23 @@ def track(p: Parts) -> None:
     ws.text(
         "A pass that has ended keeps its loss. Those to come stand where learning is now: so the curve grows."
     )
-    points, passed, mean = g["latch.points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
+    points, passed, mean = g["points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))
     g.table("curve.y", points.shape, lambda i, j: IF(passed > i + 1, points[i, 0], mean))
     last = g["curve.x"][N_POINTS - 1, 0]
     g.table("curve.least", (2, 2), lambda i, j: g["floor"][0, 0] if j else last * i)
-    top = ws.cursor + 1
-    heads = {"latch.points": "kept", "curve.x": "passes", "curve.y": "loss", "curve.least": "least"}
+    columns(ws, {"curve.x": "passes", "curve.y": "loss", "curve.least": "least"})
+
+
+def columns(ws: Composer, heads: Mapping[str, str]) -> None:
+    """Add blocks of a column each, by name, side by side under their heads; the rows numbered."""
+    g, top = ws.book.graph, ws.cursor + 1
     for col, (name, head) in enumerate(heads.items(), 1):
         ws.book.lay(Place(g[name], ws.sheet.name, top, col, turned=False), "step")
         ws.sheet.put(top - 1, col, head, "label")
-    numbers = [str(k) for k in range(1, N_POINTS + 1)]
-    ws.sheet.runs.append(Run(Rect(top, top + N_POINTS, 0, 1), "row label", numbers))
+    n_rows = g[next(iter(heads))].shape[0]
+    numbers = [str(k) for k in range(1, n_rows + 1)]
+    ws.sheet.runs.append(Run(Rect(top, top + n_rows, 0, 1), "row label", numbers))
 
 
 def step_sheets(p: Parts) -> None:
@@ -242,30 +248,56 @@ def step_sheets(p: Parts) -> None:
 def weights(p: Parts) -> None:
     """Add the initial weights, and the two latches of every state."""
     ws = p.w.sheet("Weights", "what learning starts from, and what each weight is after every step")
-    ws.text(
-        "A step reads the cells of one latch and writes the other: ‘even’ is read after an even number of steps, ‘odd’ after an odd one.",
-        "The weights as they are now stand on Step 1 Forward, where they are used.",
+    ws.text(LATCHES, "The weights as they are now stand on Step 1 Forward, where they are used.")
+    states = {"": "{}", "speed ": "speed.{}", "size ": "size.{}"}
+    latches(ws, p.step.updated, ("start",), states, p.labels)
+    small_latches(
+        ws,
+        {
+            "pass.total": "The sum of this pass's losses, for the curve",
+            "points": "The points of the curve",
+        },
     )
+
+
+def latches(
+    ws: Composer,
+    weights: Iterable[str],
+    begins: Sequence[str],
+    states: Mapping[str, str],
+    labels: Labels,
+) -> None:
+    """Add under the name of each weight the blocks that it begins with, `begins`.NAME, and the two
+    latches of each of its states: their names, with {} for the weight's, by their titles."""
     g = ws.book.graph
-    for name in p.step.updated:
+    for name in weights:
         row, col, height = ws.cursor + 3, 1, 0
         ws.sheet.put(ws.cursor + 1, 0, name, "heading")
-        blocks = {"start": g[f"start.{name}"]}
-        for what, state in (("", name), ("speed ", f"speed.{name}"), ("size ", f"size.{name}")):
-            for side in ("even", "odd"):
-                blocks[f"{what}{side}"] = g[f"latch.{side}.{state}"]
+        blocks = {kind: g[f"{kind}.{name}"] for kind in begins}
+        for what, state in states.items():
+            for side in clock.SIDES:
+                blocks[f"{what}{side}"] = g[f"latch.{side}.{state.format(name)}"]
         for title, block in blocks.items():
-            put(ws, block, row, col, p.labels)
+            put(ws, block, row, col, labels)
             ws.sheet.put(row - 2, col, title, "block")
             col += block.shape[1] + 2
             height = block.shape[0]
         ws.cursor = row + height
-    ws.heading("The sum of this pass's losses, for the curve")
-    for col, side in enumerate(("even", "odd"), 1):
-        put(ws, g[f"latch.{side}.pass.total"], ws.cursor + 1, col, {})
-        ws.sheet.put(ws.cursor, col, side, "label")
+
+
+def small_latches(ws: Composer, told: Mapping[str, str]) -> None:
+    """Add the latches of states of one column, under what is `told` of each, and of `ready`."""
+    g = ws.book.graph
+    for state, heading in told.items():
+        ws.heading(heading)
+        _sides(ws, {side: g[f"latch.{side}.{state}"] for side in clock.SIDES})
     ws.heading("Ready: the beat in which every latch that is written was read")
-    for col, side in enumerate(("even", "odd"), 1):
-        put(ws, g[f"latch.ready.{side}"], ws.cursor + 1, col, {})
-        ws.sheet.put(ws.cursor, col, f"{side} beats", "label")
+    _sides(ws, {f"{side} beats": g[f"latch.ready.{side}"] for side in clock.SIDES})
     put(ws, g["settled"], ws.cursor + 3, 1, {})
+
+
+def _sides(ws: Composer, blocks: Mapping[str, Block]) -> None:
+    for col, (title, block) in enumerate(blocks.items(), 1):
+        put(ws, block, ws.cursor + 1, col, {})
+        ws.sheet.put(ws.cursor, col, title, "label")
+    ws.cursor += 1 + block.shape[0]

@@ -85,13 +85,14 @@ def keep(p: Parts) -> None:
     last = g["pass.count"][0, 0] == N_NAMES
     used_next = g.table("next.used", (1, 1), lambda i, j: IF(last, 0, used + drawn))
     states = p.step.states | {"used": used_next} | clock.add_total(g, p.step.loss[0, 0])
-    clock.close(g, states | {"points": sheets.points(g)}, begins)
+    states |= clock.add_points(g, sheets.N_POINTS, sheets.A_POINT)
+    clock.close(g, states, begins)
     count = g["latch.count"][0, 0]
     turn = IF(count == 0, -1, clock.settled(g, MOD(count, N_NAMES) + 1))
     g.input("write.name", -1)
     g.follow("write.name", lambda i, j: turn)
     sheets.names(p)
-    clock.wait(g, [*states, "points"], ("latch.names",))
+    clock.wait(g, [*states], ("latch.names",))
 
 
 def learnt(held: Callable[[str], np.ndarray]) -> Model:

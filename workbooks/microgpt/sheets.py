@@ -9,15 +9,22 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import EXP, FIND, IF, IFERROR, INDEX, LEN, LOWER, MID, MIN, MOD
-from engine.cells.graph import Graph
 from engine.cells.name import GRADIENT
 from engine.models.model import Model
-from exporters.assemble.block_list import put, stack
+from exporters.assemble.block_list import stack
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Place, Run, Series
 from exporters.compose.composer import Composer
 from workbooks.learn import clock
-from workbooks.learn.sheets import CLOCK, choices, setting
+from workbooks.learn.sheets import (
+    CLOCK,
+    LATCHES,
+    choices,
+    columns,
+    latches,
+    setting,
+    small_latches,
+)
 from workbooks.microgpt import program, step
 from workbooks.microgpt.program import BOS, N_NAMES, PLACES, STEPS, TOLD, WORDS, Drawn
 from workbooks.microgpt.step import WRITES, Step
@@ -252,8 +259,7 @@ def control(ws: Composer, p: Parts) -> None:
         ws, "ready", "ready", "the beat in which all that this step writes was written", "count"
     )
     for name, (what, why) in CLOCK.items():
-        if name in ws.book.graph.blocks:  # the points of the curve have no latch of their own here
-            setting(ws, name, what, why, "count")
+        setting(ws, name, what, why, "count")
     setting(
         ws,
         "write.name",
@@ -314,18 +320,6 @@ def curve(ws: Composer) -> None:
     ws.chart(chart)
 
 
-def points(g: Graph) -> Block:
-    """Add the points of the curve, each kept once its 20 steps are made; returns their next
-    values."""
-    own, total = g.input("points", [[0.0]] * N_POINTS), g["pass.next"][0, 0].fixed
-    step = g["step"][0, 0].fixed
-
-    def following(i: int, j: int) -> Expression:
-        return IF(step == (i + 1) * A_POINT, total / A_POINT, own[i, j])
-
-    return g.table("next.points", own.shape, following)
-
-
 def track(p: Parts) -> None:
     """Add the mean loss of every 20 steps, for the chart."""
     g = p.w.book.graph
@@ -337,13 +331,7 @@ def track(p: Parts) -> None:
     g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * A_POINT, made + 1))
     g.table("curve.y", points.shape, lambda i, j: IF(made >= (i + 1) * A_POINT, points[i, 0], mean))
     g.table("curve.guess", (2, 2), lambda i, j: g["guess"][0, 0] if j else expression(STEPS * i))
-    top = ws.cursor + 1
-    heads = {"points": "kept", "curve.x": "steps", "curve.y": "loss", "curve.guess": "guess"}
-    for col, (name, head) in enumerate(heads.items(), 1):
-        ws.book.lay(Place(g[name], ws.sheet.name, top, col, turned=False), "step")
-        ws.sheet.put(top - 1, col, head, "label")
-    numbers = [str(k) for k in range(1, N_POINTS + 1)]
-    ws.sheet.runs.append(Run(Rect(top, top + N_POINTS, 0, 1), "row label", numbers))
+    columns(ws, {"curve.x": "steps", "curve.y": "loss", "curve.guess": "guess"})
 
 
 def step_sheets(p: Parts) -> None:
@@ -370,7 +358,7 @@ def step_sheets(p: Parts) -> None:
     setting(sheets["names"], "name", "name", "its letters: the name that this step writes", "word")
 
 
-ELSEWHERE = ("names", "name", "settled", "points")
+ELSEWHERE = ("names", "name", "settled")
 
 
 def _kind(p: Parts, block: Block) -> str:
@@ -383,7 +371,7 @@ def _kind(p: Parts, block: Block) -> str:
         return "back"
     if block.part in ("next", "m", "v") or block.name in ("lr_t", "filled_m", "filled_v"):
         return "adam"
-    return "loss" if block.name.startswith("loss") or block.part == "pass" else "forward"
+    return "loss" if block.name.startswith(("loss", "pass.", "points")) else "forward"
 
 
 def _one(ws: Composer, block: Block) -> None:
@@ -413,24 +401,9 @@ def _random(ws: Composer, p: Parts) -> None:
 def kept(p: Parts) -> None:
     """Add the weights that it begins with, and the two latches of every state."""
     ws = p.w.sheet("Kept", "the weights that it begins with, and what is kept from step to step")
-    ws.text(
-        "A step reads the cells of one latch and writes the other: ‘even’ is read after an even number of steps, ‘odd’ after an odd one.",
-        "The weights as they are now stand on Part 3 Weights.",
-    )
-    g = ws.book.graph
-    for name in p.step.moved:
-        row, col, height = ws.cursor + 3, 1, 0
-        ws.sheet.put(ws.cursor + 1, 0, name, "heading")
-        blocks = {kind: g[f"{kind}.{name}"] for kind in (*BEGINNINGS, "start")}
-        for what, state in (("", name), ("m ", f"m.{name}"), ("v ", f"v.{name}")):
-            for side in clock.SIDES:
-                blocks[f"{what}{side}"] = g[f"latch.{side}.{state}"]
-        for title, block in blocks.items():
-            put(ws, block, row, col, LABELS)
-            ws.sheet.put(row - 2, col, title, "block")
-            col += block.shape[1] + 2
-            height = block.shape[0]
-        ws.cursor = row + height
+    ws.text(LATCHES, "The weights as they are now stand on Part 3 Weights.")
+    g, states = ws.book.graph, {"": "{}", "m ": "m.{}", "v ": "v.{}"}
+    latches(ws, p.step.moved, (*BEGINNINGS, "start"), states, LABELS)
     ws.heading("The names as ids: those that each beginning writes, and those that are kept")
     col = 1
     for title in (*BEGINNINGS, "latch"):
@@ -441,27 +414,11 @@ def kept(p: Parts) -> None:
         col += PLACES + 2
     ws.book.lay(Place(g["names"], ws.sheet.name, ws.cursor + 1, col, turned=False), "word")
     ws.cursor += N_NAMES + 2
-    small(ws)
-
-
-def small(ws: Composer) -> None:
-    """The latches of single numbers."""
-    g = ws.book.graph
-    pairs = {
-        "pass.total": "The sum of the losses since the last point of the curve",
-        "used": "The random numbers used",
-        "points": "The points of the curve",
-    }
-    for state, told in pairs.items():
-        ws.heading(told)
-        _sides(ws, [(side, g[f"latch.{side}.{state}"]) for side in clock.SIDES])
-    ws.heading("Ready: the beat in which every latch that is written was read")
-    _sides(ws, [(f"{side} beats", g[f"latch.ready.{side}"]) for side in clock.SIDES])
-    put(ws, g["settled"], ws.cursor + 3, 1, {})
-
-
-def _sides(ws: Composer, blocks: Sequence[tuple[str, Block]]) -> None:
-    for col, (title, block) in enumerate(blocks, 1):
-        put(ws, block, ws.cursor + 1, col, {})
-        ws.sheet.put(ws.cursor, col, title, "label")
-    ws.cursor += 1 + blocks[0][1].shape[0]
+    small_latches(
+        ws,
+        {
+            "pass.total": "The sum of the losses since the last point of the curve",
+            "used": "The random numbers used",
+            "points": "The points of the curve",
+        },
+    )
