@@ -15,10 +15,10 @@ from exporters.assemble import exercise
 from exporters.assemble.answer_key import KEY, Answer
 from exporters.assemble.exercise import VERSION
 from exporters.compose.book import Book, OnLayout
-from exporters.edits import edited
+from exporters.edits import edited, grading
 from exporters.edits.grading import Grade as Grade
 from exporters.edits.grading import Marking
-from exporters.file.reading import WorkbookFile
+from exporters.file.reading import Cell, WorkbookFile
 from exporters.model.model_book import ModelBook
 
 
@@ -133,6 +133,13 @@ class Grader:
             return marking.grade(file, str(path))
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+
+
+def filled_in(file: WorkbookFile) -> list[tuple[str, str, Cell]]:
+    """The yellow cells of a workbook of exercises: name, address, and what is there. Raises
+    InputError as `of_file` does."""
+    book, answers = of_file(file)[0].asked()
+    return [(a.name, book.address(a.block[a.i, a.j]), grading.typed(file, a)) for a in answers]
 
 
 def of_file(file: WorkbookFile) -> tuple[Recipe, str]:

@@ -1,18 +1,34 @@
 """Answers to exercises, right and wrong, and what is to be said of each, in any program."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from libreoffice import Formula, watched_while_typed
+
 from cellformer import exercises
-from engine.studies.exercises import number
-from exporters.assemble.answer_key import KEY, RIGHT, ROUNDED, Answer
+from engine.studies.exercises import BESIDE, exact, number
+from exporters.assemble.answer_key import (
+    BETWEEN,
+    BLANK,
+    KEY,
+    LONGEST_TOLD,
+    NOT_YET,
+    RIGHT,
+    ROUNDED,
+    Answer,
+)
 from exporters.compose.book import Book, Filled
 from exporters.file import xlsx
 
 SAID = 10  # the column of Key that says what an answer is
 SLIPS = 6  # of each cell, in a test
+TWELVE = (
+    *("zero-layer", "final-step", "sampling", "loss", "attention-by-columns", "kv-cache"),
+    *("one-head", "positions", "gram-schmidt", "norms", "low-rank", "cat-sat"),
+)
 
 
 class Asked(NamedTuple):
@@ -83,9 +99,36 @@ class Try(NamedTuple):
     """What is typed into yellow cells, and what is to be said of each."""
 
     typed: Mapping[tuple[str, int, int], float | str]
-    said: Sequence[
-        Sequence[str]
-    ]  # for each cell: texts of which one is, or is part of, what is said
+    said: Sequence[Sequence[str]]  # for each cell: texts of which one is said
+
+
+def said_in_libreoffice(found: Asked, tried: Sequence[Try], folder: Path) -> list[list[str]]:
+    """What LibreOffice says of each answer in each try, typed one upon the other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, cells = found.write(folder, "exercise"), [at(a) for a in found.answers]
+    texts = [{cell: in_libreoffice(one.typed.get(cell, "")) for cell in cells} for one in tried]
+    rows = watched_while_typed(path, texts, found.said, folder, 0)
+    return [said for _, *said in rows]
+
+
+def in_libreoffice(typed: float | str) -> float | str:
+    """What is typed, a formula in LibreOffice's own spelling."""
+    if not isinstance(typed, str) or not typed.startswith("="):
+        return typed
+    parts = re.split(r'("[^"]*")', typed.replace("_xlfn.", ""))
+    sheet = r"('[^']+'|[A-Za-z_][\w.]*)!"
+    parts[::2] = [re.sub(sheet, r"$\1.", part.replace(",", ";")) for part in parts[::2]]
+    return Formula("".join(parts))
+
+
+def told_wrongly(tried: Sequence[Try], said: Sequence[Sequence[str]]) -> list[str]:
+    """The answers of which something else is said than is to be said."""
+    return [
+        f"{text!r}, and not {' or '.join(expected)!r}"
+        for one, texts in zip(tried, said, strict=True)
+        for text, expected in zip(texts, one.said, strict=True)
+        if text not in expected
+    ]
 
 
 def tries(found: Asked, most: int = SLIPS) -> Iterator[Try]:
@@ -103,10 +146,9 @@ def tries(found: Asked, most: int = SLIPS) -> Iterator[Try]:
         for cell, a in zip(cells, found.answers, strict=True):
             if k < len(a.slips):
                 typed[cell] = slip_number(a, k, look)
-                alike = [s for s in range(len(a.slips)) if _alike(a, k, s, look)]
-                said.append([a.told(a.slips[s]) for s in alike])
+                said.append([named(a, k, look)])
             else:
-                said.append(["type a number"])
+                said.append([BLANK])
         yield Try(typed, said)
 
 
@@ -133,9 +175,13 @@ def slip_number(a: Answer, k: int, look: Any) -> float:
     return found
 
 
-def _alike(a: Answer, k: int, s: int, look: Any) -> bool:
-    """Whether two slips lead to one number."""
-    return abs(slip_number(a, k, look) - slip_number(a, s, look)) < 1e-8
+def named(a: Answer, k: int, look: Any) -> str:
+    """What is said of the number that the k-th slip leads to: all slips that lead to it, those that
+    say that it stands in another cell only if there are no others."""
+    number, near = slip_number(a, k, look), exact(right_number(a, look))
+    alike = [s for n, s in enumerate(a.slips) if abs(slip_number(a, n, look) - number) <= near]
+    own = [s for s in alike if s.kind not in BESIDE] or alike
+    return NOT_YET.format(slips=BETWEEN.join(map(a.told, own))[:LONGEST_TOLD])
 
 
 def _all(text: str, cells: Sequence[Any]) -> list[list[str]]:

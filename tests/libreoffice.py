@@ -23,6 +23,7 @@ from exporters.checking.programs import CSV, XLSX, Recomputed, written_sheets
 # One thread reads a sheet and parses it: two take a twelfth more of the cores that tests share.
 ALONE = {"SAX_DISABLE_THREADS": "1"}
 PDF = "pdf:calc_pdf_Export"
+ODS = "ods:calc8"
 TIMEOUT = 600  # seconds in which it answers
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
@@ -201,6 +202,13 @@ def save(path: Path, target: Path) -> Path:
     """A workbook as LibreOffice computes and saves it."""
     office().does([_open(path), ("compute",), _save(target, XLSX), ("close",)])
     return target
+
+
+def through_ods(path: Path, target: Path) -> Path:
+    """A workbook that LibreOffice saved in its own format, opened, and saved as .xlsx again."""
+    own = target.with_suffix(".ods")
+    office().does([_open(path), _save(own, ODS), ("close",)])
+    return save(own, target)
 
 
 def printed(path: Path, target: Path) -> Path:

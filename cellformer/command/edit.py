@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 import workbooks
-from cellformer import names
+from cellformer import exercises, names
 from cellformer.command import printing
 from cellformer.command.options import Force
 from cellformer.command.printing import console, line
@@ -20,6 +20,7 @@ from engine.cells.texts import readable
 from engine.models import checkpoint
 from engine.models.prompt_status import built_with
 from engine.studies.folding import folded
+from exporters.assemble.answer_key import KEY
 from exporters.compose.book import Book
 from exporters.edits import edited, link
 from exporters.file.reading import WorkbookFile
@@ -47,8 +48,11 @@ def diff(file: File, model: Built = None) -> None:
 
     A replaced formula is listed with what replaced it; a program's own spelling of a formula is no
     change. A cell with a value of the wrong kind is listed with the value the workbook uses
-    instead. Added cells are counted, and their formulas listed.
+    instead. Added cells are counted, and their formulas listed. Of a workbook of exercises what was
+    typed into its yellow cells is listed, and nothing else.
     """
+    if KEY in (written := WorkbookFile(file)):
+        return _filled_in(file, written)
     found = edited.read(file, _finder(model), names.book)
     groups = (
         ("changed", found.inputs),
@@ -69,6 +73,23 @@ def diff(file: File, model: Built = None) -> None:
             console.print()
     _added(found)
     _effect(found)
+
+
+def _filled_in(path: Path, file: WorkbookFile) -> None:
+    """Print what is in the yellow cells of a workbook of exercises."""
+    try:
+        cells = exercises.filled_in(file)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    filled = [row for row in cells if row[2].formula or row[2].value not in (None, "")]
+    table = printing.table_of("filled in", "at", "typed")
+    for name, where, (value, formula) in filled:
+        typed = _short("" if value is None else value) if formula is None else f"={formula}"
+        table.add_row(*map(Text, (name, where, typed)))
+    if filled:
+        console.print(table)
+    line(f"{path}: exercises; {len(filled)} of {len(cells)} yellow cells are filled in")
+    line(f"‘cellformer grade {path}’ marks them")
 
 
 def _added(found: edited.Edited) -> None:

@@ -97,4 +97,5 @@ def _print(grades: Sequence[Grade]) -> None:
         table.add_row(*map(Text, row))
     console.print(table)
     full = sum(found.score == len(found.exercises) for found in grades)
-    line(f"{len(grades)} files, {full} with everything right")
+    files = "1 file" if len(grades) == 1 else f"{len(grades)} files"
+    line(f"{files}, {full} with everything right")

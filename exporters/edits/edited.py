@@ -14,6 +14,7 @@ from engine import InputError, Model
 from engine.cells.language import ENGLISH, Language, codes, language, speaking
 from engine.studies import steering
 from exporters.assemble import start
+from exporters.assemble.answer_key import KEY
 from exporters.assemble.transformer import assemble
 from exporters.compose.book import START, Book
 from exporters.compose.story import Story
@@ -80,10 +81,13 @@ def read(
 
     If the file does not contain its model, `find` loads the model by the workbook's title; a
     workbook without a model is built by `worksheets`, by name. Raises InputError for a file that
-    cellformer did not make, one whose sheets were taken apart, and a weight without a number.
+    cellformer did not make, one of exercises, one whose sheets were taken apart, and a weight
+    without a number.
     """
     file = WorkbookFile(path)
     try:
+        if KEY in file:
+            raise InputError("a workbook of exercises: ‘cellformer grade FILE’ marks it")
         with speaking(language_of(file)):
             if source.SHEET in file:
                 return compared(EditedModel(_rebuild(file, find)), file)

@@ -83,7 +83,7 @@ class Marking:
     def grade(self, file: WorkbookFile, path: str) -> Grade:
         """The marks of a file. Raises InputError for one whose hidden sheet was changed."""
         self.hidden.check(file)
-        cells = [self._typed(file, a) for a in self.answers]
+        cells = [typed(file, a) for a in self.answers]
         formulas = {k: c.formula for k, c in enumerate(cells) if c.formula is not None}
         found = [self.calculator.values(k, formulas) if formulas else {} for k in (0, 1)]
         marks = [self._mark(k, cell, [f.get(k) for f in found]) for k, cell in enumerate(cells)]
@@ -100,12 +100,6 @@ class Marking:
         """What computes the formulas of files."""
         return Calculator(self.book, self.answers, self.looks)
 
-    def _typed(self, file: WorkbookFile, a: Answer) -> Cell:
-        sheet = a.cell.grid.name
-        if sheet not in file:
-            raise InputError(f"its sheet {sheet} is missing; take a new file")
-        return file[sheet].cell((a.cell.rect.top, a.cell.rect.left))
-
     def _mark(self, k: int, cell: Cell, computed: Sequence[Any]) -> Marked:
         a = self.answers[k]
         by_formula = cell.formula is not None
@@ -121,7 +115,7 @@ class Marking:
         if not verdict.right:
             kinds = {slip.kind: a.told(slip) for slip in a.slips}
             said = answer_key.BETWEEN.join(kinds[kind] for kind in verdict.slips)
-            return Marked(a.name, False, said or "wrong", verdict.slips)
+            return Marked(a.name, False, said or f"wrong: {value:.6g}", verdict.slips)
         if by_formula:
             return self._holds(k, computed[1], a.name)
         if self.level > 1:
@@ -138,6 +132,14 @@ class Marking:
         if holds:
             return Marked(name, True, "right, by a formula")
         return Marked(name, self.level == 1, "right as built, but not for other inputs")
+
+
+def typed(file: WorkbookFile, a: Answer) -> Cell:
+    """What a file has in a yellow cell. Raises InputError if its sheet is missing."""
+    sheet = a.cell.grid.name
+    if sheet not in file:
+        raise InputError(f"its sheet {sheet} is missing; take a new file")
+    return file[sheet].cell((a.cell.rect.top, a.cell.rect.left))
 
 
 def other_inputs(book: Book) -> Reading:
