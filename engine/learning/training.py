@@ -6,7 +6,7 @@ times slower for a hundred thousand (benchmarks/training.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -60,6 +60,26 @@ def train(
         loss = learner.step(step, ids)
         yield Progress(step, recipe.steps, loss, ids, learner.weights)
     yield _rounded(learner.weights, np.dtype(np.float32))
+
+
+def of_words(
+    decoder: Decoder,
+    recipe: Recipe,
+    batches: Batches,
+    words: Tokenizer,
+    seed: int,
+    embed_scale: float | None = None,
+    steps: int | None = None,
+) -> Iterator[Progress | Model]:
+    """Yield each step's progress and, last, the trained model, with another scale of the embedding
+    or number of steps than the recipe's if they are given."""
+    recipe = replace(
+        recipe,
+        embed_scale=recipe.embed_scale if embed_scale is None else embed_scale,
+        steps=steps or recipe.steps,
+    )
+    for step in train(decoder, recipe, batches, seed):
+        yield step if isinstance(step, Progress) else trained(decoder, step, words)
 
 
 @np.errstate(over="ignore")  # what is beyond them is infinite, which `trained` tells

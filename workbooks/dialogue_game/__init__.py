@@ -7,8 +7,7 @@ The weights are included, float32, in `models/dialogue-game`; `cellformer train 
 9` trains a model like it (docs/dialogue-game.md says how this one was chosen).
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -110,14 +109,8 @@ def train(
     seed: int, embed_scale: float | None = None, steps: int | None = None
 ) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
-    recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
-    recipe = replace(recipe, steps=steps or recipe.steps)
-    for step in training.train(DECODER, recipe, game.games, seed):
-        yield step if isinstance(step, Progress) else _model(step)
-
-
-def _model(weights: Mapping[str, np.ndarray]) -> Model:
-    return training.trained(DECODER, weights, WordList(game.WORDS))
+    words = WordList(game.WORDS)
+    return training.of_words(DECODER, RECIPE, game.games, words, seed, embed_scale, steps)
 
 
 floor = game.floor

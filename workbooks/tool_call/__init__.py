@@ -8,8 +8,7 @@ The weights are included, float32, in `models/tool-call`; `cellformer train tool
 makes them again.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -96,14 +95,8 @@ def train(
     seed: int, embed_scale: float | None = None, steps: int | None = None
 ) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
-    recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
-    recipe = replace(recipe, steps=steps or recipe.steps)
-    for step in training.train(DECODER, recipe, sums.sentences, seed):
-        yield step if isinstance(step, Progress) else _model(step)
-
-
-def _model(weights: Mapping[str, np.ndarray]) -> Model:
-    return training.trained(DECODER, weights, WordList(sums.WORDS))
+    words = WordList(sums.WORDS)
+    return training.of_words(DECODER, RECIPE, sums.sentences, words, seed, embed_scale, steps)
 
 
 floor = sums.floor
