@@ -111,16 +111,18 @@ def why(
     query: str | int | None = None,
     key: str | int | None = None,
     prompt: str | None = None,
+    special: bool = True,
 ) -> Split:
     """A head's score by what wrote the query and what wrote the key.
 
     `head` is `1.2`, layer 1 and head 2; `query` and `key` are words of the prompt, or positions
-    (default: the last token, and the key that it looks at most). Raises InputError.
+    (default: the last token, and the key that it looks at most); with `special`, the tokenizer
+    adds its special tokens. Raises InputError.
 
     >>> cf.why("dialogue-game", "1.2", query="chiama", key="Pietro")
     <Split of head 1.2, query 2, key 1: score 1.27717>
     """
-    loaded = names.load(str(name), prompt, force=True)
+    loaded = names.load(str(name), prompt, special=special, force=True)
     graph = loaded.graph
     found = scores.Head(graph, scores.head_of(graph, str(head)))
     finite.check(graph, graph.values)
@@ -139,13 +141,14 @@ def patch(
     rival: str | None = None,
     sites: Sequence[str] = (),
     path: tuple[str, str] | None = None,
+    special: bool = True,
 ) -> list[Patched]:
     """The effect of each site of a prompt, at each token alone, patched from another text: see
     `engine.studies.patching`.
 
     `sites` are named as cells are, `blocks.0.attn.h0.result[2,:]` (default: the usual ones); `path`
-    is from one site to another. Raises InputError for texts of different lengths, and for an
-    unknown word or site.
+    is from one site to another; with `special`, the tokenizer adds its special tokens to both
+    texts. Raises InputError for texts of different lengths, and for an unknown word or site.
 
     >>> rows = cf.patch("dialogue-game", "<BOS> 3 chiama Paolo", prompt="<BOS> Pietro chiama Paolo")
     >>> max(rows, key=lambda row: row.recovered).site
@@ -154,12 +157,12 @@ def patch(
     if isinstance(sites, str) or (path is not None and len(path) != 2):
         raise InputError("sites is a list of names, and path two of them")
     if isinstance(what, Model):
-        ids = names.prompt_ids(what, prompt)
+        ids = names.prompt_ids(what, prompt, special)
         what.check_ids(ids)
         loaded = names.Loaded("model", what, ids, len(ids))
     else:
-        loaded = names.load(str(what), prompt, force=True)
-    other = pairs.others(loaded, against)
+        loaded = names.load(str(what), prompt, special=special, force=True)
+    other = pairs.others(loaded, against, special)
     return pairs.compared(loaded, other, target, rival, sites, path).rows
 
 
@@ -265,12 +268,14 @@ def quantize(
     group: int = 0,
     asymmetric: bool = False,
     texts: Sequence[str] = (),
+    special: bool = True,
 ) -> list[Effect]:
     """What a model says with its weights rounded to so many bits: as they are, all parts together,
     each part alone.
 
     `group` weights of a row share a scale (0: the whole row); the loss is that of the next words
-    within `texts` (default: the prompt). Raises InputError for a number of bits besides 8, 4, 3, 2.
+    within `texts` (default: the prompt); with `special`, the tokenizer adds its special tokens.
+    Raises InputError for a number of bits besides 8, 4, 3, 2.
 
     >>> for effect in cf.quantize("dialogue-game", bits=[2])[:2]:
     ...     print(effect.part, effect.bits, round(effect.loss, 3))
@@ -279,10 +284,10 @@ def quantize(
     """
     check(bits)
     if isinstance(what, Model):
-        model, ids = what, names.prompt_ids(what, prompt)
+        model, ids = what, names.prompt_ids(what, prompt, special)
     else:
-        loaded = names.load(str(what), prompt, force=True)
+        loaded = names.load(str(what), prompt, special=special, force=True)
         model, ids = loaded.model, loaded.ids
-    others = [names.text_ids(model, text) for text in texts]
+    others = [names.text_ids(model, text, special) for text in texts]
     measure = Measure(model, ids, texts=others, row=model.place_of_answer(ids))
     return list(measure.effects([Grid(n, group, asymmetric) for n in bits]))

@@ -37,6 +37,20 @@ def test_why_in_json_is_the_whole_table() -> None:
     assert split.table.tolist() == told["table"]
 
 
+@pytest.mark.slow
+def test_functions_leave_special_tokens_out_if_asked() -> None:
+    game, other = {"prompt": "Pietro chiama Paolo"}, "3 chiama Paolo"
+    for special, n_tokens in ((True, 4), (False, 3)):
+        assert cf.why("dialogue-game", "1.2", **game, special=special).query == n_tokens - 1
+        rows = cf.patch("dialogue-game", other, **game, special=special)
+        assert max(row.token for row in rows) == n_tokens - 1
+    with_it, without = (
+        cf.quantize("dialogue-game", **game, bits=[2], special=special)[0]
+        for special in (True, False)
+    )
+    assert with_it.loss < without.loss
+
+
 def test_why_without_a_head_lists_all_heads() -> None:
     told = json.loads(cli("why", "induction", "--json").out)
     assert [one["head"] for one in told["heads"]] == ["blocks.0.attn.h0", "blocks.1.attn.h0"]
