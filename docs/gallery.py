@@ -32,6 +32,7 @@ SHEETS = {  # the others: the sheet after Start
     "dialogue-game": "Play",
     "fluffy-creature": "Printed",
     "induction": "Heads",
+    "new-york": "Contexts",
     "positions": "Hands",
     "semantic-tiny": "Words",
     "shakespeare": "Play",

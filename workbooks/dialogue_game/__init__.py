@@ -25,7 +25,7 @@ from exporters.compose.story import Chosen, Story, Suggestion
 from exporters.model.model_book import ModelBook
 from workbooks.dialogue_game import calibration, game, measured, printed, reliability, rules
 
-TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
+TOPIC, AFTER, LEVEL = "A whole model", "new-york", 3
 PROMPT = "<BOS> Pietro chiama Paolo"
 N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
 FOLDER = measured.FOLDER

@@ -1,0 +1,122 @@
+"""new-york: what follows New depends on the words before it, which a trained head looks back at.
+
+The model has one layer, and was trained on twenty sentences. Look at Contexts: what it says
+after `The state of New`, beside a table of the last words. Try `The Empire State Building is in
+New`, and a head switched off.
+
+The weights are included, float32, in `models/new-york`; `cellformer train new-york --seed 2` makes
+them again. From seed 1 the model never tells White Sands from White Mountains.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from engine import Model, WordList
+from engine.learning import decoders, training
+from engine.learning.recipe import Recipe
+from engine.learning.training import Progress
+from engine.models import checkpoint
+from engine.models.generate import Passage
+from engine.studies import ablation
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Chosen, Story, Suggestion
+from workbooks.new_york import contexts, texts
+
+TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
+PROMPT = "<BOS> The state of New"
+N_TOKENS = texts.LENGTH
+FOLDER = Path(__file__).parent.parent / "models" / "new-york"
+SIZES = {"d_model": 12, "n_layers": 1, "n_heads": 2, "d_mlp": 24}
+DECODER = decoders.new("gpt2", d_vocab=len(texts.WORDS), n_ctx=N_TOKENS, **SIZES)
+RECIPE = Recipe(steps=600, batch=32, embed_scale=0.3, learning_rate=1e-2)
+EMPIRE = "<BOS> The Empire State Building is in New"
+UNREAD = "<BOS> Dartmouth University is in New"
+
+STORY = Story(
+    title="new-york: one last word, and the words before it decide what follows",
+    source="After A Gentle Introduction to Transformers (2025), What is a language model? Sentences and weights made for this workbook.",
+    about=[
+        "After ‘The Empire State Building is in New’ hardly anything but ‘York’ can follow. After ‘The state of New’ it may be ‘York’, and as well",
+        "‘Jersey’, ‘Mexico’ or ‘Hampshire’. The last word is the same. A table of the last word has one answer for both sentences, and a table of the",
+        "last three, ‘is in New’, one answer for ten places. What decides stands further back, and not always at the same distance.",
+        "Here a small model, one layer of two heads, was trained on twenty sentences. At ‘New’ a head looks back, at ‘state’ or at ‘Empire’ and ‘Building’,",
+        "and adds to the vector of ‘New’ what it finds there. So the same word leads to other words, or to four of them with fair shares.",
+        "Why it matters: this is what attention is for. And its limit shows: twelve places are all that the model knows. Of a mix of two, which it never",
+        "read, it speaks almost as surely as of the others.",
+    ],
+    look=[
+        "Contexts: the next words by the model, and by tables of the last one, two and three words; where each head looks.",
+        "Play: type one of the sentences on Contexts up to ‘New’; it continues itself.",
+        "Switches: type 0 for both heads, and the model has nothing but its last word and the word’s place.",
+    ],
+    suggestions=[
+        Suggestion("Type The Empire State Building is in New: York rises from 38 % to 99.7 %, and all the others fall.",
+                   ("sentence", 0, 0), EMPIRE, ("contexts.next", 0, contexts.MODEL)),
+        Suggestion("Choose country as the third word: the model says Zealand.",
+                   2, "country"),
+        Suggestion("Type Dartmouth University is in New: no sentence had it. It knows Dartmouth College and Yale University, and says Hampshire with 90 %.",
+                   ("sentence", 0, 0), UNREAD, ("contexts.next", 3, contexts.MODEL)),
+    ],
+)  # fmt: skip
+GROUPS = {
+    "after New": texts.NAMES,
+    "kinds": ("state", "city", "country"),
+    "places": ("Empire", "Liberty", "Columbia", "Princeton", "Sands", "Mountains", "Dartmouth", "Yale"),
+    "shared": ("The", "White", "University", "is", "in", "New"),
+}  # fmt: skip
+AXES = ((("York",), ("Jersey",)), (("Mexico",), ("Hampshire",)))
+CHOSEN = Chosen(
+    groups={name: [texts.ID[word] for word in words] for name, words in GROUPS.items()},
+    directions=[([texts.ID[w] for w in plus], [texts.ID[w] for w in minus]) for plus, minus in AXES],
+    nearest=texts.ID["York"],
+)
+
+
+def model() -> Model:
+    """The included model, with each head's average over all sentences."""
+    return ablation.averaged(checkpoint.load(FOLDER), texts.IDS.tolist())
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a sentence; without the sheet Contexts for a model of other words."""
+    known = model.vocabulary.texts == texts.WORDS
+    return assemble(
+        "new-york", model, passage, STORY, study=contexts.add if known else None, chosen=CHOSEN
+    )
+
+
+def train(
+    seed: int, embed_scale: float | None = None, steps: int | None = None
+) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the trained model."""
+    recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
+    recipe = replace(recipe, steps=steps or recipe.steps)
+    for step in training.train(DECODER, recipe, texts.sentences, seed):
+        yield step if isinstance(step, Progress) else _model(step)
+
+
+def _model(weights: Mapping[str, np.ndarray]) -> Model:
+    return training.trained(DECODER, weights, WordList(texts.WORDS))
+
+
+floor = texts.floor
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """What follows New: how far the model is from the shares of its texts, at worst."""
+    gaps = {start: gap(model, start) for start in texts.TIMES}
+    worst = max(gaps, key=lambda start: gaps[start])
+    return [("largest gap to the texts’ shares", f"{gaps[worst]:.1%}, after {worst}")]
+
+
+def gap(model: Model, start: str) -> float:
+    """The largest difference between the model's probability of a word and its share in the
+    texts."""
+    ids = model.vocabulary.encode(f"{texts.BOS} {start}")
+    probs = model.graph(ids).values["probs"][-1]
+    shares = texts.follows(start)
+    return max(abs(p - shares.get(word, 0)) for word, p in zip(texts.WORDS, probs, strict=True))

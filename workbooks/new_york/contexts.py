@@ -1,0 +1,139 @@
+"""The sheet Contexts: what follows, by the model, and by tables of the last words of its texts.
+
+The model reads the whole sentence. A table of the last one, two or three words adds up what followed
+them in the texts: it cannot look further back, and what it never read, it does not know.
+"""
+
+from engine.cells.expression import Area, Expression, Nth, expression
+from engine.cells.functions import IF, IFERROR, SUM, SUMPRODUCT
+from engine.cells.language import worded
+from exporters.compose.composer import Composer
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+from workbooks.new_york import texts
+
+SHEET = "Contexts"
+PURPOSE = "what follows New: by the model, and by tables of the last words"
+ABOUT = (
+    "The model reads all words of the sentence on Play. A table of the last words adds up what followed them in the texts below, and knows no more.",
+    "Type other sentences on Play. Where they end alike, the tables say the same; what the model says depends on what its heads look at.",
+)
+LOOKS_ROW, NEXT_ROW, TRIES_ROW, TEXTS_ROW = 7, 12, 22, 29
+HEADS = ("the model", "last word", "last two", "last three", "all words")
+MODEL, *BEFORE = range(len(HEADS))
+BACK = texts.LENGTH - 3  # words of the longest text up to New
+LENGTHS = (1, 2, 3, BACK)  # how many words a table looks back
+NEXT, TIMES, ALIKE = range(BACK + 1, BACK + 4)  # columns of the texts, after their words
+
+
+def add(book: ModelBook) -> None:
+    """Add where the heads look, the next words, three suggested edits, the texts."""
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = {0: 22} | dict.fromkeys(range(1, ALIKE + 1), 11)
+    for k, line in enumerate(ABOUT):
+        page.sheet.put(4 + k, 0, line)
+    _looks(book, page)
+    _next(book, page, *_texts(book, page))
+    Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions())
+
+
+def _looks(book: ModelBook, page: Composer) -> None:
+    """Add the sentence word by word, and how much each head looks at each from its last word."""
+    g, n = book.graph, book.graph["tokens"].shape[0]
+    words, n_prompt = g["vocabulary"].area.fixed, g["n_prompt"][0, 0]
+
+    def word(_: int, t: int) -> Expression:
+        return IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), "")
+
+    def weight(h: int, t: int) -> Expression:
+        pattern = g[f"blocks.0.attn.h{h}.pattern"].area
+        return IF(expression(t) < n_prompt, Nth(pattern[:, t], n_prompt), "")
+
+    n_heads = book.model.spec.n_heads
+    page.sheet.put(LOOKS_ROW, 0, "its last word looks at", "row label")
+    page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
+    for h in range(n_heads):
+        page.sheet.put(LOOKS_ROW + 1 + h, 0, worded("head {head}", head=f"0.h{h}"), "row label")
+    shape = (n_heads, n)
+    looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), shape, weight, "percent")
+    page.dress(looked, "scale")
+
+
+def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area, Area]:
+    """Add the texts, aligned by their last word; returns the words that follow, how often each text
+    was read, and how many of its words are those of the sentence, from the last back."""
+    g, top, n = book.graph, TEXTS_ROW + 2, len(texts.SENTENCES)
+    vocabulary, n_prompt = g["vocabulary"].area.fixed, g["n_prompt"][0, 0]
+    page.sheet.put(TEXTS_ROW - 1, 0, "The texts, aligned by their last word before the next", "heading")
+
+    def said(_: int, j: int) -> Expression:
+        back = BACK - j  # 1 for the last word
+        token = Nth(g["tokens"].area, n_prompt - (back - 1))
+        return IF(n_prompt - back >= 1, Nth(vocabulary, token + 1), "")
+
+    page.sheet.put(TEXTS_ROW, 0, "the sentence on Play", "row label")
+    sentence = page.computed_at("contexts.sentence", (TEXTS_ROW, 1), (1, BACK), said, "word")
+    page.heads_at((TEXTS_ROW + 1, NEXT), "next word", "times read", "words alike", style="label")
+    rows = [start.split() for start, *_ in texts.SENTENCES]
+    padded = [[""] * (BACK - len(row)) + row for row in rows]
+    words = page.typed_at("contexts.words", (top, 1), padded, "symbol typed")
+    read = [[word] for _, word, _ in texts.SENTENCES]
+    follows = page.typed_at("contexts.follows", (top, NEXT), read, "symbol typed")
+    counts = [[times] for *_, times in texts.SENTENCES]
+    times = page.typed_at("contexts.times", (top, TIMES), counts, "symbol typed")
+
+    def alike(k: int, _: int) -> Expression:
+        found = expression(0)
+        for j in range(BACK):  # the last word outermost
+            found = IF(words[k, j] == sentence[0, j], 1 + found, 0)
+        return found
+
+    return follows, times, page.computed_at("contexts.alike", (top, ALIKE), (n, 1), alike, "id")
+
+
+def _next(book: ModelBook, page: Composer, follows: Area, times: Area, alike: Area) -> None:
+    """Add the share of each next word, by the model and by each table."""
+    probs, n_prompt = book.graph["probs"].area, book.graph["n_prompt"][0, 0]
+    page.heads_at((NEXT_ROW - 1, 0), "next word", *HEADS, style="label")
+    names, read = texts.NAMES, NEXT_ROW + len(texts.NAMES)
+    for k, word in enumerate([*names, "share of what was read"]):
+        page.sheet.put(NEXT_ROW + k, 0, word, "row label")
+
+    def share(k: int, c: int) -> Expression:
+        if c == MODEL:
+            return Nth(probs[:, texts.ID[names[k]]], n_prompt)
+        found = (alike >= LENGTHS[c - 1]) * 1
+        right = (follows == names[k]) * 1
+        return IFERROR(SUMPRODUCT(found, right, times) / SUMPRODUCT(found, times), 0)
+
+    def known(_: int, c: int) -> Expression:
+        return IFERROR(SUMPRODUCT((alike >= LENGTHS[c]) * 1, times) / SUM(times), 0)
+
+    shape = (len(names), len(HEADS))
+    shares = page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent")
+    page.dress(shares, "scale")
+    shape = (1, len(LENGTHS))
+    page.computed_at("contexts.read", (read, 1 + BEFORE[0]), shape, known, "percent")
+
+
+def _suggestions() -> list[Suggestion]:
+    """Three edits: a text is read more often; a word of a text; a text that was not read."""
+    read = [(start, word) for start, word, _ in texts.SENTENCES]
+    state = read.index(("The state of New", "York"))
+    city = read.index(("The city of New", "Haven"))
+    return [
+        Suggestion(
+            "Type 80: as if The state of New York had been read 80 times. The tables follow at once; the model would have to be trained again.",
+            ("contexts.times", state, 0), 80, ("contexts.next", 0, BEFORE[0]),
+        ),
+        Suggestion(
+            "Type Zealand: a table believes whatever stands in its texts. The model says what it said.",
+            ("contexts.follows", state, 0), "Zealand", ("contexts.next", 0, BEFORE[-1]),
+        ),
+        Suggestion(
+            "Type state in place of city: one text more ends in ‘state of New’, and a table of the last three words says Haven, too.",
+            ("contexts.words", city, BACK - 3), "state", ("contexts.next", texts.NAMES.index("Haven"), BEFORE[2]),
+        ),
+    ]  # fmt: skip
