@@ -38,7 +38,7 @@ UNREAD = "<BOS> Dartmouth University is in New"
 
 STORY = Story(
     title="new-york: one last word, and the words before it decide what follows",
-    source="After A Gentle Introduction to Transformers (2025), What is a language model? Sentences and weights made for this workbook.",
+    source="After A Gentle Introduction to Transformers (2025), A hypothetical language model. Sentences and weights made for this workbook.",
     about=[
         "After ‘The Empire State Building is in New’ hardly anything but ‘York’ can follow. After ‘The state of New’ it may be ‘York’, and as well",
         "‘Jersey’, ‘Mexico’ or ‘Hampshire’. The last word is the same. A table of the last word has one answer for both sentences, and a table of the",
