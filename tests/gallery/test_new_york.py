@@ -1,4 +1,4 @@
-"""new-york: one last word, and what follows it by the words before, in a trained model and in tables."""
+"""new-york: one last word, and what follows it by the words before, in a model and in tables."""
 
 import numpy as np
 import pytest

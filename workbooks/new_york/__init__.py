@@ -8,11 +8,8 @@ The weights are included, float32, in `models/new-york`; `cellformer train new-y
 them again. From seed 1 the model never tells White Sands from White Mountains.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-
-import numpy as np
 
 from engine import Model, WordList
 from engine.learning import decoders, training
@@ -71,7 +68,9 @@ GROUPS = {
 AXES = ((("York",), ("Jersey",)), (("Mexico",), ("Hampshire",)))
 CHOSEN = Chosen(
     groups={name: [texts.ID[word] for word in words] for name, words in GROUPS.items()},
-    directions=[([texts.ID[w] for w in plus], [texts.ID[w] for w in minus]) for plus, minus in AXES],
+    directions=[
+        ([texts.ID[w] for w in plus], [texts.ID[w] for w in minus]) for plus, minus in AXES
+    ],
     nearest=texts.ID["York"],
 )
 
@@ -93,14 +92,8 @@ def train(
     seed: int, embed_scale: float | None = None, steps: int | None = None
 ) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
-    recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
-    recipe = replace(recipe, steps=steps or recipe.steps)
-    for step in training.train(DECODER, recipe, texts.sentences, seed):
-        yield step if isinstance(step, Progress) else _model(step)
-
-
-def _model(weights: Mapping[str, np.ndarray]) -> Model:
-    return training.trained(DECODER, weights, WordList(texts.WORDS))
+    words = WordList(texts.WORDS)
+    return training.of_words(DECODER, RECIPE, texts.sentences, words, seed, embed_scale, steps)
 
 
 floor = texts.floor
@@ -119,4 +112,6 @@ def gap(model: Model, start: str) -> float:
     ids = model.vocabulary.encode(f"{texts.BOS} {start}")
     probs = model.graph(ids).values["probs"][-1]
     shares = texts.follows(start)
-    return max(abs(p - shares.get(word, 0)) for word, p in zip(texts.WORDS, probs, strict=True))
+    return max(
+        abs(float(p) - shares.get(word, 0)) for word, p in zip(texts.WORDS, probs, strict=True)
+    )

@@ -5,7 +5,7 @@ them in the texts: it cannot look further back, and what it never read, it does 
 """
 
 from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import IF, IFERROR, SUM, SUMPRODUCT
+from engine.cells.functions import IF, IFERROR, SUM, SUMIF
 from engine.cells.language import worded
 from exporters.compose.composer import Composer
 from exporters.compose.story import Suggestion
@@ -24,14 +24,14 @@ HEADS = ("the model", "last word", "last two", "last three", "all words")
 MODEL, *BEFORE = range(len(HEADS))
 BACK = texts.LENGTH - 3  # words of the longest text up to New
 LENGTHS = (1, 2, 3, BACK)  # how many words a table looks back
-NEXT, TIMES, ALIKE = range(BACK + 1, BACK + 4)  # columns of the texts, after their words
+NEXT, TIMES, ALIKE, COUNTED = range(BACK + 1, BACK + 5)  # columns of the texts, after their words
 
 
 def add(book: ModelBook) -> None:
     """Add where the heads look, the next words, three suggested edits, the texts."""
     page = layout.page(book, SHEET)
     page.sheet.purpose = PURPOSE
-    page.sheet.widths = {0: 22} | dict.fromkeys(range(1, ALIKE + 1), 11)
+    page.sheet.widths = {0: 22} | dict.fromkeys(range(1, COUNTED + len(LENGTHS)), 11)
     for k, line in enumerate(ABOUT):
         page.sheet.put(4 + k, 0, line)
     _looks(book, page)
@@ -61,12 +61,14 @@ def _looks(book: ModelBook, page: Composer) -> None:
     page.dress(looked, "scale")
 
 
-def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area, Area]:
-    """Add the texts, aligned by their last word; returns the words that follow, how often each text
-    was read, and how many of its words are those of the sentence, from the last back."""
+def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
+    """Add the texts, aligned by their last word, and how many of their words are the sentence's, from
+    the last back; returns the words that follow, and how often each table counts each text."""
     g, top, n = book.graph, TEXTS_ROW + 2, len(texts.SENTENCES)
     vocabulary, n_prompt = g["vocabulary"].area.fixed, g["n_prompt"][0, 0]
-    page.sheet.put(TEXTS_ROW - 1, 0, "The texts, aligned by their last word before the next", "heading")
+    page.sheet.put(
+        TEXTS_ROW - 1, 0, "The texts, aligned by their last word before the next", "heading"
+    )
 
     def said(_: int, j: int) -> Expression:
         back = BACK - j  # 1 for the last word
@@ -75,7 +77,9 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area, Area]:
 
     page.sheet.put(TEXTS_ROW, 0, "the sentence on Play", "row label")
     sentence = page.computed_at("contexts.sentence", (TEXTS_ROW, 1), (1, BACK), said, "word")
-    page.heads_at((TEXTS_ROW + 1, NEXT), "next word", "times read", "words alike", style="label")
+    page.heads_at(
+        (TEXTS_ROW + 1, NEXT), "next word", "times read", "words alike", *HEADS[1:], style="label"
+    )
     rows = [start.split() for start, *_ in texts.SENTENCES]
     padded = [[""] * (BACK - len(row)) + row for row in rows]
     words = page.typed_at("contexts.words", (top, 1), padded, "symbol typed")
@@ -90,10 +94,15 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area, Area]:
             found = IF(words[k, j] == sentence[0, j], 1 + found, 0)
         return found
 
-    return follows, times, page.computed_at("contexts.alike", (top, ALIKE), (n, 1), alike, "id")
+    def counted(k: int, c: int) -> Expression:
+        return IF(agree[k, 0] >= LENGTHS[c], times[k, 0], 0)
+
+    agree = page.computed_at("contexts.alike", (top, ALIKE), (n, 1), alike, "id")
+    shape = (n, len(LENGTHS))
+    return follows, page.computed_at("contexts.counted", (top, COUNTED), shape, counted, "symbol")
 
 
-def _next(book: ModelBook, page: Composer, follows: Area, times: Area, alike: Area) -> None:
+def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None:
     """Add the share of each next word, by the model and by each table."""
     probs, n_prompt = book.graph["probs"].area, book.graph["n_prompt"][0, 0]
     page.heads_at((NEXT_ROW - 1, 0), "next word", *HEADS, style="label")
@@ -104,12 +113,11 @@ def _next(book: ModelBook, page: Composer, follows: Area, times: Area, alike: Ar
     def share(k: int, c: int) -> Expression:
         if c == MODEL:
             return Nth(probs[:, texts.ID[names[k]]], n_prompt)
-        found = (alike >= LENGTHS[c - 1]) * 1
-        right = (follows == names[k]) * 1
-        return IFERROR(SUMPRODUCT(found, right, times) / SUMPRODUCT(found, times), 0)
+        times = counted[:, c - 1]
+        return IFERROR(SUMIF(follows, names[k], times) / SUM(times), 0)
 
     def known(_: int, c: int) -> Expression:
-        return IFERROR(SUMPRODUCT((alike >= LENGTHS[c]) * 1, times) / SUM(times), 0)
+        return IFERROR(SUM(counted[:, c]) / SUM(counted[:, 0]), 0)
 
     shape = (len(names), len(HEADS))
     shares = page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent")
@@ -119,7 +127,7 @@ def _next(book: ModelBook, page: Composer, follows: Area, times: Area, alike: Ar
 
 
 def _suggestions() -> list[Suggestion]:
-    """Three edits: a text is read more often; a word of a text; a text that was not read."""
+    """Three edits: a text is read more often; another word follows; another word of a text."""
     read = [(start, word) for start, word, _ in texts.SENTENCES]
     state = read.index(("The state of New", "York"))
     city = read.index(("The city of New", "Haven"))

@@ -34,9 +34,7 @@ SENTENCES = [
 ]
 NAMES = tuple(dict.fromkeys(word for _, word, _ in SENTENCES))  # what follows New
 WORDS = tuple(
-    dict.fromkeys(
-        [BOS, EOS, *(w for start, word, _ in SENTENCES for w in (*start.split(), word))]
-    )
+    dict.fromkeys([BOS, EOS, *(w for start, word, _ in SENTENCES for w in (*start.split(), word))])
 )
 ID = {word: k for k, word in enumerate(WORDS)}
 LENGTH = 3 + max(len(start.split()) for start in TIMES)  # with a name, <BOS> and <EOS>
