@@ -36,14 +36,13 @@ def evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.n
 def _evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.ndarray:
     assert block.op is not None
     views: list[Any] = []
-    whole = rect == block.whole  # then every operand is read whole
     for _, subscript, operand in block.operands:
-        read = operand.whole if whole else reads(subscript, rect, operand.shape, block.mask)
+        read = reads(subscript, rect, operand.shape, block.mask)
         array = values[operand.name]
         if isinstance(array, Stored):
             part = array.part(*read.slices)
             array = part if "?" in subscript else np.asarray(part)
-        elif not whole:
+        elif read != operand.whole:
             array = array[(..., *read.slices)]
         views.append(_view(operand, array, subscript, read, rect, block.mask))
     result = np.asarray(block.over_arrays(*views), np.float64)

@@ -100,10 +100,10 @@ def _inner(wrote: Block) -> Block:
     return wrote
 
 
-def answer(graph: Graph) -> Reader:
-    """The reader of a graph's objective."""
+def answer(graph: Graph, of: str = ANSWER) -> Reader:
+    """The reader of a graph's objective, or of its logits."""
     scored = scoring(graph).x
-    return Reader(graph[ANSWER], graph[ANSWER], _stream(graph, scored), scored, None, None)
+    return Reader(graph[of], graph[of], _stream(graph, scored), scored, None, None)
 
 
 def _reader(graph: Graph, wrote: Block) -> Reader:

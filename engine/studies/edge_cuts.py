@@ -36,7 +36,7 @@ def ends(edge: Edge) -> Ends:
 
 
 @dataclass(frozen=True)
-class _Way:
+class Way:
     """A reader, with the blocks that lead to what it reads and on to what it writes."""
 
     reader: Reader
@@ -61,8 +61,8 @@ class Cuts:
         graph = answer.graph
         self.n_tokens = graph["tokens"].shape[0]
         *parts, end = answer.readers
-        self._ways = {r.wrote.name: _way(graph, r) for r in parts}
-        self._ways[ANSWER] = _way(graph, replace(end, wrote=graph["logits"]))
+        self._ways = {r.wrote.name: way_of(graph, r) for r in parts}
+        self._ways[ANSWER] = way_of(graph, replace(end, wrote=graph["logits"]))
         stream = {b.name for way in self._ways.values() for b in way.path.carriers}
         inside = {b.name for way in self._ways.values() for b in way.inside[:-1]} - stream
         self._order = [b for b in graph.before(end.wrote) if b.computed and b.name not in inside]
@@ -143,7 +143,7 @@ class Cuts:
         return values
 
     def _read(
-        self, way: _Way, values: Values, mask: np.ndarray, read: np.ndarray | None
+        self, way: Way, values: Values, mask: np.ndarray, read: np.ndarray | None
     ) -> np.ndarray:
         """What a reader writes in every pass: [n_sets, n_tokens, d_model]; of a head, only where it
         is `read`."""
@@ -163,7 +163,7 @@ class Cuts:
             found[k, t] = self._with(way, values, mask[k, t], k)[np.arange(len(k)), t]
         return found
 
-    def _with(self, way: _Way, values: Values, cut: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    def _with(self, way: Way, values: Values, cut: np.ndarray, sets: np.ndarray) -> np.ndarray:
         """What a reader writes, if it does not read what is `cut`: bool [n, sources, n_tokens]; the
         n streams are those of `sets`."""
 
@@ -182,7 +182,7 @@ class Cuts:
         return _inside(way, values, of(stream.name) - taken)
 
 
-def _inside(way: _Way, values: Values, stream: np.ndarray) -> np.ndarray:
+def _inside(way: Way, values: Values, stream: np.ndarray) -> np.ndarray:
     """What a reader writes of a stream."""
     live = {**values, way.reader.stream.name: stream}
     for block in way.inside:
@@ -190,14 +190,15 @@ def _inside(way: _Way, values: Values, stream: np.ndarray) -> np.ndarray:
     return live[way.reader.wrote.name]
 
 
-def _way(graph: Graph, reader: Reader) -> _Way:
+def way_of(graph: Graph, reader: Reader) -> Way:
+    """A reader's way from the stream to what it writes."""
     reached = {reader.stream.name}
     inside = []
     for block in graph.before(reader.wrote):
         if any(b.name in reached for _, _, b in block.operands) and block is not reader.stream:
             reached.add(block.name)
             inside.append(block)
-    return _Way(reader, scores.path(graph, reader.stream), inside)
+    return Way(reader, scores.path(graph, reader.stream), inside)
 
 
 def averages(
