@@ -1,14 +1,14 @@
 """The parts of a block's name: its pass, layer, part and head.
 
     name := { pass "." } [ "blocks." layer "." ] [ part "." ] { word "." } leaf
-    pass := turned | gradient | nudged | b | other | path | step int | cut | cut int
+    pass := turned | gradient | nudged | b | other | path | step int | cut | seen int
     part := ln1 | attn | ln2 | mlp | ln_embed | ln_final | softmax | rotary | alibi | lens | ...
     head := ("h" | "kv" | "e") int | shared, one of the words
 
 The passes are copies of a forward pass: the backward pass (`turned`: transposed), the pass after
 one or several training steps, that of a second sentence, that of the sentence which another is
-patched from (`other`), of what one block changes on its way to another (`path`), and of a pass with
-edges cut (`cut`; `cut0`, `cut1`, ...: what a part sees at a token in it, see `live_cuts`). Where an
+patched from (`other`), of what one block changes on its way to another (`path`), and the pass with
+edges cut (`cut`; of the k-th stream that one part sees at one token, `cut.seen<k>`). Where an
 intervention changes a block (see `interventions`), `NAME.own` is the block as it is computed; where
 it changes typed values, `NAME.used` is what is read of them.
 """
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 TURNED, GRADIENT, NUDGED, SECOND = "turned", "gradient", "nudged", "b"
-OTHER, PATH, CUT = "other", "path", "cut"
+OTHER, PATH, CUT, SEEN = "other", "path", "cut", "seen"
 OWN, USED = "own", "used"
-PASS = re.compile(rf"{TURNED}|{GRADIENT}|{NUDGED}|{SECOND}|{OTHER}|{PATH}|step\d+|{CUT}\d*")
+PASS = re.compile(rf"{TURNED}|{GRADIENT}|{NUDGED}|{SECOND}|{OTHER}|{PATH}|{CUT}|{SEEN}\d+|step\d+")
 HEAD = re.compile(r"(h|kv|e)\d+|shared")
 
 

@@ -3,9 +3,9 @@ be cut.
 
 It is `edge_cuts` as blocks of a graph, for edges that are named beforehand: each has a cell, 1
 keeps the edge and 0 cuts it, and what lies between weakens it. `cut.<name>` is a block of this
-pass. What a reader with such edges sees at a token is a stream of its own; `cut<k>.<name>` are the
-blocks from there to what it makes of it, of the k-th of these streams. Of tokens after the answer's
-nothing is computed.
+pass. What a reader with such edges sees at a token is a stream of its own; `cut.seen<k>.<name>` are
+the blocks from there to what it makes of it, of the k-th of these streams. Nothing is computed of
+tokens after the answer's.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from engine.cells.errors import InputError
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import IFERROR, MAX, N
 from engine.cells.graph import Graph
-from engine.cells.name import CUT, OWN
+from engine.cells.name import CUT, OWN, SEEN
 from engine.models import ops
 from engine.studies.answer_graph import ANSWER, answer, readers
 from engine.studies.edge_cuts import Ends, Way, way_of
@@ -24,17 +24,19 @@ from engine.studies.edge_cuts import Ends, Way, way_of
 KEPT = f"{CUT}.kept"
 
 
-def add(graph: Graph, row: int, edges: Sequence[Ends], cuts: Area) -> list[Block]:
+def add(graph: Graph, row: int, edges: Sequence[Ends], cuts: Area) -> None:
     """Add the pass of a decoder in which each edge is kept or cut as the cell of `cuts` [n_edges,
-    1] says; a text counts as 1. Returns its blocks, last the logits after token `row`: [1,
-    d_vocab].
+    1] says; a text counts as 0, an error as 1.
 
     Raises InputError for a model whose stream is no sum of what was written into it.
     """
-    before = len(graph.blocks)
     graph.table(KEPT, cuts.shape, lambda k, _: MAX(IFERROR(N(cuts[k, 0]), 1), 0))
     _Pass(graph, row, edges).add()
-    return list(graph)[before:]
+
+
+def logits(graph: Graph) -> Block:
+    """The logits of that pass after its last token: [1, d_vocab]."""
+    return next(block for block in graph if block.own == "logits" and CUT in block.passes)
 
 
 @dataclass
@@ -139,7 +141,7 @@ class _Pass:
             return left
 
         axes = (stream.axes[0] if found.reader.pattern else "", stream.axes[1])
-        at = self.graph.at(f"{CUT}{self.n_streams}")
+        at = self.graph.at(f"{CUT}.{SEEN}{self.n_streams}")
         self.n_streams += 1
         alone = at.table(stream.name, (token + 1 - first, stream.shape[1]), cell, axes)
         at.copy_with({stream.name: alone}, found.inside)

@@ -28,7 +28,7 @@ from engine.cells.functions import INDEX
 from engine.cells.graph import Graph
 from engine.cells.interventions import AnyGraph, intervened
 from engine.cells.language import AsIs, worded
-from engine.cells.name import GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED, USED, Name
+from engine.cells.name import CUT, GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED, USED, Name
 from engine.cells.stored import Stored
 from engine.learning import optimizers
 from engine.learning.objective import LOSS
@@ -64,6 +64,7 @@ COPY = "turned"  # the last part of the names of copies that lie the other way
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
 MOVED = "the weights after the step: each less the rate times its gradient"
 OF_OTHER, ON_PATH = "Other", "Path"  # the sheets of the other sentence; that of a path
+WITH_CUTS = "Cut"  # the sheet of the pass in which edges are cut
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
 BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
@@ -81,6 +82,7 @@ SHEETS = {
         OF_OTHER,
         "what the sender of the path on Patch changes on its way to the receiver",
     ),
+    WITH_CUTS: ("Graph", "the forward pass without the edges that are cut on Graph"),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
     AS_READ: ("Vocabulary", "the weights as they are read, rounded or with an adapter's"),
@@ -149,6 +151,8 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         return BlockSheet(PATCHING)
     if PATH in block.passes:
         return BlockSheet(ON_PATH)
+    if CUT in block.passes:
+        return BlockSheet(WITH_CUTS)
     if block.part == STEERING:
         return BlockSheet(STEER)
     if block.leaf in SWITCHED:
@@ -213,7 +217,8 @@ def turned(block: Block, book: ModelBook) -> bool:
         # along the stream, or else under its matrix; down where a sheet has too few columns
         down = block.axes[1] == "d_model" or block.shape[1] > book.plan.limits.columns
         return down != rows
-    return block.kind in ("computed", "gradient", "ids") and not rows
+    activation = block.kind in ("computed", "gradient", "ids") or CUT in block.passes
+    return activation and not rows
 
 
 def side_by_side(graph: AnyGraph) -> AnyGraph:
@@ -436,6 +441,9 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
             text += words.meaning(block, book.plan.gradient_of)
             sheet.hold(row, MARGIN, text, "equation")
             row += 1
+        elif block.kind == "table":
+            sheet.put(row, MARGIN, _of_cuts(book, block), "equation")
+            row += 1
     bottom = row
     for block, left in band.across:
         place = Place(block, sheet.name, row + 2, left + 1, turned(block, book))
@@ -450,6 +458,18 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
         label_columns(book, sheet, place)
         label_rows(book, sheet, place)
     return bottom + 1
+
+
+def _of_cuts(book: ModelBook, block: Block) -> str:
+    """The meaning of a table of the pass with cuts."""
+    if len(block.passes) == 1:
+        return worded("{name}: a row for each token, made of the stream that is seen there", name=block.name)
+    *_, made = (other for other in book.graph if other.passes == block.passes)
+    return worded(
+        "{name}: what {made} is made of at one token: the stream less what is cut",
+        name=block.name,
+        made=made.own,
+    )
 
 
 def caption(block: Block) -> str:
@@ -469,6 +489,9 @@ def caption(block: Block) -> str:
 
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """Place a block, and format it."""
+    if place.block.kind == "table":
+        book.lay(place, "step green")
+        return
     book.places[place.block.name] = place
     elsewhere = any(sheet_of(b, book).name != sheet.name for _, _, b in place.block.operands)
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))

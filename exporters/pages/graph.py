@@ -4,19 +4,24 @@ With attention patterns, norms' divisors and activations' ratios held, the lead 
 through the model. A node is what a part writes at a token; an edge is what passes to its value from
 another. What enters a node sums to it. Below a threshold, edges fold into the rest. A cut of an
 edge predicts a change of the lead: minus its value. What happens really, with everything after it
-computed anew, stands beside it: constants, which the engine computed for the prompt as built.
+computed anew, stands beside it: of all that is cut together, live, by the forward pass on Cut; of
+each edge alone as constants, which the engine computed for the prompt as built.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 
+import numpy as np
+
 from engine import Evaluator
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, IFERROR, MAX, SUM, SUMPRODUCT, N, lookup
 from engine.cells.language import AsIs, worded
+from engine.studies import live_cuts
 from engine.studies.answer_graph import ANSWER as OBJECTIVE
 from engine.studies.answer_graph import AnswerGraph, short
-from engine.studies.edge_cuts import Cuts, Ends
+from engine.studies.edge_cuts import Cuts, Ends, ends
+from engine.studies.live_cuts import KEPT
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import Unlike, When, between
 from exporters.compose.sentences import percent, quote, rounded, sentence
@@ -29,7 +34,7 @@ SHEET = "Graph"
 PURPOSE = "what carries the target’s lead over its rival, from part to part: every edge a formula"
 AFTER = "Why"
 THRESHOLD, LEAD, CUTS, PREDICTED = "graph.threshold", "graph.lead", "graph.cuts", "graph.predicted"
-AFTER_CUTS = "graph.after_cuts"
+AFTER_CUTS, REALLY = "graph.after_cuts", "graph.really"
 VALUES, NODES, REST, GAPS = "graph.values", "graph.nodes", "graph.rest", "graph.gaps"
 BEGUN = 0.5  # of the threshold
 N_CUTS = 12  # edges that can be cut
@@ -42,9 +47,10 @@ LINES = (
     ("edges smaller than", "fold into the rest of their node: type another threshold"),
     ("lead", "of the target’s logit over the rival’s, after the prompt as built"),
     ("with these cuts", "the lead less the values of the edges that are cut: what they predict"),
+    ("really", "the lead with these cuts when all that follows them is computed anew, on Cut"),
     ("largest gap", "between the sum of what enters a node and its value: rounding alone"),
 )
-REALLY = (
+OF_EACH = (
     "real: what happens when all after the edge is computed anew; constants, of the prompt as built"
 )
 
@@ -53,6 +59,13 @@ def wanted(book: ModelBook) -> bool:
     """In workbooks built with --why, of a short prompt, and a stream that is a sum of its parts."""
     few = 1 < book.passage.n_prompt <= MOST_TOKENS
     return book.plan.studies.why and few and answer_cells.supported(book)
+
+
+def place(book: ModelBook) -> None:
+    """Add the forward pass in which the strongest edges can be cut."""
+    edges = _strongest(book, _answer(book))
+    cuts = book.graph.input(CUTS, np.ones((len(edges), 1), dtype=object), kind="table")
+    live_cuts.add(book.graph, book.passage.n_prompt - 1, edges, cuts.area)
 
 
 def add(book: ModelBook) -> None:
@@ -67,8 +80,8 @@ def add(book: ModelBook) -> None:
     _settings(book, page)
     _lead(book, page)
     cells, found = _edges(book, page, nodes + len(answer.readers) + 8)
-    sizes = {k: abs(_value(answer, e)) for k, e in enumerate(found) if _is_part(book, e.source)}
-    strongest = sorted(sizes, key=lambda k: -sizes[k])[:N_CUTS]
+    places = {_ends(edge): k for k, edge in enumerate(found)}
+    strongest = [places[edge] for edge in _strongest(book, answer)]
     real = _real(answer, [found[k] for k in strongest])
     _cuts(book, page, found, strongest, cuts)
     for k, change in enumerate(real):
@@ -78,7 +91,7 @@ def add(book: ModelBook) -> None:
     _sums(book, page)
     page.show("verdict", (TOP + len(LINES), 0), verdict(book, found[strongest[0]]), "block")
     page.cursor = TOP + len(LINES) + 1
-    page.suggest(*suggestions(book, [found[k] for k in strongest], real), at=(0, 2, 4))
+    page.suggest(*suggestions(book, [found[k] for k in strongest]), at=(0, 2, 4))
 
 
 def told(name: str) -> str:
@@ -141,20 +154,24 @@ def threshold(book: ModelBook) -> Expression:
 
 def _lead(book: ModelBook, page: Composer) -> None:
     """Add the lead."""
-    graph, row = book.graph, book.passage.n_prompt - 1
-    target, rival = (
-        lookup(graph["logits"][row, :], graph[word][0, 0]) for word in ("target", "rival")
-    )
+    lead = _of_words(book, book.graph["logits"][book.passage.n_prompt - 1, :])
+    page.computed_at(LEAD, (TOP + 1, 1), (1, 1), lambda *_: lead, "live")
 
-    page.computed_at(LEAD, (TOP + 1, 1), (1, 1), lambda *_: target - rival, "live")
+
+def _of_words(book: ModelBook, logits: Area) -> Expression:
+    """The target's logit less the rival's."""
+    target, rival = (lookup(logits, book.graph[word][0, 0]) for word in ("target", "rival"))
+    return target - rival
 
 
 def _sums(book: ModelBook, page: Composer) -> None:
-    """Add what the cuts predict, and the largest gap."""
+    """Add what the cuts predict, what they really do, and the largest gap."""
     graph = book.graph
     after = graph[LEAD][0, 0] + SUM(graph[PREDICTED].area)
     page.computed_at(AFTER_CUTS, (TOP + 2, 1), (1, 1), lambda *_: after, "live")
-    page.show("largest_gap", (TOP + 3, 1), MAX(graph[GAPS].area), "tiny")
+    really = _of_words(book, live_cuts.logits(graph)[0, :])
+    page.computed_at(REALLY, (TOP + 3, 1), (1, 1), lambda *_: really, "live")
+    page.show("largest_gap", (TOP + 4, 1), MAX(graph[GAPS].area), "tiny")
 
 
 def verdict(book: ModelBook, edge: CellEdge) -> Expression:
@@ -188,7 +205,7 @@ def _cuts(
     """Add the strongest edges, each with a cell that cuts it."""
     n, values = len(strongest), book.graph[VALUES]
     page.sheet.put(row - 2, 0, "Cut an edge: type 0", "heading")
-    page.sheet.put(row - 2, 4, REALLY, "note")
+    page.sheet.put(row - 2, 4, OF_EACH, "note")
     page.heads_at((row - 1, 0), *CUT_HEADS)
     for k, at in enumerate(strongest):
         _name(page, row + k, found[at])
@@ -196,10 +213,12 @@ def _cuts(
     now = page.show(
         "now", (row, VALUE), lambda k, _: values[strongest[k], 0], "change plain", (n, 1)
     )
-    cuts = page.typed_at(CUTS, (row, 5), [[1.0]] * n, "dial")
+    cuts = page.lay(book.graph[CUTS], (row, 5), "dial")
+    page.sheet.put(row - 1, 9, "as read", "block")
+    kept = page.lay(book.graph[KEPT], (row, 9), "step")
 
     def predicted(k: int, _: int) -> Expression:
-        return values[strongest[k], 0] * (MAX(IFERROR(N(cuts[k, 0]), 1), 0) - 1)
+        return values[strongest[k], 0] * (kept[k, 0] - 1)
 
     page.computed_at(PREDICTED, (row, 6), (n, 1), predicted, "change plain")
     page.dress(now, "diverging")
@@ -223,6 +242,12 @@ def _value(answer: AnswerGraph, edge: CellEdge) -> float:
     return float(answer.into[reader][source][token, at])
 
 
+def _strongest(book: ModelBook, answer: AnswerGraph) -> list[Ends]:
+    """The edges that can be cut: the strongest as built."""
+    found = (ends(edge) for edge in answer.edges())
+    return [edge for edge in found if _is_part(book, edge[0])][:N_CUTS]
+
+
 def _is_part(book: ModelBook, source: str) -> bool:
     """Whether a source is a part of the model or a token, and no bias."""
     return source in book.graph.blocks and book.graph[source].computed
@@ -242,9 +267,9 @@ def _nodes(
     """Add every node's value, and what the edges below the threshold are of it: places down, tokens
     across; and how far sums and values lie apart."""
     values, spans = book.graph[VALUES], {}
-    for ends, several in groupby(enumerate(found), lambda x: (x[1].reader, x[1].token)):
+    for into, several in groupby(enumerate(found), lambda x: (x[1].reader, x[1].token)):
         places = [k for k, _ in several]
-        spans[ends] = values[places[0] : places[-1] + 1, 0].as_range
+        spans[into] = values[places[0] : places[-1] + 1, 0].as_range
     read = list(dict.fromkeys(reader for reader, _ in spans))[::-1]
     begun = answer_cells.starts(book)
     n, small = cells.n, threshold(book)
@@ -289,23 +314,21 @@ def _nodes(
 # --- what to try ----------------------------------------------------------------------------------
 
 
-def suggestions(
-    book: ModelBook, edges: Sequence[CellEdge], real: Sequence[float]
-) -> list[Suggestion]:
+def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
     """Three edits: the two strongest edges cut, and a threshold that folds all."""
     live, tried = Evaluator(book.graph), []
     for k, edge in enumerate(edges[:2]):
         live.set(CUTS, k, 0, 0.0)
-        becomes = float(live[AFTER_CUTS][0, 0])
+        becomes, really = (float(live[name][0, 0]) for name in (AFTER_CUTS, REALLY))
         live.set(CUTS, k, 0, 1.0)
         text = worded(
             "Type 0 to cut {source} from {reader} at token {token}: a lead of {becomes:.3f} is "
-            "predicted; really it changes by {real:.3f}.",
+            "predicted; really it is {really:.3f}.",
             source=told(edge.source),
             reader=told(edge.reader),
             token=edge.token,
             becomes=becomes,
-            real=real[k],
+            really=really,
         )
         tried.append(Suggestion(text, (CUTS, k, 0), 0.0, (AFTER_CUTS, 0, 0), becomes))
     live.set(THRESHOLD, 0, 0, 1000.0)

@@ -20,6 +20,7 @@ from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.answer_graph import ANSWER as OBJECTIVE
 from engine.studies.answer_graph import AnswerGraph
+from engine.studies.edge_cuts import Cuts, ends
 from exporters.assemble import model_workbook, tour
 from exporters.checking.verify import FormulaCells, read
 from exporters.file.xlsx import write
@@ -86,6 +87,28 @@ def test_norms_on_the_stream_leave_the_sheet_out(tmp_path: Path) -> None:
     assert page.SHEET not in found.sheets and "Why" in found.sheets
 
 
+def test_cuts_in_cells_do_what_the_engine_says(book: ModelBook) -> None:
+    n = book.graph[page.CUTS].shape[0]
+    row = book.passage.n_prompt - 1
+    target, rival = (int(book.value(word, 0, 0)) for word in ("target", "rival"))
+    answer = AnswerGraph(book.model.graph(book.passage.ids[: row + 1]), row, target, rival)
+    edges = [edge for edge in map(ends, answer.edges()) if Cuts(answer).possible(edge)][:n]
+    live, rng = Evaluator(book.graph), np.random.default_rng(2)
+    for _ in range(3):
+        off = rng.random(n) < 0.5
+        for k, is_off in enumerate(off):
+            live.set(page.CUTS, k, 0, float(not is_off))
+        (expected,) = Cuts(answer).leads([[edges[k] for k in np.flatnonzero(off)]])
+        assert float(live[page.REALLY][0, 0]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_without_cuts_the_real_lead_is_the_lead(book: ModelBook) -> None:
+    live = Evaluator(book.graph)
+    live.set("W_E", 2, 1, 0.3)
+    live.set("blocks.1.attn.h2.W_V", 0, 0, 0.5)
+    assert float(live[page.REALLY][0, 0]) == pytest.approx(float(live[page.LEAD][0, 0]), abs=1e-9)
+
+
 def test_sums_stay_exact_after_edits(book: ModelBook) -> None:
     live, rng = Evaluator(book.graph), np.random.default_rng(1)
     for name in ("W_E", "blocks.0.mlp.W_in", "blocks.1.attn.h2.W_V", "blocks.0.ln1.w"):
@@ -100,6 +123,8 @@ def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> Non
         after = assert_recomputes_after({t.cell: t.value}, sheet, book, cells)
         assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
         assert f"{t.becomes:.3f}" in t.text and f"Type {t.value:g} " in t.text
+        if t.cell[0] == page.CUTS:
+            assert f"really it is {after.cell(*book.cell(page.REALLY, 0, 0)):.3f}." in t.text
 
 
 def test_typed_texts_give_no_error(book, cells, sheet) -> None:
@@ -110,7 +135,12 @@ def test_typed_texts_give_no_error(book, cells, sheet) -> None:
 
 
 def test_libreoffice_agrees_from_wrong_values(book, cells, tmp_path, libreoffice) -> None:
-    edits = {(page.CUTS, 0, 0): 0.0, (page.THRESHOLD, 0, 0): 0.01, ("W_E", 2, 1): 0.3}
+    edits = {
+        (page.CUTS, 0, 0): 0.0,
+        (page.CUTS, 3, 0): 0.25,
+        (page.THRESHOLD, 0, 0): 0.01,
+        ("W_E", 2, 1): 0.3,
+    }
     there = {book.cell(*at): value for at, value in edits.items()}
     (shown,) = libreoffice_after(cells.path, [there], tmp_path / "office")
     after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edits.items()})

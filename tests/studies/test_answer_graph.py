@@ -9,9 +9,11 @@ import pytest
 from conftest import GOLDEN, golden_models, script
 
 from docs.forward import gelu, layer_norm, softmax
-from engine import Graph, InputError
+from engine import Evaluator, Graph, InputError
 from engine.cells.gradient import backward
 from engine.models import checkpoint, ops
+from engine.models.model import Model
+from engine.studies import live_cuts
 from engine.studies.answer_graph import ANSWER, AnswerGraph, Node
 from engine.studies.circuit import Case, search
 from engine.studies.edge_cuts import Cuts, Ends, averages, ends
@@ -22,6 +24,8 @@ IDS = [3, 1, 5, 2, 4, 1]
 ENCODERS = ("bert", "distilbert", "minilm", "roberta")  # they have no next word
 SOME = ("gpt2", "mixtral")
 OTHERS = [name for name in golden_models() if name not in (*ENCODERS, *SOME)]
+STREAMS_OF_THEIR_OWN = ("bloom", "gemma2", "gemma3", "granite", "olmo2", "opt-350m")
+LIVE = [name for name in (*SOME, *OTHERS) if name not in STREAMS_OF_THEIR_OWN]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
 
 
@@ -83,6 +87,41 @@ def test_a_secant_is_the_ratio_of_a_value_and_its_operand() -> None:
     found = graph.values[slope.name][0]
     ratios = graph.values["y"][0, [0, 2]] / [-1.5, 2.0]
     np.testing.assert_allclose(found, [3 * ratios[0], 0, 2 * ratios[1]], rtol=1e-15)
+
+
+# --- cuts in cells --------------------------------------------------------------------------
+
+
+def assert_cells_cut_as_the_engine_does(model: Model, ids: Sequence[int]) -> None:
+    """Random cuts of random edges of the answer after the last but one of some tokens."""
+    row, graph, rng = len(ids) - 2, model.graph(ids), np.random.default_rng(1)
+    cuts = Cuts(AnswerGraph(model.graph(ids[: row + 1]), row, 7, 4))
+    edges = some_edges(cuts, 12, 1)
+    live_cuts.add(graph, row, edges, graph.input("cuts", np.ones((len(edges), 1))).area)
+    live, logits = Evaluator(graph), live_cuts.logits(graph).name
+    for share in (0.0, 0.3, 0.6, 1.0):
+        off = rng.random(len(edges)) < share
+        for k, is_off in enumerate(off):
+            live.set("cuts", k, 0, float(not is_off))
+        (expected,) = cuts.leads([[edge for edge, cut in zip(edges, off, strict=True) if cut]])
+        assert abs(live[logits][0, 7] - live[logits][0, 4] - expected) < 1e-10
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_cuts_in_cells_are_those_of_the_engine(name: str) -> None:
+    model = checkpoint.load(GOLDEN / name)
+    assert_cells_cut_as_the_engine_does(model, IDS[: model.spec.n_ctx])
+
+
+def test_cuts_of_the_game_in_cells_are_those_of_the_engine() -> None:
+    assert_cells_cut_as_the_engine_does(dialogue_model(), [4, 2, 1, 5, 3])
+
+
+@pytest.mark.parametrize("name", ["bloom", "gemma2", "granite"])
+def test_a_stream_that_is_no_sum_has_no_cuts_in_cells(name: str) -> None:
+    graph = checkpoint.load(GOLDEN / name).graph(IDS)
+    with pytest.raises(InputError, match="is no sum of what was written"):
+        live_cuts.add(graph, 2, [], graph.input("cuts", np.ones((1, 1))).area)
 
 
 # --- cuts -----------------------------------------------------------------------------------
