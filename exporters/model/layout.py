@@ -463,7 +463,9 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 def _of_cuts(book: ModelBook, block: Block) -> str:
     """The meaning of a table of the pass with cuts."""
     if len(block.passes) == 1:
-        return worded("{name}: a row for each token, made of the stream that is seen there", name=block.name)
+        return worded(
+            "{name}: a row for each token, made of the stream that is seen there", name=block.name
+        )
     *_, made = (other for other in book.graph if other.passes == block.passes)
     return worded(
         "{name}: what {made} is made of at one token: the stream less what is cut",

@@ -60,6 +60,13 @@ def test_every_formula_cell_of_a_model_has_one_name(name: str, gradient_of: Grad
     assert_named(model_workbook.build(name, model, words, studies=Studies(gradient_of=gradient_of)))
 
 
+@pytest.mark.slow
+def test_every_formula_cell_that_says_why_has_one_name() -> None:
+    model = golden_models()["mixtral"]
+    words = passage(model, [1, 2, 3], 4)
+    assert_named(model_workbook.build("why", model, words, studies=Studies(why=True)))
+
+
 def test_every_formula_cell_of_many_words_has_one_name() -> None:
     model = golden_models()["llama"]
     given = passage(model, [1, 2], 3)

@@ -35,6 +35,7 @@ from exporters.assemble import model_workbook
 from exporters.compose.book import Book
 from exporters.model.model_book import ModelBook
 from exporters.model.plan import LEAD, LOSS, Studies
+from exporters.pages.graph import CUTS, REALLY
 from exporters.web import data
 
 pytestmark = pytest.mark.usefixtures("node")
@@ -187,6 +188,22 @@ def test_every_workbook(name: str, pages: Callable[[str], Page], tmp_path: Path)
 @pytest.mark.parametrize("name", BOOKS)
 def test_every_golden_model(name: str, pages: Callable[[str], Page], tmp_path: Path) -> None:
     assert compared(pages(name), tmp_path) == []
+
+
+@pytest.mark.slow
+def test_cuts_of_edges(tmp_path: Path) -> None:
+    model = checkpoint.load(corner("mixtral", tmp_path / "corner"))
+    words = passage(model, [1, 2, 1], 4)
+    book = model_workbook.build("cuts", model, words, studies=Studies(why=True))
+    html = tmp_path / "cuts.html"
+    page = Page(book, html, written(book, html))
+    live = Evaluator(book.graph)
+    call("values.mjs", "open", str(page.held))
+    for edit in ((CUTS, 0, 0, 0.0), (CUTS, 3, 0, 0.5), ("W_E", 1, 1, 0.3)):
+        live.set(*edit)
+        call("values.mjs", "edit", [edit])
+        assert live[REALLY][0, 0] != book.value(REALLY, 0, 0)
+        assert list(differing(values(tmp_path), live)) == []
 
 
 @pytest.mark.slow
