@@ -21,6 +21,7 @@ import uno  # noqa: F401  it makes com.sun.star importable
 from com.sun.star.beans import PropertyValue
 from office import connect
 
+PROCESS_CLOCK = 2  # of Linux: with a process' number, the clock of its processor time
 N_EDITS = 8  # each cell is typed and put back so often
 
 
@@ -48,8 +49,7 @@ class Office:
 
     def seconds(self) -> tuple[float, float]:
         """On the clock, and of the processor."""
-        threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
-        return time.perf_counter(), sum(int(t.read_text().split()[0]) for t in threads) / 1e9
+        return time.perf_counter(), time.clock_gettime(~self.pid << 3 | PROCESS_CLOCK)
 
     def peak(self) -> float:
         """The most memory that it has held, in GB."""
