@@ -143,8 +143,8 @@ class Graph:
     (3, 20)
     >>> graph.cell("blocks.0.attn.h0.scores", 2, 1).formula
     'q[2,:]·k[1,:] × scale'
-    >>> graph.find("*.pattern")
-    [<Block blocks.0.attn.h0.pattern [3 token x 3 token], fraction(exp, row_sum)>]
+    >>> [block.name for block in graph.find("*.pattern")]
+    ['blocks.0.attn.h0.pattern']
     >>> graph.frame("blocks.0.attn.h0.pattern").rows
     ['0 the', '1 cat', '2 sat']
     """
