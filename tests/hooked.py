@@ -19,6 +19,10 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "relu2": lambda x: functional.relu(x) ** 2,
+    "quick_gelu": lambda x: x * (1.702 * x).sigmoid(),
+    "mish": functional.mish,
+    "tanh": functional.tanh,
 }
 
 

@@ -20,8 +20,15 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "gelu_python": "gelu",
+    "gelu_python_tanh": "gelu_tanh",
     "silu": "silu",
     "swish": "silu",
+    "relu2": "relu2",
+    "quick_gelu": "quick_gelu",
+    "mish": "mish",
+    "tanh": "tanh",
 }
 FULL, WINDOWED = "full_attention", "sliding_attention"  # what `layer_types` calls layers
 # What a config says that no forward pass reads, as patterns.

@@ -507,6 +507,27 @@ def tanh(x: X) -> X:
     return TANH(x)
 
 
+@op(x="i,j")
+def relu2(x: X) -> X:
+    """So et al. 2021, "Primer", section 4: the square of what ReLU lets through."""
+    return MAX(x, 0) * MAX(x, 0)
+
+
+@op(x="i,j")
+def quick_gelu(x: X) -> X:
+    """x times the logistic function of 1.702 x (Hendrycks & Gimpel 2016, section 2), through
+    tanh."""
+    return x * (0.5 + 0.5 * TANH(0.851 * x))
+
+
+@op(x="i,j")
+def mish(x: X) -> X:
+    """x tanh(ln(1 + e^x)) (Misra 2019), which is x up to the last digit from 20 on; as e^x alone it
+    is exact where e^x is small."""
+    grown = EXP(MIN(x, 20)) * (EXP(MIN(x, 20)) + 2)
+    return x * grown / (grown + 2)
+
+
 @op(gate="i,j", x="i,j")
 def gated(gate: X, x: X) -> X:
     """Shazeer 2020, section 2: the gate opens or closes each hidden cell."""

@@ -133,11 +133,11 @@ class OfAllHeads(NamedTuple):
     cap: Block | None  # what scores stay within; None: any score
 
 
-def of_all_heads(attn: Forward, cap: float | None = None) -> OfAllHeads:
+def of_all_heads(attn: Forward, cap: float | None = None, by: float = 1.0) -> OfAllHeads:
     """Add the blocks that heads share. Scores are multiplied by 1 / sqrt(d_head), or as the spec
-    says."""
+    says, and divided by `by`."""
     spec = attn.spec
-    divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
+    divisor = by * (sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head)
     scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
     switch = attn.input("switch", 1.0)
     return OfAllHeads(scale, switch, None if cap is None else attn.input("cap", cap))

@@ -7,6 +7,7 @@ Each pair of features rotates at its own frequency, theta^(-2i/d_rotary). A scal
     llama3     the low ones; those between low and high in part (Llama Team 2024)
     yarn       likewise, with another ramp, and larger cosines and sines (Peng et al. 2023)
     longrope   each by a factor of its own (Ding et al. 2024), which the config lists
+    proportional  all by the same factor; the slowest pairs do not turn at all (Gemma 4)
     dynamic    none within the length of training, and no prompt here is longer
 """
 
@@ -71,7 +72,8 @@ def read(
         raise InputError(
             f"{c.path}: partial_rotary_factor is {share!r}, not from 0 to 1: d_rotary is of d_head"
         )
-    if kind != "default" and share != 1 and not part:
+    inside = kind == "proportional"  # the pairs that do not turn are among its frequencies
+    if kind != "default" and share != 1 and bool(part) == inside:
         raise InputError(f"{c.path}: partial_rotary_factor = {share!r} does not go with {kind!r}")
     d_rotary = int(d_head * share) if part else d_head
     return scaling.scaled(theta, d_rotary)
@@ -154,6 +156,13 @@ def linear(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]
     return plain / s.number("factor"), 1.0
 
 
+def proportional(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
+    """Gemma 4: only a share of the pairs turns, the fastest ones."""
+    turning = int(s.number("partial_rotary_factor", 1.0) * r.d_rotary // 2)
+    turns = np.arange(len(plain)) < turning
+    return np.where(turns, plain / s.number("factor", 1.0), 0.0), 1.0
+
+
 def llama3(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
     """Llama 3: depends on how many times a pair rotates within the length of training."""
     low, high = s.number("low_freq_factor"), s.number("high_freq_factor")
@@ -212,6 +221,7 @@ KINDS: dict[str, tuple[tuple[str, ...], Compute | None]] = {  # options, and wha
     "default": ((ORIGINAL,), None),
     "dynamic": (("factor", ORIGINAL), None),
     "linear": (("factor",), linear),
+    "proportional": (("factor",), proportional),
     "llama3": (("factor", "low_freq_factor", "high_freq_factor", ORIGINAL), llama3),
     "yarn": (("factor", ORIGINAL, *YARN), yarn),
     "longrope": (("factor", "attention_factor", "short_factor", "long_factor", ORIGINAL), longrope),

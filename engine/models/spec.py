@@ -10,7 +10,7 @@ from engine.cells.texts import cut
 
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "quick_gelu", "mish", "tanh"]
 Gives = Literal["next word", "masked word", "sentence"]
 Pooling = Literal["mean", "first", "max", "mean of root"]
 

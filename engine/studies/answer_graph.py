@@ -17,7 +17,7 @@ Nothing here knows an architecture: writers are followed as `scores` follows the
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -28,11 +28,12 @@ from engine.cells.gradient import backward
 from engine.cells.graph import Graph
 from engine.learning import objective
 from engine.models import ops
+from engine.models.spec import Activation
 from engine.studies import scores
 from engine.studies.lens import operands, scoring
 
 ANSWER = objective.NAME
-BENDS = (ops.relu, ops.gelu, ops.silu, ops.gelu_tanh, ops.tanh, ops.soft_cap)
+BENDS = (*(getattr(ops, name) for name in get_args(Activation)), ops.soft_cap)
 HELD = (ops.fraction, ops.deviation, ops.root_mean_square, ops.root_mean_square_of_all)
 GATED = (ops.gated, ops.gated_share)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from engine.cells.access import Rect, reads
 from engine.cells.block import Block
@@ -45,12 +45,13 @@ from engine.cells.functions import (
 )
 from engine.cells.graph import Graph
 from engine.models import ops
+from engine.models.spec import Activation
 
 MOST_WRITTEN = 40  # products that a formula spells one by one
 MOST_PARTS = 400  # of a formula into which others were put
 DEPTH = 2  # how often formulas of cells are put in
 NORMS = (ops.affine, ops.normalize, ops.divide_rows, ops.gain_above_one)
-ACTIVATIONS = (ops.relu, ops.gelu, ops.silu, ops.gelu_tanh, ops.tanh)
+ACTIVATIONS = tuple(getattr(ops, name) for name in get_args(Activation))
 ADDING_UP = (SUM, SUMPRODUCT, AVERAGE)
 # what stands for what, where a name has it as a part: Q and K of W_Q and W_K, q and k of q_h1
 INSTEAD = {"q": "k", "k": "q", "v": "k", "Q": "K", "K": "Q", "V": "K"}

@@ -17,6 +17,17 @@ from engine.models import checkpoint
 torch = t = make = None  # torch, transformers and the script of the golden models: see `libraries`
 Network = Any  # torch.nn.Module
 TIMES = 15  # each architecture is drawn
+ACTIVATIONS = (
+    "gelu_new",
+    "gelu",
+    "relu",
+    "silu",
+    "relu2",
+    "quick_gelu",
+    "mish",
+    "tanh",
+    "gelu_python",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,8 +61,9 @@ def gpt2(rng: np.random.Generator) -> Network:
             n_head=heads,
             n_positions=10,
             n_inner=pick(rng, None, 7),
-            activation_function=pick(rng, "gelu_new", "gelu", "relu", "silu"),
+            activation_function=pick(rng, *ACTIVATIONS),
             scale_attn_weights=bool(rng.integers(2)),
+            scale_attn_by_inverse_layer_idx=bool(rng.integers(2)),
             layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
             **sizes(rng),
         )
@@ -153,7 +165,7 @@ def gemma2(rng: np.random.Generator) -> Network:
 
 def scaled(rng: np.random.Generator) -> Network:
     """A model of Llama's kin whose rotary positions are scaled."""
-    kind = pick(rng, "linear", "dynamic", "llama3", "yarn", "yarn")
+    kind = pick(rng, "linear", "dynamic", "llama3", "yarn", "yarn", "proportional")
     rope = {
         "rope_type": kind,
         "rope_theta": pick(rng, 10000.0, 50.0),
@@ -163,6 +175,8 @@ def scaled(rng: np.random.Generator) -> Network:
         rope["original_max_position_embeddings"] = pick(rng, 5, 40)
     if kind == "llama3":
         rope |= {"low_freq_factor": 1.0, "high_freq_factor": pick(rng, 2.0, 4.0)}
+    if kind == "proportional":
+        rope["partial_rotary_factor"] = pick(rng, 0.25, 0.6, 1.0)
     if kind == "yarn":
         rope |= pick(
             rng,
@@ -328,6 +342,7 @@ def bloom(rng: np.random.Generator) -> Network:
             n_layer=int(rng.integers(1, 4)),
             n_head=heads,
             layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            apply_residual_connection_post_layernorm=bool(rng.integers(2)),
             **sizes(rng),
         )
     )

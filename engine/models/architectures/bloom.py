@@ -2,6 +2,7 @@
 of the embedding."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.cells.access import Mask
 from engine.models import alibi, ops, parts
@@ -20,14 +21,21 @@ OF_OTHER_PROGRAMS = (  # in published configs, and read by what BLOOM was traine
     "offset_alibi",
     "skip_bias_add",
     "skip_bias_add_qkv",
-    "slow_but_exact",
     "unk_token_id",
 )
+
+
+@dataclass(frozen=True, repr=False)
+class BloomSpec(ModelSpec):
+    """ModelSpec with an option of BLOOM's."""
+
+    adds_to_normed: bool = False  # sublayers add to what they read, the normalized stream
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
     spec = g.spec
+    assert isinstance(spec, BloomSpec)
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     stream = [parts.layer_norm(g.at("ln_embed"), embed, spec.norm_eps)]  # [n_tokens, d_model]
     places = alibi.places(g, len(ids))  # [n_tokens, n_heads]
@@ -47,14 +55,14 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=True)
             heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
         attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [x, attn_out])
+        x = b.block("resid_mid", ops.add, [y if spec.adds_to_normed else x, attn_out])
 
         mlp = b.at("mlp")
         y = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
         pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
         post = mlp.block("post", ops.gelu_tanh, pre)  # [n_tokens, d_mlp]
         mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, [x, mlp_out])]
+        stream = [b.block("resid_post", ops.add, [y if spec.adds_to_normed else x, mlp_out])]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
@@ -65,10 +73,12 @@ def read_config(c: Config) -> ModelSpec:
     """BLOOM's config. It has no maximum position: `seq_length` is the length of training."""
     c.rename(num_hidden_layers="n_layer", num_attention_heads="n_head", n_embed="hidden_size")
     c.assume(vocab_size=250880, hidden_size=64, n_layer=2, n_head=8, seq_length=2048)
-    c.refuse("apply_residual_connection_post_layernorm", False, "sublayers add to the stream")
+    if c.get("pretraining_tp", int, 1) > 1:
+        c.refuse("slow_but_exact", False, "its sums leave biases out; set it to false")
+    c.ignore("slow_but_exact")
     c.ignore(*OF_OTHER_PROGRAMS)
     d_model = c.get("hidden_size", int)
-    return ModelSpec(
+    return BloomSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=d_model,
         n_ctx=c.get("seq_length", int),
@@ -81,6 +91,7 @@ def read_config(c: Config) -> ModelSpec:
         final_norm=True,
         norm_eps=c.get(EPS, float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, True),
+        adds_to_normed=c.get("apply_residual_connection_post_layernorm", bool, False),
     )
 
 

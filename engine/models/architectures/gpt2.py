@@ -1,6 +1,7 @@
 """GPT-2 (Radford et al. 2019, section 2.3): LayerNorm before each sublayer, learned positions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.cells.access import Mask
 from engine.models import ops, parts
@@ -13,9 +14,17 @@ EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' diviso
 NEW = {"architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
 
 
+@dataclass(frozen=True, repr=False)
+class Gpt2Spec(ModelSpec):
+    """ModelSpec with an option of GPT-2's."""
+
+    divides_by_layer: bool = False  # scores of the first layer by 1, of the second by 2, ...
+
+
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
     spec = g.spec
+    assert isinstance(spec, Gpt2Spec)
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     places = parts.positions(g, len(ids))  # [n_tokens, 1]
     W_pos = g.weight("W_pos", "n_ctx", "d_model")
@@ -27,7 +36,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn)
+        of_all = parts.of_all_heads(attn, by=layer + 1 if spec.divides_by_layer else 1)
         heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
@@ -52,10 +61,9 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """GPT-2's config."""
-    c.refuse("scale_attn_by_inverse_layer_idx", False, "scores are scaled alike in every layer")
     c.ignore("reorder_and_upcast_attn")  # of half precision
     d_head = c.divide("n_embd", "n_head")
-    return ModelSpec(
+    return Gpt2Spec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("n_embd", int),
         n_ctx=c.get("n_positions", int, c.look("n_ctx")),
@@ -71,6 +79,7 @@ def read_config(c: Config) -> ModelSpec:
         tied=c.get("tie_word_embeddings", bool, True),
         bias=True,
         sqrt_d_head=None if c.get("scale_attn_weights", bool, True) else 1.0,
+        divides_by_layer=c.get("scale_attn_by_inverse_layer_idx", bool, False),
     )
 
 
