@@ -128,9 +128,7 @@ def test_fifty_sums_in_ironcalc(built, cells) -> None:
             assert {sheet[cells[k]] or "" for k in ("model", "plain", "verdict")} == {""}
 
 
-def test_two_hundred_sums_typed_into_libreoffice(
-    built, cells, tmp_path: Path, libreoffice
-) -> None:
+def test_two_hundred_sums_typed_into_libreoffice(built, cells, tmp_path: Path, libreoffice) -> None:
     """As numbers and as texts; then what is no number, and eleven digits. No cell is an error."""
     some = drawn(200)
     texts, held = [], (-1, -1)
