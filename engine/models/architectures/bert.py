@@ -85,16 +85,15 @@ def masked_word(g: Forward, x: Block, W_E: Block) -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """BERT's config."""
-    return ModelSpec(
-        n_ctx=sentence_modules.longest(c, c.get("max_position_embeddings", int)),
-        head_activation=c.activation("hidden_act"),
-        **of_kin(c),
-    )
+    kin = of_kin(c)
+    n_ctx = sentence_modules.longest(c, kin["n_positions"])
+    return ModelSpec(n_ctx=n_ctx, head_activation=kin["activation"], **kin)
 
 
 def of_kin(c: Config) -> dict[str, Any]:
     """ModelSpec fields that BERT, RoBERTa and DistilBERT read from their configs in the same
     way."""
+    c.assume(num_hidden_layers=12, max_position_embeddings=512, hidden_act="gelu")
     c.refuse("position_embedding_type", "absolute", "positions are learned, one vector for each")
     c.refuse("is_decoder", False, "a decoder of this kind is not known here")
     c.refuse("add_cross_attention", False, "there is no other text to attend to")

@@ -13,6 +13,7 @@ forward = bert.forward
 
 def read_config(c: Config) -> ModelSpec:
     """DistilBERT's config."""
+    c.assume(n_layers=6, max_position_embeddings=512, activation="gelu")
     c.ignore("sinusoidal_pos_embds")  # what positions start with in training
     c.ignore("chunk_size_feed_forward")  # how much of the MLP is computed together
     n_positions = c.get("max_position_embeddings", int)

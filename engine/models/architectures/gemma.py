@@ -112,6 +112,8 @@ def mlp(b: Forward, x: Block) -> Block:
 
 def read_config(c: Config) -> ModelSpec:
     """The configs of Gemma and Gemma 2."""
+    c.assume(num_hidden_layers=26 if c.values["model_type"] == "gemma2" else 28)
+    c.assume(max_position_embeddings=8192, hidden_activation="gelu_pytorch_tanh")
     c.refuse("use_bidirectional_attention", False, "each token sees those before it")
     d_head = c.get("head_dim", int, 256)
     rotary = rope.read(c, d_head)

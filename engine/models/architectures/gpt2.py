@@ -61,12 +61,13 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """GPT-2's config."""
+    c.assume(n_layer=12, activation_function="gelu_new")
     c.ignore("reorder_and_upcast_attn")  # of half precision
     d_head = c.divide("n_embd", "n_head")
     return Gpt2Spec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("n_embd", int),
-        n_ctx=c.get("n_positions", int, c.look("n_ctx")),
+        n_ctx=c.get("n_positions", int, c.look("n_ctx") or 1024),
         n_layers=c.get("n_layer", int),
         n_heads=c.get("n_head", int),
         d_head=d_head,

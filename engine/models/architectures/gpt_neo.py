@@ -56,6 +56,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """GPT-Neo's config."""
+    c.assume(num_layers=24, max_position_embeddings=2048, activation_function="gelu_new")
+    c.assume(attention_types=[[["global", "local"], 12]])
     c.ignore("attention_layers")  # attention_types, spelt out
     n_layers, window = c.get("num_layers", int), c.get("window_size", int, 256)
     kinds: list[str] = []

@@ -15,6 +15,13 @@ from engine.models.spec import ModelSpec
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "granite")
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"hidden_act": "silu", "sliding_window": None}
+DEFAULTS = {"num_hidden_layers": 32, "max_position_embeddings": 2048, "hidden_act": "silu"}
+OWN_DEFAULTS = {  # of the reference's classes, where a config says nothing
+    "mistral": {"max_position_embeddings": 131072},
+    "qwen2": {"max_position_embeddings": 32768},
+    "qwen3": {"max_position_embeddings": 32768, "head_dim": 128},
+    "smollm3": {"max_position_embeddings": 32768, "num_hidden_layers": 36},
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +105,9 @@ def times(g: Forward, name: str, x: Block, path: str, by: float) -> Block:
 
 def read_config(c: Config) -> ModelSpec:
     """The config of Llama and its relatives."""
-    kind, n_layers = c.values["model_type"], c.get("num_hidden_layers", int)
+    kind = c.values["model_type"]
+    c.assume(**DEFAULTS | (OWN_DEFAULTS.get(kind) or {}))
+    n_layers = c.get("num_hidden_layers", int)
     n_heads = c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
     smol, granite = kind == "smollm3", kind == "granite"

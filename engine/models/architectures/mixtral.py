@@ -125,6 +125,7 @@ def expert(e: Forward, x: Block, d: str, share: Block, n: int, of_all: Block) ->
 
 def read_config(c: Config) -> ModelSpec:
     """Mixtral's config."""
+    c.assume(num_hidden_layers=32, max_position_embeddings=131072, hidden_act="silu")
     c.ignore("router_aux_loss_coef", "router_jitter_noise")  # of training
     n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")

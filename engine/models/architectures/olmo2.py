@@ -82,6 +82,7 @@ def turned(
 
 def read_config(c: Config) -> ModelSpec:
     """OLMo 2's config."""
+    c.assume(num_hidden_layers=32, max_position_embeddings=2048, hidden_act="silu")
     n_heads = c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head)

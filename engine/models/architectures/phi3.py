@@ -14,6 +14,7 @@ NEW = {"hidden_act": "silu"}
 
 def read_config(c: Config) -> ModelSpec:
     """Phi-3's config."""
+    c.assume(num_hidden_layers=32, max_position_embeddings=4096, hidden_act="silu")
     n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head, part="partial_rotary_factor", default_original=4096)

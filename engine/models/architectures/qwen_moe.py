@@ -16,6 +16,7 @@ NEW = {"hidden_act": "silu", "num_experts": 4, "num_experts_per_tok": 2}
 
 def read_config(c: Config) -> ModelSpec:
     """The configs of the second and the third generation."""
+    c.assume(num_hidden_layers=24, max_position_embeddings=32768, hidden_act="silu")
     c.ignore("router_aux_loss_coef")  # of training
     third = c.values["model_type"] == "qwen3_moe"
     n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)

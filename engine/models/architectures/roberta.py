@@ -15,13 +15,9 @@ forward = bert.forward
 
 def read_config(c: Config) -> ModelSpec:
     """RoBERTa's config."""
-    first = 1 + c.get("pad_token_id", int, 1)
-    return ModelSpec(
-        n_ctx=sentence_modules.longest(c, c.get("max_position_embeddings", int) - first),
-        first_position=first,
-        head_activation="gelu",
-        **bert.of_kin(c),
-    )
+    first, kin = 1 + c.get("pad_token_id", int, 1), bert.of_kin(c)
+    n_ctx = sentence_modules.longest(c, kin["n_positions"] - first)
+    return ModelSpec(n_ctx=n_ctx, first_position=first, head_activation="gelu", **kin)
 
 
 def pieces(spec: ModelSpec) -> Pieces:

@@ -59,6 +59,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """StarCoder2's config."""
+    c.assume(num_hidden_layers=30, max_position_embeddings=4096)
+    c.assume(hidden_act="gelu_pytorch_tanh")
     for name, only in (("norm_type", "layer_norm"), ("mlp_type", "default")):  # of its first files
         c.refuse(name, only, f"only {only!r} is known")
     c.ignore("activation_function", "layer_norm_epsilon", "scale_attn_weights")
