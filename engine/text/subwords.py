@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from engine.cells.fields import Fields, json_object
 from engine.cells.values import is_whole
 from engine.text import sentencepiece
 from engine.text import tokenizers_library as library
+from engine.text.tokenizer_config import content_of, heed
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
 OF_BERT = {  # what the library calls options of tokenizer_config.json
@@ -162,7 +163,8 @@ def _inner(folder: Path, config: "_Config") -> Any:
 
     single, vocab, merges, words, model = (folder / name for name in FILES)
     if single.is_file():
-        inner = library.from_file(single)
+        of_model = json_object(folder / "config.json")
+        inner = library.from_file(single, partial(heed, said=config.said, config=of_model))
     elif vocab.is_file() and merges.is_file():
         qwen = str(config.values.get("tokenizer_class", "")).startswith("Qwen2")
         prefix = config.said.get("add_prefix_space", bool, False)
@@ -200,7 +202,7 @@ class _Config:
 
     def token(self, part: str) -> str | None:
         """A special token by its role, `bos`; None if there is none."""
-        return _content(self.values.get(f"{part}_token"))
+        return content_of(self.values.get(f"{part}_token"))
 
     def add_to(self, inner: Any) -> None:
         """Add tokens that the vocabulary lacks, and mark special tokens as such.
@@ -241,9 +243,9 @@ class _Config:
         more = [self.values.get(f"{kind}_special_tokens") for kind in ("additional", "extra")]
         lists = [value for value in more if isinstance(value, list)]
         for value in (*(self.token(part) for part in NAMED), *(v for one in lists for v in one)):
-            content = _content(value)
-            if content:
-                yield content
+            found = content_of(value)
+            if found:
+                yield found
 
     def _added(self, special: set[str]) -> list[tuple[int, Any]]:
         """Every added token with its id, by id."""
@@ -257,7 +259,7 @@ class _Config:
             kind = content in special
             found[i] = AddedToken(content, normalized=not kind, special=kind)
         for i, token in self.said.get("added_tokens_decoder", dict, {}).items():
-            if not (re.fullmatch(r"\d{1,9}", i) and _content(token) and isinstance(token, dict)):
+            if not (re.fullmatch(r"\d{1,9}", i) and content_of(token) and isinstance(token, dict)):
                 raise InputError(
                     f"{self.said.path}: added_tokens_decoder has {i!r}: {token!r}, which is no id "
                     "with its token; take the file from the model's folder anew"
@@ -265,9 +267,3 @@ class _Config:
             library.check_pieces([token["content"]], (), str(self.said.path))
             found[int(i)] = AddedToken(**token)
         return sorted(found.items(), key=lambda item: item[0])
-
-
-def _content(token: Any) -> str | None:
-    """The text of a token that a file gives as a string or as an object."""
-    content = token.get("content") if isinstance(token, dict) else token
-    return content if isinstance(content, str) else None

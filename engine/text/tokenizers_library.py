@@ -75,8 +75,9 @@ def _quiet() -> Iterator[None]:
 # --- tokenizers ---------------------------------------------------------------------------------
 
 
-def from_file(path: Path) -> Any:
-    """The tokenizer of a tokenizer.json, for single texts. Raises InputError."""
+def from_file(path: Path, heed: Callable[[dict[str, Any]], None] = lambda spec: None) -> Any:
+    """The tokenizer of a tokenizer.json, for single texts, after `heed` has changed its content.
+    Raises InputError."""
     spec = read_json(path)
     if not isinstance(spec, dict):
         raise InputError(
@@ -84,7 +85,8 @@ def from_file(path: Path) -> Any:
         )
     check(spec, str(path))
     with asked(f"{path} is no tokenizer"):
-        return from_text(path.read_text(encoding="utf-8"))
+        heed(spec)
+        return from_text(json.dumps(spec))
 
 
 def from_text(text: str) -> Any:

@@ -1,0 +1,151 @@
+"""What counts of tokenizer_config.json although a tokenizer.json says otherwise.
+
+Some classes of transformers build their steps themselves, from the options in tokenizer_config.json
+or their own defaults, and take tokens alone from tokenizer.json (their `tokenization_*.py`, release
+5). Other classes, such as `PreTrainedTokenizerFast`, take tokenizer.json as it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.cells.fields import Fields
+
+Spec = dict[str, Any]  # the content of a tokenizer.json
+
+BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+ROBERTA = ("RobertaTokenizer", "XLMRobertaTokenizer", "CamembertTokenizer")
+OF_BYTES = ("GPT2Tokenizer", "Qwen2Tokenizer", "GPTNeoXTokenizer", "RobertaTokenizer")
+OF_SIGNS = ("XLMRobertaTokenizer", "CamembertTokenizer", "AlbertTokenizer")
+AS_IT_IS = (  # model types whose tokenizer.json is taken as it is, whatever class is named
+    *("ministral", "ministral3", "mistral", "mistral3", "mixtral", "nemotron", "persimmon"),
+    *("granite", "granitemoe", "olmo2", "olmo3", "phi3", "phimoe", "stablelm", "gpt_bigcode"),
+    *("glm", "glm4", "glm4_moe", "ernie4_5", "ernie4_5_moe", "internlm3", "modernbert"),
+)
+OF_TYPES = {  # where no file names a class
+    **dict.fromkeys(("bert", "distilbert", "electra"), "BertTokenizer"),
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "starcoder2"), "GPT2Tokenizer"),
+    "roberta": "RobertaTokenizer",
+    "xlm-roberta": "XLMRobertaTokenizer",
+    "camembert": "CamembertTokenizer",
+    "gpt_neox": "GPTNeoXTokenizer",
+    **dict.fromkeys(("qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
+}
+BERT_OPTIONS = {  # option of tokenizer_config.json -> of tokenizer.json, and its default
+    "do_lower_case": ("lowercase", True),
+    "strip_accents": ("strip_accents", None),
+    "tokenize_chinese_chars": ("handle_chinese_chars", True),
+}
+SIGN = "▁"  # SentencePiece's space
+
+
+def heed(spec: Spec, said: Fields, config: Mapping[str, Any]) -> None:
+    """Change the steps of a tokenizer.json to those that transformers takes: `said` is
+    tokenizer_config.json, `config` the model's config.json. Raises InputError for an option that is
+    not of its type."""
+    kind = class_of(said, config)
+    prefix = said.optional("add_prefix_space", bool, None)
+    if kind in BERT:
+        of_bert(spec, said)
+    elif kind in OF_BYTES:
+        of_bytes(spec, bool(prefix), kind == "Qwen2Tokenizer")
+    elif kind in OF_SIGNS and prefix is not None:
+        for step in steps(spec.get("pre_tokenizer")):
+            if step["type"] == "Metaspace":
+                step["prepend_scheme"] = "always" if prefix else "never"
+    elif kind == "LlamaTokenizer" and spec["model"].get("byte_fallback"):
+        of_llama(spec, prefix is not False)
+    if kind in (*BERT, *ROBERTA):
+        between(spec, said, *(("cls", "sep") if kind != "XLMRobertaTokenizer" else ("bos", "eos")))
+
+
+def class_of(said: Fields, config: Mapping[str, Any]) -> str:
+    """The class of transformers that reads a tokenizer."""
+    kind = said.get("tokenizer_class", str, "") or config.get("tokenizer_class")
+    model_type = str(config.get("model_type"))
+    if model_type == "qwen2":  # whose files name others in error
+        return "Qwen2Tokenizer"
+    if model_type in AS_IT_IS:
+        return ""
+    return str(kind).removesuffix("Fast") if kind else OF_TYPES.get(model_type, "")
+
+
+def steps(part: Any) -> Iterator[dict[str, Any]]:
+    """The steps of a normalizer, a pre-tokenizer or a decoder."""
+    if isinstance(part, dict):
+        lists = [part[key] for key in ("normalizers", "pretokenizers", "decoders") if key in part]
+        if not lists:
+            yield part
+        for one in lists:
+            for step in one:
+                yield from steps(step)
+
+
+def of_bert(spec: Spec, said: Fields) -> None:
+    """BERT's normalizer with the options that tokenizer_config.json has."""
+    for step in steps(spec.get("normalizer")):
+        if step["type"] == "BertNormalizer":
+            for theirs, (ours, default) in BERT_OPTIONS.items():
+                step[ours] = said.optional(theirs, bool, default)
+
+
+def of_bytes(spec: Spec, prefix: bool, splits: bool) -> None:
+    """GPT-2's pre-tokenizer with or without a space before the text; `splits` if it has another
+    pattern, and the space stands before each piece."""
+    if prefix and not splits:
+        spec["pre_tokenizer"] = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
+    for step in steps(spec.get("pre_tokenizer")):
+        if step["type"] == "ByteLevel":
+            step["add_prefix_space"] = prefix
+
+
+def of_llama(spec: Spec, prefix: bool) -> None:
+    """Llama's steps: every space is a sign, and one stands before the text, unless it begins with
+    one, or `prefix` is False."""
+    scheme = "first" if prefix else "never"
+    spec["normalizer"] = None
+    spec["pre_tokenizer"] = {
+        "type": "Metaspace",
+        "replacement": SIGN,
+        "prepend_scheme": scheme,
+        "split": False,
+    }
+    back: list[dict[str, Any]] = [
+        {"type": "Replace", "pattern": {"String": SIGN}, "content": " "},
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
+    ]
+    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+    spec["decoder"] = {"type": "Sequence", "decoders": back + [strip] * prefix}
+
+
+def between(spec: Spec, said: Fields, first: str, last: str) -> None:
+    """Put a text between two special tokens, by their roles, where the vocabulary has both."""
+    of_words = spec["model"].get("type") == "WordPiece"
+    defaults = ("[CLS]", "[SEP]") if of_words else ("<s>", "</s>")
+    known = {token["content"]: token["id"] for token in spec.get("added_tokens") or ()}
+    vocabulary = spec["model"]["vocab"]
+    if isinstance(vocabulary, list):
+        vocabulary = {piece: i for i, (piece, _) in enumerate(vocabulary)}
+    known = vocabulary | known
+    tokens = [
+        content_of(said.values.get(f"{role}_token")) or default
+        for role, default in zip((first, last), defaults, strict=True)
+    ]
+    if not all(token in known for token in tokens):
+        return
+    special = [{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens]
+    text = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
+    spec["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [special[0], text[0], special[1]],
+        "pair": [special[0], text[0], special[1], text[1], special[1]],
+        "special_tokens": {
+            token: {"id": token, "ids": [known[token]], "tokens": [token]} for token in tokens
+        },
+    }
+
+
+def content_of(token: Any) -> str | None:
+    """The text of a token that a file gives as a string or as an object."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None
