@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shutil
@@ -203,6 +204,13 @@ def cli(*args: object, cwd: Path | None = None) -> Done:
             code = stopped.code or 0
     assert isinstance(code, int)
     return Done(code, out.getvalue(), err.getvalue())
+
+
+def told(*args: object, cwd: Path | None = None) -> Any:
+    """The result that a command prints as JSON."""
+    done = cli(*args, "--json", cwd=cwd)
+    assert done.code == 0, done.err
+    return json.loads(done.out)["result"]
 
 
 # --- workbooks --------------------------------------------------------------------------------

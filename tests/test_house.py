@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from conftest import ROOT, InIronCalc, cli
+from conftest import ROOT, InIronCalc, cli, told
 from safetensors.numpy import save_file
 
 import workbooks
@@ -246,10 +246,9 @@ def test_an_architecture_is_one_file(dropped, tmp_path: Path) -> None:
     save_file(held, folder / "model.safetensors")
     config = {"model_type": "bigram", "vocab_size": 5, "width": 3}
     (folder / "config.json").write_text(json.dumps(config))
-    done = cli("run", folder, "--ids", "1,4", "--json", "--show", "logits")
-    assert done.code == 0, done.err
+    logits = told("run", folder, "--ids", "1,4", "--show", "logits")["blocks"]["logits"]
     expected = held["words_in"][[1, 4]].astype(float) @ held["words_out"].T.astype(float)
-    np.testing.assert_allclose(json.loads(done.out)["logits"], expected, atol=1e-12)
+    np.testing.assert_allclose(logits, expected, atol=1e-12)
     assert cli("build", folder, "--ids", "1,4", "-o", tmp_path / "x.xlsx").code == 0
     report = verify(tmp_path / "x.xlsx", "ironcalc")
     assert report.agrees, report

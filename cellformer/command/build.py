@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cellformer import budget, names, pairs
+from cellformer.command import results
+from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.stored import Stored
 from engine.models import checkpoint
 from engine.studies import steering
-from engine.studies.forecast import cells_of_part, forecast
+from engine.studies.forecast import Forecast, cells_of_part, forecast
 from engine.studies.steering import Contrast
 from engine.text import word_list_file as words
 from exporters.model import plan
@@ -117,7 +119,7 @@ def build(
     asked: Asked,
     with_workbook: bool,
     force: bool,
-) -> None:
+) -> Answer:
     """Build what the command `build` is asked for. Raises InputError."""
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
@@ -135,12 +137,12 @@ def build(
         if not plain:
             raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
         return write(lambda _: names.book(name), output or Path(f"{name}.xlsx"), with_workbook)
-    _build_model(name, output, asked, with_workbook, force)
+    return _build_model(name, output, asked, with_workbook, force)
 
 
 def _build_model(
     name: str, output: Path | None, asked: Asked, with_workbook: bool, force: bool
-) -> None:
+) -> Answer:
     """Build the workbook of a model."""
     from engine.models.choosing import Sampling
     from engine.models.generate import passage
@@ -152,7 +154,7 @@ def _build_model(
     n_tokens = n_tokens if asked.tokens is None else asked.tokens
     model = with_digits(loaded.model, asked.digits, output)
     is_page = output is not None and output.suffix.lower() in SUFFIXES
-    announce(model, n_tokens, length, asked.live, force, is_page)
+    expected = announce(model, n_tokens, length, asked.live, force, is_page)
     sampling = Sampling(*asked.sampling)
     found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second)
     found = replace(found, text_length=length)
@@ -163,10 +165,10 @@ def _build_model(
     kind += "-steering" * (asked.steer is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))
-    write(made, path, with_workbook)
+    return write(made, path, with_workbook, expected)
 
 
-def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -> None:
+def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -> Answer:
     """Build a workbook of exercises, or its key."""
     from cellformer.exercises import recipe
 
@@ -174,11 +176,12 @@ def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -
         raise InputError(f"--exercise makes a workbook: name an .xlsx file with -o, not {output}")
     special = not asked.no_special
     found = recipe(name, asked.level, asked.prompt, asked.ids, special, asked.tokens, force)
+    expected = None
     if found.n_tokens:
-        announce(names.model(name), found.n_tokens, 0, (), force)
+        expected = announce(names.model(name), found.n_tokens, 0, (), force)
     kind = "solved" if asked.solved else "exercise"
     path = output or Path(f"{names.title(name)}-{kind}-{asked.level}.xlsx")
-    write(lambda on_layout: found.book(asked.solved, on_layout), path)
+    return write(lambda layout: found.book(asked.solved, layout), path, expected=expected)
 
 
 def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Model:
@@ -204,30 +207,48 @@ def announce(
     live: Sequence[str],
     force: bool,
     is_page: bool = False,
-) -> None:
+) -> Forecast | None:
     """Print the forecast of a large workbook, unless only `live` parts recompute, or it becomes a
-    page. Raises InputError for one beyond the budget, unless `force`."""
+    page, and return it. Raises InputError for one beyond the budget, unless `force`."""
     budget.of_passes(model, n_tokens, force)
     budget.within(budget.MOST_CELLS, 2 * text_length**2, "cells of the tokenizer", force)
     if n_tokens > model.spec.n_ctx:  # then it is refused for that
-        return
+        return None
     readout = plan.for_model(model).readout
     if live:
         n_cells = cells_of_part(model, n_tokens, readout, live)
-        return budget.within(budget.MOST_CELLS, n_cells, "cells of the workbook", force)
+        budget.within(budget.MOST_CELLS, n_cells, "cells of the workbook", force)
+        return None
     expected = forecast(model, n_tokens, readout)
     budget.within(budget.MOST_CELLS, expected.n_cells, "cells of the workbook", force)
-    if expected.n_cells > LARGE and not is_page:
-        line(f"forecast: {expected}")
-        if expected.n_cells > GOOGLE:
-            line(f"Google Sheets is limited to {GOOGLE:,} cells; --live blocks.0 builds a part")
+    if expected.n_cells <= LARGE or is_page:
+        return None
+    line(f"forecast: {expected}")
+    if expected.n_cells > GOOGLE:
+        line(f"Google Sheets is limited to {GOOGLE:,} cells; --live blocks.0 builds a part")
+    return expected
+
+
+def plain_forecast(expected: Forecast) -> results.Forecast:
+    """A forecast as JSON."""
+    return {
+        "cells": expected.n_cells,
+        "formulas": expected.n_formulas,
+        "megabytes": expected.megabytes,
+        "held": expected.held,
+    }
 
 
 def _nothing(book: "Book") -> None:
     """What a page does before the values of its book are computed."""
 
 
-def write(build: "Callable[[OnLayout], Book]", path: Path, with_workbook: bool = False) -> None:
+def write(
+    build: "Callable[[OnLayout], Book]",
+    path: Path,
+    with_workbook: bool = False,
+    expected: Forecast | None = None,
+) -> Answer:
     """Build and write a workbook, a large one with a progress bar; or its page, by the suffix.
     Raises InputError."""
     from exporters.file import xlsx
@@ -246,16 +267,35 @@ def write(build: "Callable[[OnLayout], Book]", path: Path, with_workbook: bool =
                 xlsx.write(book, path, lambda n: bar.advance(task, n), ahead=ahead.parts)
         else:
             xlsx.write(book, path)
-    size = path.stat().st_size / 1024
-    line(f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size:,.0f} KB")
+    size = path.stat().st_size
+    told = f"{len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size / 1024:,.0f} KB"
+    found = _written(book, path)
+    found["sheets"] = len(book.sheets)
+    if expected is not None:
+        found["forecast"] = plain_forecast(expected)
+    return Answer(lambda: line(f"{path}: {told}"), lambda: found)
 
 
-def _write_page(book: "Book", path: Path, with_workbook: bool) -> None:
+def _written(book: "Book", path: Path, beside: Sequence[Path] = ()) -> results.Build:
+    """What was written, as JSON."""
+    return {
+        "file": str(path),
+        "beside": list(map(str, beside)),
+        "formulas": book.n_formulas,
+        "bytes": path.stat().st_size,
+    }
+
+
+def _write_page(book: "Book", path: Path, with_workbook: bool) -> Answer:
     from exporters.web import page
 
     finite.check(book.graph, book.values)
     own, *beside = page.write(book, path, with_workbook)
-    line(f"{own}: {book.n_formulas:,} formulas, {own.stat().st_size / 1024:,.0f} KB")
-    for file in beside:
-        size = file.stat().st_size / 1e6
-        line(f"{file}: the weights, {size:,.0f} MB; keep it beside the page, which asks for it")
+
+    def tell() -> None:
+        line(f"{own}: {book.n_formulas:,} formulas, {own.stat().st_size / 1024:,.0f} KB")
+        for file in beside:
+            size = file.stat().st_size / 1e6
+            line(f"{file}: the weights, {size:,.0f} MB; keep it beside the page, which asks for it")
+
+    return Answer(tell, lambda: _written(book, own, beside))

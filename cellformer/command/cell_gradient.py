@@ -1,13 +1,13 @@
 """`gradient --target CELL`: the input cells that move any cell of a workbook."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 from rich.text import Text
 
-from cellformer.command import printing
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells, watched_cell
 from cellformer.command.printing import console
 from engine import Graph, InputError
@@ -25,28 +25,47 @@ def is_cell(text: str) -> bool:
     return bool(CELL.fullmatch(text) or cells.ADDRESS.fullmatch(text))
 
 
-def report(found: Cells, target: str, top: int, as_json: bool) -> None:
-    """Print the gradient of a cell by the input numbers, the largest first."""
+def report(found: Cells, target: str, top: int) -> Answer:
+    """The gradient of a cell by the input numbers, the largest first."""
     name, value, slopes = _of(found, target)
     typed = {block: slope for block, slope in slopes.items() if _is_typed(found.graph, block)}
-    if as_json:
-        gradient = {block: slope.tolist() for block, slope in typed.items()}
-        print(json.dumps({"objective": name, "value": value, "gradient": gradient}))
-        return
-    printing.line(f"{name}: {value:.6g}")
-    if not any(map(np.any, typed.values())):
-        printing.line("no number that is typed in moves it")
-        return
     held = {block: cell_gradient.as_numbers(found.graph.inputs[block]) for block in typed}
     shares = {block: held[block] * slope for block, slope in typed.items()}
-    for sizes, title in ((typed, "|gradient|"), (shares, "|value × gradient|")):
+
+    def largest(sizes: Mapping[str, np.ndarray]) -> list[results.Weight]:
+        return [
+            {
+                "cell": f"{block}[{at[0]},{at[1]}]",
+                "value": float(held[block][at]),
+                "gradient": float(typed[block][at]),
+            }
+            for block, at in _largest(sizes, top)
+        ]
+
+    result: results.Gradient = {
+        "objective": name,
+        "value": value,
+        "gradient": {block: slope.tolist() for block, slope in typed.items()},
+        "by_gradient": largest(typed),
+        "by_weight_times_gradient": largest(shares),
+    }
+    return Answer(lambda: _tell(result), lambda: result, "by_gradient")
+
+
+def _tell(found: results.Gradient) -> None:
+    """Print the cells with the largest gradients."""
+    printing.line(f"{found['objective']}: {found['value']:.6g}")
+    if not found["by_gradient"]:
+        printing.line("no number that is typed in moves it")
+        return
+    lists = found["by_gradient"], found["by_weight_times_gradient"]
+    for listed, title in zip(lists, ("|gradient|", "|value × gradient|"), strict=True):
         console.print()
         printing.line(f"the typed cells of the largest {title}:")
         table = printing.table_of("cell", "is", "gradient", "value × gradient")
-        for block, at in _largest(sizes, top):
-            numbers = (held[block][at], typed[block][at], shares[block][at])
-            name = f"{block}[{at[0]},{at[1]}]"
-            table.add_row(Text(name, "bold"), *(f"{x:+.6g}" for x in numbers))
+        for cell in listed:
+            numbers = (cell["value"], cell["gradient"], cell["value"] * cell["gradient"])
+            table.add_row(Text(cell["cell"], "bold"), *(f"{x:+.6g}" for x in numbers))
         console.print(table)
 
 

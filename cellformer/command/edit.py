@@ -9,7 +9,8 @@ from rich.text import Text
 
 import workbooks
 from cellformer import exercises, names
-from cellformer.command import printing
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.options import Force
 from cellformer.command.printing import console, line
 from engine import InputError, Model
@@ -43,7 +44,7 @@ LONGEST = 90  # characters of a text or formula that is shown
 MOST_ADDED, MOST_REFUSED = 12, 5  # cells that are listed
 
 
-def diff(file: File, model: Built = None) -> None:
+def diff(file: File, model: Built = None) -> Answer:
     """List every weight, setting, formula and text that was changed since the workbook was built.
 
     A replaced formula is listed with what replaced it; a program's own spelling of a formula is no
@@ -54,6 +55,11 @@ def diff(file: File, model: Built = None) -> None:
     if KEY in (written := WorkbookFile(file)):
         return _filled_in(file, written)
     found = edited.read(file, _finder(model), names.book)
+    return Answer(lambda: _tell(file, found), lambda: _plain(file, found), "changes")
+
+
+def _tell(file: Path, found: edited.Edited) -> None:
+    """Print what was changed, and what follows."""
     groups = (
         ("changed", found.inputs),
         ("formula typed over", found.overwritten),
@@ -75,21 +81,92 @@ def diff(file: File, model: Built = None) -> None:
     _effect(found)
 
 
-def _filled_in(path: Path, file: WorkbookFile) -> None:
-    """Print what is in the yellow cells of a workbook of exercises."""
+def _plain(file: Path, found: edited.Edited) -> results.Diff:
+    """The same as JSON."""
+    groups = {"changed": found.inputs, "formula": found.overwritten, "label": found.labels}
+    told: results.Diff = {
+        "file": str(file),
+        "changes": [
+            {
+                "kind": kind,
+                "cell": change.name,
+                "at": change.where,
+                "was": change.was,
+                "now": change.now,
+                "counts": change.counts,
+            }
+            for kind, changes in groups.items()
+            for change in changes
+        ],
+    }
+    for cell in found.added:
+        told["changes"].append(_beside("added", cell.where, cell.where, cell.now))
+    if len(told["changes"]) == len(found.added):
+        return told
+    try:
+        live = found.live()
+        if isinstance(found, edited.EditedModel):
+            finite.check(found.book.graph, live)
+    except InputError as error:
+        told["refused"] = str(error)
+        return told
+    if not isinstance(found, edited.EditedModel):
+        told["effects"] = list(printing.changed_cells(live))
+    elif found.model.spec.gives == "next word":
+        told["prompt"], told["words"] = found.sentence, _words(found)
+    return told
+
+
+def _beside(kind: str, cell: str, at: str, now: float | str | bool) -> results.Differs:
+    """A cell that nothing was built in."""
+    return {"kind": kind, "cell": cell, "at": at, "was": None, "now": now, "counts": ""}
+
+
+def _words(found: edited.EditedModel) -> list[results.Turned]:
+    """The most likely words after the edits, and those before, with both probabilities."""
+    before = found.book.values["probs"][found.book.passage.n_prompt - 1]
+    after = found.live()["probs"][found.position]
+    words = printing.output_words(found.model)
+    order = ranked(after)
+    listed = dict.fromkeys(order[:TOP] + ranked(before, TOP))
+    return [
+        {
+            "rank": order.index(v) + 1,
+            "word": words[v],
+            "was": float(before[v]),
+            "now": float(after[v]),
+        }
+        for v in listed
+    ]
+
+
+def _filled_in(path: Path, file: WorkbookFile) -> Answer:
+    """What is in the yellow cells of a workbook of exercises."""
     try:
         cells = exercises.filled_in(file)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     filled = [row for row in cells if row[2].formula or row[2].value not in (None, "")]
-    table = printing.table_of("filled in", "at", "typed")
-    for name, where, (value, formula) in filled:
-        typed = _short("" if value is None else value) if formula is None else f"={formula}"
-        table.add_row(*map(Text, (name, where, typed)))
-    if filled:
-        console.print(table)
-    line(f"{path}: exercises; {len(filled)} of {len(cells)} yellow cells are filled in")
-    line(f"‘cellformer grade {path}’ marks them")
+    typed = [
+        _beside(
+            "filled in",
+            name,
+            where,
+            ("" if value is None else value) if formula is None else f"={formula}",
+        )
+        for name, where, (value, formula) in filled
+    ]
+
+    def tell() -> None:
+        table = printing.table_of("filled in", "at", "typed")
+        for cell in typed:
+            table.add_row(*map(Text, (cell["cell"], cell["at"], _short(cell["now"]))))
+        if filled:
+            console.print(table)
+        line(f"{path}: exercises; {len(filled)} of {len(cells)} yellow cells are filled in")
+        line(f"‘cellformer grade {path}’ marks them")
+
+    return Answer(tell, lambda: {"file": str(path), "changes": typed}, "changes")
 
 
 def _added(found: edited.Edited) -> None:
@@ -132,7 +209,7 @@ def import_(
     output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
     model: Built = None,
     force: Force = False,
-) -> None:
+) -> Answer:
     """Save the model of an edited workbook, or of one that learned, as a checkpoint.
 
     A page's link, or its part from # on, has edits too. Refuses changes that a checkpoint cannot
@@ -144,15 +221,22 @@ def import_(
     found, source = _of_link(file, model) if link.is_link(file) else _of_file(Path(file), model)
     if isinstance(found, Model):
         checkpoint.save(found, output, force)
-        line(f"{output}: checkpoint, with the weights that {source} holds by now")
-        return
+        told = f"{output}: checkpoint, with the weights that {source} holds by now"
+        learnt: results.Import = {"folder": str(output), "changes": None, "added": 0}
+        return Answer(lambda: line(told), lambda: learnt)
     if found.unheld:
         raise InputError(_refusal(found.unheld))
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     checkpoint.save(folded(found.model, change), output, force)
-    line(f"{output}: checkpoint, with {len(change)} changes of {source}")
-    _added(found)
+    edits = found
+
+    def tell() -> None:
+        line(f"{output}: checkpoint, with {len(change)} changes of {source}")
+        _added(edits)
+
+    n = {"changes": len(change), "added": len(edits.added)}
+    return Answer(tell, lambda: {"folder": str(output), **n})
 
 
 def _of_file(file: Path, model: str | None) -> tuple[edited.EditedModel | Model, str]:
@@ -214,11 +298,11 @@ def _finder(name: str | None) -> Callable[[str], Model]:
     return find
 
 
-def _short(value: float | str) -> str:
+def _short(value: float | str | None) -> str:
     """A number with ten digits; a text, cut if long, in quotes if it has outer spaces."""
     if isinstance(value, float | int):
         return f"{value:.10g}"
-    text = readable(value)
+    text = readable(value or "")
     text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return text if text == text.strip() != "" else f"‘{text}’"
 
@@ -243,13 +327,9 @@ def _encoder(found: edited.EditedModel) -> None:
 
 def _ranking(found: edited.EditedModel) -> None:
     """Print the most likely words before and after."""
-    before = found.book.values["probs"][found.book.passage.n_prompt - 1]
-    after = found.live()["probs"][found.position]
-    words = printing.output_words(found.model)
     table = printing.table_of("", "next word", "was", "is", "change")
-    order = ranked(after)
-    for v in dict.fromkeys(order[:TOP] + ranked(before, TOP)):
-        change = f"{after[v] - before[v]:+.4f}"
-        cells = (f"{before[v]:.4f}", f"{after[v]:.4f}", change)
-        table.add_row(str(order.index(v) + 1), Text(words[v], "bold"), *cells)
+    for word in _words(found):
+        was, now = word["was"], word["now"]
+        numbers = (f"{was:.4f}", f"{now:.4f}", f"{now - was:+.4f}")
+        table.add_row(str(word["rank"]), Text(word["word"], "bold"), *numbers)
     console.print(table)

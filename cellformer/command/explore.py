@@ -1,9 +1,8 @@
 """Commands that evaluate a model and print: run, trace, ablate, sweep, generate, info."""
 
 import csv
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,8 +13,9 @@ import typer
 from rich.table import Table
 
 from cellformer import budget, names
-from cellformer.command import printing
-from cellformer.command.build import with_digits
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
+from cellformer.command.build import plain_forecast, with_digits
 from cellformer.command.cells import Cells, on_sheet, watched_cell
 from cellformer.command.options import (
     Ablate,
@@ -39,7 +39,7 @@ from cellformer.command.options import (
 )
 from cellformer.command.printing import Curve, console
 from cellformer.names import word_of
-from engine import Evaluator, Graph, InputError, Model
+from engine import Cell, Evaluator, Graph, InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked
 from engine.cells.batch import variants
@@ -54,7 +54,7 @@ from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
 from engine.studies import ablation
 from engine.studies import lens as lenses
-from engine.studies.forecast import forecast, kv_numbers, parameters
+from engine.studies.forecast import Forecast, forecast, kv_numbers, parameters
 from engine.text.tokenizer import shown, stream
 from exporters.compose.cells import SheetCell, is_address
 from exporters.model.plan import for_model
@@ -76,10 +76,9 @@ def run(
     target: Target = None,
     lens: Lens = False,
     show: Show = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
     adapter: Adapter = None,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Evaluate a model and rank the next words, beside the baseline if cells were changed.
 
     With --target, also print what each head, MLP and embedding adds to that word's logit. With
@@ -91,7 +90,7 @@ def run(
         names.check_takes(name, prompt=prompt, second=second, ids=ids, no_special=no_special)
         asked = {"ablate": ablate, "mean": mean, "lens": lens, "adapter": adapter}
         names.check_takes(name, tokens=tokens, target=target, **asked)
-        return _run_tables(name, sets, show, as_json)
+        return _run_tables(name, sets, show)
     loaded = names.load(name, prompt, ids, not no_special, (), second, force, adapter)
     budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
     if target is not None or lens:
@@ -105,24 +104,77 @@ def run(
     _ablate(live, ablate, mean)
     Cells(graph, partial(loaded.built, tokens)).set(live, sets)
     finite.check(graph, live)
-    blocks = [graph[block].name for block in show or ()]
-    if as_json:
-        print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
-        return
     continues = tokens is not None and model.spec.gives == "next word"
     ids_now = live["tokens"][:, 0].astype(int).tolist() if continues else loaded.ids
-    for given in filter(None, (ids_now, loaded.second)):
-        printing.prompt(readable(_spelt(model, given)), len(given))
-    for block in blocks:
-        printing.block(graph, live, block)
-    if "probs" not in graph.blocks:
-        return printing.vectors(live, bool(sets or ablate))
-    words = printing.output_words(model)
-    printing.ranking(words, live, bool(sets or ablate), wanted, row)
-    if lens and views:
-        printing.lens(words, live, views, int(graph.inputs["target"][0, 0]))
-    if wanted is not None and views:
-        printing.attribution(words, live, views)
+    ran = Ran(model, live, ids_now, loaded.second, row, wanted, views, lens, bool(sets or ablate))
+    return ran.answer(_shown(graph, show))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A model that was run: what is printed of it."""
+
+    model: Model
+    live: Evaluator
+    ids: list[int]
+    second: list[int]
+    row: int  # whose words are ranked
+    wanted: int | None  # the target
+    views: lenses.Views | None
+    lens: bool
+    changed: bool
+
+    def answer(self, blocks: Sequence[str]) -> Answer:
+        """It as an answer, with the values of some blocks."""
+        rows = "words" if not blocks else lambda: printing.block_rows(self.live, blocks)
+        return Answer(lambda: self.tell(blocks), lambda: self.result(blocks), rows)
+
+    def tell(self, blocks: Sequence[str]) -> None:
+        """Print blocks, ranked words, lens and attribution."""
+        for given in filter(None, (self.ids, self.second)):
+            printing.prompt(readable(_spelt(self.model, given)), len(given))
+        for block in blocks:
+            printing.block(self.live.graph, self.live, block)
+        if "probs" not in self.live.graph.blocks:
+            return printing.vectors(self.live, self.changed)
+        words = printing.output_words(self.model)
+        printing.ranking(words, self.live, self.changed, self.wanted, self.row)
+        if self.lens and self.views:
+            target = int(self.live.graph.inputs["target"][0, 0])
+            printing.lens(words, self.live, self.views, target)
+        if self.wanted is not None and self.views:
+            printing.attribution(words, self.live, self.views)
+
+    def result(self, blocks: Sequence[str]) -> results.Run:
+        """The same as JSON."""
+        live, words = self.live, printing.output_words(self.model)
+        ranks = "probs" in live.graph.blocks
+        found: results.Run = {
+            "prompt": _spelt(self.model, self.ids),
+            "ids": list(self.ids),
+            "words": printing.ranked_words(words, live, self.wanted, self.row) if ranks else [],
+            "blocks": {block: _rows(live[block]) for block in blocks},
+        }
+        if self.lens and self.views:
+            target = int(live.graph.inputs["target"][0, 0])
+            found["lens"] = printing.lens_stages(words, live, self.views, target)
+        if self.wanted is not None and self.views:
+            found["attribution"] = printing.shares(live, self.views)
+        if "vector" in live.graph.blocks:
+            found["vector"] = live["vector"][0].tolist()
+        if "cosine" in live.graph.blocks:
+            found["cosine"] = float(live["cosine"][0, 0])
+        return found
+
+
+def _shown(graph: Graph, patterns: Sequence[str] | None) -> list[str]:
+    """The blocks that --show names, by pattern or by name. Raises InputError."""
+    found = [
+        block.name
+        for text in patterns or ()
+        for block in (graph.find(text) if set("*?[") & set(text) else [graph[text]])
+    ]
+    return list(dict.fromkeys(found))
 
 
 def trace(
@@ -136,7 +188,7 @@ def trace(
     tokens: Tokens = None,
     sets: Sets = None,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Show a cell's formula, the cells it reads and their values, as a tree.
 
     The cell is one of a block, or any formula of the workbook, by its sheet and address. With
@@ -151,16 +203,26 @@ def trace(
         graph = _continued(loaded.model, loaded, tokens)
         found = Cells(graph, partial(loaded.built, tokens))
     if is_address(cell):
-        return printing.trace(on_sheet(found.book, cell, sets), depth, force)
+        return _traced(on_sheet(found.book, cell, sets), depth, force)
     try:
         block, i, j = graph.parse(cell)
     except UnknownNameError:
         if formats.means(name):
             raise
-        return printing.trace(on_sheet(found.book, cell, sets), depth, force)
+        return _traced(on_sheet(found.book, cell, sets), depth, force)
     live = Evaluator(graph)
     found.set(live, sets)
-    printing.trace(live.cell(block.name, i, j), depth, force)
+    return _traced(live.cell(block.name, i, j), depth, force)
+
+
+def _traced(root: Cell | SheetCell, depth: int, force: bool) -> Answer:
+    """A cell and those that it reads. Raises InputError for more than can be printed."""
+    found = printing.followed(root, depth, force)
+    return Answer(
+        lambda: printing.trace(found),
+        lambda: {"cells": list(map(printing.traced, found.all()))},
+        "cells",
+    )
 
 
 def ablate(
@@ -171,7 +233,7 @@ def ablate(
     target: Target = None,
     mean: Mean = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Ablate heads, attention blocks and MLPs, one at a time, and report the target's logit.
 
     Zero ablation: the part writes nothing. With --mean, it writes its average.
@@ -187,7 +249,32 @@ def ablate(
     wanted = first_word(graph, row) if target is None else word_of(model, target, graph, row)
     found = ablation.effects(graph, wanted, row, mean)
     before = float(graph.values["probs"][row, wanted])
-    printing.effects(printing.output_words(model), found, wanted, before)
+    words = printing.output_words(model)
+    return Answer(
+        lambda: printing.effects(words, found, wanted, before),
+        lambda: _effects(words, found, wanted, before),
+        "parts",
+    )
+
+
+def _effects(
+    words: Sequence[str], found: Sequence[ablation.Effect], target: int, before: float
+) -> results.Ablate:
+    """The parts that were switched off, as JSON."""
+    return {
+        "target": words[target],
+        "probability": before,
+        "parts": [
+            {
+                "part": effect.part,
+                "logit": effect.logit,
+                "probability": effect.probability,
+                "change": effect.probability - before,
+                "first": words[effect.top],
+            }
+            for effect in found
+        ],
+    }
 
 
 def sweep(
@@ -206,7 +293,7 @@ def sweep(
         Path | None, typer.Option("-o", help="Output file, .csv or .png (default: print).")
     ] = None,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Run one cell through a range of values, and report the target word's logit and probability.
 
     In a workbook without a transformer, --target is a cell: 'loss[0,0]'.
@@ -226,10 +313,27 @@ def sweep(
         budget.of_passes(loaded.model, len(loaded.ids), force, n_steps)
         curve = _curve_of_word(loaded, cell, values, target)
     if output is None:
-        return printing.curve(curve)
+        return Answer(lambda: printing.curve(curve), lambda: _swept(curve), "values")
     draw = _write_csv if output.suffix.lower() == ".csv" else _draw
     draw(output, curve)
-    printing.line(f"{output}: {n_steps} values of {curve.cell}")
+    told = f"{output}: {n_steps} values of {curve.cell}"
+    return Answer(lambda: printing.line(told), lambda: _swept(curve), "values")
+
+
+def _swept(curve: Curve) -> results.Sweep:
+    """A sweep as JSON."""
+    keys = ("logit", "probability") if curve.first else ("watched",)
+    columns = dict(zip(keys, curve.columns.values(), strict=True))
+    steps = [
+        results.Step(
+            value=float(x),
+            **{key: float(column[k]) for key, column in columns.items()},  # type: ignore[typeddict-item]
+        )
+        for k, x in enumerate(curve.values)
+    ]
+    for step, word in zip(steps, curve.first, strict=False):
+        step["first"] = word
+    return {"cell": curve.cell, "target": curve.target, "values": steps}
 
 
 def generate(
@@ -258,7 +362,7 @@ def generate(
     ] = False,
     adapter: Adapter = None,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Print a prompt and its continuation, token by token, up to an end-of-text token.
 
     Each token takes one new row of every block, as with a KV cache.
@@ -271,11 +375,32 @@ def generate(
     found = steps(loaded.model, loaded.ids, n_tokens, sampling, seed)
     done: list[Step] = []
     tokens = _until(found, () if ignore_eos else vocabulary.ends, done)
-    for text in stream(vocabulary, chain(loaded.ids, tokens)):
-        printing.text(text)
-    printing.text("\n")
-    if as_table:
-        printing.steps(shown(vocabulary.texts), done)
+
+    def tell() -> None:
+        for text in stream(vocabulary, chain(loaded.ids, tokens)):
+            printing.text(text)
+        printing.text("\n")
+        if as_table:
+            printing.steps(shown(vocabulary.texts), done)
+
+    def result() -> results.Generate:
+        ids, texts = list(tokens), shown(vocabulary.texts)
+        return {
+            "prompt": vocabulary.decode(loaded.ids),
+            "text": vocabulary.decode([*loaded.ids, *ids]),
+            "ids": ids,
+            "tokens": [
+                {
+                    "token": texts[step.token],
+                    "id": step.token,
+                    "cells": step.n_cells,
+                    "full_pass": step.n_full,
+                }
+                for step in done
+            ],
+        }
+
+    return Answer(tell, result, "tokens")
 
 
 def info(
@@ -284,32 +409,49 @@ def info(
         int, typer.Option("--tokens", min=1, help="Prompt length of the estimate, in tokens.")
     ] = 8,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Show a model's sizes, parameters and KV cache, and estimate the size of its workbook."""
     model = names.model(name)
     spec = model.spec
     n_tokens = min(tokens, spec.n_ctx)
     budget.of_passes(model, n_tokens, force)
+    labels = ["d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"]
+    labels += ["n_experts", "n_chosen", "d_expert"] if isinstance(spec, MoeSpec) else []
+    counts, expected = (
+        parameters(model),
+        forecast(with_digits(model), n_tokens, for_model(model).readout),
+    )
+    found: results.Info = {
+        "architecture": model.kind,
+        "sizes": {label: getattr(spec, label) for label in labels},
+        "parts": [
+            {"part": part, "parameters": count, "share": count / sum(counts.values())}
+            for part, count in counts.items()
+        ],
+        "kv_cache": kv_numbers(model),
+        "tokens": n_tokens,
+        "forecast": plain_forecast(expected),
+    }
+    return Answer(lambda: _info(found, expected), lambda: found, "parts")
+
+
+def _info(found: results.Info, expected: Forecast) -> None:
+    """Print a model's sizes."""
     table = Table(box=None, show_header=False)
-    table.add_row("architecture", model.kind)
-    for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
-        table.add_row(label, f"{getattr(spec, label):,}")
-    if isinstance(spec, MoeSpec):
-        for label in ("n_experts", "n_chosen", "d_expert"):
-            table.add_row(label, f"{getattr(spec, label):,}")
+    table.add_row("architecture", found["architecture"])
+    for label, size in found["sizes"].items():
+        table.add_row(label, f"{size:,}")
     console.print(table)
     console.print()
-    counts = parameters(model)
     table = Table("part", "parameters", "share", box=None)
-    for part, count in counts.items():
-        table.add_row(part, f"{count:,}", f"{count / sum(counts.values()):.1%}")
-    table.add_row("all", f"{sum(counts.values()):,}", "")
+    for part in found["parts"]:
+        table.add_row(part["part"], f"{part['parameters']:,}", f"{part['share']:.1%}")
+    table.add_row("all", f"{sum(part['parameters'] for part in found['parts']):,}", "")
     console.print(table)
     console.print()
-    cache = kv_numbers(model)
+    cache = found["kv_cache"]
     console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
-    expected = forecast(with_digits(model), n_tokens, for_model(model).readout)
-    printing.line(f"workbook of {n_tokens} tokens: {expected}")
+    printing.line(f"workbook of {found['tokens']} tokens: {expected}")
 
 
 # --- shared ------------------------------------------------------------------------
@@ -383,25 +525,34 @@ def _ablate(live: Evaluator, off: Sequence[str] | None, mean: bool) -> None:
         live.set(block, i, j, value)
 
 
-def _run_tables(
-    name: str, sets: Sequence[str] | None, show: Sequence[str] | None, as_json: bool
-) -> None:
-    """Print the tables of a workbook without a transformer, and what changes in them."""
+def _run_tables(name: str, sets: Sequence[str] | None, show: Sequence[str] | None) -> Answer:
+    """The tables of a workbook without a transformer, and what changes in them."""
     found = names.book(name)
     graph = found.graph
     live = Evaluator(graph)
     Cells(graph, lambda: found).set(live, sets)
-    blocks = [graph[block] for block in show or ()]
-    if as_json:
-        wanted = [b.name for b in blocks] or list(graph.blocks)
-        print(json.dumps({block: _rows(live[block]) for block in wanted}))
-        return
-    for block in blocks:
-        printing.block(graph, live, block.name)
-    if sets:
-        printing.changes(live)
-    elif not blocks:
-        printing.tables(found)
+    blocks = _shown(graph, show)
+
+    def tell() -> None:
+        for block in blocks:
+            printing.block(graph, live, block)
+        if sets:
+            printing.changes(live)
+        elif not blocks:
+            printing.tables(found)
+
+    def result() -> results.Run:
+        return {
+            "prompt": None,
+            "ids": [],
+            "words": [],
+            "blocks": {block: _rows(live[block]) for block in blocks},
+            "tables": printing.listed_tables(found),
+            "changes": list(printing.changed_cells(live)),
+        }
+
+    rows = (lambda: printing.block_rows(live, blocks)) if blocks else "changes"
+    return Answer(tell, result, rows if sets or blocks else "tables")
 
 
 def _curve_of_word(
@@ -422,7 +573,7 @@ def _curve_of_word(
     word = words[wanted]
     columns = {f"logit of {word}": logits[:, wanted], "probability": probs[:, wanted]}
     first = [words[v] for v in np.argmax(logits, axis=1)]
-    return Curve(f"{block.name}[{i},{j}]", values, columns, f"‘{word}’", first)
+    return Curve(f"{block.name}[{i},{j}]", values, columns, word, f"‘{word}’", first)
 
 
 def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | None) -> Curve:
@@ -441,7 +592,7 @@ def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | Non
     if any(isinstance(x, str) for x in shown):
         raise InputError(f"{watched.name} shows a text; watch a number with --target")
     columns = {watched.name: np.array(shown, dtype=np.float64)}
-    return Curve(f"{block.name}[{i},{j}]", values, columns, watched.name)
+    return Curve(f"{block.name}[{i},{j}]", values, columns, watched.name, watched.name)
 
 
 def _rows(values: np.ndarray) -> list[list[float | str | None]]:

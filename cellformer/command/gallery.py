@@ -7,6 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import workbooks
 from cellformer import names
 from cellformer.command import release
+from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
 from engine import InputError
 from exporters.compose.book import Book
@@ -16,7 +17,7 @@ from exporters.web import page
 INDEX = "index.xlsx"
 
 
-def build(folder: Path) -> None:
+def build(folder: Path) -> Answer:
     """Write every workbook and its page into a folder, with indexes and checksums."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +40,12 @@ def build(folder: Path) -> None:
     release.add(folder, sizes)
     n_formulas = sum(n for _, n in sizes.values())
     told = f"{len(sizes)} workbooks and their pages, {n_formulas:,} formulas"
-    line(f"{folder}: {told}; {folder / release.INDEX} and {INDEX} lead to them")
+    told = f"{folder}: {told}; {folder / release.INDEX} and {INDEX} lead to them"
+    beside = sorted(str(file) for file in folder.rglob("*") if file.is_file())
+    return Answer(
+        lambda: line(told),
+        lambda: {"file": str(folder), "beside": beside, "formulas": n_formulas},
+    )
 
 
 def index(sizes: dict[str, tuple[int, int]]) -> Book:

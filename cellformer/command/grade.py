@@ -1,10 +1,8 @@
 """The command `grade`: the answers of a class, file by file."""
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
 from engine import InputError
-from engine.cells.texts import in_csv
 from exporters.edits.grading import Grade, Marked
 
 RIGHT, WRONG = "✓", "–"
@@ -22,16 +20,12 @@ RIGHT, WRONG = "✓", "–"
 
 def grade(
     files: Annotated[list[Path], typer.Argument(help="Workbooks with exercises, filled in.")],
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each file.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, cell by cell.")] = False,
-) -> None:
+) -> Answer:
     """Grade filled-in exercises: for each file a name, a score, and what went wrong where.
 
     Only what stands in the yellow cells counts. Formulas are computed on the numbers as built and
     on others, by IronCalc. Files whose hidden sheet was changed are refused, and named.
     """
-    if as_csv and as_json:
-        raise InputError("--csv and --json cannot be combined: give one of them")
     from cellformer.exercises import Grader
 
     grader, grades, refused = Grader(), list[Grade](), list[str]()
@@ -40,18 +34,12 @@ def grade(
             grades.append(grader.grade(file))
         except InputError as error:
             refused.append(str(error))
-    if as_json:
-        print(json.dumps([_plain(found) for found in grades], indent=1, ensure_ascii=False))
-    elif as_csv:
-        print(_csv(grades), end="")
-    elif grades:
-        _print(grades)
-    if refused:
-        raise InputError("; ".join(refused))
-
-
-def _plain(found: Grade) -> dict[str, object]:
-    return {**asdict(found), "score": found.score}
+    return Answer(
+        partial(_print, grades),
+        lambda: {"files": [{**asdict(found), "score": found.score} for found in grades]},
+        partial(_records, grades),
+        fault="; ".join(refused),
+    )
 
 
 def _rows(grades: Sequence[Grade]) -> list[list[str]]:
@@ -79,16 +67,15 @@ def _first_fault(cells: Sequence[Marked]) -> str:
     return f"{len(cells) - len(wrong)} of {len(cells)} cells; {wrong[0].name}: {wrong[0].said}"
 
 
-def _csv(grades: Sequence[Grade]) -> str:
-    out = io.StringIO()
-    if grades:
-        csv.writer(out, lineterminator="\n").writerows(
-            [in_csv(text) for text in row] for row in _rows(grades)
-        )
-    return out.getvalue()
+def _records(grades: Sequence[Grade]) -> list[dict[str, str]]:
+    """A row for each file, by the heads of the table."""
+    head, *rows = _rows(grades) if grades else [[]]
+    return [dict(zip(head, row, strict=True)) for row in rows]
 
 
 def _print(grades: Sequence[Grade]) -> None:
+    if not grades:
+        return
     head, *rows = _rows(grades)
     table = Table(box=None, pad_edge=False)
     for name in head:

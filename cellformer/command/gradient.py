@@ -1,13 +1,13 @@
 """The command `gradient`: what moves a word's logit, or any cell of a workbook."""
 
-import json
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import typer
 from rich.text import Text
 
 from cellformer import budget, names
-from cellformer.command import cell_gradient, printing
+from cellformer.command import cell_gradient, printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells
 from cellformer.command.explore import first_word, needs_words
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
@@ -32,11 +32,8 @@ def gradient(
         str | None, typer.Option("--rival", help="Word whose logit to subtract from the target's.")
     ] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")] = 20,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with the whole gradient.")
-    ] = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Rank the weights, heads and MLPs by their effect on the target word's logit.
 
     Each estimate is shown beside the real effect of setting the weight to 0 or ablating the part.
@@ -47,7 +44,7 @@ def gradient(
         if target is None or not cell_gradient.is_cell(target):
             raise InputError(f"{name} has no model; give a cell, as --target 'Sheet!B20'")
         book = names.book(name)
-        return cell_gradient.report(Cells(book.graph, lambda: book), target, top, as_json)
+        return cell_gradient.report(Cells(book.graph, lambda: book), target, top)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)
     graph, row = loaded.graph, loaded.place_of_answer
@@ -55,16 +52,18 @@ def gradient(
     if target is not None and cell_gradient.is_cell(target):
         n_cells = sum(block.n_cells for block in graph if block.op)
         budget.within(budget.MOST_FOLLOWED, n_cells, "cells that a gradient goes through", force)
-        return cell_gradient.report(Cells(graph, loaded.built), target, top, as_json)
+        return cell_gradient.report(Cells(graph, loaded.built), target, top)
     needs_words(loaded)
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
     other = None if rival is None else word_of(loaded.model, rival, graph, row, "--rival")
     found = sensitivity.of_logit(graph, row, wanted, other)
     words = printing.output_words(loaded.model)
     said = f"logit of {words[wanted]}" + ("" if other is None else f" less that of {words[other]}")
-    if as_json:
-        print(json.dumps(_plain(found, said, top)))
-        return
+    return Answer(lambda: _tell(found, said, top), lambda: _plain(found, said, top), "by_gradient")
+
+
+def _tell(found: Sensitivity, said: str, top: int) -> None:
+    """Print the largest weights, the groups and the parts."""
     printing.line(f"{said}: {found.value:.4f}")
     for times_weight, title in ((False, "|gradient|"), (True, "|weight × gradient|")):
         console.print()
@@ -74,17 +73,27 @@ def gradient(
     _parts(found)
 
 
-def _plain(found: Sensitivity, said: str, top: int) -> dict[str, Any]:
+def _plain(found: Sensitivity, said: str, top: int) -> results.Gradient:
     """The result as JSON."""
-    lists = {"by_gradient": False, "by_weight_times_gradient": True}
     return {
         "objective": said,
         "value": found.value,
         "gradient": {name: g.tolist() for name, g in found.gradients.items()},
-        **{k: [w._asdict() for w in found.largest(top, times)] for k, times in lists.items()},
-        "blocks": [group._asdict() for group in found.groups()],
-        "heads": [group._asdict() for group in found.groups(heads=True)],
-        "parts": [part._asdict() for part in found.parts()],
+        "by_gradient": list(map(_weight, found.largest(top, False))),
+        "by_weight_times_gradient": list(map(_weight, found.largest(top, True))),
+        "blocks": [cast(results.Group, group._asdict()) for group in found.groups()],
+        "heads": [cast(results.Group, group._asdict()) for group in found.groups(heads=True)],
+        "parts": [cast(results.Patching, part._asdict()) for part in found.parts()],
+    }
+
+
+def _weight(weight: Weight) -> results.Weight:
+    return {
+        "cell": weight.cell,
+        "value": weight.value,
+        "gradient": weight.gradient,
+        "estimate": weight.estimate,
+        "effect": weight.effect,
     }
 
 

@@ -75,10 +75,12 @@ def folded(docstring: str) -> str:
 
 def command(name: str) -> Any:
     """A command with its options; imports its module."""
+    from cellformer.command.answer import answering
+
     module, function = HOMES[name]
     described: Callable[..., Any] = getattr(import_module(f"cellformer.command.{module}"), function)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name, help=folded(getdoc(described) or ""))(described)
+    alone.command(name, help=folded(getdoc(described) or ""))(answering(name, described))
     return typer.main.get_command(alone)
 
 

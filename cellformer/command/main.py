@@ -10,6 +10,8 @@ from rich.text import Text
 
 import workbooks
 from cellformer import names
+from cellformer.command import results
+from cellformer.command.answer import Answer
 from cellformer.command.options import (
     Adapter,
     Against,
@@ -64,8 +66,30 @@ from engine import InputError
 from engine.cells import language
 
 
-def list_() -> None:
+def list_() -> Answer:
     """List the workbooks in learning order, one line each."""
+    return Answer(_list, _listed, "workbooks")
+
+
+def _listed() -> results.List:
+    first = workbooks.first()
+    return {
+        "workbooks": [
+            {
+                "name": name,
+                "title": workbooks.title(name).partition(": ")[2],
+                "topic": topic,
+                "level": workbooks.find(name).LEVEL,
+                "start_here": name == first,
+            }
+            for topic, listed in workbooks.by_topic().items()
+            for name in listed
+        ]
+    }
+
+
+def _list() -> None:
+    """Print the workbooks."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     first = workbooks.first()
     for topic, listed in workbooks.by_topic().items():
@@ -115,14 +139,14 @@ def build(
     lang: Lang = "en",
     with_workbook: WithWorkbook = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
     options = dict(locals())
     from cellformer.command import build as building
 
     asked = building.Asked.of(options)
     with language.speaking(language.language(lang)):
-        building.build(name, output, all_, asked, with_workbook, force)
+        return building.build(name, output, all_, asked, with_workbook, force)
 
 
 def open_(
@@ -157,7 +181,7 @@ def open_(
         return opening.show(Path(name))
     path = output or Path(f"{names.title(name)}{'.html' if web else '.xlsx'}")
     if not path.exists():
-        build(name, path, prompt=prompt, lang=lang)
+        build(name, path, prompt=prompt, lang=lang).tell()
     elif prompt is not None or lang != "en":
         what = "prompt" if prompt is not None else "language"
         raise InputError(f"{path} exists and keeps its {what}; name a new file with -o")
@@ -179,7 +203,7 @@ def verify(
     timeout: Annotated[
         float, typer.Option(min=1, help="Time limit for each engine, in seconds.")
     ] = 600,
-) -> None:
+) -> Answer:
     """Recompute a workbook in other spreadsheet programs, from wrong values, and compare.
 
     First lists the rules of Excel that the file breaks, if any. Exit code 1: an engine disagrees;
@@ -188,8 +212,7 @@ def verify(
     """
     from cellformer.command import verify as verifying
 
-    if code := verifying.report(file, engine, timeout):
-        raise typer.Exit(code)
+    return verifying.report(file, engine, timeout)
 
 
 def train(
@@ -217,7 +240,7 @@ def train(
         float | None,
         typer.Option("--embed-scale", help="Standard deviation of the initial word vectors."),
     ] = None,
-) -> None:
+) -> Answer:
     """Train a model, save it as a checkpoint, and print how well it does.
 
     Retrains the model of a workbook, or trains a new one on the text file of --text, in the sizes
@@ -249,4 +272,4 @@ def train(
         raise InputError("name a workbook to train, or give a text with --text FILE")
     if embed_scale is not None:
         raise InputError("--embed-scale is only for workbooks; leave it out with --text")
-    training.from_text(training.chosen(**given), text, output, force, seed)
+    return training.from_text(training.chosen(**given), text, output, force, seed)

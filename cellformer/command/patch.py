@@ -1,14 +1,14 @@
 """The command `patch`: the values of one sentence put into the pass of another, site by site."""
 
-import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import typer
 from rich.text import Text
 
 from cellformer import budget, names, pairs
-from cellformer.command import printing
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.options import Beyond, From, Ids, Name, NoSpecial, Prompt, Target, To
 from cellformer.command.printing import console, line
 from engine.studies import patching
@@ -40,9 +40,8 @@ def patch(
     ] = None,
     from_: From = None,
     to: To = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, every site.")] = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Patch a sentence from another, one site at a time, and report how much of the difference
     recovers.
 
@@ -58,10 +57,11 @@ def patch(
     texts = shown(loaded.model.vocabulary.texts)
     tokens, others = [texts[i] for i in loaded.ids], [texts[i] for i in other]
     words = printing.output_words(loaded.model)
-    if as_json:
-        print(json.dumps(_plain(found, words, tokens, others, path)))
-        return
-    _tell(found, words, tokens, others, path)
+    return Answer(
+        lambda: _tell(found, words, tokens, others, path),
+        lambda: _plain(found, words, tokens, others, path),
+        "sites",
+    )
 
 
 def _plain(
@@ -70,28 +70,31 @@ def _plain(
     tokens: Sequence[str],
     others: Sequence[str],
     path: tuple[str, str] | None,
-) -> dict[str, Any]:
+) -> results.Patch:
     """The comparison as JSON."""
-    ends = {} if path is None else {"from": path[0], "to": path[1]}
-    return {
-        "tokens": tokens,
-        "against": others,
+    told: results.Patch = {
+        "tokens": list(tokens),
+        "against": list(others),
         "target": words[found.target],
         "rival": words[found.rival],
-        "before": found.before._asdict(),
-        "other": found.other._asdict(),
-        **ends,
+        "before": cast(results.Scores, found.before._asdict()),
+        "other": cast(results.Scores, found.other._asdict()),
         "sites": [
             {
                 "site": row.site,
                 "token": row.token,
-                **row.scores._asdict(),
+                "probability": row.scores.probability,
+                "logit": row.scores.logit,
+                "lead": row.scores.lead,
                 "recovered": row.recovered,
                 "estimate": row.estimate,
             }
             for row in found.rows
         ],
     }
+    if path is not None:
+        told["from"], told["to"] = path
+    return told
 
 
 def _tell(

@@ -1,8 +1,9 @@
 """Printing: ranked words, blocks, traces, tables of effects."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from cellformer import budget
+from cellformer.command import results
 from engine import Cell, Evaluator, Graph, Model
 from engine.cells.arrays import ranked
 from engine.cells.texts import on_terminal
@@ -139,6 +141,45 @@ def ranking(
     console.print(table)
 
 
+def ranked_words(
+    words: Sequence[str], live: Evaluator, target: int | None, row: int
+) -> list[results.Word]:
+    """The most likely words at a token, and the target, as JSON."""
+    logits, probs = live["logits"][row], live["probs"][row]
+    before, order = live.graph.values["probs"][row], ranked(probs)
+    listed = order[:TOP] + ([target] if target is not None and target not in order[:TOP] else [])
+    return [
+        {
+            "rank": order.index(v) + 1,
+            "word": words[v],
+            "id": v,
+            "logit": float(logits[v]),
+            "probability": float(probs[v]),
+            "baseline": float(before[v]),
+        }
+        for v in listed
+    ]
+
+
+def lens_stages(
+    words: Sequence[str], live: Evaluator, views: Views, target: int
+) -> list[results.Stage]:
+    """The logit lens, as JSON."""
+    found: list[results.Stage] = []
+    for n, stage in enumerate(views.stages):
+        probs = live[f"lens.{n}.probs"][0]
+        order = ranked(probs, LENS_WORDS)
+        found.append(
+            {
+                "after": stage.name,
+                "words": [words[v] for v in order],
+                "probabilities": [float(probs[v]) for v in order],
+                "target": float(probs[target]),
+            }
+        )
+    return found
+
+
 def lens(words: Sequence[str], live: Evaluator, views: Views, target: int) -> None:
     """Print the logit lens: the most likely words after each sublayer."""
     heads = [text for k in range(1, LENS_WORDS + 1) for text in (f"likeliest {k}", "")]
@@ -158,16 +199,24 @@ def attribution(words: Sequence[str], live: Evaluator, views: Views) -> None:
     rival."""
     target, rival = (words[int(live[name][0, 0])] for name in ("target", "rival"))
     table = table_of("written by", target, f"lead over {rival}")
-    sums, row = np.zeros(2), int(live["position"][0, 0])
-    for writer in reversed(views.credits["target"]):
-        found = (live[views.credits[word][writer].name] for word in ("target", "rival"))
-        shares = [float(share[min(row, len(share) - 1), 0]) for share in found]
-        pair = np.array([shares[0], shares[0] - shares[1]])
-        table.add_row(writer, *(f"{x:+.4f}" for x in pair))
-        sums += pair
+    found = shares(live, views)
+    for share in found:
+        table.add_row(share["part"], f"{share['logit']:+.4f}", f"{share['lead']:+.4f}")
+    sums = sum(share["logit"] for share in found), sum(share["lead"] for share in found)
     table.add_row("sum", *(f"{x:+.4f}" for x in sums), style="bold")
     console.print()
     console.print(table)
+
+
+def shares(live: Evaluator, views: Views) -> list[results.Share]:
+    """What each part adds to the target's logit and its lead over the rival, as JSON."""
+    row = int(live["position"][0, 0])
+    found: list[results.Share] = []
+    for writer in reversed(views.credits["target"]):
+        both = (live[views.credits[word][writer].name] for word in ("target", "rival"))
+        target, rival = (float(share[min(row, len(share) - 1), 0]) for share in both)
+        found.append({"part": writer, "logit": target, "lead": target - rival})
+    return found
 
 
 def effects(words: Sequence[str], found: Sequence[Effect], target: int, before: float) -> None:
@@ -187,6 +236,7 @@ class Curve:
     cell: str
     values: np.ndarray
     columns: Mapping[str, np.ndarray]
+    target: str  # the word, or the cell that is watched
     subject: str  # of the title: "‘Tarso’", "loss[0,0]"
     first: Sequence[str] = ()  # a model's most likely word at each value
 
@@ -203,49 +253,122 @@ def curve(found: Curve) -> None:
 def tables(book: Book) -> None:
     """Print every table of a workbook: its kind, its address and its first value."""
     table = table_of("table", "shape", "", "at", "first value")
-    for block in book.graph:
-        rows, cols = block.shape
-        kind = "computed" if block.computed else "typed"
-        value = book.clean(block[0, 0])
-        row = (block.name, f"{rows} x {cols}", kind, book.area(block.name), _value(value))
+    for found, block in zip(listed_tables(book), book.graph, strict=True):
+        kind = "computed" if found["computed"] else "typed"
+        shape = f"{found['rows']} x {found['columns']}"
+        row = (block.name, shape, kind, found["at"], _value(book.clean(block[0, 0])))
         table.add_row(*map(Text, row))
     console.print(table)
+
+
+def listed_tables(book: Book) -> list[results.Table]:
+    """Every table of a workbook, as JSON."""
+    return [
+        {
+            "name": block.name,
+            "rows": block.shape[0],
+            "columns": block.shape[1],
+            "computed": bool(block.computed),
+            "at": book.area(block.name),
+        }
+        for block in book.graph
+    ]
 
 
 def changes(live: Evaluator) -> None:
     """Print the cells that changed, table by table."""
     table = table_of("cell", "was", "is")
+    for name, found in groupby(changed_cells(live), lambda found: found["cell"].partition("[")[0]):
+        listed = list(found)
+        for one in listed[:MOST_CHANGES]:
+            table.add_row(*map(Text, (one["cell"], _value(one["was"]), _value(one["now"]))))
+        if len(listed) > MOST_CHANGES:
+            table.add_row(Text(f"... {len(listed) - MOST_CHANGES} more of {name}", "dim"))
+    console.print(table)
+
+
+def changed_cells(live: Evaluator) -> Iterator[results.Change]:
+    """The cells that changed, as JSON."""
     for block in live.graph:
         before, after = live.graph.values[block.name], live[block.name]
-        changed = [at for at in np.ndindex(*block.shape) if before[at] != after[at]]
-        for i, j in changed[:MOST_CHANGES]:
-            row = (f"{block.name}[{i},{j}]", _value(before[i, j]), _value(after[i, j]))
-            table.add_row(*map(Text, row))
-        if len(changed) > MOST_CHANGES:
-            table.add_row(Text(f"... {len(changed) - MOST_CHANGES} more of {block.name}", "dim"))
-    console.print(table)
+        for i, j in np.ndindex(*block.shape):
+            if before[i, j] != after[i, j]:
+                name = f"{block.name}[{i},{j}]"
+                yield {"cell": name, "was": before.item(i, j), "now": after.item(i, j)}
+
+
+def block_rows(live: Evaluator, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """The values of blocks as a table: a line for each row, with the labels of its columns."""
+    for name in names:
+        frame = live.frame(name)
+        columns = frame.to_dict()
+        for i, label in enumerate(frame.rows):
+            found = {"block": name} if len(names) > 1 else {}
+            numbers = {str(head): column[i] for head, column in columns.items()}
+            yield found | {"row": label} | numbers
 
 
 def _value(value: Any) -> str:
     return str(value) if isinstance(value, str | bool | np.bool_) else f"{value:.6g}"
 
 
-def trace(root: Cell | SheetCell, depth: int, force: bool = False) -> None:
-    """Print a cell's formula and the cells it reads as a tree. Raises InputError for a tree beyond
-    the budget, unless `force`."""
-    tree = Tree(_cell_line(root))
-    lowest, n_lines = [(tree, root)], 1
-    while lowest and depth:
-        above, lowest, depth = lowest, [], depth - 1
-        for branch, cell in above:
-            found = cell.precedents
-            lowest += [(branch.add(_cell_line(read)), read) for read in found[:MAX_BRANCHES]]
-            if len(found) > MAX_BRANCHES:
-                branch.add(Text(f"... {len(found) - MAX_BRANCHES} more", "dim"))
+@dataclass
+class Read:
+    """A cell of a trace with those that it reads, as far as they are listed."""
+
+    cell: Cell | SheetCell
+    depth: int
+    reads: list["Read"] = field(default_factory=list)
+
+    def all(self) -> Iterator["Read"]:
+        """It, and then all below it."""
+        yield self
+        for read in self.reads:
+            yield from read.all()
+
+
+def followed(root: Cell | SheetCell, depth: int, force: bool = False) -> Read:
+    """A cell and the cells it reads, as a tree. Raises InputError for a tree beyond the budget,
+    unless `force`."""
+    top = Read(root, 0)
+    lowest, n_lines = [top], 1
+    for level in range(1, depth + 1):
+        above, lowest = lowest, []
+        for branch in above:
+            found = branch.cell.precedents[:MAX_BRANCHES]
+            branch.reads = [Read(read, level) for read in found]
+            lowest += branch.reads
             n_more = n_lines + len(lowest)
             budget.within(budget.MOST_LINES, n_more, "lines of this tree, or more", force)
         n_lines += len(lowest)
-    console.print(tree)
+    return top
+
+
+def trace(root: Read) -> None:
+    """Print a cell's formula and the cells it reads as a tree."""
+    console.print(_tree(root))
+
+
+def _tree(read: Read) -> Tree:
+    tree = Tree(_cell_line(read.cell))
+    for below in read.reads:
+        tree.add(_tree(below))
+    more = len(read.cell.precedents) - len(read.reads) if read.reads else 0
+    if more:
+        tree.add(Text(f"... {more} more", "dim"))
+    return tree
+
+
+def traced(read: Read) -> results.Traced:
+    """A cell of a trace as JSON."""
+    cell = read.cell
+    return {
+        "depth": read.depth,
+        "cell": cell.name,
+        "value": cell.value,
+        "formula": cell.formula,
+        "reads": len(cell.precedents),
+    }
 
 
 def _cell_line(cell: Cell | SheetCell) -> Text:

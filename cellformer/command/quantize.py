@@ -1,17 +1,17 @@
 """The command `quantize`: what rounding weights to a few bits does to a model's answer."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import typer
 from rich.text import Text
 
 from cellformer import budget, names
-from cellformer.command import printing
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.explore import needs_words
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
 from cellformer.command.printing import console, line
@@ -53,9 +53,8 @@ def quantize(
             help="Measure the loss on this file's prompts, one per line (default: the prompt).",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Round weights to a few bits, each part alone and all together, and report the next words.
 
     A weight becomes an integer times a scale, which all weights of a row share (all that one dot
@@ -72,12 +71,13 @@ def quantize(
     wanted = None if target is None else word_of(model, target, graph, row)
     measure = Measure(model, loaded.ids, wanted, texts, row)
     found = list(measure.effects(grids))
-    if as_json:
-        print(json.dumps(_plain(measure, found)))
-        return
-    printing.prompt(model.vocabulary.decode(loaded.ids), len(loaded.ids))
-    _together(measure, found)
-    _alone(measure, found)
+
+    def tell() -> None:
+        printing.prompt(model.vocabulary.decode(loaded.ids), len(loaded.ids))
+        _together(measure, found)
+        _alone(measure, found)
+
+    return Answer(tell, lambda: _plain(measure, found), "effects")
 
 
 def widths(bits: str) -> list[int]:
@@ -101,13 +101,13 @@ def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
     return found
 
 
-def _plain(measure: Measure, found: Sequence[Effect]) -> dict[str, Any]:
+def _plain(measure: Measure, found: Sequence[Effect]) -> results.Quantize:
     """The result as JSON."""
     words = printing.output_words(measure.model)
     return {
         "target": words[measure.target],
         "rival": words[measure.rival],
-        "effects": [asdict(e) | {"top": words[e.top]} for e in found],
+        "effects": [cast(results.Rounded, asdict(e) | {"top": words[e.top]}) for e in found],
     }
 
 

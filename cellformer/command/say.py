@@ -1,16 +1,16 @@
 """`why NAME --say WORD`: the graph of an answer, as tables, JSON, or a picture."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text as Shown
 
 from cellformer import answers, budget, names, pairs
 from cellformer.answers import Cut, Said
-from cellformer.command import answer_picture, printing
+from cellformer.command import answer_picture, printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
 from engine import InputError
 from engine.cells.files import replacing
@@ -50,10 +50,9 @@ def say(
     against: str | None,
     output: Path | None,
     special: bool,
-    as_json: bool,
     force: bool,
-) -> None:
-    """Print the strongest edges, the circuit, and how it holds on other sentences."""
+) -> Answer:
+    """The strongest edges, the circuit, and how it holds on other sentences."""
     if loaded.model.spec.gives != "next word":
         raise InputError(
             f"a {loaded.model.kind} model says no next word; --say asks a decoder, such as "
@@ -68,19 +67,20 @@ def say(
     words = printing.output_words(loaded.model)
     if output is not None:
         _draw(output, found, tokens, words)
-    if as_json:
-        print(json.dumps(_plain(found, tokens, words)))
-        return
-    printing.prompt(" ".join(tokens), len(tokens))
-    _edges(found, tokens, words)
-    console.print()
-    if found.circuit is None:
-        line(f"no few edges keep it: {found.refused}")
-    else:
-        _circuit(found, found.circuit, tokens)
-        _trials(found)
-    if output is not None:
-        line(f"wrote {output}")
+
+    def tell() -> None:
+        printing.prompt(" ".join(tokens), len(tokens))
+        _edges(found, tokens, words)
+        console.print()
+        if found.circuit is None:
+            line(f"no few edges keep it: {found.refused}")
+        else:
+            _circuit(found, found.circuit, tokens)
+            _trials(found)
+        if output is not None:
+            line(f"wrote {output}")
+
+    return Answer(tell, lambda: _plain(found, tokens, words), "edges")
 
 
 def _draw(path: Path, found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
@@ -144,7 +144,7 @@ def _trials(found: Said) -> None:
     line(f"on {n} other sentences these edges alone say the whole model's word in {same}")
 
 
-def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> results.WhyWord:
     """The same as JSON."""
     lead, circuit = found.answer.lead, found.circuit
     return {
@@ -162,7 +162,7 @@ def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> dict[str
     }
 
 
-def _kept(found: Said, circuit: Circuit) -> dict[str, Any]:
+def _kept(found: Said, circuit: Circuit) -> results.Circuit:
     edges = here(found, circuit.edges)
     return {
         "edges": [{"source": [s, at], "reader": [r, token]} for s, at, r, token in edges],
@@ -171,7 +171,7 @@ def _kept(found: Said, circuit: Circuit) -> dict[str, Any]:
     }
 
 
-def _cut(cut: Cut) -> dict[str, Any]:
+def _cut(cut: Cut) -> results.Edge:
     source, reader, value = cut.edge
-    ends = ([x for x in node if x is not None] for node in (source, reader))
-    return {**dict(zip(("source", "reader"), ends, strict=True)), "value": value, "cut": cut.real}
+    from_, to = ([x for x in node if x is not None] for node in (source, reader))
+    return {"source": from_, "reader": to, "value": value, "cut": cut.real}

@@ -1,17 +1,17 @@
 """The command `steer`: a direction from two lists of sentences, what a model writes when it is
 added, its words, and how well it tells the lists apart."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import numpy as np
 import typer
 from rich.text import Text as Shown
 
 from cellformer import budget, names
-from cellformer.command import printing
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Site
 from cellformer.command.printing import console, line
 from engine import InputError, Model
@@ -61,9 +61,8 @@ def steer(
             help=f"Number of tokens to write (default: {steering.MORE}, or as many as fit).",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Steer a model by the difference between two lists of sentences, and print what it writes.
 
     The direction leads from the mean activation of the second list to that of the first; times a
@@ -81,10 +80,11 @@ def steer(
     contrast = steering.contrast(model, given, site or "", mean)
     found = steering.steer(model, contrast, loaded.ids, strengths, _position(token), n)
     layers = _every_layer(model, contrast) if every_layer else []
-    if as_json:
-        print(json.dumps(_plain(model, found, layers)))
-        return
-    _tell(model, found, layers, len(loaded.ids))
+    return Answer(
+        lambda: _tell(model, found, layers, len(loaded.ids)),
+        lambda: _plain(model, found, layers),
+        "texts",
+    )
 
 
 def _position(token: str) -> int | None:
@@ -113,11 +113,11 @@ def _nearest(model: Model, found: Steered) -> tuple[list[int], list[int]]:
     return ranked(found.words, TOP), ranked(-found.words, TOP)
 
 
-def _plain(model: Model, found: Steered, layers: Sequence[Accuracy]) -> dict[str, Any]:
+def _plain(model: Model, found: Steered, layers: Sequence[Accuracy]) -> results.Steer:
     """The result as JSON."""
     words, contrast = (model.outputs or model.vocabulary).texts, found.contrast
 
-    def listed(ids: Sequence[int]) -> list[dict[str, Any]]:
+    def listed(ids: Sequence[int]) -> list[results.Near]:
         assert found.words is not None or not ids
         return [{"word": words[v], "dot": float(found.words[v])} for v in ids]  # type: ignore[index]
 
@@ -132,7 +132,7 @@ def _plain(model: Model, found: Steered, layers: Sequence[Accuracy]) -> dict[str
         ],
         "towards": listed(towards),
         "away": listed(away),
-        "probes": [vars(probe) for probe in (found.probe, *layers)],
+        "probes": [cast(results.Probe, vars(probe)) for probe in (found.probe, *layers)],
     }
 
 

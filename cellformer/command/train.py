@@ -16,6 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 import workbooks
+from cellformer.command import results
+from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells.files import check_replaceable
@@ -36,7 +38,7 @@ def workbook(
     seed: int,
     embed_scale: float | None = None,
     steps: int | None = None,
-) -> None:
+) -> Answer:
     """Retrain a workbook's model. Raises InputError if it has no model that can be trained."""
     module = workbooks.find(name)
     if hasattr(module, "RUN"):
@@ -64,18 +66,18 @@ def workbook(
         return _of_worksheet(module, folder, force, seed, steps)
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     model = _watch(module.train(seed, embed_scale, steps), module.floor)
-    _finish(model, folder, force, module.figures(model))
+    return _finish(model, folder, force, module.figures(model))
 
 
 def _of_worksheet(
     module: ModuleType, folder: Path, force: bool, seed: int, steps: int | None
-) -> None:
+) -> Answer:
     """Train the model of a workbook without a transformer; its module saves it."""
     check_replaceable(folder, module.is_part, force)  # before a long run
     learned = _watch(module.train(seed, steps), torch_helps=False)
     module.save(learned, folder, force)
-    _show(module.figures(learned))
-    line(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+    files = ", ".join(sorted(path.name for path in folder.iterdir()))
+    return _answer(folder, module.figures(learned), files)
 
 
 def _trainable(name: str) -> bool:
@@ -83,7 +85,7 @@ def _trainable(name: str) -> bool:
     return hasattr(module, "train") or hasattr(module, "RUN")
 
 
-def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) -> None:
+def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) -> Answer:
     """Train a model on a text file. Raises InputError for unusable texts or sizes."""
     found = corpus.corpus(corpus.read(path), run.n_pieces, run.context)
     spec = run.decoder(len(found.words.texts)).spec
@@ -93,7 +95,7 @@ def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) ->
         f"{spec.d_vocab:,} different"
     )
     model = _watch(text_training.fit(run, found, seed))
-    _finish(model, folder, force, text_training.figures(model, found))
+    return _finish(model, folder, force, text_training.figures(model, found))
 
 
 def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
@@ -103,10 +105,24 @@ def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
     return TextRun(n_pieces=None if vocab == "characters" else int(vocab), **sizes)
 
 
-def _finish(model: Model, folder: Path, force: bool, figures: list[tuple[str, str]]) -> None:
+def _finish(model: Model, folder: Path, force: bool, figures: list[tuple[str, str]]) -> Answer:
     checkpoint.save(model, folder, force)
-    _show(figures)
-    line(f"{folder}: checkpoint, {sum(w.size for w in model.weights.values()):,} parameters")
+    n = sum(w.size for w in model.weights.values())
+    return _answer(folder, figures, f"checkpoint, {n:,} parameters")
+
+
+def _answer(folder: Path, figures: list[tuple[str, str]], told: str) -> Answer:
+    """What was trained: its figures, and the folder."""
+
+    def tell() -> None:
+        _show(figures)
+        line(f"{folder}: {told}")
+
+    result: results.Train = {
+        "folder": str(folder),
+        "figures": [{"what": what, "figure": figure} for what, figure in figures],
+    }
+    return Answer(tell, lambda: result, "figures")
 
 
 def _show(figures: list[tuple[str, str]]) -> None:

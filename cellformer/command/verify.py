@@ -9,8 +9,11 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.printing import line
 from engine import InputError
+from engine.cells.errors import nearest
 from exporters import web
 from exporters.checking import javascript
 from exporters.checking.audit import audit
@@ -18,18 +21,20 @@ from exporters.checking.child_processes import Job, OnProgress, Outcome, run
 from exporters.checking.verify import ENGINES, Verdict, read, verify_all
 
 JAVASCRIPT = "javascript"  # Node.js, of pages
+AGREES, DISAGREES, SKIPPED, ABSENT = "agrees", "disagrees", "skipped", "not installed"
 FILE = "file"  # as what the workbook stands in the lines of progress
 
 
-def report(file: Path, engine: str, seconds: float) -> int:
-    """Print the verdict of the named engine, or of all. Returns the exit code: 1 if one disagrees,
-    3 if the named one, or every one, is missing or was skipped."""
+def report(file: Path, engine: str, seconds: float) -> Answer:
+    """The verdict of the named engine, or of all; its exit code is 1 if one disagrees, 3 if the
+    named one, or every one, is missing or was skipped."""
     if file.suffix.lower() in web.SUFFIXES:
         return _of_page(file, engine, seconds)
     if engine == JAVASCRIPT:
         raise InputError(f"{JAVASCRIPT} recomputes pages, x.html; {file} is none")
     if engine not in ("", "all", *ENGINES):
-        raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
+        known = nearest(engine, [*ENGINES, "all"])
+        raise InputError(f"no engine is named {engine!r}; {known}")
     everyone = [one for one, program in ENGINES.items() if not program.by_name]
     wanted = [engine] if engine in ENGINES else everyone
     present = [one for one in wanted if ENGINES[one].installed()]
@@ -38,53 +43,117 @@ def report(file: Path, engine: str, seconds: float) -> int:
         book = read(file)
         rules: dict[str, Job] = {FILE: partial(audit, file.resolve())}
         found = verify_all(book, present, on_progress, seconds, beside=rules)
-    if book.digits is not None:
-        text = "weights have the shortest decimals of float32"
-        line(f"{text}: a logit moves by {book.digits:.1e} at most")
-    if book.n_uncomputed:
-        line(f"formulas without a value in the file, which are not compared: {book.n_uncomputed:,}")
-    for fault in found[FILE].value or ([found[FILE].fault] if found[FILE].fault else []):
-        line(f"{'excel':<12} {fault}")
-    for one in wanted:
-        missing = f"not installed; {ENGINES[one].remedy}"
-        line(f"{one:<12} {_said(found[one]) if one in found else missing}")
     verdicts = [found[one].value for one in present if found[one].value]
     answered = [verdict for verdict in verdicts if not verdict.skipped]
-    if not all(verdict.agrees for verdict in answered):
-        return 1
-    return 3 if not answered or (engine and len(present) < len(wanted)) else 0
+    agree = all(verdict.agrees for verdict in answered)
+    missing = not answered or (engine and len(present) < len(wanted))
+    told: results.Verify = {
+        "file": str(file),
+        "engines": [
+            _plain(one, found[one]) if one in found else _absent(one, ENGINES[one].remedy)
+            for one in wanted
+        ],
+        "rules": list(found[FILE].value or filter(None, [found[FILE].fault])),
+        "uncomputed": book.n_uncomputed,
+        "digits": book.digits,
+    }
+    return Answer(
+        partial(_tell, told), lambda: told, "engines", 3 if missing and agree else not agree
+    )
 
 
-def _of_page(file: Path, engine: str, seconds: float) -> int:
-    """Print the verdict of Node.js on a page. Returns the exit code."""
+def _of_page(file: Path, engine: str, seconds: float) -> Answer:
+    """The verdict of Node.js on a page."""
     if engine not in ("", "all", JAVASCRIPT):
         raise InputError(f"{engine} does not recompute pages; {JAVASCRIPT} does")
     job = javascript.job(file)
     if not javascript.installed():
-        line(f"{JAVASCRIPT:<12} not installed; {javascript.REMEDY}")
-        return 3
+        return _on_page(file, _absent(JAVASCRIPT, javascript.REMEDY))
     with _progress() as on_progress, TemporaryDirectory() as folder:
         found = run({JAVASCRIPT: job}, Path(folder).resolve(), seconds, on_progress)[JAVASCRIPT]
     verdict: javascript.Verdict | None = found.value
+    said = _verdict(JAVASCRIPT, SKIPPED)
     if verdict is None:
-        line(f"{JAVASCRIPT:<12} skipped: {found.fault}")
-        return 3
+        return _on_page(file, {**said, "why": found.fault})
+    said |= {"verdict": AGREES, "cells": verdict.cells}
+    where = f"{verdict.cells:,} cells in {verdict.blocks:,} blocks"
     if verdict.differ:
-        text = f"{verdict.differ:,} of {verdict.blocks:,} blocks differ, first {verdict.first}"
-        line(f"{JAVASCRIPT:<12} DISAGREES {text}")
-        return 1
-    line(f"{JAVASCRIPT:<12} agrees    {verdict.cells:,} cells in {verdict.blocks:,} blocks")
-    return 0
+        where = f"{verdict.differ:,} of {verdict.blocks:,} blocks differ, first {verdict.first}"
+        said["verdict"] = DISAGREES
+    return _on_page(file, {**said, "where": where})
 
 
-def _said(outcome: Outcome) -> str:
-    """An engine's verdict in a line."""
+def _on_page(file: Path, said: results.Verdict) -> Answer:
+    """The answer for a page."""
+    told: results.Verify = {
+        "file": str(file),
+        "engines": [said],
+        "rules": [],
+        "uncomputed": 0,
+        "digits": None,
+    }
+    code = {AGREES: 0, DISAGREES: 1}.get(said["verdict"], 3)
+    return Answer(partial(_tell, told), lambda: told, "engines", code)
+
+
+def _verdict(engine: str, verdict: str) -> results.Verdict:
+    """A verdict without numbers."""
+    return {
+        "engine": engine,
+        "verdict": verdict,
+        "cells": 0,
+        "largest": None,
+        "where": "",
+        "why": "",
+    }
+
+
+def _absent(engine: str, remedy: str) -> results.Verdict:
+    return {**_verdict(engine, ABSENT), "why": remedy}
+
+
+def _plain(engine: str, outcome: Outcome) -> results.Verdict:
+    """An engine's verdict as JSON."""
     verdict: Verdict | None = outcome.value
     if verdict is None or verdict.skipped:
-        return f"skipped: {verdict.skipped if verdict else outcome.fault}"
-    said = "agrees   " if verdict.agrees else "DISAGREES"
-    largest = f"largest difference {verdict.largest:.1e} at {verdict.where}"
-    return f"{said} {verdict.n_cells:,} cells, {largest}"
+        why = verdict.skipped if verdict else outcome.fault
+        return {**_verdict(engine, SKIPPED), "why": why}
+    return {
+        "engine": engine,
+        "verdict": AGREES if verdict.agrees else DISAGREES,
+        "cells": verdict.n_cells,
+        "largest": verdict.largest,
+        "where": verdict.where,
+        "why": "",
+    }
+
+
+def _tell(told: results.Verify) -> None:
+    """Print the verdicts, a line each."""
+    if told["digits"] is not None:
+        text = "weights have the shortest decimals of float32"
+        line(f"{text}: a logit moves by {told['digits']:.1e} at most")
+    if told["uncomputed"]:
+        n = told["uncomputed"]
+        line(f"formulas without a value in the file, which are not compared: {n:,}")
+    for fault in told["rules"]:
+        line(f"{'excel':<12} {fault}")
+    for one in told["engines"]:
+        line(f"{one['engine']:<12} {_said(one)}")
+
+
+def _said(one: results.Verdict) -> str:
+    """An engine's verdict in a line."""
+    if one["verdict"] == ABSENT:
+        return f"not installed; {one['why']}"
+    if one["verdict"] == SKIPPED:
+        return f"skipped: {one['why']}"
+    said = "agrees   " if one["verdict"] == AGREES else "DISAGREES"
+    if one["largest"] is None:
+        return f"{said} {one['where']}"
+    return (
+        f"{said} {one['cells']:,} cells, largest difference {one['largest']:.1e} at {one['where']}"
+    )
 
 
 @contextmanager
@@ -93,7 +162,9 @@ def _progress() -> Iterator[OnProgress]:
     long."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as lines:
+    with Progress(
+        *columns, console=console, disable=not console.is_terminal or printing.console.quiet
+    ) as lines:
         tasks = {}
 
         def on_progress(who: str, what: str) -> None:

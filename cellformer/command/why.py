@@ -1,9 +1,8 @@
 """The command `why`: what a head looks at, and what it is that meets there."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -11,8 +10,9 @@ from rich.table import Table
 from rich.text import Text as Shown
 
 from cellformer import budget, names
-from cellformer.command import printing
+from cellformer.command import printing, results
 from cellformer.command import say as of_word
+from cellformer.command.answer import Answer
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
 from engine import InputError, Model
@@ -57,9 +57,8 @@ def why(
     neurons: of_word.Neurons = False,
     against: of_word.Against = None,
     output: of_word.Output = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, the whole table.")] = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Explain why a head looks where it looks: its score by what wrote the query and the key.
 
     The divisors of norms are held at their values, so the table sums to the score. Below it are the
@@ -75,7 +74,7 @@ def why(
             raise InputError(f"--{option} and --say cannot be combined; give one of them")
         loaded = names.load(name, prompt, ids, not no_special, force=force)
         special = not no_special
-        return of_word.say(loaded, say, rival, neurons, against, output, special, as_json, force)
+        return of_word.say(loaded, say, rival, neurons, against, output, special, force)
     if neurons or any(given is not None for given in (rival, against, output)):
         raise InputError(
             "--rival, --neurons, --against and --output are of a word: name it with --say"
@@ -87,17 +86,17 @@ def why(
         for option, asked in (("prompt", prompt), ("ids", ids), ("no-special", no_special or None)):
             if asked is not None:
                 raise InputError(f"--{option} is of one head or word: add --head or --say")
-        return _all_heads(names.model(name), as_json, force)
+        return _all_heads(names.model(name), force)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     budget.of_passes(loaded.model, len(loaded.ids), force)
-    _head(loaded, head, from_, to, rival_key, as_json)
+    return _head(loaded, head, from_, to, rival_key)
 
 
 # --- all heads -----------------------------------------------------------------------------
 
 
-def _all_heads(model: Model, as_json: bool, force: bool) -> None:
-    """Print what each head does on a repeated random text, and which heads read which."""
+def _all_heads(model: Model, force: bool) -> Answer:
+    """What each head does on a repeated random text, and which heads read which."""
     n_tokens = min(2 * heads.LONGEST + 1, model.spec.n_ctx)
     budget.of_passes(model, n_tokens, force, heads.N_TEXTS)
     found = heads.habits(model)
@@ -105,11 +104,21 @@ def _all_heads(model: Model, as_json: bool, force: bool) -> None:
         composed, refused = circuits.compositions(model), ""
     except InputError as reason:
         composed, refused = [], str(reason)
-    if as_json:
-        pairs = [one._asdict() for one in composed]
-        told = {"heads": [asdict(one) for one in found], "compositions": pairs, "refused": refused}
-        print(json.dumps(told))
-        return
+
+    def result() -> results.WhyHeads:
+        return {
+            "heads": [cast(results.Habits, asdict(one)) for one in found],
+            "compositions": [cast(results.Composition, one._asdict()) for one in composed],
+            "refused": refused,
+        }
+
+    return Answer(lambda: _tell_heads(found, composed, refused), result, "heads")
+
+
+def _tell_heads(
+    found: Sequence[heads.Habits], composed: Sequence[circuits.Composition], refused: str
+) -> None:
+    """Print every head, and which reads which."""
     line("every head, on random words that are said twice:")
     table = printing.table_of("head", *HABITS)
     for one in found:
@@ -138,9 +147,8 @@ def _head(
     from_: str | None,
     to: str | None,
     rival_key: str | None,
-    as_json: bool,
-) -> None:
-    """Print the split of one score, and of its difference to a rival key's."""
+) -> Answer:
+    """The split of one score, and of its difference to a rival key's."""
     graph = loaded.graph
     found = scores.Head(graph, scores.head_of(graph, head))
     finite.check(graph, graph.values)
@@ -152,28 +160,51 @@ def _head(
     split = found.split(query, key)
     other = None if rival_key is None else scores.place(texts, rival_key, "--rival-key")
     rival = None if other is None else found.split(query, other)
-    if as_json:
-        found_too = _circuits(loaded.model, split.head, words)
-        named = {what.lower().replace(" ", "_"): pairs for what, pairs in found_too.items()}
-        print(json.dumps(_plain(split, rival, texts) | named))
-        return
-    printing.prompt(" ".join(texts), len(texts))
-    _tell(split, rival, texts)
-    for what, pairs in _circuits(loaded.model, split.head, words).items():
-        console.print()
-        line(f"{what}: {pairs}" if isinstance(pairs, str) else f"{what}, {CIRCUITS[what][1]}:")
-        if not isinstance(pairs, str):
-            _pairs(pairs)
+
+    def tell() -> None:
+        printing.prompt(" ".join(texts), len(texts))
+        _tell(split, rival, texts)
+        for what, pairs in _circuits(loaded.model, split.head, words).items():
+            console.print()
+            line(f"{what}: {pairs}" if isinstance(pairs, str) else f"{what}, {CIRCUITS[what][1]}:")
+            if not isinstance(pairs, str):
+                _pairs(pairs)
+
+    def result() -> results.WhyHead:
+        return _plain(split, rival, texts, _circuits(loaded.model, split.head, words))
+
+    return Answer(tell, result, lambda: _entries(split, rival))
 
 
-def _plain(split: Split, rival: Split | None, texts: Sequence[str]) -> dict[str, Any]:
+def _entries(split: Split, rival: Split | None) -> Iterator[dict[str, Any]]:
+    """The table with a line for each of its entries, and for what stands outside it."""
+    tables = {"score": split.table} | ({"rival": rival.table} if rival else {})
+    for i, query in enumerate(split.of_query):
+        for j, key in enumerate(split.of_key):
+            numbers = {head: float(table[i, j]) for head, table in tables.items()}
+            yield {"query_writer": query, "key_writer": key, **numbers}
+    for what in split.outside:
+        numbers = dict(zip(tables, _outside(what, split, rival), strict=False))
+        yield {"query_writer": what, "key_writer": "", **numbers}
+
+
+def _plain(
+    split: Split, rival: Split | None, texts: Sequence[str], found: Mapping[str, Any]
+) -> results.WhyHead:
     """The split as JSON."""
-    told: dict[str, Any] = {
+    looked = _of_key(split, texts)
+    told: results.WhyHead = {
+        "key": looked["key"],
+        "score": looked["score"],
+        "pattern": looked["pattern"],
+        "table": looked["table"],
+        "outside": looked["outside"],
         "head": split.head,
         "query": {"position": split.query, "token": texts[split.query]},
-        "query_writers": split.of_query,
-        "key_writers": split.of_key,
-        **_of_key(split, texts),
+        "query_writers": list(split.of_query),
+        "key_writers": list(split.of_key),
+        "qk_circuit": found[QK],
+        "ov_circuit": found[OV],
     }
     if rival is not None:
         told["rival"] = _of_key(rival, texts)
@@ -181,7 +212,7 @@ def _plain(split: Split, rival: Split | None, texts: Sequence[str]) -> dict[str,
     return told
 
 
-def _of_key(split: Split, texts: Sequence[str]) -> dict[str, Any]:
+def _of_key(split: Split, texts: Sequence[str]) -> results.Looked:
     return {
         "key": {"position": split.key, "token": texts[split.key]},
         "score": split.score,

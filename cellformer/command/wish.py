@@ -1,10 +1,9 @@
 """The command `edit`: the smallest change of weights that makes a model predict a word, written as
 a workbook whose ledger shows the change; and the side effects of that change."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import numpy as np
 import typer
@@ -12,7 +11,8 @@ from rich.text import Text as Shown
 
 import workbooks
 from cellformer import budget, names
-from cellformer.command import printing
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
 from cellformer.command.explore import first_word
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
@@ -57,11 +57,8 @@ def edit(
     output: Annotated[
         Path | None, typer.Option("-o", help="Output workbook (default: NAME-edited.xlsx).")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with the change of every weight.")
-    ] = False,
     force: Beyond = False,
-) -> None:
+) -> Answer:
     """Find the smallest change of weights that makes a word the most likely after the prompt.
 
     The change is the smallest in Euclidean norm that gradient steps find. The output is the model's
@@ -86,13 +83,14 @@ def edit(
     found = wishes.fulfil(graph, -1, target, only or ())
     priced = prices.price(loaded.model, found.made(loaded.model), texts)
     _write(loaded, found, path)
-    if as_json:
-        print(json.dumps(_plain(words[target], path, found, priced)))
-        return
-    printing.prompt(loaded.model.vocabulary.decode(loaded.ids), len(loaded.ids))
-    _tell(words, target, found)
-    _cost(priced, where)
-    line(f"\n{path}: the workbook with the change typed in; its ledger and `diff` tell it")
+
+    def tell() -> None:
+        printing.prompt(loaded.model.vocabulary.decode(loaded.ids), len(loaded.ids))
+        _tell(words, target, found)
+        _cost(priced, where)
+        line(f"\n{path}: the workbook with the change typed in; its ledger and `diff` tell it")
+
+    return Answer(tell, lambda: _plain(words[target], path, found, priced), "moved")
 
 
 def _check(loaded: names.Loaded, path: Path) -> None:
@@ -151,7 +149,7 @@ def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
     xlsx.write(book, path, shown=book.edited(typed))
 
 
-def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> dict[str, Any]:
+def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> results.Edit:
     """The result as JSON."""
     return {
         "word": word,
@@ -163,7 +161,11 @@ def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> dict[
         "before": found.before.tolist(),
         "after": found.after.tolist(),
         "change": {name: change.tolist() for name, change in found.change.items()},
-        "price": [part._asdict() for part in priced],
+        "moved": [
+            {"cell": f"{name}[{i},{j}]", "was": was, "now": now}
+            for name, i, j, was, now in found.cells()
+        ],
+        "price": [cast(results.Price, part._asdict()) for part in priced],
     }
 
 

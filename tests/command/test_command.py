@@ -1,7 +1,6 @@
 """The command: what it prints, and one line with exit code 2 for what cannot be used."""
 
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli
+from conftest import cli, told
 from on_play import PROMPT_ROW
 
 import cellformer as package
@@ -60,10 +59,10 @@ def test_run_ranks_words_beside_the_baseline() -> None:
 
 
 def test_run_prints_json_with_rows_of_tokens() -> None:
-    args = ("run", "cat-sat", "--ids", "0,1,3", "--json", "--show", "blocks.0.attn.h0.scores")
-    (scores,) = json.loads(cli(*args).out).values()
+    args = ("run", "cat-sat", "--ids", "0,1,3", "--show", "*.h0.scores")
+    (scores,) = told(*args)["blocks"].values()
     assert np.shape(scores) == (3, 3) and scores[0][1] is None and scores[2][0] is not None
-    everything = json.loads(cli("run", "final-step", "--json").out)
+    everything = told("run", "final-step", "--show", "*")["blocks"]
     assert np.shape(everything["W_U"]) == (3, 3) and np.shape(everything["tokens"]) == (1, 1)
     assert everything["logits"][0] == pytest.approx([1.42, 0.76, -0.58])
 
@@ -256,11 +255,8 @@ def test_head_switched_off_beside_the_baseline() -> None:
     out = cli("run", "dialogue-game", "--ablate", "blocks.1.attn.h2").out
     first = next(line.split() for line in out.splitlines() if line.startswith("  1"))
     assert first[1] == "vice" and "baseline" in out
-    as_json = cli(
-        "run", "dialogue-game", "--ablate", "blocks.1.attn.h2", "--mean", "--json", "--show",
-        "blocks.1.attn.h2.off",
-    ).out  # fmt: skip
-    (off,) = json.loads(as_json).values()
+    off_alone = ("--ablate", "blocks.1.attn.h2", "--mean", "--show", "blocks.1.attn.h2.off")
+    (off,) = told("run", "dialogue-game", *off_alone)["blocks"].values()
     assert np.abs(off).max() > 0
 
 
@@ -286,10 +282,10 @@ def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
     rows = [line.split(",") for line in (tmp_path / "c.csv").read_text().splitlines()[1:]]
     values = [float(row[-4]) for row in rows]
     assert values == [-1, -0.5, 0, 0.5, 1]
-    run = cli("run", "cat-sat", "--set", f"{cell}=-1", "--json", "--show", "probs").out
-    mat = cli("run", "cat-sat", "--json", "--show", "probs").out
-    assert float(rows[0][-2]) == pytest.approx(json.loads(run)["probs"][-1][6])
-    assert float(rows[-1][-2]) == pytest.approx(json.loads(mat)["probs"][-1][6])
+    run = told("run", "cat-sat", "--set", f"{cell}=-1", "--show", "probs")["blocks"]
+    mat = told("run", "cat-sat", "--show", "probs")["blocks"]
+    assert float(rows[0][-2]) == pytest.approx(run["probs"][-1][6])
+    assert float(rows[-1][-2]) == pytest.approx(mat["probs"][-1][6])
     for name in ("c.png", "d.png"):
         assert cli(*args, "-o", name, cwd=tmp_path).code == 0
     assert (tmp_path / "c.png").read_bytes() == (tmp_path / "d.png").read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli, library, needs, random_model
+from conftest import cli, library, needs, random_model, told
 from learnt import fewer, learnt
 from on_play import PROMPT_ROW
 
@@ -37,9 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tokens(*args: object) -> list[int]:
     """The ids that a command computes with."""
-    done = cli("run", *args, "--json", "--show", "tokens")
-    assert done.code == 0, done.err
-    return [int(i) for (i,) in json.loads(done.out)["tokens"]]
+    return [int(i) for (i,) in told("run", *args, "--show", "tokens")["blocks"]["tokens"]]
 
 
 def test_prompt_gets_special_tokens(folder: Path) -> None:
@@ -138,7 +136,7 @@ def test_target_with_or_without_a_space(folder: Path) -> None:
         assert done.code == 0, done.err
         return done.out.split("logit of ")[1].split("  ")[0].strip()
 
-    probs = json.loads(cli("run", folder, "--prompt", PROMPT, "--json", "--show", "probs").out)
+    probs = told("run", folder, "--prompt", PROMPT, "--show", "probs")["blocks"]
     vocabulary = learnt("sentencepiece").inner
     plain, spaced, byte = (vocabulary.token_to_id(p) for p in ("a", "▁a", "<0x61>"))
     likelier = "a" if probs["probs"][-1][plain] > probs["probs"][-1][spaced] else "␣a"

@@ -1,11 +1,10 @@
 """The command `why`: a head's score by its writers, all heads, and one line for what is wrong."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli, random_model
+from conftest import cli, random_model, told
 
 import cellformer as cf
 from engine import ModelSpec
@@ -25,16 +24,16 @@ def test_why_prints_the_split_of_a_score() -> None:
 
 @pytest.mark.slow
 def test_why_in_json_is_the_whole_table() -> None:
-    told = json.loads(cli(*HEAD, "--rival-key", "Pietro", "--json").out)
-    table = np.array(told["table"])
-    assert table.shape == (len(told["query_writers"]), len(told["key_writers"]))
-    assert table.sum() == pytest.approx(told["score"], rel=1e-12)
-    assert (told["key"]["token"], told["rival"]["key"]["token"]) == ("chiama", "Pietro")
-    apart = told["score"] - told["rival"]["score"]
-    assert np.sum(told["difference"]) == pytest.approx(apart, rel=1e-12)
-    assert len(told["qk_circuit"]) == 5
+    said = told(*HEAD, "--rival-key", "Pietro")
+    table = np.array(said["table"])
+    assert table.shape == (len(said["query_writers"]), len(said["key_writers"]))
+    assert table.sum() == pytest.approx(said["score"], rel=1e-12)
+    assert (said["key"]["token"], said["rival"]["key"]["token"]) == ("chiama", "Pietro")
+    apart = said["score"] - said["rival"]["score"]
+    assert np.sum(said["difference"]) == pytest.approx(apart, rel=1e-12)
+    assert len(said["qk_circuit"]) == 5
     split = cf.why("dialogue-game", "1.2", key="chiama")
-    assert split.table.tolist() == told["table"]
+    assert split.table.tolist() == said["table"]
 
 
 @pytest.mark.slow
@@ -52,9 +51,9 @@ def test_functions_leave_special_tokens_out_if_asked() -> None:
 
 
 def test_why_without_a_head_lists_all_heads() -> None:
-    told = json.loads(cli("why", "induction", "--json").out)
-    assert [one["head"] for one in told["heads"]] == ["blocks.0.attn.h0", "blocks.1.attn.h0"]
-    assert told["compositions"][0]["k"] > 0.1
+    said = told("why", "induction")
+    assert [one["head"] for one in said["heads"]] == ["blocks.0.attn.h0", "blocks.1.attn.h0"]
+    assert said["compositions"][0]["k"] > 0.1
     out = cli("why", "induction").out
     assert "previous token" in out and "earlier" in out
 

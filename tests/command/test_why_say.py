@@ -1,11 +1,10 @@
 """`why NAME --say WORD`: edges that sum to the lead, a circuit, a picture whose texts are data."""
 
-import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from conftest import GOLDEN, cli
+from conftest import GOLDEN, cli, told
 
 from cellformer.command.answer_picture import svg
 from engine.studies.answer_graph import ANSWER, Edge, Node
@@ -16,9 +15,7 @@ def test_the_caller_is_found_and_drawn(tmp_path: Path) -> None:
     first, second = tmp_path / "a.svg", tmp_path / "b.svg"
     asked = ("why", "dialogue-game", "--say", "Tarso", "--against", "<BOS> 3 chiama Paolo")
     asked += ("--neurons",)
-    code, out, _ = cli(*asked, "--json", "-o", str(first))
-    assert code == 0
-    found = json.loads(out)
+    found = told(*asked, "-o", str(first))
     assert found["rival"] == "vice" and found["other_sentences"]
     strongest = found["edges"][0]
     assert strongest["source"] == ["blocks.1.attn.h2.result", 3] and strongest["cut"] < 0

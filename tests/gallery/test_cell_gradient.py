@@ -1,10 +1,8 @@
 """The gradient of any cell of a workbook, held to finite differences."""
 
-import json
-
 import numpy as np
 import pytest
-from conftest import cli, default_book
+from conftest import cli, default_book, told
 
 import workbooks
 from engine.cells.block import Block
@@ -92,8 +90,7 @@ def test_gradient_of_cells_equals_finite_differences(name: str) -> None:
     [("zero-layer", "p[0,2]"), ("cat-sat", "logits[2,3]"), ("loss", "Sentence!C14")],
 )
 def test_command_prints_the_gradient_of_a_cell(name: str, target: str) -> None:
-    done = cli("gradient", name, "--target", target, "--json")
-    found = json.loads(done.out)
+    found = told("gradient", name, "--target", target)
     assert any(np.any(slope) for slope in found["gradient"].values())
     done = cli("gradient", name, "--target", target, "--top", "3")
     assert done.code == 0 and "value × gradient" in done.out

@@ -1,7 +1,6 @@
 """Patching equals torch with hooks, finds the dialogue game's circuit, and refuses what has no
 meaning."""
 
-import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, ROOT, cli, golden_models
+from conftest import GOLDEN, ROOT, cli, golden_models, told
 
 import cellformer as cf
 from engine import Evaluator, Graph, InputError, Model, WordList
@@ -253,14 +252,14 @@ def test_a_block_is_named_with_the_same_columns_each_time() -> None:
 
 
 def test_the_command_prints_json() -> None:
-    given = ("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1], "--json")
-    told = json.loads(cli(*given, "--site", "blocks.0.attn.h0.result[2,:]").out)
-    (row,) = told["sites"]
+    given = ("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1])
+    said = told(*given, "--site", "blocks.0.attn.h0.result[2,:]")
+    (row,) = said["sites"]
     assert (row["site"], row["token"]) == ("blocks.0.attn.h0.result", 2)
     assert row["probability"] == pytest.approx(0.2963, abs=1e-4)
-    assert (told["target"], told["rival"]) == ("Tarso", "vice")
+    assert (said["target"], said["rival"]) == ("Tarso", "vice")
     ends = ("--from", "blocks.0.attn.h0.result", "--to", "blocks.1.attn.h2.v")
-    assert [row["token"] for row in json.loads(cli(*given, *ends).out)["sites"]] == [
+    assert [row["token"] for row in told(*given, *ends)["sites"]] == [
         0,
         1,
         2,
@@ -270,9 +269,9 @@ def test_the_command_prints_json() -> None:
 
 
 def test_a_model_without_a_tokenizer_takes_ids() -> None:
-    given = ("patch", str(GOLDEN / "gpt2"), "--ids", "1,2,3", "--site", "embed", "--json")
-    told = json.loads(cli(*given, "--against", "1,4,3").out)
-    assert [row["recovered"] for row in told["sites"]] == pytest.approx([0, 1, 0], abs=1e-9)
+    given = ("patch", str(GOLDEN / "gpt2"), "--ids", "1,2,3", "--site", "embed")
+    rows = told(*given, "--against", "1,4,3")["sites"]
+    assert [row["recovered"] for row in rows] == pytest.approx([0, 1, 0], abs=1e-9)
     assert cli(*given, "--against", "1;4;3").code == 2
 
 

@@ -1,11 +1,10 @@
 """Quantization: weights on a grid of few bits, in numpy and in cells."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, cli, default_graph
+from conftest import GOLDEN, cli, default_graph, told
 
 import cellformer as cf
 from engine import Evaluator, Graph, InputError
@@ -108,10 +107,8 @@ def test_effects_are_those_of_rounded_weights() -> None:
 def test_quantize_in_python_and_as_a_command() -> None:
     found = cf.quantize("cat-sat", bits=[4], group=5, texts=["the cat sat", "the cat"])
     assert [e.bits for e in found[:2]] == [0, 4] and found[0].part == "all"
-    done = cli("quantize", "cat-sat", "--bits", "4", "--json")
-    assert not done.code, done.err
-    told = json.loads(done.out)["effects"]
-    assert [e["lead"] for e in told] == [e.lead for e in cf.quantize("cat-sat", bits=[4])]
+    effects = told("quantize", "cat-sat", "--bits", "4")["effects"]
+    assert [e["lead"] for e in effects] == [e.lead for e in cf.quantize("cat-sat", bits=[4])]
     assert "one part alone" in cli("quantize", "cat-sat").out
 
 

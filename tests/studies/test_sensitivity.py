@@ -1,10 +1,8 @@
 """What moves a logit: `gradient --json` against `run --set`, estimates beside real effects."""
 
-import json
-
 import numpy as np
 import pytest
-from conftest import GOLDEN, cli
+from conftest import GOLDEN, cli, told
 
 from engine.cells.gradient import backward
 from engine.learning import objective
@@ -18,13 +16,13 @@ STEP = 1e-4
 
 def logits(*sets: str) -> np.ndarray:
     changes = [text for change in sets for text in ("--set", change)]
-    done = cli("run", "dialogue-game", "--json", "--show", "logits", *changes)
-    return np.array(json.loads(done.out)["logits"][-1])
+    ran = told("run", "dialogue-game", "--show", "logits", *changes)
+    return np.array(ran["blocks"]["logits"][-1])
 
 
 def test_gradients_equal_finite_differences_through_set() -> None:
     """A few of the weights that `benchmarks/gradients.py` takes fifty of."""
-    found = json.loads(cli("gradient", "dialogue-game", "--json", "--top", 3).out)
+    found = told("gradient", "dialogue-game", "--top", 3)
     target = int(np.argmax(logits()))
     largest = max(np.abs(g).max() for g in found["gradient"].values())
     rng = np.random.default_rng(0)

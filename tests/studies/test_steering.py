@@ -1,14 +1,13 @@
 """Steering equals torch with hooks, does in the dialogue game what its rules say, and its probe is
 what plain numpy makes of it."""
 
-import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli, golden_models
+from conftest import cli, golden_models, told
 
 import cellformer as cf
 from cellformer import names
@@ -147,13 +146,13 @@ def test_no_strength_leaves_every_value() -> None:
 def test_the_command_prints_what_python_gives() -> None:
     asked = ("dialogue-game", "--lists", str(CALLERS), "--token", "2", "-n", "1", "--strength=-2")
     found = cf.steer("dialogue-game", CALLERS, strengths=[-2.0], token=2, n_tokens=1)
-    told = json.loads(cli("steer", *asked, "--every-layer", "--json").out)
-    assert told["texts"][0]["ids"] == found.texts[-2.0]
-    assert told["probes"][0] == vars(found.probe)
-    assert {probe["site"] for probe in told["probes"]} > {"blocks.0.resid_mid"}
+    said = told("steer", *asked, "--every-layer")
+    assert said["texts"][0]["ids"] == found.texts[-2.0]
+    assert said["probes"][0] == vars(found.probe)
+    assert {probe["site"] for probe in said["probes"]} > {"blocks.0.resid_mid"}
     assert found.words is not None
-    assert told["towards"][0]["dot"] == max(found.words)
-    assert told["away"][0]["dot"] == min(found.words)
+    assert said["towards"][0]["dot"] == max(found.words)
+    assert said["away"][0]["dot"] == min(found.words)
     printed = cli("steer", *asked).out
     assert "Paolo vice" in printed and "75.0%" in printed
 

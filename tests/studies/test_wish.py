@@ -1,12 +1,11 @@
 """Wishes: the word comes first, by less than plain descent needs; its workbook; its price."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, assert_agrees, cli, default_graph, libreoffice_shows
+from conftest import GOLDEN, assert_agrees, cli, default_graph, libreoffice_shows, told
 from corners import corner
 
 import workbooks
@@ -121,9 +120,7 @@ def wished(tmp_path_factory) -> tuple[Path, dict]:
     folder = tmp_path_factory.mktemp("wished")
     model, path = corner("gpt2", folder / "gpt2"), folder / "gpt2.xlsx"
     given = ("--ids", "2,1,0", "--say", "2", "--only", "W_E")
-    done = cli("edit", model, *given, "-o", path, "--json")
-    assert done.code == 0, done.err
-    return path, json.loads(done.out)
+    return path, told("edit", model, *given, "-o", path)
 
 
 @pytest.mark.slow

@@ -1,0 +1,609 @@
+"""The results of the commands as JSON: which fields each has, and what they are.
+
+docs/json.md is made of this file, and tests hold every command's --json to it.
+"""
+
+from typing import Annotated, NotRequired, TypedDict
+
+Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
+
+
+class Workbook(TypedDict):
+    """A workbook of the gallery."""
+
+    name: Annotated[str, "as commands take it"]
+    title: Annotated[str, "what it is"]
+    topic: Annotated[str, "the topic of the gallery"]
+    level: Annotated[int, "what one has to know: 1, 2 or 3"]
+    start_here: Annotated[bool, "whether it is the first to read"]
+
+
+class List(TypedDict):
+    """`list`"""
+
+    workbooks: Annotated[list[Workbook], "in learning order"]
+
+
+class Forecast(TypedDict):
+    """The size of a workbook, before it is built."""
+
+    cells: Annotated[int, "all cells"]
+    formulas: Annotated[int, "of them formulas"]
+    megabytes: Annotated[float, "of the file"]
+    held: Annotated[float, "gigabytes that LibreOffice holds it in"]
+
+
+class Parameters(TypedDict):
+    """A part of a model."""
+
+    part: Annotated[str, "its name"]
+    parameters: Annotated[int, "how many it has"]
+    share: Annotated[float, "of all, from 0 to 1"]
+
+
+class Info(TypedDict):
+    """`info`"""
+
+    architecture: Annotated[str, "its name"]
+    sizes: Annotated[dict[str, int], "d_vocab, d_model, n_layers and so on"]
+    parts: Annotated[list[Parameters], "its parameters, part by part"]
+    kv_cache: Annotated[int, "numbers that a KV cache holds for a token"]
+    tokens: Annotated[int, "that the forecast is for"]
+    forecast: Annotated[Forecast, "its workbook"]
+
+
+class Build(TypedDict):
+    """`build`"""
+
+    file: Annotated[str, "what was written; with --all, the folder"]
+    beside: Annotated[list[str], "other files that were written"]
+    formulas: Annotated[int, "of the workbook, or of all"]
+    sheets: NotRequired[Annotated[int, "of the workbook"]]
+    bytes: NotRequired[Annotated[int, "of the file"]]
+    forecast: NotRequired[Annotated[Forecast, "what was forecast, if it was large"]]
+
+
+class Word(TypedDict):
+    """A word that may come next."""
+
+    rank: Annotated[int, "1: the likeliest"]
+    word: Annotated[str, "as sheets show it"]
+    id: Annotated[int, "its token id"]
+    logit: Annotated[float | None, "the logit"]
+    probability: Annotated[float | None, "from 0 to 1"]
+    baseline: Annotated[float | None, "the probability before any change"]
+
+
+class Stage(TypedDict):
+    """The logit lens after a sublayer."""
+
+    after: Annotated[str, "the block that is read"]
+    words: Annotated[list[str], "the likeliest, first the likeliest"]
+    probabilities: Annotated[list[float], "theirs"]
+    target: Annotated[float, "the target's probability"]
+
+
+class Share(TypedDict):
+    """What a part adds."""
+
+    part: Annotated[str, "a head, an MLP or an embedding"]
+    logit: Annotated[float, "to the target's logit"]
+    lead: Annotated[float, "to its lead over the rival"]
+
+
+class Table(TypedDict):
+    """A table of a workbook without a model."""
+
+    name: Annotated[str, "its name"]
+    rows: Annotated[int, "how many"]
+    columns: Annotated[int, "how many"]
+    computed: Annotated[bool, "whether its cells are formulas"]
+    at: Annotated[str, "where it stands"]
+
+
+class Change(TypedDict):
+    """A cell that changed."""
+
+    cell: Annotated[str, "its name"]
+    was: Annotated[float | str | bool | None, "its value as built"]
+    now: Annotated[float | str | bool | None, "its value"]
+
+
+class Run(TypedDict):
+    """`run`"""
+
+    prompt: Annotated[str | None, "the text that was read"]
+    ids: Annotated[list[int], "its token ids"]
+    words: Annotated[list[Word], "the likeliest words, and the target"]
+    blocks: Annotated[dict[str, Rows], "the values of the blocks of --show, row by row"]
+    lens: NotRequired[Annotated[list[Stage], "with --lens"]]
+    attribution: NotRequired[Annotated[list[Share], "with --target"]]
+    vector: NotRequired[Annotated[list[float], "of a sentence encoder"]]
+    cosine: NotRequired[Annotated[float, "of two sentences"]]
+    tables: NotRequired[Annotated[list[Table], "of a workbook without a model"]]
+    changes: NotRequired[Annotated[list[Change], "what --set changed in it"]]
+
+
+class Traced(TypedDict):
+    """A cell of a trace."""
+
+    depth: Annotated[int, "0: the cell that was asked about"]
+    cell: Annotated[str, "its name, or its address"]
+    value: Annotated[float | str | bool | None, "its value"]
+    formula: Annotated[str | None, "with names; null: it holds a value"]
+    reads: Annotated[int, "how many cells it reads; of a formula with many, 12 are listed"]
+
+
+class Trace(TypedDict):
+    """`trace`"""
+
+    cells: Annotated[list[Traced], "each before the cells that it reads, one deeper"]
+
+
+class Explain(TypedDict):
+    """`explain`"""
+
+    file: Annotated[str, "the workbook"]
+    at: Annotated[str, "the cell's address"]
+    cell: Annotated[str, "its name; without one, its address"]
+    value: Annotated[float | str | bool | None, "its value, as the file has it"]
+    was: Annotated[float | str | bool | None, "its value as built"]
+    formula: Annotated[str | None, "with names; null: it holds a value"]
+    says: Annotated[list[str], "the same in sentences"]
+    reads: Annotated[list[str], "the cells that it reads"]
+    edits: Annotated[list[Change], "the edits of the file that reach it"]
+
+
+class Effect(TypedDict):
+    """A part that is switched off."""
+
+    part: Annotated[str, "a head, an attention block or an MLP"]
+    logit: Annotated[float, "change of the target's logit"]
+    probability: Annotated[float, "of the target then"]
+    change: Annotated[float, "of that probability"]
+    first: Annotated[str, "the likeliest word then"]
+
+
+class Ablate(TypedDict):
+    """`ablate`"""
+
+    target: Annotated[str, "the word"]
+    probability: Annotated[float, "its own, with every part on"]
+    parts: Annotated[list[Effect], "each switched off alone"]
+
+
+class Step(TypedDict):
+    """A value of a sweep."""
+
+    value: Annotated[float, "of the cell"]
+    logit: NotRequired[Annotated[float, "of the target"]]
+    probability: NotRequired[Annotated[float, "of the target"]]
+    first: NotRequired[Annotated[str, "the likeliest word"]]
+    watched: NotRequired[Annotated[float, "the cell that is watched, without a model"]]
+
+
+class Sweep(TypedDict):
+    """`sweep`"""
+
+    cell: Annotated[str, "the cell that runs through the values"]
+    target: Annotated[str, "the word, or the cell that is watched"]
+    values: Annotated[list[Step], "in order"]
+
+
+class Written(TypedDict):
+    """A token that was generated."""
+
+    token: Annotated[str, "as sheets show it"]
+    id: Annotated[int, "its id"]
+    cells: Annotated[int, "computed for it"]
+    full_pass: Annotated[int, "cells of a full pass of that length"]
+
+
+class Generate(TypedDict):
+    """`generate`"""
+
+    prompt: Annotated[str, "the text that was read"]
+    text: Annotated[str, "the prompt and its continuation"]
+    ids: Annotated[list[int], "of the continuation"]
+    tokens: Annotated[list[Written], "the continuation"]
+
+
+class Weight(TypedDict):
+    """A cell, and how much it moves the objective."""
+
+    cell: Annotated[str, "its name"]
+    value: Annotated[float, "its value"]
+    gradient: Annotated[float, "of the objective by it"]
+    estimate: NotRequired[Annotated[float, "change of the objective if it were 0, to first order"]]
+    effect: NotRequired[Annotated[float, "what that change really is"]]
+
+
+class Group(TypedDict):
+    """The weights of a block, or of a head."""
+
+    name: Annotated[str, "its name"]
+    n: Annotated[int, "number of weights"]
+    size: Annotated[float, "sum of the gradients' sizes"]
+    product: Annotated[float, "sum of weight × gradient"]
+
+
+class Patching(TypedDict):
+    """A part that is switched off, estimated and real."""
+
+    name: Annotated[str, "a head, an MLP or an expert"]
+    patching: Annotated[float, "attribution patching"]
+    integrated: Annotated[float, "integrated gradients"]
+    effect: Annotated[float, "the real effect"]
+
+
+class Gradient(TypedDict):
+    """`gradient`"""
+
+    objective: Annotated[str, "what is differentiated"]
+    value: Annotated[float, "its value"]
+    gradient: Annotated[dict[str, list[list[float | None]]], "of every weight, block by block"]
+    by_gradient: Annotated[list[Weight], "the largest gradients"]
+    by_weight_times_gradient: Annotated[list[Weight], "the largest of that product"]
+    blocks: NotRequired[Annotated[list[Group], "sums over blocks"]]
+    heads: NotRequired[Annotated[list[Group], "sums over heads, MLPs and norms"]]
+    parts: NotRequired[Annotated[list[Patching], "parts switched off"]]
+
+
+class Price(TypedDict):
+    """Side effects of an edit."""
+
+    what: Annotated[str, "of which words; first of all"]
+    n: Annotated[int, "how many next words"]
+    changed: Annotated[int, "how many have another first word"]
+    divergence: Annotated[float | None, "nats, the mean"]
+    kept: Annotated[float | None, "probability of words that keep the rule"]
+    kept_after: Annotated[float | None, "the same after the edit"]
+
+
+class Edit(TypedDict):
+    """`edit`"""
+
+    word: Annotated[str, "that comes first now"]
+    file: Annotated[str, "the workbook"]
+    norm: Annotated[float, "of the change"]
+    share: Annotated[float | None, "of the norm of the weights that may change"]
+    weights: Annotated[int, "that may change"]
+    changed: Annotated[int, "that do"]
+    before: Annotated[list[float], "probabilities of the next words, by id"]
+    after: Annotated[list[float], "the same after the change"]
+    change: Annotated[dict[str, list[list[float]]], "of each block of weights"]
+    moved: Annotated[list[Change], "the weights that change, the largest change first"]
+    price: Annotated[list[Price], "side effects"]
+
+
+class Scores(TypedDict):
+    """What the words have after a sentence."""
+
+    probability: Annotated[float, "of the target"]
+    logit: Annotated[float, "of the target"]
+    lead: Annotated[float, "of its logit over the rival's"]
+
+
+class Patched(Scores):
+    """A site that is patched."""
+
+    site: Annotated[str, "its name"]
+    token: Annotated[int | None, "its position; null: all"]
+    recovered: Annotated[float | None, "share of the difference; null: there is none"]
+    estimate: Annotated[float | None, "of that share by attribution patching"]
+
+
+Patch = TypedDict(
+    "Patch",
+    {
+        "tokens": Annotated[list[str], "of the prompt"],
+        "against": Annotated[list[str], "of the other sentence"],
+        "target": Annotated[str, "the word"],
+        "rival": Annotated[str, "the word that it is compared with"],
+        "before": Annotated[Scores, "after the prompt"],
+        "other": Annotated[Scores, "after the other sentence"],
+        "from": NotRequired[Annotated[str, "of a path"]],
+        "to": NotRequired[Annotated[str, "of a path"]],
+        "sites": Annotated[list[Patched], "every patch"],
+    },
+)
+Patch.__doc__ = "`patch`"
+
+
+class Habits(TypedDict):
+    """What a head does on random words that are said twice."""
+
+    head: Annotated[str, "its name"]
+    previous: Annotated[float, "attention to the token before"]
+    duplicate: Annotated[float, "to the same word, earlier"]
+    induction: Annotated[float, "to the word after the same word"]
+    entropy: Annotated[float, "of its attention, in nats"]
+    distance: Annotated[float, "mean number of tokens to what it looks at"]
+
+
+class Composition(TypedDict):
+    """How much of what one head writes a later one reads, from 0 to 1."""
+
+    earlier: Annotated[str, "the head that writes"]
+    later: Annotated[str, "the head that reads"]
+    q: Annotated[float, "by its queries"]
+    k: Annotated[float, "by its keys"]
+    v: Annotated[float, "by its values"]
+
+
+class WhyHeads(TypedDict):
+    """`why`"""
+
+    heads: Annotated[list[Habits], "every head"]
+    compositions: Annotated[list[Composition], "which head reads which"]
+    refused: Annotated[str, "why there are no compositions"]
+
+
+class At(TypedDict):
+    """A token of the prompt."""
+
+    position: Annotated[int, "from 0"]
+    token: Annotated[str, "as sheets show it"]
+
+
+class Looked(TypedDict):
+    """A score, by what wrote the query (rows) and what wrote the key (columns)."""
+
+    key: Annotated[At, "the token that is looked at"]
+    score: Annotated[float, "the sum of the table and of what is outside"]
+    pattern: Annotated[float, "the attention"]
+    table: Annotated[list[list[float]], "the score's parts"]
+    outside: Annotated[dict[str, float], "parts that no writer has"]
+
+
+class WhyHead(Looked):
+    """`why --head`"""
+
+    head: Annotated[str, "its name"]
+    query: Annotated[At, "the token that looks"]
+    query_writers: Annotated[list[str], "of the rows"]
+    key_writers: Annotated[list[str], "of the columns"]
+    rival: NotRequired[Annotated[Looked, "with --rival-key"]]
+    difference: NotRequired[Annotated[list[list[float]], "the table less the rival's"]]
+    qk_circuit: Annotated[list[tuple[str, str, float]] | str, "which word looks at which"]
+    ov_circuit: Annotated[list[tuple[str, str, float]] | str, "which word raises which"]
+
+
+class Edge(TypedDict):
+    """An edge of the answer's graph: a name and a position at each end."""
+
+    source: Annotated[list[str | int], "what writes"]
+    reader: Annotated[list[str | int], "what reads"]
+    value: NotRequired[Annotated[float, "its part of the lead"]]
+    cut: NotRequired[
+        Annotated[float | None, "change of the lead without it; null: not a whole edge"]
+    ]
+
+
+class Circuit(TypedDict):
+    """The edges that alone keep the answer."""
+
+    edges: Annotated[list[Edge], "of the circuit"]
+    lead: Annotated[float, "with these alone"]
+    lead_without: Annotated[float, "with none"]
+
+
+class Trial(TypedDict):
+    """The circuit on another sentence."""
+
+    ids: Annotated[list[int], "of the sentence"]
+    says: Annotated[str, "the whole model's word"]
+    alone: Annotated[str, "the circuit's"]
+
+
+class WhyWord(TypedDict):
+    """`why --say`"""
+
+    tokens: Annotated[list[str], "of the prompt"]
+    target: Annotated[str, "the word"]
+    rival: Annotated[str, "the word that it leads"]
+    lead: Annotated[float, "of its logit"]
+    edges: Annotated[list[Edge], "the strongest"]
+    circuit: Annotated[Circuit | None, "null: no few edges keep it"]
+    refused: Annotated[str, "why not"]
+    other_sentences: Annotated[list[Trial], "how the circuit does there"]
+
+
+class Steered(TypedDict):
+    """What a model writes."""
+
+    strength: Annotated[float, "times the direction"]
+    text: Annotated[str, "the prompt and its continuation"]
+    ids: Annotated[list[int], "of both"]
+
+
+class Near(TypedDict):
+    """A word and its dot product with the direction."""
+
+    word: Annotated[str, "the word"]
+    dot: Annotated[float, "the product"]
+
+
+class Probe(TypedDict):
+    """How well a linear probe tells the lists apart."""
+
+    site: Annotated[str, "where"]
+    fitted: Annotated[float, "share of the sentences that it was fitted on"]
+    held_out: Annotated[float, "share of the others"]
+    n_fitted: Annotated[int, "how many"]
+    n_held_out: Annotated[int, "how many"]
+
+
+class Steer(TypedDict):
+    """`steer`"""
+
+    site: Annotated[str, "where the direction is added"]
+    lists: Annotated[dict[str, int], "sentences of each list"]
+    norm: Annotated[float, "of the direction"]
+    texts: Annotated[list[Steered], "by strength"]
+    towards: Annotated[list[Near], "words that it points to"]
+    away: Annotated[list[Near], "words that it points away from"]
+    probes: Annotated[list[Probe], "first at the site"]
+
+
+class Rounded(TypedDict):
+    """A part that is rounded."""
+
+    part: Annotated[str, "its name, or all"]
+    bits: Annotated[int, "0: nothing is rounded"]
+    top: Annotated[str, "the likeliest next word"]
+    probability: Annotated[float, "its own"]
+    lead: Annotated[float, "of the target's logit over the rival's"]
+    loss: Annotated[float | None, "of the next words; null: there are none"]
+
+
+class Quantize(TypedDict):
+    """`quantize`"""
+
+    target: Annotated[str, "the word"]
+    rival: Annotated[str, "the word that it leads"]
+    effects: Annotated[list[Rounded], "as they are, all together, each alone"]
+
+
+class Differs(TypedDict):
+    """A cell that differs from the workbook as built."""
+
+    kind: Annotated[str, "changed, formula, label, added, or filled in"]
+    cell: Annotated[str, "its name; of an added one, its address"]
+    at: Annotated[str, "its address"]
+    was: Annotated[float | str | bool | None, "its content as built"]
+    now: Annotated[float | str | bool | None, "its content; a formula begins with ="]
+    counts: Annotated[str, "what it counts as, if it is of the wrong kind"]
+
+
+class Turned(TypedDict):
+    """A next word, before and after."""
+
+    rank: Annotated[int, "1: the likeliest now"]
+    word: Annotated[str, "as sheets show it"]
+    was: Annotated[float, "its probability as built"]
+    now: Annotated[float, "its probability"]
+
+
+class Diff(TypedDict):
+    """`diff`"""
+
+    file: Annotated[str, "the workbook"]
+    changes: Annotated[list[Differs], "every cell that differs"]
+    prompt: NotRequired[Annotated[str, "of a model that goes on: as it is now"]]
+    words: NotRequired[Annotated[list[Turned], "of a model that goes on: its next words"]]
+    effects: NotRequired[Annotated[list[Change], "of a workbook without a model"]]
+    refused: NotRequired[Annotated[str, "why the effect is not computed"]]
+
+
+class Import(TypedDict):
+    """`import`"""
+
+    folder: Annotated[str, "the checkpoint"]
+    changes: Annotated[int | None, "cells that differ; null: a model that learned"]
+    added: Annotated[int, "added cells, which are left out"]
+
+
+class Marked(TypedDict):
+    """A yellow cell."""
+
+    name: Annotated[str, "its name"]
+    right: Annotated[bool, "whether it is"]
+    said: Annotated[str, "what is said of it"]
+    slips: Annotated[list[str], "the slips that are known"]
+
+
+class Graded(TypedDict):
+    """A file."""
+
+    file: Annotated[str, "its name"]
+    reader: Annotated[str, "the name in it"]
+    level: Annotated[int, "of the exercises"]
+    score: Annotated[int, "exercises that are right"]
+    exercises: Annotated[list[list[Marked]], "the cells of each"]
+
+
+class Grade(TypedDict):
+    """`grade`"""
+
+    files: Annotated[list[Graded], "in the order given"]
+
+
+class Verdict(TypedDict):
+    """What an engine says."""
+
+    engine: Annotated[str, "its name"]
+    verdict: Annotated[str, "agrees, disagrees, skipped or not installed"]
+    cells: Annotated[int, "that were compared"]
+    largest: Annotated[float | None, "difference; null: none, or one is no number"]
+    where: Annotated[str, "the cell of that difference"]
+    why: Annotated[str, "it was skipped, or how to install it"]
+
+
+class Verify(TypedDict):
+    """`verify`"""
+
+    file: Annotated[str, "the workbook, or the page"]
+    engines: Annotated[list[Verdict], "those that were asked"]
+    rules: Annotated[list[str], "rules of Excel that the file breaks"]
+    uncomputed: Annotated[int, "formulas without a value, which are not compared"]
+    digits: Annotated[float | None, "what shortened weights do to a logit; null: exact"]
+
+
+class Figure(TypedDict):
+    """A number of a trained model."""
+
+    what: Annotated[str, "it is"]
+    figure: Annotated[str, "with its unit"]
+
+
+class Train(TypedDict):
+    """`train`"""
+
+    folder: Annotated[str, "the checkpoint"]
+    figures: Annotated[list[Figure], "how well the model does"]
+
+
+OF = {
+    "list": (List,),
+    "build": (Build,),
+    "run": (Run,),
+    "trace": (Trace,),
+    "explain": (Explain,),
+    "ablate": (Ablate,),
+    "patch": (Patch,),
+    "quantize": (Quantize,),
+    "gradient": (Gradient,),
+    "why": (WhyHeads, WhyHead, WhyWord),
+    "steer": (Steer,),
+    "sweep": (Sweep,),
+    "generate": (Generate,),
+    "info": (Info,),
+    "edit": (Edit,),
+    "diff": (Diff,),
+    "import": (Import,),
+    "grade": (Grade,),
+    "verify": (Verify,),
+    "train": (Train,),
+}
+ROWS = {  # of each result the list that --csv prints
+    "List": "workbooks",
+    "Run": "words",
+    "Trace": "cells",
+    "Explain": "edits",
+    "Ablate": "parts",
+    "Patch": "sites",
+    "Quantize": "effects",
+    "Gradient": "by_gradient",
+    "WhyHeads": "heads",
+    "WhyWord": "edges",
+    "Steer": "texts",
+    "Sweep": "values",
+    "Generate": "tokens",
+    "Info": "parts",
+    "Edit": "moved",
+    "Diff": "changes",
+    "Grade": "files",
+    "Verify": "engines",
+    "Train": "figures",
+}

@@ -1,0 +1,115 @@
+"""Write docs/json.md: what the commands print with --json, from `cellformer/command/results.py`.
+
+python docs/json_results.py
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from cellformer.command import results
+from cellformer.command.answer import SCHEMA
+
+TARGET = Path(__file__).with_name("json.md")
+NAMES = {float: "number", int: "integer", str: "text", bool: "true or false", NoneType: "null"}
+HEAD = f"""# JSON and CSV of the commands
+
+Made by `python docs/json_results.py` from `cellformer/command/results.py`.
+
+With `--json`, a command prints one JSON object, in ASCII, and nothing else:
+
+```json
+{{"schema": "{SCHEMA}", "command": "ablate", "version": "0.1.0", "result": {{"target": ...}}}}
+```
+
+The number in `schema` rises when a field is removed, renamed or means another thing; new fields may
+come without that. `version` is that of cellformer. Numbers are float64 with all their digits, and
+`null` where they are not finite, as scores are that a mask hides.
+
+With `--csv`, a command prints the list that is **bold** below, a line for each of its entries,
+after a line with the names of columns; `run --show BLOCK` prints the block, `grade` a line for each
+file, and `why --head` the entries of its table. `--quiet` prints nothing. Errors are one line on
+standard error with exit code 2, whatever is asked for.
+
+`cellformer ablate dialogue-game --json | jq '.result.parts[] | select(.change < -0.5) | .part'`
+names the parts that matter.
+"""
+
+
+def reference() -> str:
+    """The page, in Markdown."""
+    parts = [HEAD]
+    told: set[str] = set()
+    for kinds in results.OF.values():
+        for kind in kinds:
+            parts.append(f"\n## {kind.__doc__}\n\n{_fields(kind)}")
+            for inner in _inside(kind):
+                if inner.__name__ not in told:
+                    told.add(inner.__name__)
+                    parts.append(
+                        f"\n**{inner.__name__}**: {_first_lower(inner)}\n\n{_fields(inner)}"
+                    )
+    return "".join(parts)
+
+
+def _first_lower(kind: Any) -> str:
+    text: str = kind.__doc__
+    return text[0].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+
+def _fields(kind: Any) -> str:
+    """A table of the fields of a kind of object."""
+    rows = ["| field | | |", "|---|---|---|"]
+    for field, hint in get_type_hints(kind, include_extras=True).items():
+        optional = get_origin(hint) is NotRequired
+        inner = get_args(hint)[0] if optional else hint
+        of, text = get_args(inner)
+        name = f"**`{field}`**" if field == results.ROWS.get(kind.__name__) else f"`{field}`"
+        rows.append(f"| {name} | {'optional, ' if optional else ''}{spelt(of)} | {text} |")
+    return "\n".join(rows) + "\n"
+
+
+def spelt(of: Any) -> str:
+    """A type in words."""
+    origin, inner = get_origin(of), get_args(of)
+    if origin is Annotated:
+        return spelt(inner[0])
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(spelt, inner)))
+    if origin is list:
+        return f"list of {spelt(inner[0])}"
+    if origin is tuple:
+        return f"[{', '.join(map(spelt, inner))}]"
+    if origin is dict:
+        return f"object of {spelt(inner[1])}, by name"
+    return NAMES.get(of) or f"[{of.__name__}]"
+
+
+def _inside(kind: Any) -> Iterator[Any]:
+    """The kinds of objects in the fields of a kind, each before those that are in it."""
+    for hint in get_type_hints(kind).values():
+        for inner in _named(hint):
+            yield inner
+            yield from _inside(inner)
+
+
+def _named(of: Any) -> Iterator[Any]:
+    if is_typeddict(of):
+        yield of
+    for inner in get_args(of):
+        yield from _named(inner)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(reference(), encoding="utf-8")
+    print(TARGET.name)
