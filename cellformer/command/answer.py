@@ -35,7 +35,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a command: how it is told, and what it is, made only where it is asked for.
+    """The result of a command: how to print it, and what it is, made only where it is asked for.
 
     `rows` is the table of --csv, with a column for each key: a list of the result by its key, or
     rows of its own.

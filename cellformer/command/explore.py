@@ -383,24 +383,27 @@ def generate(
         if as_table:
             printing.steps(shown(vocabulary.texts), done)
 
-    def result() -> results.Generate:
-        ids, texts = list(tokens), shown(vocabulary.texts)
-        return {
-            "prompt": vocabulary.decode(loaded.ids),
-            "text": vocabulary.decode([*loaded.ids, *ids]),
-            "ids": ids,
-            "tokens": [
-                {
-                    "token": texts[step.token],
-                    "id": step.token,
-                    "cells": step.n_cells,
-                    "full_pass": step.n_full,
-                }
-                for step in done
-            ],
-        }
+    return Answer(tell, lambda: _generated(loaded, list(tokens), done), "tokens")
 
-    return Answer(tell, result, "tokens")
+
+def _generated(loaded: names.Loaded, ids: list[int], done: Sequence[Step]) -> results.Generate:
+    """A continuation as JSON."""
+    vocabulary = loaded.model.vocabulary
+    texts = shown(vocabulary.texts)
+    return {
+        "prompt": vocabulary.decode(loaded.ids),
+        "text": vocabulary.decode([*loaded.ids, *ids]),
+        "ids": ids,
+        "tokens": [
+            {
+                "token": texts[step.token],
+                "id": step.token,
+                "cells": step.n_cells,
+                "full_pass": step.n_full,
+            }
+            for step in done
+        ],
+    }
 
 
 def info(
