@@ -27,12 +27,14 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
     "": ROOMS,
     "engine": ("cells", "text", "models", "learning", "studies"),
     "engine.text": (
-        *("tokenizers_library", "vocabularies", "sentencepiece", "subwords", "tokenizer"),
+        *("tokenizers_library", "vocabularies", "sentencepiece", "tokenizer_config"),
+        *("subwords", "tokenizer"),
         *("list_file", "word_list_file", "sentence_lists", "word_lookup"),
         *("detokenizing", "decoded_text", "tokenizing"),
     ),
     "engine.models": (
-        *("spec", "foreign", "ops", "adapter", "tensors", "sentence_modules", "gguf_file"),
+        *("spec", "foreign", "ops", "adapter", "tensors", "sentence_modules"),
+        *("gguf_file", "gguf_families"),
         *("formats", "forward", "parts", "rope", "alibi", "pooling", "architectures", "model"),
         *("checkpoint", "rank_search", "choosing", "generate", "prompt", "encoding"),
         "prompt_status",

@@ -50,7 +50,8 @@ class Place:
 
     A row is an entry of the first axis; of a vector, one number. `paired` is the number of rows of
     a head if rows that rotate together are adjacent, as in Meta's own files: they are reordered
-    into all first ones and then all second ones, as in Hugging Face's.
+    into all first ones and then all second ones, as in Hugging Face's. `order` is set if heads
+    stand in another order in the file: for each head of Hugging Face's the one that it is there.
     """
 
     offset: int
@@ -59,6 +60,7 @@ class Place:
     row_bytes: int
     unpack: Callable[[np.ndarray], np.ndarray] | None = None  # bytes [rows, row_bytes] to numbers
     paired: int = 0
+    order: tuple[int, ...] = ()
 
     @classmethod
     def plain(cls, offset: int, shape: tuple[int, ...], dtype: Any, paired: int = 0) -> "Place":
@@ -124,7 +126,12 @@ class TensorFile:
 
     def _in_order(self, name: str, rows: Span) -> np.ndarray:
         """Rows in Hugging Face's order."""
-        paired = self.places[name].paired
+        paired, order = self.places[name].paired, self.places[name].order
+        if order:
+            n = self.shape(name)[0] // len(order)  # rows of a head
+            slots = range(rows[0] // n, -(-rows[1] // n))
+            found = [self._read(name, (order[k] * n, (order[k] + 1) * n)) for k in slots]
+            return np.concatenate(found)[rows[0] - slots.start * n : rows[1] - slots.start * n]
         if not paired:
             return self._read(name, rows)
         first, last = rows[0] // paired * paired, -(-rows[1] // paired) * paired

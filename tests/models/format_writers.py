@@ -28,7 +28,14 @@ def in_folder(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return config, {n: t for n, t in tensors.items() if not n.endswith((".attn.bias", "inv_freq"))}
 
 
-GGUF_NAMES = {"mistral": "llama", "mixtral": "llama", "qwen3_moe": "qwen3moe"}
+GGUF_NAMES = {
+    "mistral": "llama",
+    "mixtral": "llama",
+    "qwen3_moe": "qwen3moe",
+    "gemma3_text": "gemma3",
+    "phi": "phi2",
+    "gpt_neox": "gptneox",
+}
 
 
 def stacked(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -52,6 +59,30 @@ def paired(rows: np.ndarray, n_heads: int) -> np.ndarray:
     half = rows.shape[0] // n_heads // 2
     apart = rows.reshape(n_heads, 2, half, *rows.shape[1:])
     return np.ascontiguousarray(apart.swapaxes(1, 2).reshape(rows.shape))
+
+
+def headed(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Norms of single heads in one tensor, as StableLM's converter has them."""
+    found: dict[str, Any] = {}
+    for name, values in tensors.items():
+        front, norms, rest = name.partition(".norms.")
+        if norms:
+            found.setdefault(f"{front}.weight", []).append((int(rest.split(".")[0]), values))
+        else:
+            found[name] = values
+    return {
+        name: np.stack([v for _, v in sorted(values)]) if isinstance(values, list) else values
+        for name, values in found.items()
+    }
+
+
+def all_queries_first(rows: np.ndarray, config: Mapping[str, Any]) -> np.ndarray:
+    """The rows of `query_key_value`, group by group, as converters order them."""
+    n_heads = config.get("n_head") or config["num_attention_heads"]
+    kv_heads = config.get("num_kv_heads") or n_heads
+    groups = rows.reshape(kv_heads, n_heads // kv_heads + 2, -1, *rows.shape[1:])
+    parts = groups[:, :-2], groups[:, -2], groups[:, -1]
+    return np.concatenate([part.reshape(-1, *rows.shape[1:]) for part in parts])
 
 
 # --- GGUF ---------------------------------------------------------------------------------------
@@ -82,16 +113,23 @@ def write_gguf(
     tensors = stacked(tensors)
     arch = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
     writer = gguf.GGUFWriter(str(path), kind)
-    (gpt2_values if kind == "gpt2" else llama_values)(writer, config)
+    VALUES.get(kind, llama_values)(writer, config)
     for key, value in (said or {}).items():
         add_value(writer, key, value)
     layers = config.get("num_hidden_layers", config.get("n_layer"))
     names = gguf.get_tensor_name_map(arch, layers)
-    for name, values in tensors.items():
-        own = names.get_name(name, (".weight", ".bias"))
+    for name, values in headed(tensors).items():
+        if name.startswith("cls.") or "pooler." in name:
+            continue
+        bare = name.removeprefix("bert.").removeprefix("transformer." * (kind == "bloom"))
+        own = names.get_name(bare, (".weight", ".bias"))
         for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
-            if kind == "llama" and f"{part}_proj" in name:
+            if kind in ("llama", "granite", "smollm3") and f"{part}_proj" in name:
                 values = paired(values, config[heads])
+        if "query_key_value" in name:
+            values = all_queries_first(values, config)
+        if kind.startswith("gemma") and name.endswith("norm.weight"):
+            values = values + np.float32(1)
         if kind == "gpt2" and values.ndim == 2 and ".h." in name:
             values = np.ascontiguousarray(values.T)
         data, packed = (values, None) if values.ndim == 1 else pack(own, values)
@@ -173,6 +211,94 @@ def gpt2_values(writer: Any, config: Mapping[str, Any]) -> None:
     writer.add_head_count(config["n_head"])
     writer.add_layer_norm_eps(config["layer_norm_epsilon"])
 
+
+KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order of converters
+    "gemma": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
+    "gemma2": {
+        "attn_logit_softcapping": "attn_logit_softcapping",
+        "final_logit_softcapping": "final_logit_softcapping",
+        "attention.sliding_window": "sliding_window",
+        "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    },
+    "gemma3": {
+        "final_logit_softcapping": "final_logit_softcapping",
+        "attention.sliding_window": "sliding_window",
+        "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    },
+    "phi2": {"attention.layer_norm_epsilon": "layer_norm_eps"},
+    "phi3": {
+        "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+        "rope.scaling.original_context_length": "original_max_position_embeddings",
+        "attention.sliding_window": "sliding_window",
+    },
+    "starcoder2": {"attention.layer_norm_epsilon": "norm_epsilon"},
+    "stablelm": {
+        "attention.layer_norm_epsilon": "layer_norm_eps",
+        "use_parallel_residual": "use_parallel_residual",
+    },
+    "granite": {
+        "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+        "attention.scale": "attention_multiplier",
+        "embedding_scale": "embedding_multiplier",
+        "residual_scale": "residual_multiplier",
+        "logit_scale": "logits_scaling",
+    },
+    "smollm3": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
+    "olmo2": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
+    "falcon": {"attention.layer_norm_epsilon": "layer_norm_epsilon"},
+    "bloom": {"attention.layer_norm_epsilon": "layer_norm_epsilon"},
+    "gptneox": {
+        "attention.layer_norm_epsilon": "layer_norm_eps",
+        "use_parallel_residual": "use_parallel_residual",
+    },
+    "bert": {"attention.layer_norm_epsilon": "layer_norm_eps"},
+}
+PARTIAL = ("phi2", "phi3", "stablelm", "gptneox")  # whose heads rotate in part
+NO_THETA = ("phi2", "stablelm", "gptneox", "falcon", "bloom", "bert")  # which converters leave out
+
+
+def values_by_keys(writer: Any, config: Mapping[str, Any]) -> None:
+    """The metadata of a family by its keys."""
+    kind = writer.arch
+    heads = config.get("n_head") or config["num_attention_heads"]
+    head = config.get("head_dim") or config["hidden_size"] // heads
+    writer.add_context_length(config.get("max_position_embeddings", 2048))
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config.get("n_layer") or config["num_hidden_layers"])
+    width = config.get("intermediate_size") or config.get("ffn_hidden_size")
+    writer.add_feed_forward_length(width or 4 * config["hidden_size"])
+    writer.add_head_count(heads)
+    if kind not in ("gptneox", "bert"):
+        shared = config.get("num_key_value_heads") or config.get("num_kv_heads")
+        writer.add_head_count_kv(shared or heads)
+    if config.get("head_dim"):
+        writer.add_key_length(head)
+        writer.add_value_length(head)
+    turning = config.get("rope_parameters") or {}
+    if kind in PARTIAL:
+        writer.add_rope_dimension_count(int(head * turning["partial_rotary_factor"]))
+    if kind not in NO_THETA:
+        near = turning.get("sliding_attention")
+        turning = turning.get("full_attention", turning)
+        writer.add_rope_freq_base(turning["rope_theta"])
+        if near:
+            writer.add_rope_freq_base_swa(near["rope_theta"])
+        if turning["rope_type"] == "linear":
+            add_value(writer, f"{kind}.rope.scaling.type", "linear")
+            add_value(writer, f"{kind}.rope.scaling.factor", turning["factor"])
+    if kind == "bert":
+        writer.add_causal_attention(False)
+    if kind == "falcon":
+        writer.add_tensor_data_layout("jploski")
+    for key, name in KEYS[kind].items():
+        if config.get(name) is not None:
+            add_value(writer, f"{kind}.{key}", config[name])
+
+
+VALUES: dict[str, Callable[[Any, Mapping[str, Any]], None]] = {
+    "gpt2": gpt2_values,
+    **dict.fromkeys(KEYS, values_by_keys),
+}
 
 # --- llama2.c -----------------------------------------------------------------------------------
 

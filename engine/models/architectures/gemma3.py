@@ -20,6 +20,7 @@ NEW = {"hidden_activation": "gelu_pytorch_tanh"}
 def read_config(c: Config) -> ModelSpec:
     """Gemma 3's config; missing fields have the values of the 2-billion model."""
     c.refuse("use_bidirectional_attention", False, "each token sees those before it")
+    c.ignore("hidden_act")  # `hidden_activation` is what counts
     c.ignore("attn_logit_softcapping")  # its reference does not cap scores, whatever is said
     d_head = c.get("head_dim", int, 256)
     rotary = turning(c, d_head, FULL, "rope_theta", 1e6)

@@ -1,13 +1,12 @@
 """GGUF, llama.cpp's format: metadata, possibly quantized tensors, and a vocabulary.
 
-Tables translate the names of architectures, metadata and tensors to Hugging Face's.
+Names of architectures, metadata and tensors are translated by the tables in `gguf_families`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from engine.cells.errors import InputError
 from engine.cells.stored import Place, TensorFile
 from engine.models.foreign import Config
 from engine.models.formats import Source
+from engine.models.gguf_families import FAMILIES, Family, family_of
 from engine.models.gguf_file import MAGIC, SPLIT, Values, header, split
 from engine.models.tensors import TensorEntry, Tensors, entry
 from engine.text.tokenizer import IdsOnly, Library, Tokenizer
@@ -25,130 +25,22 @@ from engine.text.vocabularies import PATTERNS, Kind, byte_level, sentence_pieces
 
 OF_TOKENIZER = "tokenizer.ggml."
 
-# --- what an architecture of GGUF says in Hugging Face's words ----------------------------------
-
-
-@dataclass(frozen=True)
-class Family:
-    """Hugging Face's names for one architecture's metadata and tensors."""
-
-    fixed: Mapping[str, Any]  # of config.json
-    keys: Mapping[str, str]  # of the metadata, behind the architecture's name -> of config.json
-    names: Mapping[str, str]  # of tensors outside blocks, without `.weight`
-    block: str  # what `blk` is
-    parts: Mapping[str, str]  # of tensors inside a block; {} is the number of one in a stack
-    paired: tuple[str, ...] = ()  # parts whose rows that rotate together stand side by side
-    turned: tuple[str, ...] = ()  # parts that Hugging Face keeps the other way round
-
-
-SIZES = {
-    "context_length": "max_position_embeddings",
-    "embedding_length": "hidden_size",
-    "block_count": "num_hidden_layers",
-    "feed_forward_length": "intermediate_size",
-    "attention.head_count": "num_attention_heads",
-    "attention.head_count_kv": "num_key_value_heads",
-    "attention.key_length": "head_dim",
-    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
-    "rope.freq_base": "rope_theta",
-}
-LLAMA_NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-LLAMA_PARTS = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "attn_q_norm": "self_attn.q_norm",
-    "attn_k_norm": "self_attn.k_norm",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
-EXPERTS = {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"}
-MIXTRAL_PARTS = {
-    "ffn_gate_inp": "block_sparse_moe.gate",
-    "ffn_gate_exps": "block_sparse_moe.experts.{}.w1",
-    "ffn_up_exps": "block_sparse_moe.experts.{}.w3",
-    "ffn_down_exps": "block_sparse_moe.experts.{}.w2",
-}
-QWEN_MOE_PARTS = {
-    "ffn_gate_inp": "mlp.gate",
-    "ffn_gate_exps": "mlp.experts.{}.gate_proj",
-    "ffn_up_exps": "mlp.experts.{}.up_proj",
-    "ffn_down_exps": "mlp.experts.{}.down_proj",
-}
-
-
-WINDOW = {"attention.sliding_window": "sliding_window"}  # of Mistral, which is called a llama
-
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-def llama_like(
-    model_type: str,
-    keys: Mapping[str, str] = NOTHING,
-    parts: Mapping[str, str] = NOTHING,
-    paired: tuple[str, ...] = (),
-    **said: Any,
-) -> Family:
-    """A family whose tensors have Llama's names, with additional keys, parts of a block, and
-    defaults."""
-    fixed = {"model_type": model_type, "hidden_act": "silu"} | said
-    keys, parts = {**SIZES, **keys}, {**LLAMA_PARTS, **parts}
-    return Family(fixed, keys, LLAMA_NAMES, "model.layers", parts, paired)
-
-
-FAMILIES = {
-    "llama": llama_like("llama", WINDOW | EXPERTS, MIXTRAL_PARTS, paired=("attn_q", "attn_k")),
-    "qwen2": llama_like("qwen2"),
-    "qwen3": llama_like("qwen3"),
-    "qwen3moe": llama_like(
-        "qwen3_moe",
-        EXPERTS | {"expert_feed_forward_length": "moe_intermediate_size"},
-        QWEN_MOE_PARTS,
-        norm_topk_prob=True,
-    ),
-    "gpt2": Family(
-        fixed={"model_type": "gpt2", "activation_function": "gelu_new"},
-        keys={
-            "context_length": "n_positions",
-            "embedding_length": "n_embd",
-            "block_count": "n_layer",
-            "feed_forward_length": "n_inner",
-            "attention.head_count": "n_head",
-            "attention.layer_norm_epsilon": "layer_norm_epsilon",
-        },
-        names={
-            "token_embd": "transformer.wte",
-            "position_embd": "transformer.wpe",
-            "output_norm": "transformer.ln_f",
-            "output": "lm_head",
-        },
-        block="transformer.h",
-        parts={
-            "attn_norm": "ln_1",
-            "attn_qkv": "attn.c_attn",
-            "attn_output": "attn.c_proj",
-            "ffn_norm": "ln_2",
-            "ffn_up": "mlp.c_fc",
-            "ffn_down": "mlp.c_proj",
-        },
-        turned=("attn_qkv", "attn_output", "ffn_up", "ffn_down"),
-    ),
-}
 SCALING = {
     "type": "rope_type",
     "factor": "factor",
     "original_context_length": "original_max_position_embeddings",
 }
+OF_ALL_HEADS = "attention.head_count_kv"
 WHOLE_HEAD = ("rope.dimension_count", "attention.value_length")  # keys that repeat a head's size
-OF_NO_CONSEQUENCE = ("vocab_size", "rope.scaling.finetuned")  # the embedding says it; history
+OF_NO_CONSEQUENCE = (  # the embedding says it; history; a remark on `fused`
+    "vocab_size",
+    "rope.scaling.finetuned",
+    "tensor_data_layout",
+)
 NEUTRAL: tuple[Any, ...] = (0, None, "none", "", [])  # values of keys that then change nothing
 MOST_EXPERTS = 10_000  # of a layer; the largest models have 512
 FACTORS = "rope_freqs.weight"  # what Llama 3 divides its frequencies by
+SHORT, LONG = "rope_factors_short.weight", "rope_factors_long.weight"  # of Phi-3
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
 
@@ -173,12 +65,8 @@ def open_source(name: str) -> Source:
         known = ", ".join(FAMILIES)
         raise InputError(f"{path} holds the architecture {kind!r}; from GGUF, {known} can be read")
     values = config(said, kind, places)
-    factors = places.get(FACTORS)
-    if factors is not None:
-        stretch = TensorFile(path, places).whole(FACTORS)
-        theta = said.get(f"{kind}.rope.freq_base", float)
-        values |= {"rope_scaling": llama3_scaling(path, stretch, theta)}
-    tensors = named(path, FAMILIES[kind], values, places)
+    values |= stretched(path, values, places)
+    tensors = named(path, family_of(kind, places), values, places)
     return Source(Config(path, values), Tensors(path, tensors), partial(tokenizer, said))
 
 
@@ -189,7 +77,7 @@ def integers(name: str) -> tuple[dict[str, str], Tensors, Tensors]:
     meta, places = header(path)
     said = Config(path, meta)
     kind = said.get("general.architecture", str)
-    family, values = FAMILIES[kind], config(said, kind, places)
+    family, values = family_of(kind, places), config(said, kind, places)
     kinds = {
         own: place.unpack.keywords["qtype"].name
         for own, place in places.items()
@@ -226,12 +114,7 @@ def config(meta: Config, kind: str, places: Mapping[str, Place]) -> Values:
     values = dict(FAMILIES[kind].fixed) | translated(path, kind, said)
     values["vocab_size"] = places["token_embd.weight"].shape[0]
     values["tie_word_embeddings"] = "output.weight" not in places
-    if "blk.0.attn_q.bias" in places:
-        values["attention_bias"] = True
-    if values.get("sliding_window"):
-        values["model_type"] = "mistral"
-    if values["model_type"] in ("llama", "mistral") and values.get("num_local_experts"):
-        values["model_type"] = "mixtral"
+    values |= FAMILIES[kind].settle(values, places)
     for end in ("bos", "eos"):
         ident = meta.optional(f"{OF_TOKENIZER}{end}_token_id", int, None)
         if ident is not None:
@@ -242,7 +125,8 @@ def config(meta: Config, kind: str, places: Mapping[str, Place]) -> Values:
 def translated(path: Path, kind: str, said: Values) -> Values:
     """An architecture's own keys. Raises InputError for an unknown one that would change the
     result."""
-    keys = FAMILIES[kind].keys
+    family = FAMILIES[kind]
+    keys = family.keys
     values: Values = {}
     scaling: Values = {}
     for key, value in said.items():
@@ -251,24 +135,57 @@ def translated(path: Path, kind: str, said: Values) -> Values:
             values[keys[key]] = value
         elif part != key and part in SCALING:
             scaling[SCALING[part]] = value
+        elif key == OF_ALL_HEADS and value == said.get("attention.head_count"):
+            continue  # an architecture in which none is shared
         elif key not in (*WHOLE_HEAD, *OF_NO_CONSEQUENCE) and value not in NEUTRAL:
             raise InputError(f"{path} says {kind}.{key} = {value!r}, which is not known here")
     if scaling.get("rope_type", "none") != "none":
         values["rope_scaling"] = scaling
-    for key in WHOLE_HEAD:
-        size = head_size(path, values)
+    size = head_size(path, values)
+    n_rotary = said.get("rope.dimension_count")
+    if family.share and size and isinstance(n_rotary, int):
+        values[family.share] = share_of(path, n_rotary, size)
+    for key in WHOLE_HEAD[bool(family.share) :]:
         if said.get(key, size) != size:
             raise InputError(f"{path} says {key} = {said[key]!r}, where a head has {size} features")
     return values
 
 
+def share_of(path: Path, n_rotary: int, size: int) -> float:
+    """The share of a head's features that rotate, whose product with `size` is not below their
+    number. Raises InputError."""
+    if not 0 <= n_rotary <= size:
+        raise InputError(
+            f"{path} says rope.dimension_count = {n_rotary}, where a head has {size} features"
+        )
+    return n_rotary / size if int(n_rotary / size * size) == n_rotary else (n_rotary + 0.5) / size
+
+
 def head_size(path: Path, values: Values) -> int | None:
     """The number of features of a head; None if the metadata do not say."""
-    if not {"hidden_size", "num_attention_heads"} <= values.keys():
+    heads = "n_head" if "n_head" in values else "num_attention_heads"
+    if not {"hidden_size", heads} <= values.keys():
         return None
     said = Config(path, values)
     given: int | None = said.optional("head_dim", int, None)
-    return given or said.divide("hidden_size", "num_attention_heads")
+    return given or said.divide("hidden_size", heads)
+
+
+def stretched(path: Path, values: Values, places: Mapping[str, Place]) -> Values:
+    """The scaling of rotary positions that is in tensors: Llama 3's, or Phi-3's. Raises
+    InputError."""
+    file = TensorFile(path, places)
+    if FACTORS in places:
+        theta = Config(path, values).get("rope_theta", float)
+        return {"rope_scaling": llama3_scaling(path, file.whole(FACTORS), theta)}
+    if not {SHORT, LONG} <= places.keys():
+        return {}
+    scaling = {
+        "type": "longrope",
+        "short_factor": file.whole(SHORT).tolist(),
+        "long_factor": file.whole(LONG).tolist(),
+    }
+    return {"rope_scaling": scaling | {"attention_factor": values.pop("attention_factor", None)}}
 
 
 def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
@@ -296,21 +213,54 @@ def named(
     """The tensors by their Hugging Face names; unknown tensors keep their own."""
     turned: dict[str, bool] = {}
     paired = head_size(path, values) or 0
+    order = head_by_head(values) if family.fused else ()
     ordered: dict[str, Place] = {}
     for own, place in places.items():
+        if own in (FACTORS, SHORT, LONG):
+            continue
         name, part = hugging_face_name(family, own)
         turned[name] = part in family.turned and len(place.shape) == 2
-        rotates = part in family.paired
-        ordered[name] = replace(place, paired=paired) if rotates else place
-        if "{}" in family.parts.get(part, "") and len(place.shape) == 3:
+        if part in family.paired:
+            place = replace(place, paired=paired)
+        elif part and part == family.fused:
+            if place.shape[0] % len(order):
+                raise InputError(
+                    f"{own} in {path} has {place.shape[0]} rows, which are not those of "
+                    f"{len(order)} heads; fetch it again"
+                )
+            place = replace(place, order=order)
+        elif family.above_one and own.endswith("norm.weight"):
+            place = replace(place, unpack=partial(less_one, unpack=place.unpack, of=place.dtype))
+        ordered[name] = place
+        if "{}" in family.parts.get(part, "") and len(place.shape) > 1:
             if place.shape[0] > MOST_EXPERTS:
                 raise InputError(
                     f"{own} in {path} is of {place.shape[0]:,} experts; {MOST_EXPERTS:,} at most"
                 )
             ordered |= {name.replace("{}", str(k)): m for k, m in enumerate(place.stacked)}
             del ordered[name]
-    file = TensorFile(path, {name: place for name, place in ordered.items() if name != FACTORS})
+    file = TensorFile(path, ordered)
     return {name: entry(file, name, turned.get(name, False)) for name in file.places}
+
+
+def head_by_head(values: Values) -> tuple[int, ...]:
+    """The heads of a tensor with all queries, all keys, all values, in Hugging Face's order: group
+    by group the queries, then their key, then their value."""
+    n_heads = values.get("n_head") or values.get("num_attention_heads") or 1
+    kv_heads = values.get("num_kv_heads") or n_heads
+    group = n_heads // kv_heads
+    order: list[int] = []
+    for k in range(kv_heads):
+        order += [*range(k * group, (k + 1) * group), n_heads + k, n_heads + kv_heads + k]
+    return tuple(order)
+
+
+def less_one(
+    data: np.ndarray, unpack: Callable[[np.ndarray], np.ndarray] | None, of: Any
+) -> np.ndarray:
+    """The numbers of a norm's gain, as bytes, without the 1 that was added."""
+    found = unpack(data) if unpack else data.view(of)
+    return np.asarray(found - found.dtype.type(1))
 
 
 def hugging_face_name(family: Family, own: str) -> tuple[str, str]:
