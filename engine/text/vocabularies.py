@@ -37,9 +37,16 @@ CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 WORD_AND_SPACE = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 LLAMA3 = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{WORD_AND_SPACE}"
 QWEN2 = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{WORD_AND_SPACE}"
-PATTERNS = dict.fromkeys(("llama-bpe", "llama3", "llama-v3"), LLAMA3) | {"qwen2": QWEN2}
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+LLAMAS = ("llama-bpe", "llama3", "llama-v3", "falcon3")  # texts begin with a token by default, and
+# a word that is a token is not merged from parts
+PATTERNS = {
+    **dict.fromkeys((*LLAMAS, "dbrx", "smaug-bpe"), LLAMA3),
+    **dict.fromkeys(("qwen2", "stablelm2"), QWEN2),
+    **dict.fromkeys(("bloom", "poro-chat", "gpt3-finnish"), BLOOM),
+}
 BEFORE_DIGITS = ("smollm", "starcoder", "refact", "command-r")  # every digit stands alone there
-AS_GPT2 = ("", "default", "gpt-2")
+AS_GPT2 = ("", "default", "gpt-2", "phi-2", "olmo", "mpt", "jais")
 
 
 def byte_level(
@@ -58,7 +65,7 @@ def byte_level(
     pairs = [_pair(merge) for merge in merges]
     known = [pair for pair in pairs if all(p in used for p in (*pair, "".join(pair)))]
     with asked("its merges"):
-        inner = Tokenizer(BPE(used, known, ignore_merges=PATTERNS.get(pattern) == LLAMA3))
+        inner = Tokenizer(BPE(used, known, ignore_merges=pattern in LLAMAS))
     if PATTERNS.get(pattern) == QWEN2:
         inner.normalizer = normalizers.NFC()
     inner.pre_tokenizer = _splitter(pattern)
@@ -96,6 +103,20 @@ def word_pieces(path: Path, options: Mapping[str, bool]) -> Tokenizer:
     return inner
 
 
+def phantom_pieces(pieces: Sequence[str], kinds: Sequence[int]) -> Tokenizer:
+    """BERT's WordPiece from GGUF: a piece that begins a word has a ▁ before it there, one within a
+    word no ##. Capitals and accents are taken off, as llama.cpp does."""
+    check_pieces(pieces, (), "the vocabulary")
+    plain = {Kind.CONTROL, Kind.UNKNOWN, Kind.UNUSED}
+    spelt = {
+        p if kind in plain or p[:1] + p[-1:] == "[]" else p[1:] if p[:1] == "▁" else f"##{p}": i
+        for i, (p, kind) in enumerate(zip(pieces, kinds, strict=True))
+    }
+    with asked("its pieces"):
+        inner: Tokenizer = BertTokenizer(spelt)._tokenizer
+    return inner
+
+
 def _pair(merge: str) -> tuple[str, str]:
     left, _, right = merge.partition(" ")
     return left, right
@@ -108,8 +129,13 @@ def _splitter(pattern: str) -> Any:
         return as_gpt2
     if pattern in BEFORE_DIGITS:
         return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), as_gpt2])
+    if pattern == "falcon":
+        marks = pre_tokenizers.Punctuation("contiguous")
+        three = pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")
+        digits = pre_tokenizers.Digits(individual_digits=False)
+        return pre_tokenizers.Sequence([marks, as_gpt2, digits, three])
     if pattern not in PATTERNS:
-        known = ", ".join((*AS_GPT2[1:], *BEFORE_DIGITS, *PATTERNS))
+        known = ", ".join((*AS_GPT2[1:], *BEFORE_DIGITS, "falcon", *PATTERNS))
         raise InputError(f"its tokenizer splits text as {pattern!r}; known ways are {known}")
     split = pre_tokenizers.Split(Regex(PATTERNS[pattern]), "isolated")
     bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)

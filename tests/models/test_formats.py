@@ -19,6 +19,7 @@ from format_writers import (
     write_llama2c,
     write_llama2c_tokenizer,
 )
+from learnt import learnt, texts
 from safetensors.numpy import load_file, save_file
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -297,6 +298,16 @@ GPT2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
 PATTERNS = {  # as the models' own tokenizer.json have them
     "gpt-2": GPT2,
     "smollm": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), GPT2]),
+    "phi-2": GPT2,
+    "falcon": pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Punctuation("contiguous"),
+            GPT2,
+            pre_tokenizers.Digits(individual_digits=False),
+            pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated"),
+        ]
+    ),
+    "bloom": r" ?[^(\s|[.,!?…。，、।۔،])]+",
     "llama-bpe": (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
         r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -336,14 +347,14 @@ def test_byte_level_pieces_from_gguf(pattern: str, text: str, tmp_path: Path) ->
         vocab_size=700, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     theirs.train_from_iterator(text.splitlines(keepends=True), trainer)
-    learnt = json.loads(theirs.to_str())["model"]
-    pieces = sorted(learnt["vocab"], key=learnt["vocab"].get)
+    found = json.loads(theirs.to_str())["model"]
+    pieces = sorted(found["vocab"], key=found["vocab"].get)
     said = {
         TOKENS + "model": "gpt2",
         TOKENS + "pre": pattern,
         TOKENS + "tokens": pieces,
         TOKENS + "token_type": [3 if piece in special else 1 for piece in pieces],
-        TOKENS + "merges": [" ".join(pair) for pair in learnt["merges"]],
+        TOKENS + "merges": [" ".join(pair) for pair in found["merges"]],
         TOKENS + "bos_token_id": 0,
         TOKENS + "add_bos_token": True,
     }
@@ -357,6 +368,27 @@ def test_byte_level_pieces_from_gguf(pattern: str, text: str, tmp_path: Path) ->
         assert inner.decode(expected, skip_special_tokens=False) == theirs.decode(
             expected, skip_special_tokens=False
         )
+
+
+def test_word_pieces_from_gguf(tmp_path: Path) -> None:
+    theirs = learnt("bert").inner
+    vocabulary = sorted(theirs.get_vocab().items(), key=lambda item: item[1])
+    special = [piece[:1] + piece[-1:] == "[]" and len(piece) > 2 for piece, _ in vocabulary]
+    pieces = [
+        piece if control else piece[2:] if piece[:2] == "##" else f"▁{piece}"
+        for (piece, _), control in zip(vocabulary, special, strict=True)
+    ]
+    said = {
+        TOKENS + "model": "bert",
+        TOKENS + "tokens": pieces,
+        TOKENS + "token_type": [3 if control else 1 for control in special],
+        TOKENS + "bos_token_id": 2,
+        TOKENS + "eos_token_id": 3,
+    }
+    folder = roomy(tmp_path / "roomy", len(pieces))
+    model = names.model(str(write_gguf(folder, tmp_path / "model.gguf", said=said)))
+    for sentence in [*SENTENCES, "Brackets [MASK] and [a] ▁", *texts(60, 40, seed=8)]:
+        assert model.vocabulary.encode(sentence) == theirs.encode(sentence).ids, sentence
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ from engine.models.gguf_file import MAGIC, SPLIT, Values, header, split
 from engine.models.tensors import TensorEntry, Tensors, entry
 from engine.text.tokenizer import IdsOnly, Library, Tokenizer
 from engine.text.tokenizers_library import asked
-from engine.text.vocabularies import LLAMA3 as LLAMA3_PATTERN
-from engine.text.vocabularies import PATTERNS, Kind, byte_level, sentence_pieces
+from engine.text.vocabularies import LLAMAS, Kind, byte_level, phantom_pieces, sentence_pieces
 
 OF_TOKENIZER = "tokenizer.ggml."
 
@@ -280,14 +279,14 @@ def tokenizer(said: Config, n: int) -> Tokenizer:
     model = said.get(f"{OF_TOKENIZER}model", str, "none")
     if model in ("none", "no_vocab"):
         return IdsOnly(n)
-    if model not in ("gpt2", "llama"):
+    if model not in MODELS:
         raise InputError(f"{said.path}: its tokenizer, of the kind {model!r}, is not known here")
     pieces = said.listed(f"{OF_TOKENIZER}tokens", str)
     if len(pieces) > n:
         raise InputError(f"{said.path} has {len(pieces)} pieces of text for {n} token ids")
     try:
         with asked("its tokenizer"):
-            inner = (byte_pairs if model == "gpt2" else scored)(said, pieces)
+            inner = MODELS[model](said, pieces)
     except InputError as error:
         raise InputError(f"{said.path}: {error}") from None
     begin, last = (token(said, end) for end in ("bos", "eos"))
@@ -297,7 +296,7 @@ def tokenizer(said: Config, n: int) -> Tokenizer:
 def byte_pairs(said: Config, pieces: list[str]) -> Any:
     """The library's tokenizer for a vocabulary of GPT-2's kind."""
     pattern = said.get(f"{OF_TOKENIZER}pre", str, "")
-    ends = put_between(said, pieces, PATTERNS.get(pattern) == LLAMA3_PATTERN)
+    ends = put_between(said, pieces, pattern in LLAMAS)
     merges = said.listed(f"{OF_TOKENIZER}merges", str)
     return byte_level(pieces, merges, pattern, kinds_of(said, pieces), ends)
 
@@ -312,6 +311,18 @@ def scored(said: Config, pieces: list[str]) -> Any:
     before = said.get(f"{OF_TOKENIZER}add_space_prefix", bool, True)
     ends = put_between(said, pieces, True)
     return sentence_pieces(pieces, scores, kinds_of(said, pieces), ends, before)
+
+
+def of_words(said: Config, pieces: list[str]) -> Any:
+    """The library's tokenizer for a vocabulary of BERT's kind."""
+    return phantom_pieces(pieces, kinds_of(said, pieces))
+
+
+MODELS: dict[str, Callable[[Config, list[str]], Any]] = {
+    "gpt2": byte_pairs,
+    "llama": scored,
+    "bert": of_words,
+}
 
 
 def kinds_of(said: Config, pieces: list[str]) -> list[int]:
