@@ -19,13 +19,13 @@ from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError, first_line
 from engine.cells.files import replacing_folder
-from engine.models import adapter, architectures, formats, sentence_modules
+from engine.models import adapter, architectures, classes, formats, sentence_modules
 from engine.models.architectures import OWN
 from engine.models.foreign import Config, Piece, Pieces
 from engine.models.formats import gguf
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
-from engine.models.spec import ModelSpec
+from engine.models.spec import CLASSES, ModelSpec
 from engine.models.tensors import Tensors, in_safetensors
 from engine.text.tokenizer import save_tokenizer
 
@@ -85,6 +85,7 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
         spec,
         {ours: read(piece) for ours, piece in places.items()},
         source.tokenizer(spec.d_vocab),
+        classes.outputs(config, spec),
         architecture=architecture.forward,
         config=config.values,
     )
@@ -232,7 +233,8 @@ def saveable(model: Model) -> bool:
     """Whether a model's architecture has a checkpoint layout."""
     known = architectures.known().get(model.config.get("model_type", OWN))
     own = known is not None and model.architecture == known.forward
-    return own and model.outputs is None and not model.adapter
+    named = model.outputs is None or model.spec.gives in CLASSES  # whose labels the config has
+    return own and named and not model.adapter
 
 
 def changed_fields(spec: ModelSpec) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def follow(g: Forward, passage: Passage, model: Model) -> None:
     room = max(prompt.room(text, passage) for text in spelt or [""])
     for at, ids, text in zip((g, g.at(SECOND)), sentences, found, strict=False):
         _follow(at, ids, text, model.vocabulary, n_tokens, room)
-    if "position" in g.blocks:
+    if model.spec.gives == "masked word":
         _look(g, mask_of(model.vocabulary))
 
 

@@ -50,7 +50,7 @@ class Forward(Graph):
         """The tokens, numbered, or the words of the vocabulary."""
         if self.vocabulary is None or self.outputs is None:
             return ()
-        if axis == "vocab":
+        if axis in ("vocab", "vocab_out"):
             return shown((self.outputs if side else self.vocabulary).texts)
         if axis != "token" or "tokens" not in self.blocks:
             return ()

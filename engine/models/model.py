@@ -16,7 +16,7 @@ from engine.cells.values import is_whole
 from engine.models import architectures
 from engine.models.adapter import Adapter
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
-from engine.models.spec import ModelSpec
+from engine.models.spec import CLASSES, ModelSpec
 from engine.text.tokenizer import Tokenizer, mask_of, show
 
 SIZES = ("d_vocab", "n_ctx", "n_layers", "n_heads", "d_model", "d_head", "d_mlp")
@@ -132,7 +132,10 @@ class Model:
         return replace(self, weights=self.adapter.merged(self.weights), adapter=None, exact=None)
 
     def place_of_answer(self, ids: Sequence[int]) -> int:
-        """The token whose words are ranked: an encoder's masked one, or else the last."""
+        """The token whose words are ranked: an encoder's masked one, or else the last; of a
+        classifier the first, which stands for the text, or the one after it."""
+        if self.spec.gives in CLASSES:
+            return min(CLASSES.index(self.spec.gives), len(ids) - 1)
         mask = mask_of(self.vocabulary) if self.spec.gives == "masked word" else None
         return len(ids) - 1 if mask is None or mask not in ids else list(ids).index(mask)
 

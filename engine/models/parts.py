@@ -234,16 +234,18 @@ def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bo
 
 def looked_at(g: Forward, x: Block) -> Block:
     """The vectors to read out: of all tokens, or of the one at `position`."""
-    if not g.readout.one_token:
+    if not g.readout.one_token and g.spec.gives != "class":
         return x
     return g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
 
 
 def rank_words(g: Forward, x: Block, W_E: Block, cap: float | None, bias: bool) -> None:
-    """The logit of each word, its dot product with x; then softmax with a temperature."""
+    """The logit of each word, or label, its dot product with x; then softmax with a
+    temperature."""
     name = "logits" if cap is None else "uncapped"
-    W_U = W_E if g.spec.tied else g.weight("W_U", x.axes[1], "vocab")
-    b_U = g.weight("b_U", "vocab") if bias else None
+    words = "vocab" if g.spec.d_vocab_out is None else "vocab_out"
+    W_U = W_E if g.spec.tied else g.weight("W_U", x.axes[1], words)
+    b_U = g.weight("b_U", words) if bias else None
     product = ops.linear_tied if g.spec.tied else ops.linear
     logits = g.block(name, product, x, W_U, b_U)  # [n_tokens, d_vocab]
     if cap is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from engine.cells.errors import InputError
 from engine.cells.fields import json_object
 from engine.cells.files import read_json
+from engine.models import classes
 from engine.models.foreign import Config, Piece, Pieces
 from engine.models.spec import Pooling
 from engine.models.tensors import TensorEntry, inside, of_folder
@@ -105,18 +106,20 @@ def _modules(c: Config) -> list[Config]:
 
 
 def readout(c: Config) -> dict[str, Any]:
-    """The fields of ModelSpec for the output: a masked word, or a sentence's vector.
+    """The fields of ModelSpec for the output: a masked word, a label, or a sentence's vector.
 
     Raises InputError for an unsupported head or module, with its name.
     """
     modules = _modules(c)
     if c.look(KEY) is None:
         names = c.listed("architectures", str)
+        if gives := classes.task(names):
+            return classes.readout(c, gives)
         for name in names:
             if not name.endswith((*HEADS, "Model")):
                 raise InputError(
                     f"{c.path}: the head of a {name} is not known here; "
-                    "an encoder alone is, and one for masked words"
+                    "an encoder alone is, one for masked words, and a classifier of texts or tokens"
                 )
         masked = any(name.endswith(HEADS) for name in names)
         return {"gives": "masked word" if masked else "sentence"}

@@ -11,8 +11,10 @@ from engine.cells.texts import cut
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "quick_gelu", "mish", "tanh"]
-Gives = Literal["next word", "masked word", "sentence"]
+Gives = Literal["next word", "masked word", "sentence", "class", "token class"]
 Pooling = Literal["mean", "first", "max", "mean of root"]
+
+CLASSES: tuple[Gives, Gives] = ("class", "token class")  # of a text, of each token
 
 MAX_HEADS = 20_000  # in all layers; the largest Llama has 16,128
 MAX_LAYERS = 2_000  # the largest Llama has 126
@@ -69,11 +71,11 @@ class ModelSpec:
     rope_factor: float = 1.0  # of all cosines and sines
     rope_neighbours: bool = False  # features 0 and 1, 2 and 3, ... turn together; else see rotation
     parallel: bool = False  # attention and MLP read the same residual
-    gives: Gives = "next word"  # what is read out: a word's logits, or one vector for all tokens
+    gives: Gives = "next word"  # what is read out: logits of words or labels, or a vector for all
     n_positions: int = 0  # encoders: rows of the table of positions
     first_position: int = 0  # encoders: the first token's row of it
     n_segments: int = 0  # encoders: rows of the segment embedding; 0: none
-    head_activation: Activation = "gelu"  # encoders: before a masked word's logits
+    head_activation: Activation = "gelu"  # encoders: of the dense layer before the logits
     pooling: Pooling = "mean"  # of tokens' vectors, to the sentence's
     d_sentence: int = 0  # size of a linear map after pooling; 0: none
     sentence_bias: bool = False  # of that map

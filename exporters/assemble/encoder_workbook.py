@@ -11,8 +11,13 @@ from exporters.compose.story import Story, Suggestion
 from exporters.model.model_book import ModelBook
 from exporters.model.plan import Plan
 
-MASKED = "Play: type a sentence with a mask in it; the words that may stand there are ranked."
-SENTENCES = "Play: type two sentences; the cosine of their vectors says how alike they are."
+PLAYS = {
+    "masked word": "Play: type a sentence with a mask in it; the words that may stand there are "
+    "ranked.",
+    "sentence": "Play: type two sentences; the cosine of their vectors says how alike they are.",
+    "class": "Play: type a text; the classes are ranked.",
+    "token class": "Play: type a text, and the place of a token; its classes are ranked.",
+}
 MORE = "Heads: where each token looks. Tokenizer: how the text becomes ids."
 
 
@@ -41,7 +46,7 @@ def build(
             worded("There is {room}; every number is a formula down to the weights.", room=room),
         ],
         look=[
-            SENTENCES if two else MASKED,
+            PLAYS[spec.gives],
             MORE,
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
@@ -67,7 +72,7 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
         texts.append("Type the same here: the cosine of a sentence with itself is 1.")
     else:
         cells.append("temperature")
-        texts.append("Type 3: words' probabilities come closer to each other.")
+        texts.append("Type 3: the probabilities come closer to each other.")
     weight = "blocks.0.mlp.W_out" if model.spec.n_layers else "W_pos"
     texts.append(
         worded("Type 5 into the first weight of {weight}, {seen}.", weight=weight, seen=seen)

@@ -13,6 +13,7 @@ from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import MATCH, MAX, MIN
 from engine.cells.language import worded
+from engine.models.spec import CLASSES
 from engine.studies import pair
 from exporters.compose.address import quoted
 from exporters.compose.lookups import entry
@@ -33,6 +34,8 @@ TOKENS = {  # what each kind of model says of a text
     "next word": BEGIN + "The model says which token comes next.",
     "masked word": BEGIN + "The model says which tokens fit in place of a hidden one.",
     "sentence": BEGIN + "The model gives one list of numbers for a whole sentence.",
+    "class": BEGIN + "The model says of which class a text is.",
+    "token class": BEGIN + "The model says of which class each token is.",
 }
 
 
@@ -187,6 +190,12 @@ def _logits(book: ModelBook) -> Stop:
         "a token fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
         "{first}."
     )
+    if book.plan.gives in CLASSES:
+        text = (
+            "At the end the stream of {word} is compared with a vector for every class. How well a "
+            "class fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
+            "{first}."
+        )
     told = sentence(
         text,
         word=machine.looked_at(book),

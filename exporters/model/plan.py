@@ -9,7 +9,7 @@ from engine.models.checkpoint import Packed
 from engine.models.encoding import AXIS
 from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
-from engine.models.spec import Gives
+from engine.models.spec import CLASSES, Gives
 from engine.studies.forecast import MOST_CARRIED
 from engine.studies.steering import Contrast
 
@@ -31,7 +31,8 @@ AFTER_EVERY_TOKEN = {
     "ranking": 9,
 }
 AFTER_LAST_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18, "text": 16}
-MASKED_WORD = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18}
+OF_ONE_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18}
+TOKEN_CLASSES = OF_ONE_TOKEN | {"looked at": 13}
 TWO_SENTENCES = {
     "sentence": 3,
     "tokens": 6,
@@ -120,8 +121,10 @@ class Plan:
             return AS_BUILT
         if self.gives == "sentence":
             return TWO_SENTENCES
-        if self.gives == "masked word":
-            return MASKED_WORD
+        if self.gives == "token class":
+            return TOKEN_CLASSES
+        if self.gives in ("masked word", "class"):
+            return OF_ONE_TOKEN
         return AFTER_EVERY_TOKEN if self.ranks_every_token else AFTER_LAST_TOKEN
 
     @property
@@ -179,7 +182,7 @@ def for_model(
     """The plan of a model's workbook; `live` names the parts that recompute."""
     gives, many = model.spec.gives, model.spec.d_vocab > limits.words
     readout = ONE_TOKEN if many else EVERYTHING
-    if gives == "masked word":
+    if gives == "masked word" or gives in CLASSES:
         readout = Readout(one_token=True, by_head=not many)
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)

@@ -100,6 +100,7 @@ MEANING = {
     "b": "bias",
     "out": "normalised, what is read next",
     "logits": "one score per word of the vocabulary",
+    "class_logits": "one score per class, for each token",
     "query_length": "multiplies the query: certainty, not direction",
     "temperature": "below 1 sharper, above 1 flatter",
     "probs": "probabilities of the next word; a token’s sum to 1",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import IF, IFERROR, LARGE
 from engine.cells.language import worded
+from engine.models.spec import CLASSES
 from exporters.compose.book import Chart, Place, Series
 from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import CHANGED
@@ -40,6 +41,12 @@ OF_ONE_TOKEN = {
     "probability": "live percent",
     "baseline": "constant percent",
     "change": "change percent",
+}
+HEADINGS = {  # above what is ranked for one token
+    "next word": "What comes next",
+    "masked word": "What may stand there",
+    "class": "Which class the text is",
+    "token class": "Which class the token is",
 }
 EVERY_WORD = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
 
@@ -77,7 +84,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
         if name:
             tables[name] = ws.table(f"ranked.{slug(name)}", (first, col), (n, 1))
         if style not in ("", "hidden"):
-            ws.sheet.put(first - 1, col, "token" if one and name == "word" else name, "label")
+            ws.sheet.put(first - 1, col, _head(book, name), "label")
     for rank in range(n):
         ws.sheet.put(first + rank, 0, rank + 1, "label number")
         cells = {name: table.area[rank, 0] for name, table in tables.items()}
@@ -94,6 +101,13 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
         at = top, CHART_COL
         title = book.of_words("The likeliest words", "The likeliest letters")
         ws.chart(Chart(*at, "column", title, series, CHART_SIZE, shares=True))
+
+
+def _head(book: ModelBook, name: str) -> str:
+    """What stands above a column."""
+    if name != "word" or not book.plan.readout.one_token:
+        return name
+    return "class" if book.plan.gives in CLASSES else "token"
 
 
 def _heading(book: ModelBook, ws: Composer, top: int) -> int:
@@ -133,8 +147,7 @@ def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
 def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
     """Add the heading after one token, and a cell to look a token up; returns the row below."""
     word_columns.add_baseline(book)
-    what = "What comes next" if book.plan.answers else "What may stand there"
-    ws.sheet.put(top, 0, what, "heading")
+    ws.sheet.put(top, 0, HEADINGS[book.plan.gives], "heading")
     if book.plan.answers:
         ws.sheet.put(top, LOOKUP_COL - 1, "look a token up", "row label")
         ws.sheet.put(top, LOOKUP_COL, layout.prompt_text(book, 0), "token")

@@ -8,6 +8,7 @@ from engine.cells.functions import AND, IF, NOT, SUBSTITUTE
 from engine.cells.language import worded
 from engine.cells.texts import readable
 from engine.models import prompt_status as status
+from engine.models.spec import CLASSES
 from engine.text import tokenizing
 from engine.text.tokenizer import mask_of, shown
 from exporters.compose.book import Place
@@ -79,6 +80,10 @@ def asked(book: ModelBook) -> tuple[str, str]:
         purpose = "type a sentence with a mask in it: the words that may stand there are ranked"
         text = "Type a sentence with {name} in it: each token is read with all the others"
         return purpose, worded(text, name=name)
+    if plan.gives in CLASSES:
+        if plan.gives == "class":
+            return "type a text: which class is it?", "Type a text; its class is ranked below"
+        return "type a text: which class are its tokens?", "Type a text; each token has a class"
     if plan.answers and "sentence" not in book.graph.blocks:
         return ids, "The prompt: type other token ids"
     if plan.answers:

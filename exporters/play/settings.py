@@ -31,6 +31,12 @@ RULES: dict[str, dict[str, Any]] = {
     "top_k": WHOLE | {"error_message": "A whole number; 0 keeps all words."},
     "top_p": between(decimal(LEAST), 1, "A share above 0, up to 1."),
 }
+LOOKED_AT = {
+    "next word": "the token whose next word is ranked, counted from 0",
+    "masked word": "the token whose word is ranked, counted from 0: the mask, or else the last",
+    "class": "the token that stands for the text, counted from 0",
+    "token class": "the token whose class is ranked, counted from 0: type another",
+}
 Said = tuple[Expression, Any, Any]  # whether a value is within its range; the note then, and else
 
 
@@ -53,9 +59,7 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
     """Add which token is looked at, the temperature, the number of given tokens."""
     masked, mask = book.plan.gives == "masked word", mask_of(book.model.vocabulary)
     notes = {
-        "position": "the token whose word is ranked, counted from 0: the mask, or else the last"
-        if masked
-        else "the token whose next word is ranked, counted from 0",
+        "position": LOOKED_AT[book.plan.gives],
         "temperature": "below 1 sharper, above 1 flatter",
         "n_prompt": "how many tokens are given",
     }

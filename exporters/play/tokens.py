@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF
+from engine.cells.functions import IF, MATCH, MAX
 from engine.cells.language import worded
 from engine.models import prompt_status as status
 from exporters.compose.book import Place
@@ -40,13 +40,15 @@ OF_ENCODER: Lines = (
     ("token id", "tokens", "id"),
     ("attention mask", "attention_mask", "id"),
 )
+OF_CLASSIFIED: Lines = (*OF_ENCODER, ("class", "", "word"))
+LINES = {"next word": OF_LAST_TOKEN, "token class": OF_CLASSIFIED}
 NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workbook defines
 
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the rows that the workbook has."""
     sheet, n = ws.sheet, len(book.passage.ids)
-    lines = OF_LAST_TOKEN if book.plan.gives == "next word" else OF_ENCODER
+    lines = LINES.get(book.plan.gives, OF_ENCODER)
     if book.plan.ranks_every_token:
         sheet.put(top, 0, book.of_words("Word by word", "Letter by letter"), "heading")
         layout.place_vocabulary(book)
@@ -119,8 +121,19 @@ def _text(book: ModelBook, prefix: str, t: int) -> Expression | str:
     return IF(expression(t) < n_prompt[0, 0], shown, "") if n_prompt else shown
 
 
+def _class(book: ModelBook, prefix: str, t: int) -> Expression:
+    """The likeliest label of a token; "" if there is none."""
+    scores, labels = (
+        book.graph["class_logits"][t, :],
+        layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1]),
+    )
+    found = entry(labels.as_range, MATCH(MAX(scores), scores, 0), 1)
+    return IF(book.graph["attention_mask"][t, 0] > 0, found, "")
+
+
 CELLS: Mapping[str, Callable[[ModelBook, str, int], Expression | str | int]] = {
     "position": lambda _, __, t: t,
+    "class": _class,
     "token": _text,
     "word": lambda book, _, t: status.word(
         book.graph, t, layout.text_at(book, book.graph["tokens"][t, 0] + 1)

@@ -1,8 +1,9 @@
 """BERT (Devlin et al. 2019, section 3): every token attends to all others; norms follow residual
 sums.
 
-The output is a score for each word at a masked token (a dense layer and a norm come first), or one
-vector for the sentence (see `pooling`), as in MiniLM and other sentence-transformers models.
+The output is a score for each word at a masked token (a dense layer and a norm come first), or for
+each label of the text or of a token (see `classes`), or one vector for the sentence (see
+`pooling`), as in MiniLM and other sentence-transformers models.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from engine.models import ops, parts, sentence_modules
 from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
 from engine.models.forward import Forward
 from engine.models.pooling import pool
-from engine.models.spec import ModelSpec
+from engine.models.spec import CLASSES, Activation, ModelSpec
 
 MODEL_TYPES = ("bert",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
@@ -54,7 +55,9 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     if spec.gives == "sentence":
         pool(g, x, present)
     else:
-        masked_word(g, parts.looked_at(g, x), W_E)
+        read_out(g, parts.looked_at(g, x), W_E)
+        if spec.gives == "token class" and g.readout.one_token:
+            g.block("class_logits", ops.linear, x, g["W_U"], g["b_U"])  # [n_tokens, d_vocab_out]
 
 
 def attention(b: Forward, x: Block, present: Block) -> Block:
@@ -71,28 +74,29 @@ def attention(b: Forward, x: Block, present: Block) -> Block:
     return parts.write_heads(b, heads, bias=True)
 
 
-def masked_word(g: Forward, x: Block, W_E: Block) -> None:
-    """The masked-word head: a dense layer, an activation function, a norm, then a score for each
-    word."""
+def read_out(g: Forward, x: Block, W_E: Block) -> None:
+    """The head: a dense layer and an activation function, but for the labels of tokens; a norm, for
+    words; then a score for each word or label."""
     head, spec = g.at("head"), g.spec
-    pre = head.block(
-        "pre", ops.linear, x, head.weight("W", "d_model", "d_model"), head.weight("b", "d_model")
-    )
-    post = head.block("post", getattr(ops, spec.head_activation), pre)
-    y = parts.layer_norm(g.at("ln_final"), post, spec.norm_eps)  # [n_tokens or 1, d_model]
-    parts.rank_words(g, y, W_E, None, bias=True)
+    if spec.gives != "token class":
+        W, b = head.weight("W", "d_model", "d_model"), head.weight("b", "d_model")
+        pre = head.block("pre", ops.linear, x, W, b)  # [n_tokens or 1, d_model]
+        x = head.block("post", getattr(ops, spec.head_activation), pre)
+    if spec.gives == "masked word":
+        x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens or 1, d_model]
+    parts.rank_words(g, x, W_E, None, bias=True)
 
 
 def read_config(c: Config) -> ModelSpec:
     """BERT's config."""
     kin = of_kin(c)
-    n_ctx = sentence_modules.longest(c, kin["n_positions"])
-    return ModelSpec(n_ctx=n_ctx, head_activation=kin["activation"], **kin)
+    return ModelSpec(n_ctx=sentence_modules.longest(c, kin["n_positions"]), **kin)
 
 
-def of_kin(c: Config) -> dict[str, Any]:
-    """ModelSpec fields that BERT, RoBERTa and DistilBERT read from their configs in the same
-    way."""
+def of_kin(c: Config, of_words: Activation | None = None) -> dict[str, Any]:
+    """ModelSpec fields that BERT and RoBERTa read from their configs in the same way.
+
+    `of_words` is the activation function of the masked-word head (default: that of the MLP)."""
     c.assume(num_hidden_layers=12, max_position_embeddings=512, hidden_act="gelu")
     c.refuse("position_embedding_type", "absolute", "positions are learned, one vector for each")
     c.refuse("is_decoder", False, "a decoder of this kind is not known here")
@@ -109,12 +113,14 @@ def of_kin(c: Config) -> dict[str, Any]:
         "n_positions": c.get("max_position_embeddings", int),
         "n_segments": c.get("type_vocab_size", int, 2),
         "norm_eps": c.get(EPS, float, 1e-12),
-        **of_encoders(c),
+        **of_encoders(c, of_words or c.activation("hidden_act")),
     }
 
 
-def of_encoders(c: Config) -> dict[str, Any]:
-    """ModelSpec fields of every encoder, and what its output is."""
+def of_encoders(c: Config, of_words: Activation, of_classes: Activation = "tanh") -> dict[str, Any]:
+    """ModelSpec fields of every encoder, and what its output is; with the activation functions of
+    the heads for words and for labels."""
+    found = sentence_modules.readout(c)
     return {
         "position": "learned",
         "norm": "layer",
@@ -123,19 +129,30 @@ def of_encoders(c: Config) -> dict[str, Any]:
         "bias": True,
         "causal": False,
         "tied": c.get("tie_word_embeddings", bool, True),
-        **sentence_modules.readout(c),
+        "head_activation": of_classes if found["gives"] == "class" else of_words,
+        **found,
     }
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """BERT's layout; the head's tensors begin with `cls.predictions`."""
+    """BERT's layout; the masked-word head's tensors begin with `cls.predictions`."""
     yield from of_base(spec, "bert")
+    if spec.gives in CLASSES:
+        return (yield from of_classes("bert.pooler.dense", "classifier"))
     head = "cls.predictions"
     yield "head.W", Piece(f"{head}.transform.dense.weight", transposed=True)
     yield "head.b", Piece(f"{head}.transform.dense.bias")
     yield from norm("ln_final", f"{head}.transform.LayerNorm")
     yield "W_U", Piece(f"{head}.decoder.weight", transposed=True)
     yield "b_U", Piece(f"{head}.bias" if spec.tied else f"{head}.decoder.bias")
+
+
+def of_classes(dense: str, scores: str) -> Pieces:
+    """A classifier's head: its dense layer, and the labels' scores."""
+    yield "head.W", Piece(f"{dense}.weight", transposed=True)
+    yield "head.b", Piece(f"{dense}.bias")
+    yield "W_U", Piece(f"{scores}.weight", transposed=True)
+    yield "b_U", Piece(f"{scores}.bias")
 
 
 def of_base(spec: ModelSpec, base: str) -> Pieces:

@@ -3,7 +3,7 @@
 from engine.models import sentence_modules
 from engine.models.architectures import bert
 from engine.models.foreign import Config, Piece, Pieces, linear, norm
-from engine.models.spec import ModelSpec
+from engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("distilbert",)
 EPS = ""  # its config has none: it is always the same
@@ -26,10 +26,9 @@ def read_config(c: Config) -> ModelSpec:
         d_head=c.divide("dim", "n_heads"),
         d_mlp=c.get("hidden_dim", int),
         activation=c.activation("activation"),
-        head_activation=c.activation("activation"),
         n_positions=n_positions,
         norm_eps=1e-12,
-        **bert.of_encoders(c),
+        **bert.of_encoders(c, c.activation("activation"), of_classes="relu"),
     )
 
 
@@ -47,6 +46,8 @@ def pieces(spec: ModelSpec) -> Pieces:
         yield from norm(f"{b}.ln1", f"{f}.sa_layer_norm")
         yield from norm(f"{b}.ln2", f"{f}.output_layer_norm")
         yield from linear(f"{b}.mlp", f"{f}.ffn", (("in", "lin1"), ("out", "lin2")))
+    if spec.gives in CLASSES:
+        return (yield from bert.of_classes("pre_classifier", "classifier"))
     yield "head.W", Piece("vocab_transform.weight", transposed=True)
     yield "head.b", Piece("vocab_transform.bias")
     yield from norm("ln_final", "vocab_layer_norm")

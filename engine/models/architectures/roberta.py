@@ -5,7 +5,7 @@ tokenizers."""
 from engine.models import sentence_modules
 from engine.models.architectures import bert
 from engine.models.foreign import Config, Piece, Pieces, norm
-from engine.models.spec import ModelSpec
+from engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
 EPS = bert.EPS
@@ -15,14 +15,17 @@ forward = bert.forward
 
 def read_config(c: Config) -> ModelSpec:
     """RoBERTa's config."""
-    first, kin = 1 + c.get("pad_token_id", int, 1), bert.of_kin(c)
+    first, kin = 1 + c.get("pad_token_id", int, 1), bert.of_kin(c, of_words="gelu")
     n_ctx = sentence_modules.longest(c, kin["n_positions"] - first)
-    return ModelSpec(n_ctx=n_ctx, first_position=first, head_activation="gelu", **kin)
+    return ModelSpec(n_ctx=n_ctx, first_position=first, **kin)
 
 
 def pieces(spec: ModelSpec) -> Pieces:
     """BERT's layout under another name; the head is `lm_head`."""
     yield from bert.of_base(spec, "roberta")
+    if spec.gives in CLASSES:
+        scores = "classifier.out_proj" if spec.gives == "class" else "classifier"
+        return (yield from bert.of_classes("classifier.dense", scores))
     yield "head.W", Piece("lm_head.dense.weight", transposed=True)
     yield "head.b", Piece("lm_head.dense.bias")
     yield from norm("ln_final", "lm_head.layer_norm")

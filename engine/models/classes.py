@@ -1,0 +1,70 @@
+"""Classifiers: models that score the labels of a text, or of one of its tokens, instead of words.
+
+(Devlin et al. 2019, "BERT", sections 4.1 and 5.3.) The labels are those of `id2label` in the
+config.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from engine.cells.errors import InputError
+from engine.models.foreign import Config
+from engine.models.spec import CLASSES, Gives, ModelSpec
+from engine.text.tokenizer import WordList
+
+TASKS: dict[str, Gives] = dict(
+    zip(("ForSequenceClassification", "ForTokenClassification"), CLASSES, strict=True)
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Labels(WordList):
+    """The labels of a classifier: texts of any kind."""
+
+    ONE: ClassVar = "a label is a text"
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        return [self._id(text)]
+
+    def _whole(self, word: str) -> bool:
+        return bool(word)
+
+
+def task(architectures: Sequence[str]) -> Gives | None:
+    """What a classifier among the `architectures` of a config gives; None: there is none."""
+    for name in architectures:
+        for ending, gives in TASKS.items():
+            if name.endswith(ending):
+                return gives
+    return None
+
+
+def readout(c: Config, gives: Gives) -> dict[str, Any]:
+    """The fields of ModelSpec for a classifier. Raises InputError for one that does not choose one
+    label."""
+    c.refuse("problem_type", "single_label_classification", "one label of several is chosen")
+    n = len(labels(c))
+    if n < 2:
+        raise InputError(
+            f"{c.path} has {n} label: the model gives a number, and no class; two or more are read"
+        )
+    return {"gives": gives, "d_vocab_out": n, "tied": False}
+
+
+def outputs(c: Config, spec: ModelSpec) -> Labels | None:
+    """The labels of a model, if it is a classifier."""
+    return Labels(tuple(labels(c))) if spec.gives in CLASSES else None
+
+
+def labels(c: Config) -> list[str]:
+    """The labels of a config, in order: LABEL_0, LABEL_1, ... if it names none.
+
+    Raises InputError for what is no numbered list.
+    """
+    named = c.get("id2label", dict, {})
+    n = len(named) or c.get("num_labels", int, 2)
+    found = [named.get(str(k), named.get(k)) if named else f"LABEL_{k}" for k in range(n)]
+    if not all(isinstance(label, str) and label for label in found):
+        raise InputError(f"{c.path}: id2label is no list of labels numbered 0 to {n - 1}")
+    return [str(label) for label in found]
