@@ -240,7 +240,7 @@ def saveable(model: Model) -> bool:
 def changed_fields(spec: ModelSpec) -> dict[str, Any]:
     """The fields of a spec that differ from their defaults, by name."""
     defaults = {name: field.default for name, field in ModelSpec.__dataclass_fields__.items()}
-    return {name: value for name, value in asdict(spec).items() if value != defaults[name]}
+    return {name: v for name, v in asdict(spec).items() if v != defaults.get(name, v)}
 
 
 def foreign_tensors(

@@ -429,6 +429,14 @@ def distilbert(rng: np.random.Generator) -> Network:
     )
 
 
+def classifier(rng: np.random.Generator) -> Network:
+    task = pick(rng, "ForSequenceClassification", "ForTokenClassification")
+    kind = pick(rng, "Bert", "Roberta", "DistilBert")
+    model = {"Bert": bert, "Roberta": roberta, "DistilBert": distilbert}[kind](rng)
+    model.config.num_labels = int(rng.integers(2, 5))
+    return getattr(t, kind + task)(getattr(t, f"{kind}Config")(**model.config.to_dict()))
+
+
 def sentence_encoder(rng: np.random.Generator) -> Network:
     mode = pick(rng, "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
     modules = [{"type": "Transformer"}, {"type": "Pooling", f"pooling_mode_{mode}": True}]
