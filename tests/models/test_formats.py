@@ -652,5 +652,7 @@ def test_titles() -> None:
         ("openai-community/gpt2@main", "gpt2"),
         ("a/SmolLM2-135M-Instruct.Q4_1.gguf", "SmolLM2-135M-Instruct.Q4_1"),
         ("some/folder/", "folder"),
+        ("https://huggingface.co/owner/name/tree/main", "name"),
+        ("hf.co/owner/name-GGUF:Q4_K_M", "name-GGUF"),
     ):
         assert formats.title(name) == title

@@ -165,12 +165,28 @@ TINY = "some-one/tiny", "some-one/tiny@main", f"some-one/tiny@{COMMIT}"
 BY_HAND = "some-one/tiny_llama.1"
 LLAMAS = (BY_HAND, f"{BY_HAND}@main", "a/packed", "a/packed/tiny.gguf", "a/packed/tiny.gguf@main")
 GPT2S = (f"{BY_HAND}@v2", f"{BY_HAND}@{OTHER}")
+PASTED = (  # as people have them, all of the same model, but the last
+    f"https://huggingface.co/{BY_HAND}",
+    f"https://huggingface.co/{BY_HAND}/tree/main",
+    f"https://huggingface.co/{BY_HAND}/blob/main/config.json?download=true",
+    f"huggingface.co/{BY_HAND}/",
+    f"hf.co/{BY_HAND}@{COMMIT[:7]}",
+    f"{BY_HAND}@{COMMIT[:12]}",
+    "models--some-one--tiny_llama.1",
+    "hub/models--some-one--tiny_llama.1",
+    "hf.co/a/packed:TINY",
+    "a/packed:tiny",
+    "https://huggingface.co/a/packed/blob/main/tiny.gguf",
+    "bert-base-uncased",
+    "https://hf.co/bert-base-uncased",
+)
 PLAIN, WORDED = "some-one/plain", "some-one/worded"  # in the cache, and served
 REFUSED = {
     "gated/model": "gated/model is gated: ask for access on its page, and set HF_TOKEN",
     "some-one/else": "no file or folder some-one/else, and no model some-one/else on the Hub",
     "some-one/tiny@v9": "some-one/tiny has no revision v9 on the Hub",
     "some-one/packed": "name one of them: some-one/packed/a.gguf, some-one/packed/b.gguf",
+    "some-one/packed:Q4_K_M": "no GGUF file with Q4_K_M in its name, but a.gguf, b.gguf",
     "some-one/packed/c.gguf": "some-one/packed has no c.gguf on the Hub",
     "some-one/packed/a.gguf": "a.gguf ends within its header",
 }
@@ -185,6 +201,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packed = tmp_path_factory.mktemp("packed")
     write_gguf(GOLDEN / "llama", packed / "tiny.gguf")
     cache(home, "a/packed", COMMIT, packed)
+    cache(home, "google-bert/bert-base-uncased", COMMIT, GOLDEN / "llama")
     cache(home, PLAIN, COMMIT, GOLDEN / "llama")
     folder = cache(home, WORDED, COMMIT, GOLDEN / "llama")
     (folder / "words.json").write_text(json.dumps([f"word{i}" for i in range(17)]))
@@ -201,7 +218,7 @@ def answered(home: Path, endpoint: str) -> dict[str, str]:
 def unanswered(home: Path, answered: dict[str, str]) -> dict[str, str]:
     """The same with what is then in the cache, while nobody answers."""
     assert answered[TINY[0]] == "llama"
-    return ask(home, NOWHERE, *TINY, *LLAMAS, *GPT2S, f"{BY_HAND}@v3", "no/where")
+    return ask(home, NOWHERE, *TINY, *LLAMAS, *GPT2S, *PASTED, f"{BY_HAND}@v3", "no/where")
 
 
 def test_cached_model_needs_no_network(unanswered: dict[str, str]) -> None:
@@ -212,6 +229,10 @@ def test_cached_model_needs_no_network(unanswered: dict[str, str]) -> None:
     assert line in unanswered[missing]
     line = "there is no file or folder no/where; as a model, no/where is not in the cache"
     assert line in unanswered["no/where"]
+
+
+def test_names_as_people_paste_them(unanswered: dict[str, str]) -> None:
+    assert {name: unanswered[name] for name in PASTED} == dict.fromkeys(PASTED, "llama")
 
 
 def test_offline_is_one_line(home: Path) -> None:

@@ -7,6 +7,7 @@ Hugging Face names, and a tokenizer. So architectures do not depend on formats. 
     open_source   the Source of such a name; it raises InputError
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,10 @@ def _only(folder: Path) -> Path:
 
 
 def title(name: str) -> str:
-    """A model's title: the last part of its name, without extension or revision."""
-    last = Path(name.partition("@")[0]).resolve()
+    """A model's title: the last part of its name, without extension, revision or kind of
+    numbers."""
+    bare = re.sub(r"(?<!^.):[^/\\]*$", "", re.split(r"[@?]", name)[0])  # not a drive's colon
+    if "://" in bare:  # the address of a page
+        bare = re.sub(r"/(tree|blob|resolve|raw)/[^/]+", "", bare)
+    last = Path(bare).resolve()
     return last.stem if last.suffix in ENDINGS else last.name

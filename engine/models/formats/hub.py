@@ -1,5 +1,7 @@
 """Models of the Hugging Face Hub: `owner/name`, `owner/name@revision`, `owner/name/file.gguf`.
 
+Names are taken as people paste them: an address of a page, `hf.co/owner/name:Q4_K_M`, the beginning
+of a commit's hash, a folder of the cache, and `gpt2`, which the Hub has moved to an owner.
 Files in the local cache are used without network access; otherwise the needed files are downloaded
 into it. The library's variables HF_HOME, HF_ENDPOINT and HF_TOKEN apply.
 """
@@ -16,9 +18,30 @@ from engine.models import formats
 from engine.models.formats import ENDINGS, Source
 from engine.models.tensors import weight_files
 
+ADDRESS = re.compile(r"(https?://)?(www\.)?(huggingface\.co|hf\.co)/", re.IGNORECASE)
 NAME = re.compile(
-    r"(?P<repo>[\w-][\w.-]*/[\w-][\w.-]*)(/(?P<file>[^@]+\.gguf))?(@(?P<revision>.+))?"
+    r"(?P<repo>[\w-][\w.-]*/[\w-][\w.-]*)"
+    r"(/(?:tree|blob|resolve|raw)/(?P<shown>[^/@:]+)(?:/[\w./-]+(?<!\.gguf))?)?"
+    r"(/(?P<file>[^@:]+\.gguf))?(:(?P<packed>[\w.-]+))?(@(?P<revision>.+))?"
 )
+OWNERS = {  # of models that once had none
+    "openai-community": ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "openai-gpt"),
+    "google-bert": (
+        *("bert-base-uncased", "bert-base-cased", "bert-large-uncased", "bert-large-cased"),
+        *("bert-base-multilingual-cased", "bert-base-multilingual-uncased", "bert-base-chinese"),
+    ),
+    "FacebookAI": ("roberta-base", "roberta-large", "xlm-roberta-base", "xlm-roberta-large"),
+    "distilbert": (
+        *("distilgpt2", "distilbert-base-uncased", "distilbert-base-cased", "distilroberta-base"),
+        *("distilbert-base-uncased-finetuned-sst-2-english", "distilbert-base-multilingual-cased"),
+    ),
+    "almanach": ("camembert-base",),
+    "albert": ("albert-base-v2",),
+    "google-t5": ("t5-small", "t5-base"),
+    "sentence-transformers": ("all-MiniLM-L6-v2", "all-mpnet-base-v2"),
+}
+WITH_OWNER = {name: f"{owner}/{name}" for owner, names in OWNERS.items() for name in names}
+PLACE = "models--"  # how the cache's folder of a model begins
 TOKENIZERS = (  # one of them is there, if any
     "tokenizer.json",
     "tokenizer.model",
@@ -50,24 +73,50 @@ class Wanted:
     """A model of the Hub, or one file of it."""
 
     repo: str
-    file: str | None
-    revision: str | None
+    file: str | None = None
+    revision: str | None = None
+    packed: str | None = None  # the kind of its numbers, Q4_K_M, which is part of a file's name
+
+    def names(self, file: str) -> bool:
+        """Whether a GGUF file is of the kind that is wanted."""
+        return self.packed is None or self.packed.lower() in file.lower()
 
     def __str__(self) -> str:
         return self.repo + (f"@{self.revision}" if self.revision else "")
 
 
+def wanted_of(name: str) -> Wanted | None:
+    """The model that a name means; None if it is not of the Hub."""
+    bare = ADDRESS.sub("", name.partition("?")[0], count=1).rstrip("/")
+    if bare.startswith(PLACE):
+        bare = bare.removeprefix(PLACE).replace("--", "/", 1)
+    owned = re.sub(r"^[\w.-]+", lambda first: WITH_OWNER.get(first[0], first[0]), bare, count=1)
+    match = NAME.fullmatch(bare if NAME.fullmatch(bare) else owned)
+    if match is None or match["repo"].endswith(ENDINGS):
+        return None
+    revision = match["revision"] or match["shown"]
+    return Wanted(match["repo"], match["file"], revision, match["packed"])
+
+
 def reads(name: str) -> bool:
-    """A name on the Hub, unless a file or folder has that name."""
-    match = NAME.fullmatch(name)
-    return match is not None and not Path(name).exists() and not match["repo"].endswith(ENDINGS)
+    """A name on the Hub, unless a file or folder has that name; or a model's folder of the
+    cache."""
+    if Path(name).exists():
+        return (Path(name) / "snapshots").is_dir() and Path(name).name.startswith(PLACE)
+    return wanted_of(name) is not None
 
 
 def open_source(name: str) -> Source:
     """The model of a name: from the cache, or downloaded."""
-    match = NAME.fullmatch(name)
-    assert match is not None, name
-    wanted = Wanted(**match.groupdict())
+    if Path(name).exists():
+        folder = snapshot(Path(name), None)
+        if folder is None:
+            raise InputError(
+                f"{name} holds no model whole; name it as owner/name to fetch the rest"
+            )
+        return formats.open_source(str(folder))
+    wanted = wanted_of(name)
+    assert wanted is not None, name
     try:
         import huggingface_hub  # noqa: F401
     except ImportError:
@@ -99,18 +148,31 @@ def cached(wanted: Wanted) -> Path | None:
     """The model's files in the cache, if its weights are among them."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    place = Path(HF_HUB_CACHE) / f"models--{wanted.repo.replace('/', '--')}"
-    revision = wanted.revision or "main"
-    named = place / "refs" / revision
-    folder = place / "snapshots" / (named.read_text() if named.is_file() else revision)
+    folder = snapshot(
+        Path(HF_HUB_CACHE) / (PLACE + wanted.repo.replace("/", "--")), wanted.revision
+    )
+    if folder is None:
+        return None
     if wanted.file:
         return folder / wanted.file if (folder / wanted.file).is_file() else None
-    if (folder / "config.json").is_file():
+    if (folder / "config.json").is_file() and not wanted.packed:
         with suppress(InputError):
             weight_files(folder)
             return folder
-    packed = list(folder.glob("*.gguf"))
+    packed = [file for file in folder.glob("*.gguf") if wanted.names(file.name)]
     return packed[0] if len(packed) == 1 else None
+
+
+def snapshot(place: Path, revision: str | None) -> Path | None:
+    """The folder of a revision in a model's folder of the cache: a branch or tag, a commit's hash
+    or how it begins. Without one it is `main`, or the only one there."""
+    snapshots = place / "snapshots"
+    named = place / "refs" / (revision or "main")
+    if named.is_file():
+        return snapshots / named.read_text()
+    there = [folder for folder in sorted(snapshots.glob("*")) if folder.is_dir()]
+    fitting = [folder for folder in there if folder.name.startswith(revision or "")]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def fetched(wanted: Wanted) -> Path:
@@ -128,7 +190,10 @@ def fetched(wanted: Wanted) -> Path:
     except hub.GatedRepoError:
         reason = f"{wanted.repo} is gated: ask for access on its page, and set HF_TOKEN"
     except hub.RevisionNotFoundError:
-        reason = f"{wanted.repo} has no revision {wanted.revision} on the Hub"
+        reason = (
+            f"{wanted.repo} has no revision {wanted.revision} on the Hub; "
+            "name a branch, a tag, or a commit with all 40 digits of its hash"
+        )
     except (hub.RepositoryNotFoundError, hub.HFValidationError):
         reason = f"there is no file or folder {path}, and no model {wanted.repo} on the Hub"
     except hub.OfflineModeIsEnabled:
@@ -152,14 +217,18 @@ def needed(wanted: Wanted, there: Sequence[str]) -> list[str]:
         if wanted.file not in there:
             raise InputError(f"{wanted} has no {wanted.file} on the Hub")
         return [wanted.file]
-    for kind in WEIGHTS:
+    for kind in WEIGHTS if wanted.packed is None else ():
         weights = [file for file in there if re.fullmatch(kind, file)]
         if weights and "config.json" in there:
             wanted_too = [file for file in there if file in WANTED or MODULES.fullmatch(file)]
             return wanted_too + weights
-    packed = [file for file in there if file.endswith(".gguf")]
+    every = [file for file in there if file.endswith(".gguf")]
+    packed = [file for file in every if wanted.names(file)]
     if len(packed) == 1:
         return packed
+    if every and not packed:
+        names = ", ".join(every)
+        raise InputError(f"{wanted} has no GGUF file with {wanted.packed} in its name, but {names}")
     if packed:
         names = ", ".join(f"{wanted.repo}/{file}" for file in packed)
         raise InputError(f"{wanted} holds several models; name one of them: {names}")
