@@ -15,6 +15,8 @@ need.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cellformer.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from cellformer.api import build as build
     from cellformer.api import exercise as exercise
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from cellformer.api import steer as steer
     from cellformer.api import why as why
     from cellformer.api import write as write
+    from cellformer.studies import study as study
     from engine.cells.batch import variants as variants
     from engine.cells.block import Block as Block
     from engine.cells.errors import InputError as InputError
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from engine.text.tokenizer import WordList as WordList
     from exporters.compose.book import Book as Book
 
-__version__ = "0.1.0"
 HOMES = {
     "cellformer.api": (
         "build",
@@ -59,6 +61,7 @@ HOMES = {
         "why",
         "write",
     ),
+    "cellformer.studies": ("study",),
     "engine.cells.batch": ("variants",),
     "engine.cells.block": ("Block",),
     "engine.cells.errors": ("InputError",),

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 import workbooks
 from cellformer import budget
 from engine.cells.errors import InputError, nearest
@@ -245,6 +247,20 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
         some = nearest(text, vocabulary.texts)
         raise InputError(f"{option} {text!r} is {len(ids)} tokens; name one, {some}")
     return ids[0]
+
+
+def needs_words(loaded: Loaded) -> None:
+    """Raise InputError for a model that ranks no words."""
+    if loaded.model.spec.gives == "sentence":
+        raise InputError(
+            f"{loaded.name} gives a sentence's vector and ranks no words: "
+            "`cellformer run` compares two with --prompt and --second"
+        )
+
+
+def first_word(graph: Graph, row: int) -> int:
+    """The most likely word at a token."""
+    return int(np.argmax(graph.values["logits"][row]))
 
 
 def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> list[int] | None:

@@ -52,6 +52,9 @@ def reference() -> str:
     told: set[str] = set()
     for kinds in results.OF.values():
         for kind in kinds:
+            if kind.__name__ in told:
+                continue
+            told.add(kind.__name__)
             parts.append(f"\n## {kind.__doc__}\n\n{_fields(kind)}")
             for inner in _inside(kind):
                 if inner.__name__ not in told:

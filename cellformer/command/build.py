@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from cellformer import budget, names, pairs
 from cellformer.command import results
 from cellformer.command.answer import Answer
+from cellformer.command.many import Sharing
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
@@ -112,25 +113,40 @@ class Asked:
         return steering.contrast(model, lists, self.site or "")
 
 
+def build_all(
+    name: str | None, output: Path | None, asked: Asked, sharing: Sharing, force: bool
+) -> Answer:
+    """Build the gallery, or the workbooks of all models in a folder. Raises InputError."""
+    from cellformer.command import gallery
+
+    plain = replace(asked, prompt=None, ids=None) if name else asked
+    if plain != Asked():
+        raise InputError(
+            "--all takes only -o and who does the work: each workbook is built with its own prompt"
+            "; models in a folder take --prompt and --ids, too"
+        )
+    if name is None:
+        return gallery.build(output or Path("gallery"), sharing)
+    if not Path(name).is_dir():
+        raise InputError(f"{name} is no folder of models; leave it out to build the gallery")
+    make = partial(_build_file, asked, force)
+    return gallery.build_models(Path(name), output or Path("workbooks"), make, sharing)
+
+
+def _build_file(asked: Asked, force: bool, file: Path, name: str) -> int:
+    """Build the workbook of a model; how many formulas it has."""
+    found: int = build(name, file, asked, False, force).result()["formulas"]
+    return found
+
+
 def build(
-    name: str | None,
-    output: Path | None,
-    all_: bool,
-    asked: Asked,
-    with_workbook: bool,
-    force: bool,
+    name: str | None, output: Path | None, asked: Asked, with_workbook: bool, force: bool
 ) -> Answer:
     """Build what the command `build` is asked for. Raises InputError."""
-    if all_ == (name is not None):
-        raise InputError("name a workbook, or ask for all of them with --all and no name")
+    if name is None:
+        raise InputError("name a workbook, or ask for all of them with --all")
     asked.check_exercise()
     plain = asked == Asked()
-    if name is None:
-        if not plain:
-            raise InputError("--all takes only -o: each workbook is built with its own prompt")
-        from cellformer.command import gallery
-
-        return gallery.build(output or Path("gallery"))
     if asked.exercise:
         return _build_exercise(name, output, asked, force)
     if names.is_worksheet(name):

@@ -17,16 +17,22 @@ from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.build import plain_forecast, with_digits
 from cellformer.command.cells import Cells, on_sheet, watched_cell
+from cellformer.command.many import Many, Sharing
 from cellformer.command.options import (
     Ablate,
     Adapter,
     Beyond,
+    Dask,
     Ids,
+    Jobs,
     Lens,
     Mean,
     Name,
     NoSpecial,
     Prompt,
+    Prompts,
+    Resume,
+    Rows,
     Second,
     Seed,
     Sets,
@@ -38,7 +44,8 @@ from cellformer.command.options import (
     TopP,
 )
 from cellformer.command.printing import Curve, console
-from cellformer.names import word_of
+from cellformer.names import first_word, needs_words, word_of
+from cellformer.studies import Study, absolute
 from engine import Cell, Evaluator, Graph, InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked
@@ -232,12 +239,22 @@ def ablate(
     no_special: NoSpecial = False,
     target: Target = None,
     mean: Mean = False,
+    prompts: Prompts = None,
+    output: Rows = None,
+    jobs: Jobs = 1,
+    dask: Dask = None,
+    resume: Resume = False,
     force: Beyond = False,
 ) -> Answer:
     """Ablate heads, attention blocks and MLPs, one at a time, and report the target's logit.
 
-    Zero ablation: the part writes nothing. With --mean, it writes its average.
+    Zero ablation: the part writes nothing. With --mean, it writes its average. With --prompts, each
+    prompt of a file is studied, and the result is one table.
     """
+    many = Many(prompts, output, Sharing(jobs, dask, resume))
+    if many.wanted(prompt=prompt, ids=ids):
+        where = absolute(name), not no_special, force
+        return many.report(Study("ablate", *where, target or "", mean=mean))
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
     model = _averaged(loaded) if mean else loaded.model
@@ -290,14 +307,24 @@ def sweep(
     no_special: NoSpecial = False,
     target: Target = None,
     output: Annotated[
-        Path | None, typer.Option("-o", help="Output file, .csv or .png (default: print).")
+        Path | None,
+        typer.Option("-o", help="Output file, .csv, .png, .parquet (default: print)."),
     ] = None,
+    prompts: Prompts = None,
+    jobs: Jobs = 1,
+    dask: Dask = None,
+    resume: Resume = False,
     force: Beyond = False,
 ) -> Answer:
     """Run one cell through a range of values, and report the target word's logit and probability.
 
-    In a workbook without a transformer, --target is a cell: 'loss[0,0]'.
+    In a workbook without a transformer, --target is a cell: 'loss[0,0]'. With --prompts, each
+    prompt of a file is studied, and the result is one table.
     """
+    many = Many(prompts, output, Sharing(jobs, dask, resume))
+    if many.wanted(prompt=prompt, ids=ids):
+        of = Study("sweep", absolute(name), not no_special, force, target or "", cell=cell)
+        return many.report(replace(of, start=start, stop=stop, n_steps=n_steps))
     if output and output.suffix.lower() not in (".csv", ".png"):
         raise InputError(f"{output}: the name of an output file must end in .csv or .png")
     if start == stop:
@@ -481,23 +508,9 @@ def _spelt(model: Model, ids: Sequence[int]) -> str:
     return found[0] if found else model.vocabulary.decode(ids)
 
 
-def needs_words(loaded: names.Loaded) -> None:
-    """Raise InputError for a model that ranks no words."""
-    if loaded.model.spec.gives == "sentence":
-        raise InputError(
-            f"{loaded.name} gives a sentence's vector and ranks no words: "
-            "`cellformer run` compares two with --prompt and --second"
-        )
-
-
 def _averaged(loaded: names.Loaded) -> Model:
     """The model with the averages that mean ablation writes, as in its workbook."""
     return ablation.with_averages(loaded.model, list(filter(None, (loaded.ids, loaded.second))))
-
-
-def first_word(graph: Graph, row: int) -> int:
-    """The most likely word at a token."""
-    return int(np.argmax(graph.values["logits"][row]))
 
 
 def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iterator[int]:

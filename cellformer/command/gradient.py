@@ -9,14 +9,28 @@ from cellformer import budget, names
 from cellformer.command import cell_gradient, printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells
-from cellformer.command.explore import first_word, needs_words
-from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
+from cellformer.command.many import Many, Sharing
+from cellformer.command.options import (
+    Beyond,
+    Dask,
+    Ids,
+    Jobs,
+    Name,
+    NoSpecial,
+    Prompt,
+    Prompts,
+    Resume,
+    Rows,
+)
 from cellformer.command.printing import console
-from cellformer.names import word_of
+from cellformer.names import first_word, needs_words, word_of
+from cellformer.studies import Study, absolute
 from engine import InputError
 from engine.cells import finite
 from engine.studies import sensitivity
 from engine.studies.sensitivity import Sensitivity, Weight
+
+Top = Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")]
 
 
 def gradient(
@@ -31,14 +45,24 @@ def gradient(
     rival: Annotated[
         str | None, typer.Option("--rival", help="Word whose logit to subtract from the target's.")
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")] = 20,
+    top: Top = 20,
+    prompts: Prompts = None,
+    output: Rows = None,
+    jobs: Jobs = 1,
+    dask: Dask = None,
+    resume: Resume = False,
     force: Beyond = False,
 ) -> Answer:
     """Rank the weights, heads and MLPs by their effect on the target word's logit.
 
     Each estimate is shown beside the real effect of setting the weight to 0 or ablating the part.
-    With a cell as --target, 'total[0,0]' or 'Machine!B20', rank the typed cells that move it.
+    With a cell as --target, 'total[0,0]' or 'Machine!B20', rank the typed cells that move it. With
+    --prompts, each prompt of a file is studied, and the result is one table.
     """
+    many = Many(prompts, output, Sharing(jobs, dask, resume))
+    if many.wanted(prompt=prompt, ids=ids):
+        where = absolute(name), not no_special, force
+        return many.report(Study("gradient", *where, target or "", rival or "", top=top))
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, rival=rival)
         if target is None or not cell_gradient.is_cell(target):

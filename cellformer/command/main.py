@@ -22,6 +22,7 @@ from cellformer.command.options import (
     Beyond,
     Built,
     Context,
+    Dask,
     Digits,
     DMlp,
     DModel,
@@ -32,6 +33,7 @@ from cellformer.command.options import (
     Head,
     Heads,
     Ids,
+    Jobs,
     Lang,
     Layers,
     LearningRate,
@@ -42,7 +44,7 @@ from cellformer.command.options import (
     Output,
     Prompt,
     Quantize,
-    Rows,
+    Resume,
     Second,
     Seed,
     Site,
@@ -52,6 +54,7 @@ from cellformer.command.options import (
     Temperature,
     TextLength,
     To,
+    TokenRows,
     Tokens,
     TopK,
     TopP,
@@ -134,19 +137,28 @@ def build(
     exercise: Exercise = False,
     level: Level = 1,
     solved: Solved = False,
-    rows: Rows = "",
+    rows: TokenRows = "",
     digits: Digits = "",
     lang: Lang = "en",
     with_workbook: WithWorkbook = False,
+    jobs: Jobs = 1,
+    dask: Dask = None,
+    resume: Resume = False,
     force: Beyond = False,
 ) -> Answer:
     """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
     options = dict(locals())
     from cellformer.command import build as building
+    from cellformer.command.many import Sharing
 
     asked = building.Asked.of(options)
     with language.speaking(language.language(lang)):
-        return building.build(name, output, all_, asked, with_workbook, force)
+        if not all_:
+            Sharing(jobs, dask, resume).check_none("build them by --all")
+            return building.build(name, output, asked, with_workbook, force)
+        if with_workbook or lang != "en":
+            raise InputError("--all takes no --with-workbook and no --lang; leave them out")
+        return building.build_all(name, output, asked, Sharing(jobs, dask, resume), force)
 
 
 def open_(

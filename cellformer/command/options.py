@@ -126,6 +126,30 @@ Architecture = Annotated[
     ),
 ]
 
+# over many prompts, or workbooks
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts",
+        help="A file of prompts, to study each: a text with one on each line, or a .csv with a "
+        "column prompt.",
+    ),
+]
+Rows = Annotated[
+    Path | None,
+    typer.Option("-o", help="With --prompts: the table, .csv or .parquet (default: print CSV)."),
+]
+Jobs = Annotated[
+    int, typer.Option("--jobs", min=1, help="Number of processes that share the work (default: 1).")
+]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", help="Address of a Dask scheduler, whose workers share the work."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with a run that was stopped, from what is done.")
+]
+
 # how a workbook is built
 Built = Annotated[
     str | None,
@@ -139,7 +163,11 @@ Output = Annotated[
     typer.Option("-o", help="Output: NAME.xlsx (default), NAME.html, or with --all a folder."),
 ]
 All = Annotated[
-    bool, typer.Option("--all", help="Build every workbook of `cellformer list` into a folder.")
+    bool,
+    typer.Option(
+        "--all",
+        help="Build every workbook of `cellformer list`, or every model in the folder NAME.",
+    ),
 ]
 Live = Annotated[
     list[str] | None,
@@ -178,7 +206,7 @@ Quantize = Annotated[
     bool,
     typer.Option("--quantize", help="Include cells that round weights to 8, 4, 3 or 2 bits."),
 ]
-Rows = Annotated[
+TokenRows = Annotated[
     str,
     typer.Option("--rows", help="tokens: tables have a row for each token, as documents do."),
 ]

@@ -9,8 +9,25 @@ from rich.text import Text
 from cellformer import budget, names, pairs
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
-from cellformer.command.options import Beyond, From, Ids, Name, NoSpecial, Prompt, Target, To
+from cellformer.command.many import Many, Sharing
+from cellformer.command.options import (
+    Beyond,
+    Dask,
+    From,
+    Ids,
+    Jobs,
+    Name,
+    NoSpecial,
+    Prompt,
+    Prompts,
+    Resume,
+    Rows,
+    Target,
+    To,
+)
 from cellformer.command.printing import console, line
+from cellformer.studies import Study, absolute
+from engine import InputError
 from engine.studies import patching
 from engine.studies.patching import Comparison, Patched, Scores
 from engine.text.tokenizer import shown
@@ -18,11 +35,26 @@ from engine.text.tokenizer import shown
 TOP = 20  # sites that are listed
 
 
+Sites = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--site",
+        help="Patch only here: blocks.0.attn.h0.result, blocks.0.mlp.post[2,8:16]. Repeatable.",
+    ),
+]
+
+
 def patch(
     name: Name,
     against: Annotated[
-        str, typer.Option("--against", help="Text of equal length to take values from.")
-    ],
+        str | None,
+        typer.Option("--against", help="Text of equal length to take values from."),
+        Dask,
+        Jobs,
+        Prompts,
+        Resume,
+        Rows,
+    ] = None,
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
@@ -31,23 +63,30 @@ def patch(
         str | None,
         typer.Option("--rival", help="Word to compare with (default: the other text's likeliest)."),
     ] = None,
-    site: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--site",
-            help="Patch only here: blocks.0.attn.h0.result, blocks.0.mlp.post[2,8:16]. Repeatable.",
-        ),
-    ] = None,
+    site: Sites = None,
     from_: From = None,
     to: To = None,
+    prompts: Prompts = None,
+    output: Rows = None,
+    jobs: Jobs = 1,
+    dask: Dask = None,
+    resume: Resume = False,
     force: Beyond = False,
 ) -> Answer:
     """Patch a sentence from another, one site at a time, and report how much of the difference
     recovers.
 
     The difference is in the target's lead over the rival; the estimate is attribution patching.
+    With --prompts, each prompt of a file is patched, and the result is one table.
     """
     path = pairs.path(from_, to)
+    many = Many(prompts, output, Sharing(jobs, dask, resume))
+    if many.wanted(prompt=prompt, ids=ids, from_=from_, to=to):
+        asked = target or "", rival or "", against or ""
+        where = absolute(name), not no_special, force
+        return many.report(Study("patch", *where, *asked, sites=tuple(site or ())))
+    if against is None:
+        raise InputError("name the text to take values from: --against TEXT")
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     other = pairs.others(loaded, against, not no_special)
     sites = site or ([] if path else patching.sites(loaded.graph))

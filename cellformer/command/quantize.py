@@ -12,10 +12,9 @@ from rich.text import Text
 from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
-from cellformer.command.explore import needs_words
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
 from cellformer.command.printing import console, line
-from cellformer.names import word_of
+from cellformer.names import needs_words, word_of
 from engine import InputError, Model
 from engine.cells import finite
 from engine.learning import corpus

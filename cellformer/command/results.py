@@ -63,6 +63,14 @@ class Build(TypedDict):
     forecast: NotRequired[Annotated[Forecast, "what was forecast, if it was large"]]
 
 
+class OfPrompts(TypedDict):
+    """`ablate`, `gradient`, `patch` and `sweep` with `--prompts`"""
+
+    columns: Annotated[list[str], "the names of a row's values, as docs/many-prompts.md"]
+    rows: Annotated[Rows, "of all prompts"]
+    prompts: Annotated[int, "how many there are"]
+
+
 class Word(TypedDict):
     """A word that may come next."""
 
@@ -570,13 +578,13 @@ OF = {
     "run": (Run,),
     "trace": (Trace,),
     "explain": (Explain,),
-    "ablate": (Ablate,),
-    "patch": (Patch,),
+    "ablate": (Ablate, OfPrompts),
+    "patch": (Patch, OfPrompts),
     "quantize": (Quantize,),
-    "gradient": (Gradient,),
+    "gradient": (Gradient, OfPrompts),
     "why": (WhyHeads, WhyHead, WhyWord),
     "steer": (Steer,),
-    "sweep": (Sweep,),
+    "sweep": (Sweep, OfPrompts),
     "generate": (Generate,),
     "info": (Info,),
     "edit": (Edit,),

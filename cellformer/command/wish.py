@@ -13,10 +13,9 @@ import workbooks
 from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
-from cellformer.command.explore import first_word
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
-from cellformer.names import word_of
+from cellformer.names import first_word, word_of
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, current_process, get_context
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -80,8 +80,9 @@ def _pack(write: Write, k: int, stream: Deflate) -> tuple[int, int, int]:
 
 
 def can_copy(writing: Writing) -> bool:
-    """Whether the system can fork, and there is a core for the child."""
-    return writing.n_processes > 1 and sys.platform == "linux"
+    """Whether the system can fork, this process may, and there is a core for the child."""
+    may = not current_process().daemon  # as dask's workers are
+    return may and writing.n_processes > 1 and sys.platform == "linux"
 
 
 @contextmanager
@@ -122,12 +123,17 @@ _work: Work  # what a copy of this program does
 
 
 def _begin(work: Work) -> None:
-    """Initialize a child: it ignores interrupts, which the parent handles, and ends at once if
-    terminated."""
+    """Initialize a child."""
     global _work
     _work = work
+    as_child()
+
+
+def as_child() -> None:
+    """What a child of this program begins with: it ignores interrupts, which the parent handles,
+    ends at once if terminated, and with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for told_to_end in (signal.SIGTERM, signal.SIGHUP):
+    for told_to_end in filter(None, (signal.SIGTERM, getattr(signal, "SIGHUP", None))):
         if signal.getsignal(told_to_end) != signal.SIG_IGN:  # as under nohup
             signal.signal(told_to_end, signal.SIG_DFL)
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()

@@ -151,7 +151,7 @@ def test_a_command_that_writes_prints_json(asked: tuple[str, ...], folder: Path)
 
 def test_every_command_is_documented() -> None:
     kinds = {kind.__name__ for kinds in results.OF.values() for kind in kinds}
-    assert kinds == {*ASKED.values(), *WRITES.values(), "Explain"}
+    assert kinds == {*ASKED.values(), *WRITES.values(), "Explain", "OfPrompts"}
     assert {*HOMES} - {*results.OF} == {"open"}
     page = script("json_results")
     assert page.TARGET.read_text(encoding="utf-8") == page.reference(), (

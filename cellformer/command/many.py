@@ -1,0 +1,118 @@
+"""Studies over a file of prompts: who does the work, with a progress bar, and the table."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from cellformer import studies
+from cellformer.command.answer import Answer
+from cellformer.command.printing import line
+from cellformer.studies import Study
+from cellformer.work import Workers
+from engine import InputError
+
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The options that say who does the work."""
+
+    jobs: int = 1
+    dask: str | None = None
+    resume: bool = False
+
+    def check_none(self, remedy: str) -> None:
+        """Raise InputError if any is given, where there is nothing to share."""
+        if self != Sharing():
+            given = "--dask" if self.dask else "--resume" if self.resume else "--jobs"
+            raise InputError(f"{given} is for many prompts or workbooks: {remedy}")
+
+    @contextmanager
+    def workers(self) -> Iterator[Workers]:
+        """The workers that are asked for. Raises InputError."""
+        if self.dask is None:
+            yield Workers(jobs=self.jobs)
+            return
+        if self.jobs != 1:
+            raise InputError("--jobs is for processes here, --dask for a cluster; give one of them")
+        try:
+            distributed: Any = import_module("distributed")
+        except ImportError:
+            raise InputError("--dask needs dask: pip install 'cellformer[dask]'") from None
+        try:
+            client = distributed.Client(self.dask, timeout=10, set_as_default=False)
+        except (OSError, ValueError):
+            raise InputError(
+                f"no Dask scheduler answers at {self.dask}; `dask scheduler` starts one"
+            ) from None
+        with client:
+            if not client.nthreads():
+                raise InputError(
+                    f"{self.dask} has no workers; `dask worker {self.dask}` starts one"
+                )
+            yield Workers(client.get_executor(pure=False), alive=client.nthreads)
+
+
+@dataclass(frozen=True)
+class Many:
+    """The options of a study over a file of prompts."""
+
+    prompts: Path | None
+    output: Path | None
+    sharing: Sharing
+
+    def wanted(self, **one: object) -> bool:
+        """Whether prompts of a file are to be studied; `one` has the options that are for one
+        prompt alone. Raises InputError for options that do not go together."""
+        if self.prompts is None:
+            self.sharing.check_none("give a file of prompts by --prompts")
+            return False
+        for option, given in one.items():
+            if given is not None and given is not False:
+                spelt = option.strip("_").replace("_", "-")
+                raise InputError(f"--prompts has the prompts of a file: leave out --{spelt}")
+        if self.sharing.resume and self.output is None:
+            raise InputError("--resume needs the table of the run that was stopped: name it by -o")
+        return True
+
+    def report(self, asked: Study) -> Answer:
+        """The table of a study, which is written, or printed. Raises InputError."""
+        assert self.prompts is not None
+        prompts = studies.read(self.prompts)
+        with (
+            self.sharing.workers() as workers,
+            progress(asked.kind, len(prompts)) as (tell, advance),
+        ):
+            found = studies.run(
+                asked, prompts, workers, self.output, self.sharing.resume, tell, advance
+            )
+
+        def show() -> None:
+            if self.output is None:
+                return studies.write_csv(sys.stdout, asked.columns, found)
+            line(f"{self.output}: {len(found):,} rows; prompts: {len(prompts):,}")
+
+        return Answer(
+            show,
+            lambda: {"columns": asked.columns, "rows": found, "prompts": len(prompts)},
+            lambda: (dict(zip(asked.columns, row, strict=True)) for row in found),
+        )
+
+
+@contextmanager
+def progress(what: str, n: int) -> Iterator[tuple[Callable[[str], None], Callable[[int], None]]]:
+    """A progress bar with the time left on standard error, where that is a terminal: functions that
+    print a line above it, and that move it on."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    hidden = not errors.is_terminal
+    with Progress(*columns, TimeRemainingColumn(), console=errors, disable=hidden) as bar:
+        task = bar.add_task(what, total=n)
+        yield errors.print, lambda done: bar.advance(task, done)
