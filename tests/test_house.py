@@ -33,7 +33,8 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
         *("detokenizing", "decoded_text", "tokenizing"),
     ),
     "engine.models": (
-        *("spec", "foreign", "ops", "adapter", "tensors", "classes", "sentence_modules"),
+        *("spec", "foreign", "ops", "adapter", "tensors", "unpacking", "classes"),
+        "sentence_modules",
         *("gguf_file", "gguf_families"),
         *("formats", "forward", "parts", "rope", "alibi", "pooling", "architectures", "model"),
         *("checkpoint", "rank_search", "choosing", "generate", "prompt", "encoding"),

@@ -81,7 +81,10 @@ def find(name: str) -> ModuleType:
     from engine.cells.errors import InputError, declared, nearest  # the command sets numpy up first
 
     if name not in names():
-        raise InputError(f"no workbook is named {name!r}; {nearest(name, names())}")
+        like = nearest(name, names())
+        if like.startswith("known"):
+            like += "; a model is named by its file or folder, or as owner/name of the Hub"
+        raise InputError(f"no workbook is named {name!r}; {like}")
     module = import_module(f"workbooks.{name.replace('-', '_')}")
     wanted = [] if hasattr(module, "book") else [*OF_A_MODEL]
     wanted += [] if hasattr(module, "STORY") else ["TITLE"]

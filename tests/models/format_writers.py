@@ -143,10 +143,8 @@ def write_gguf(
     return path
 
 
-def write_packed(folder: Path, kind_of: Callable[[str], str]) -> Path:
-    """A small random Llama in a folder, and as GGUF with its matrices packed, each in the kind that
-    its name there gives."""
-    gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
+def small_llama(folder: Path) -> Path:
+    """A small random Llama, whose rows can be packed."""
     sizes = {"d_vocab": 20, "n_ctx": 8, "d_model": 32, "n_layers": 1, "n_heads": 1, "d_mlp": 32}
     decoder, rng = decoders.new("llama", **sizes), np.random.default_rng(0)
     weights = {
@@ -157,7 +155,15 @@ def write_packed(folder: Path, kind_of: Callable[[str], str]) -> Path:
     said = {"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}, "rms_norm_eps": 1e-6}
     config = {**decoder.config, **said}
     model = Model(decoder.spec, weights, words, None, decoder.forward, config)
-    checkpoint.save(model, folder / "small")
+    checkpoint.save(model, folder)
+    return folder
+
+
+def write_packed(folder: Path, kind_of: Callable[[str], str]) -> Path:
+    """That Llama in a folder, and as GGUF with its matrices packed, each in the kind that its name
+    there gives."""
+    gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
+    small_llama(folder / "small")
 
     def pack(name: str, matrix: np.ndarray) -> tuple[np.ndarray, Any]:
         kind = gguf.GGMLQuantizationType[kind_of(name)]

@@ -9,6 +9,7 @@ from engine.models import sentence_modules
 from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.tensors import TensorEntry, Tensors, of_folder
+from engine.models.unpacking import unpacked
 from engine.text.tokenizer import load_tokenizer
 
 FILES = re.compile(
@@ -33,7 +34,8 @@ BESIDE = ("vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_
 def open_source(name: str) -> Source:
     """The model of a folder; of a vision-language model, its language model."""
     folder = Path(name) if Path(name).is_dir() else Path(name).parent
-    config, held = Config(folder / "config.json"), of_folder(folder)
+    config = Config(folder / "config.json")
+    held = unpacked(folder, config, of_folder(folder))
     if str(config.values.get("model_type")) in SEEING:
         config, held = reading_part(config), language_model(held)
     held |= sentence_modules.read(folder, config)
