@@ -76,6 +76,8 @@ def test_generated_pages_are_current() -> None:
     ops, command = script("ops"), script("command")
     assert ops.TARGET.read_text() == ops.table(), "python docs/ops.py"
     assert command.TARGET.read_text() == command.reference(), "python docs/command.py"
+    api = script("api")
+    assert api.TARGET.read_text() == api.reference(), "python docs/api.py"
 
 
 def test_gate_runs_readme_commands() -> None:
