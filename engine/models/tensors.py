@@ -28,6 +28,7 @@ from engine.cells.stored import (
 )
 from engine.models.foreign import Piece
 
+NO_MODELS = ("adapter_model.safetensors", "consolidated.safetensors")  # or in another form
 FLOATS = ("F64", "F32", "F16", "BF16")
 MOST_HEADER = 20_000_000  # bytes of a safetensors file; of the largest models, 1 million a shard
 MAX_FAULTS = 12  # listed in one message
@@ -215,7 +216,11 @@ def weight_files(folder: Path) -> list[Path]:
                 if not path.is_file():
                     raise InputError(f"{folder} lacks the shard {path.name}, which its index names")
             return paths
-    raise InputError(f"{folder} holds no model.safetensors and no index of shards")
+    others = [path for path in sorted(folder.glob("*.safetensors")) if path.name not in NO_MODELS]
+    if len(others) == 1:
+        return others
+    found = f", but {', '.join(path.name for path in others)}" if others else ""
+    raise InputError(f"{folder} holds no model.safetensors and no index of shards{found}")
 
 
 def of_folder(folder: Path) -> dict[str, TensorEntry]:

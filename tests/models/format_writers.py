@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from engine.learning import decoders
 from engine.models import checkpoint
@@ -305,6 +305,54 @@ VALUES: dict[str, Callable[[Any, Mapping[str, Any]], None]] = {
     "gpt2": gpt2_values,
     **dict.fromkeys(KEYS, values_by_keys),
 }
+
+# --- consolidated.safetensors ------------------------------------------------------------------
+
+CONSOLIDATED = {
+    "model.embed_tokens": "tok_embeddings",
+    "model.norm": "norm",
+    "lm_head": "output",
+    "self_attn.q_proj": "attention.wq",
+    "self_attn.k_proj": "attention.wk",
+    "self_attn.v_proj": "attention.wv",
+    "self_attn.o_proj": "attention.wo",
+    "mlp.gate_proj": "feed_forward.w1",
+    "mlp.down_proj": "feed_forward.w2",
+    "mlp.up_proj": "feed_forward.w3",
+    "input_layernorm": "attention_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+def write_consolidated(folder: Path, to: Path) -> Path:
+    """A folder as Mistral's makers give it: params.json, and tensors by their own names."""
+    config, tensors = in_folder(folder)
+    found = {}
+    for name, values in tensors.items():
+        for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
+            if f"{part}_proj" in name:
+                values = paired(values, config[heads])
+        for theirs, own in CONSOLIDATED.items():
+            name = name.replace(theirs, own)
+        found[name.removeprefix("model.")] = values
+    to.mkdir()
+    save_file(found, to / "consolidated.safetensors")
+    said = {
+        "dim": config["hidden_size"],
+        "n_layers": config["num_hidden_layers"],
+        "n_heads": config["num_attention_heads"],
+        "n_kv_heads": config["num_key_value_heads"],
+        "head_dim": config["hidden_size"] // config["num_attention_heads"],
+        "hidden_dim": config["intermediate_size"],
+        "norm_eps": config["rms_norm_eps"],
+        "rope_theta": config["rope_parameters"]["rope_theta"],
+        "vocab_size": config["vocab_size"],
+        "sliding_window": config.get("sliding_window"),
+        "max_seq_len": config["max_position_embeddings"],
+    }
+    (to / "params.json").write_text(json.dumps(said))
+    return to
+
 
 # --- llama2.c -----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from format_writers import (
     in_folder,
     plain,
     quantize,
+    write_consolidated,
     write_gguf,
     write_llama2c,
     write_llama2c_tokenizer,
@@ -290,6 +291,40 @@ def test_damaged_gguf_is_one_line(tmp_path: Path) -> None:
             names.model(str(path))
         except InputError as error:
             assert "\n" not in str(error)
+
+
+# --- consolidated.safetensors ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mistral", "llama"])
+def test_consolidated_weights(name: str, stored: bool, tmp_path: Path) -> None:
+    folder = write_consolidated(GOLDEN / name, tmp_path / "own")
+    expected = names.model(str(GOLDEN / name))
+    for given in (folder, folder / "consolidated.safetensors"):
+        model = load(given, stored)
+        for ours, values in expected.weights.items():
+            np.testing.assert_array_equal(np.asarray(model.weights[ours]), np.asarray(values), ours)
+        np.testing.assert_allclose(logits(model), logits(expected), rtol=0, atol=1e-12)
+
+
+def test_consolidated_weights_without_their_sizes_are_refused(tmp_path: Path) -> None:
+    folder = write_consolidated(GOLDEN / "mistral", tmp_path / "own")
+    said = json.loads((folder / "params.json").read_text())
+    (folder / "params.json").write_text(json.dumps(said | {"moe": {"num_experts": 8}}))
+    with pytest.raises(InputError, match="moe = .* is not known here; take the model in Hugging"):
+        names.model(str(folder))
+    (folder / "params.json").unlink()
+    with pytest.raises(InputError, match=r"without params.json or config.json; fetch one of them"):
+        names.model(str(folder))
+
+
+def test_weights_under_another_name(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "llama", tmp_path / "llama"))
+    (folder / "model.safetensors").rename(folder / "weights.safetensors")
+    same(folder, GOLDEN / "llama")
+    shutil.copy(folder / "weights.safetensors", folder / "other.safetensors")
+    with pytest.raises(InputError, match="shards, but other.safetensors, weights.safetensors"):
+        names.model(str(folder))
 
 
 # --- tokenizers ---------------------------------------------------------------------------------
