@@ -311,7 +311,7 @@ def test_consolidated_weights_without_their_sizes_are_refused(tmp_path: Path) ->
     folder = write_consolidated(GOLDEN / "mistral", tmp_path / "own")
     said = json.loads((folder / "params.json").read_text())
     (folder / "params.json").write_text(json.dumps(said | {"moe": {"num_experts": 8}}))
-    with pytest.raises(InputError, match="moe = .* is not known here; take the model in Hugging"):
+    with pytest.raises(InputError, match=r"moe = .* is not known here; take the model in Hugging"):
         names.model(str(folder))
     (folder / "params.json").unlink()
     with pytest.raises(InputError, match=r"without params.json or config.json; fetch one of them"):
@@ -323,7 +323,7 @@ def test_weights_under_another_name(tmp_path: Path) -> None:
     (folder / "model.safetensors").rename(folder / "weights.safetensors")
     same(folder, GOLDEN / "llama")
     shutil.copy(folder / "weights.safetensors", folder / "other.safetensors")
-    with pytest.raises(InputError, match="shards, but other.safetensors, weights.safetensors"):
+    with pytest.raises(InputError, match=r"shards, but other.safetensors, weights.safetensors"):
         names.model(str(folder))
 
 
