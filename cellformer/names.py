@@ -4,8 +4,8 @@ The command, `cellformer.load` and `cellformer.build` all resolve their names he
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,16 +14,21 @@ import numpy as np
 import workbooks
 from cellformer import budget
 from engine.cells.errors import InputError, nearest
+from engine.cells.files import possible
 from engine.cells.graph import Graph
 from engine.models import adapter as adapters
 from engine.models import checkpoint, encoding, formats
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
+from engine.studies.folding import folded
 from engine.studies.forecast import forecast
 from engine.text import sentence_lists, tokenizing
 from engine.text.tokenizer import IdsOnly, mask_of, shown
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book, OnLayout
+from exporters.edits import edited
+from exporters.edits.edited import Edited, EditedModel
+from exporters.file.reading import WORKBOOK, present
 from exporters.model.plan import NONE, Studies, for_model
 
 ID = r"\d{1,18}"  # no id has more digits
@@ -93,6 +98,11 @@ def load(
     the prompt with; `adapter` is the folder of a LoRA adapter for the model. Raises InputError for
     an unknown name, an invalid prompt, and one beyond the budget unless `force`.
     """
+    if is_workbook(name):
+        check_keeps(name, adapter=adapter, second=second, live=live)
+        held = _of_file(name)
+        given = _ids(held.model, prompt, ids, special)
+        return replace(held, ids=held.ids if given is None else given)
     found = model(name, adapter)
     if second is not None and found.spec.gives != "sentence":
         raise InputError(f"{name} is not a sentence encoder; leave out --second")
@@ -113,11 +123,14 @@ def load(
 
 
 def model(name: str, adapter: Path | None = None) -> Model:
-    """The model of a workbook, or a checkpoint, with the LoRA adapter in a folder if there is one.
+    """The model of a workbook, or a checkpoint, with the LoRA adapter in a folder if there is one;
+    that of a workbook's file has the edits in it.
 
     Raises InputError if the name has no model, and for one with an adapter beside it that is not
     asked for.
     """
+    if is_workbook(name):
+        return _of_file(name).model
     if formats.means(name):
         base = checkpoint.load(name)
         if adapter is None and adapters.is_adapter(Path(name)):
@@ -137,6 +150,66 @@ def model(name: str, adapter: Path | None = None) -> Model:
     return found
 
 
+def is_workbook(name: str) -> bool:
+    """Whether a name is of a workbook's file."""
+    return possible(name).suffix.lower() == WORKBOOK
+
+
+def beside(name: str) -> Path:
+    """The workbook's file that a name without its ending may mean."""
+    return possible(f"{name}{WORKBOOK}")
+
+
+def opened(name: str, model: str | None = None) -> Edited:
+    """A workbook with its edits: of a file, or of the gallery, which has none. `model` is the one
+    that the file was built from, if it does not hold it. Raises InputError."""
+    if is_workbook(name) or (name not in workbooks.names() and beside(name).is_file()):
+        return edited.read(present(name), finder(model), book)
+    if formats.means(name):
+        raise InputError(f"{name} is no workbook; build one, and name its file: FILE.xlsx")
+    return Edited(book(name))
+
+
+def finder(name: str | None) -> Callable[[str], Model]:
+    """A function that loads the model of a workbook that does not hold it."""
+
+    def find(title: str) -> Model:
+        if name is None and title not in workbooks.names():
+            raise InputError(
+                "the workbook does not hold its model; name the model with --model, which diff, "
+                "explain and import take"
+            )
+        return model(name or title)
+
+    return find
+
+
+def _of_file(name: str) -> Loaded:
+    """The model of a workbook's file, with its edits, and its prompt. Raises InputError for edits
+    that no model holds."""
+    found = opened(name)
+    if not isinstance(found, EditedModel):
+        raise InputError(f"{name} has no model; `run`, `trace`, `sweep` and `explain` take it")
+    if found.unheld:
+        cell = found.unheld[0].where
+        raise InputError(
+            f"{name}: {cell} was changed in a way that no model holds; `run`, `trace`, `sweep` and "
+            "`explain` compute with it, or change it back"
+        )
+    blocks = found.model.graph([0]).blocks
+    change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
+    made = folded(found.model, change) if change else found.model
+    return Loaded(name, made, found.ids, len(found.book.passage.ids))
+
+
+def check_keeps(name: str, **asked: object) -> None:
+    """Raise InputError for an option that a workbook's file does not take."""
+    for option, given in asked.items():
+        if given is not None and given is not False and given != ():
+            spelt = option.replace("_", "-")
+            raise InputError(f"{name} is computed as it is saved; leave out --{spelt}")
+
+
 def graph(
     name: str,
     prompt: str | None = None,
@@ -146,6 +219,9 @@ def graph(
     force: bool = False,
 ) -> Graph:
     """The graph of a workbook's tables, or of a model's forward pass over a prompt."""
+    if is_workbook(name):
+        check_keeps(name, prompt=prompt, ids=ids, second=second, no_special=not special)
+        return opened(name).book.graph
     if not is_worksheet(name):
         return load(name, prompt, ids, special, second=second, force=force).graph
     check_takes(name, prompt=prompt, ids=ids, second=second, no_special=not special)

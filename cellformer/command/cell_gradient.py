@@ -1,6 +1,5 @@
 """`gradient --target CELL`: the input cells that move any cell of a workbook."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -16,13 +15,6 @@ from engine.cells.arrays import ranked
 from engine.cells.errors import UnknownNameError
 from exporters.compose import cell_gradient as on_sheets
 from exporters.compose import cells
-
-CELL = re.compile(r"\s*[\w.]+\s*\[\s*\d+\s*,\s*\d+\s*\]\s*")
-
-
-def is_cell(text: str) -> bool:
-    """Whether a --target is a cell rather than a word."""
-    return bool(CELL.fullmatch(text) or cells.ADDRESS.fullmatch(text))
 
 
 def report(found: Cells, target: str, top: int) -> Answer:

@@ -1,16 +1,23 @@
 """Cells as trace, sweep and --set name them: a cell of the graph, `logits[2,5]`, a cell of a
 sheet's own table, `machine.stage[0,1]`, or an address, `Machine!B20`."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from engine import Evaluator, Graph, InputError
 from engine.cells.block import Block
-from engine.cells.expression import Area
 from exporters.compose import cells
 from exporters.compose.book import Book
 from exporters.compose.cells import SheetCell
+
+CELL = re.compile(r"\s*[\w.]+\s*\[\s*\d+\s*,\s*\d+\s*\]\s*")
+
+
+def is_cell(text: str) -> bool:
+    """Whether a --target is a cell rather than a word."""
+    return bool(CELL.fullmatch(text) or cells.ADDRESS.fullmatch(text))
 
 
 class Cells:
@@ -56,12 +63,13 @@ class Cells:
             live.set(block.name, i, j, value)
 
 
-def on_sheet(book: Book, text: str, changes: Sequence[str] | None = None) -> SheetCell:
+def on_sheet(
+    book: Book, text: str, live: Evaluator, changes: Sequence[str] | None = None
+) -> SheetCell:
     """A cell with a formula, by address or by the name of a sheet's own table, after every --set.
-    Raises InputError."""
-    made = map(Cells(book.graph, lambda: book).change, changes or ())
-    edits: Mapping[Area, float | str] = {block[i, j]: value for block, i, j, value in made}
-    cell = replace(watched_cell(book, text), reading=book.edited(edits))
+    `live` has the values of the book's graph. Raises InputError."""
+    Cells(book.graph, lambda: book).set(live, changes)
+    cell = replace(watched_cell(book, text), reading=book.reading(live))
     if cell.formula is None:
         held = f"holds no formula: it is {cell.value!r}" if cell.exists else "is empty"
         raise InputError(f"{cell.address} {held}; name a cell with a formula")

@@ -1,6 +1,6 @@
 """The commands that read an edited workbook: diff and import."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +54,7 @@ def diff(file: File, model: Built = None) -> Answer:
     """
     if KEY in (written := WorkbookFile(file)):
         return _filled_in(file, written)
-    found = edited.read(file, _finder(model), names.book)
+    found = edited.read(file, names.finder(model), names.book)
     return Answer(lambda: _tell(file, found), lambda: _plain(file, found), "changes")
 
 
@@ -246,7 +246,7 @@ def _of_file(file: Path, model: str | None) -> tuple[edited.EditedModel | Model,
         book, opened = names.book(name), WorkbookFile(file)
         learnt = workbooks.find(name).learnt(lambda block: edited.held(opened, book, block))
         return learnt, str(file)
-    return edited.read_model(file, _finder(model)), str(file)
+    return edited.read_model(file, names.finder(model)), str(file)
 
 
 def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel, str]:
@@ -287,17 +287,6 @@ def _refusal(cells: Sequence[edited.EditedCell]) -> str:
     )
 
 
-def _finder(name: str | None) -> Callable[[str], Model]:
-    """A function that loads the model of a workbook that does not hold it."""
-
-    def find(title: str) -> Model:
-        if name is None and title not in workbooks.names():
-            raise InputError("the workbook does not hold its model; name the model with --model")
-        return names.model(name or title)
-
-    return find
-
-
 def _short(value: float | str | None) -> str:
     """A number with ten digits; a text, cut if long, in quotes if it has outer spaces."""
     if isinstance(value, float | int):
@@ -322,7 +311,7 @@ def _encoder(found: edited.EditedModel) -> None:
     if found.model.spec.gives == "sentence":
         printing.vectors(live, changed=True)
     else:
-        printing.ranking(printing.output_words(found.model), live, True, None, 0)
+        printing.ranking(printing.output_words(found.model), live, True, None, 0, "word")
 
 
 def _ranking(found: edited.EditedModel) -> None:

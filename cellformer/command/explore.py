@@ -16,7 +16,7 @@ from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.build import plain_forecast, with_digits
-from cellformer.command.cells import Cells, on_sheet, watched_cell
+from cellformer.command.cells import Cells, is_cell, watched_cell
 from cellformer.command.many import Many, Sharing
 from cellformer.command.options import (
     Ablate,
@@ -42,18 +42,18 @@ from cellformer.command.options import (
     Tokens,
     TopK,
     TopP,
+    block_names,
 )
 from cellformer.command.printing import Curve, console
 from cellformer.names import first_word, needs_words, word_of
 from cellformer.studies import Study, absolute
-from engine import Cell, Evaluator, Graph, InputError, Model
+from engine import Evaluator, Graph, InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked
 from engine.cells.batch import variants
-from engine.cells.errors import UnknownNameError
 from engine.cells.files import replacing
 from engine.cells.texts import in_csv, readable
-from engine.models import encoding, formats
+from engine.models import encoding
 from engine.models import prompt as prompts
 from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
@@ -63,7 +63,8 @@ from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import Forecast, forecast, kv_numbers, parameters
 from engine.text.tokenizer import shown, stream
-from exporters.compose.cells import SheetCell, is_address
+from exporters.compose.cells import SheetCell
+from exporters.edits.edited import Edited, EditedModel
 from exporters.model.plan import for_model
 
 MOST_STEPS = 10_001  # of a sweep
@@ -93,17 +94,20 @@ def run(
     can be --set. An encoder ranks the words for its mask, or prints the sentence's vector; with
     --second, the cosine of the two sentences.
     """
+    given = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
+    asked = given | {"tokens": tokens, "mean": mean, "lens": lens, "adapter": adapter}
+    if names.is_workbook(name):
+        names.check_keeps(name, **asked)
+        return _run_opened(names.opened(name), sets, ablate, target, show)
     if names.is_worksheet(name):
-        names.check_takes(name, prompt=prompt, second=second, ids=ids, no_special=no_special)
-        asked = {"ablate": ablate, "mean": mean, "lens": lens, "adapter": adapter}
-        names.check_takes(name, tokens=tokens, target=target, **asked)
-        return _run_tables(name, sets, show)
+        names.check_takes(name, **asked, ablate=ablate, target=target)
+        return _run_opened(names.opened(name), sets, None, None, show)
     loaded = names.load(name, prompt, ids, not no_special, (), second, force, adapter)
     budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
     if target is not None or lens:
         needs_words(loaded)
     model = _averaged(loaded) if mean else loaded.model
-    graph = _continued(model, loaded, tokens)
+    graph = continued(model, loaded, tokens)
     row = loaded.place_of_answer
     wanted = None if target is None else word_of(model, target, graph, row)
     views = _views(graph, wanted, row) if lens or wanted is not None else None
@@ -145,7 +149,8 @@ class Ran:
         if "probs" not in self.live.graph.blocks:
             return printing.vectors(self.live, self.changed)
         words = printing.output_words(self.model)
-        printing.ranking(words, self.live, self.changed, self.wanted, self.row)
+        head = "next word" if self.model.spec.gives == "next word" else "word"
+        printing.ranking(words, self.live, self.changed, self.wanted, self.row, head)
         if self.lens and self.views:
             target = int(self.live.graph.inputs["target"][0, 0])
             printing.lens(words, self.live, self.views, target)
@@ -182,54 +187,6 @@ def _shown(graph: Graph, patterns: Sequence[str] | None) -> list[str]:
         for block in (graph.find(text) if set("*?[") & set(text) else [graph[text]])
     ]
     return list(dict.fromkeys(found))
-
-
-def trace(
-    name: Name,
-    cell: Annotated[str, typer.Argument(help="A cell: 'logits[2,5]', or 'Machine!B20'.")],
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Depth of the tree.")] = 2,
-    prompt: Prompt = None,
-    second: Second = None,
-    ids: Ids = None,
-    no_special: NoSpecial = False,
-    tokens: Tokens = None,
-    sets: Sets = None,
-    force: Beyond = False,
-) -> Answer:
-    """Show a cell's formula, the cells it reads and their values, as a tree.
-
-    The cell is one of a block, or any formula of the workbook, by its sheet and address. With
-    --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
-    """
-    if names.is_worksheet(name):
-        graph = names.graph(name, prompt, ids, not no_special, second)
-        found = Cells(graph, partial(names.book, name))
-    else:
-        loaded = names.load(name, prompt, ids, not no_special, second=second, force=force)
-        budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
-        graph = _continued(loaded.model, loaded, tokens)
-        found = Cells(graph, partial(loaded.built, tokens))
-    if is_address(cell):
-        return _traced(on_sheet(found.book, cell, sets), depth, force)
-    try:
-        block, i, j = graph.parse(cell)
-    except UnknownNameError:
-        if formats.means(name):
-            raise
-        return _traced(on_sheet(found.book, cell, sets), depth, force)
-    live = Evaluator(graph)
-    found.set(live, sets)
-    return _traced(live.cell(block.name, i, j), depth, force)
-
-
-def _traced(root: Cell | SheetCell, depth: int, force: bool) -> Answer:
-    """A cell and those that it reads. Raises InputError for more than can be printed."""
-    found = printing.followed(root, depth, force)
-    return Answer(
-        lambda: printing.trace(found),
-        lambda: {"cells": list(map(printing.traced, found.all()))},
-        "cells",
-    )
 
 
 def ablate(
@@ -296,7 +253,13 @@ def _effects(
 
 def sweep(
     name: Name,
-    cell: Annotated[str, typer.Argument(help="A cell: 'blocks.0.attn.h1.W_Q[3,2]'.")],
+    cell: Annotated[
+        str,
+        typer.Argument(
+            help="A cell: 'blocks.0.attn.h1.W_Q[3,2]', or 'Weights!C9'.",
+            autocompletion=block_names,
+        ),
+    ],
     start: Annotated[float, typer.Option("--from", help="First value.")] = -1.0,
     stop: Annotated[float, typer.Option("--to", help="Last value.")] = 1.0,
     n_steps: Annotated[
@@ -332,9 +295,13 @@ def sweep(
             f"--from and --to are both {start:g}: {cell} would not change; give two values"
         )
     values = np.linspace(start, stop, n_steps)
-    if names.is_worksheet(name):
-        names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special)
-        curve = _curve_of_tables(name, cell, values, target)
+    given = {"prompt": prompt, "ids": ids, "no_special": no_special}
+    if names.is_workbook(name):
+        names.check_keeps(name, **given)
+        curve = _curve_of_opened(names.opened(name), cell, values, target)
+    elif names.is_worksheet(name):
+        names.check_takes(name, **given)
+        curve = _curve_of_opened(names.opened(name), cell, values, target)
     else:
         loaded = names.load(name, prompt, ids, not no_special, force=force)
         budget.of_passes(loaded.model, len(loaded.ids), force, n_steps)
@@ -487,7 +454,7 @@ def _info(found: results.Info, expected: Forecast) -> None:
 # --- shared ------------------------------------------------------------------------
 
 
-def _continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Graph:
+def continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Graph:
     """The graph of a prompt; with `n_tokens`, of the prompt and its continuation.
 
     The graph of an encoder then has `n_tokens` positions, and its tokens follow the sentences.
@@ -541,18 +508,31 @@ def _ablate(live: Evaluator, off: Sequence[str] | None, mean: bool) -> None:
         live.set(block, i, j, value)
 
 
-def _run_tables(name: str, sets: Sequence[str] | None, show: Sequence[str] | None) -> Answer:
-    """The tables of a workbook without a transformer, and what changes in them."""
-    found = names.book(name)
-    graph = found.graph
-    live = Evaluator(graph)
+def _run_opened(
+    opened: Edited,
+    sets: Sequence[str] | None,
+    ablate: Sequence[str] | None,
+    target: str | None,
+    show: Sequence[str] | None,
+) -> Answer:
+    """A workbook as its file has it: a model's next words, or the tables of one without, and what
+    changes in them."""
+    found, graph, live = opened.book, opened.book.graph, opened.live()
+    _ablate(live, ablate, False)
     Cells(graph, lambda: found).set(live, sets)
+    changed = bool(sets or ablate or opened.values)
+    if isinstance(opened, EditedModel):
+        finite.check(graph, live)
+        row = opened.position if opened.model.spec.gives == "next word" else 0
+        wanted = None if target is None else word_of(opened.model, target, graph, row)
+        ran = Ran(opened.model, live, opened.ids, [], row, wanted, None, False, changed)
+        return ran.answer(_shown(graph, show))
     blocks = _shown(graph, show)
 
     def tell() -> None:
         for block in blocks:
             printing.block(graph, live, block)
-        if sets:
+        if changed:
             printing.changes(live)
         elif not blocks:
             printing.tables(found)
@@ -568,7 +548,7 @@ def _run_tables(name: str, sets: Sequence[str] | None, show: Sequence[str] | Non
         }
 
     rows = (lambda: printing.block_rows(live, blocks)) if blocks else "changes"
-    return Answer(tell, result, rows if sets or blocks else "tables")
+    return Answer(tell, result, rows if changed or blocks else "tables")
 
 
 def _curve_of_word(
@@ -592,23 +572,54 @@ def _curve_of_word(
     return Curve(f"{block.name}[{i},{j}]", values, columns, word, f"‘{word}’", first)
 
 
-def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | None) -> Curve:
-    """A computed cell: `target`, or the one that the first suggested edit watches."""
-    found = names.book(name)
-    graph, watch = found.graph, found.suggestions[0].watch
+def _curve_of_opened(opened: Edited, cell: str, values: np.ndarray, target: str | None) -> Curve:
+    """A computed cell of a workbook, as its file has it: `target`, or the one that the first
+    suggested edit watches; of a model, `target` may be a word (default: the likeliest)."""
+    found, graph, live = opened.book, opened.book.graph, opened.live()
+    block, i, j = Cells(graph, lambda: found).parse(cell)
+    if isinstance(opened, EditedModel) and not (target and is_cell(target)):
+        return _curve_of_opened_word(opened, live, (block.name, i, j), values, target)
+    watch = found.suggestions[0].watch if found.suggestions else None
     if target is not None:
         watched = watched_cell(found, target)
     elif watch is not None:
         watched = SheetCell(found.clean, *found.cell(*watch))
     else:
         raise InputError(f"name the cell to watch: --target '{list(graph.blocks)[-1]}[0,0]'")
-    block, i, j = Cells(graph, lambda: found).parse(cell)
-    after = [found.edited({block[i, j]: x}) for x in values.tolist()]
-    shown = [replace(watched, reading=reading).value for reading in after]
+    shown = []
+    for x in values.tolist():
+        live.set(block.name, i, j, x)
+        shown.append(replace(watched, reading=found.reading(live)).value)
     if any(isinstance(x, str) for x in shown):
         raise InputError(f"{watched.name} shows a text; watch a number with --target")
     columns = {watched.name: np.array(shown, dtype=np.float64)}
     return Curve(f"{block.name}[{i},{j}]", values, columns, watched.name, watched.name)
+
+
+def _curve_of_opened_word(
+    opened: EditedModel,
+    live: Evaluator,
+    cell: tuple[str, int, int],
+    values: np.ndarray,
+    target: str | None,
+) -> Curve:
+    """The target word's logit and probability at the end of the file's prompt."""
+    row, words = opened.position, printing.output_words(opened.model)
+    if target is None:
+        wanted = int(np.argmax(live["logits"][row]))
+    else:
+        wanted = word_of(opened.model, target, opened.book.graph, row)
+    name, i, j = cell
+    logits, probs, first = [], [], []
+    for x in values.tolist():
+        live.set(name, i, j, x)
+        finite.check(opened.book.graph, live)
+        logits.append(live["logits"][row, wanted])
+        probs.append(live["probs"][row, wanted])
+        first.append(words[int(np.argmax(live["logits"][row]))])
+    word = words[wanted]
+    columns = {f"logit of {word}": np.array(logits), "probability": np.array(probs)}
+    return Curve(f"{name}[{i},{j}]", values, columns, word, f"‘{word}’", first)
 
 
 def _rows(values: np.ndarray) -> list[list[float | str | None]]:

@@ -8,7 +8,7 @@ from rich.text import Text
 from cellformer import budget, names
 from cellformer.command import cell_gradient, printing, results
 from cellformer.command.answer import Answer
-from cellformer.command.cells import Cells
+from cellformer.command.cells import Cells, is_cell
 from cellformer.command.many import Many, Sharing
 from cellformer.command.options import (
     Beyond,
@@ -65,7 +65,7 @@ def gradient(
         return many.report(Study("gradient", *where, target or "", rival or "", top=top))
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, rival=rival)
-        if target is None or not cell_gradient.is_cell(target):
+        if target is None or not is_cell(target):
             raise InputError(f"{name} has no model; give a cell, as --target 'Sheet!B20'")
         book = names.book(name)
         return cell_gradient.report(Cells(book.graph, lambda: book), target, top)
@@ -73,7 +73,7 @@ def gradient(
     budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)
     graph, row = loaded.graph, loaded.place_of_answer
     finite.check(graph, graph.values)
-    if target is not None and cell_gradient.is_cell(target):
+    if target is not None and is_cell(target):
         n_cells = sum(block.n_cells for block in graph if block.op)
         budget.within(budget.MOST_FOLLOWED, n_cells, "cells that a gradient goes through", force)
         return cell_gradient.report(Cells(graph, loaded.built), target, top)

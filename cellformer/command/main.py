@@ -184,13 +184,12 @@ def open_(
     """
     from cellformer.command import opening
     from cellformer.command.printing import line
+    from exporters.file.reading import present
 
     if name.endswith((".xlsx", ".html")):
         if output or prompt is not None or lang != "en":
             raise InputError(f"{name} is opened as it is; leave out -o, --prompt and --lang")
-        if not Path(name).is_file():
-            raise InputError(f"there is no file {name}; name a workbook of `cellformer list`")
-        return opening.show(Path(name))
+        return opening.show(present(name))
     path = output or Path(f"{names.title(name)}{'.html' if web else '.xlsx'}")
     if not path.exists():
         build(name, path, prompt=prompt, lang=lang).tell()

@@ -6,18 +6,45 @@ from typing import Annotated
 import typer
 
 import workbooks
+from engine import InputError, Model
+from engine.text.tokenizer import shown
 from exporters.model.source import MOST_TYPED
 
 
 def workbook_names() -> list[str]:
-    """Names for shell completion."""
-    return workbooks.names()
+    """Names for shell completion: the gallery's, and the workbooks in this folder."""
+    return [*workbooks.names(), *sorted(path.name for path in Path().glob("*.xlsx"))]
+
+
+def block_names(context: typer.Context) -> list[str]:
+    """The names of blocks, for shell completion."""
+    found = _model(context)
+    return [] if found is None else list(found.graph([0]).blocks)
+
+
+def output_words(context: typer.Context) -> list[str]:
+    """The words of a model, for shell completion: those without spaces."""
+    found = _model(context)
+    known = [] if found is None else shown((found.outputs or found.vocabulary).texts)
+    return [word for word in known if word.isprintable() and not set(" '\"\\") & set(word)]
+
+
+def _model(context: typer.Context) -> Model | None:
+    """The model that the command line names so far, if it is one of the gallery: quick to load."""
+    from cellformer import names
+
+    name = context.params.get("name") or next(iter(context.args), "")  # before an open option
+    try:
+        return names.model(name) if name in workbooks.names() else None
+    except InputError:
+        return None
 
 
 Name = Annotated[
     str,
     typer.Argument(
-        help="A workbook of `cellformer list`, or a model: a file, a folder, or owner/name.",
+        help="A workbook of `cellformer list` or its file, or a model: a file, a folder, or "
+        "owner/name.",
         autocompletion=workbook_names,
     ),
 ]
@@ -45,15 +72,24 @@ TextLength = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a cell: 'W_E[3,2]=0.5' or 'Weights!C9=0.5'. Repeatable."),
+    typer.Option(
+        "--set",
+        help="Change a cell: 'W_E[3,2]=0.5' or 'Weights!C9=0.5'. Repeatable.",
+        autocompletion=block_names,
+    ),
 ]
 Target = Annotated[
-    str | None, typer.Option("--target", help="Word to track (default: the most likely).")
+    str | None,
+    typer.Option(
+        "--target", help="Word to track (default: the most likely).", autocompletion=output_words
+    ),
 ]
 Ablate = Annotated[
     list[str] | None,
     typer.Option(
-        "--ablate", help="Ablate a head, attention block or MLP: blocks.0.attn.h1. Repeatable."
+        "--ablate",
+        help="Ablate a head, attention block or MLP: blocks.0.attn.h1. Repeatable.",
+        autocompletion=block_names,
     ),
 ]
 Mean = Annotated[bool, typer.Option("--mean", help="Use mean ablation instead of zero ablation.")]
@@ -62,9 +98,20 @@ Lens = Annotated[
 ]
 Site = Annotated[
     str | None,
-    typer.Option("--site", help="Where to steer: blocks.1.resid_pre (default: half-way up)."),
+    typer.Option(
+        "--site",
+        help="Where to steer: blocks.1.resid_pre (default: half-way up).",
+        autocompletion=block_names,
+    ),
 ]
-Show = Annotated[list[str] | None, typer.Option("--show", help="Print this block. Repeatable.")]
+Show = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--show",
+        help="Print this block, or those of a pattern: '*.pattern'. Repeatable.",
+        autocompletion=block_names,
+    ),
+]
 Temperature = Annotated[
     float, typer.Option("--temperature", help="Sampling temperature (0: greedy).")
 ]

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -11,11 +11,9 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
-from cellformer import budget
 from cellformer.command import results
-from engine import Cell, Evaluator, Graph, Model
+from engine import Evaluator, Graph, Model
 from engine.cells.arrays import ranked
 from engine.cells.texts import on_terminal
 from engine.models.generate import Step
@@ -23,10 +21,8 @@ from engine.studies.ablation import Effect
 from engine.studies.lens import Views
 from engine.text.tokenizer import shown
 from exporters.compose.book import Book
-from exporters.compose.cells import SheetCell
 
 TOP = 10  # next words shown
-MAX_BRANCHES = 12  # precedents shown per cell of a trace
 LENS_WORDS = 3
 MOST_CHANGES = 12  # cells of one table that are shown
 WIDE = 1000  # columns for output that goes to a file or a pipe, where nothing need be folded
@@ -118,17 +114,22 @@ def vectors(live: Evaluator, changed: bool) -> None:
 
 
 def ranking(
-    words: Sequence[str], live: Evaluator, changed: bool, target: int | None, row: int = -1
+    words: Sequence[str],
+    live: Evaluator,
+    changed: bool,
+    target: int | None,
+    row: int,
+    head: str,
 ) -> None:
-    """Print the most likely words at a token, and the target; if cells changed, beside the
-    baseline."""
+    """Print the most likely words at a token under a head, and the target; if cells changed, beside
+    the baseline."""
     logits, probs = live["logits"][row], live["probs"][row]
     before = live.graph.values["probs"][row]
     table = Table(box=None)
     table.add_column("", style="dim", justify="right")
-    table.add_column("next word" if row == -1 else "word", style="bold")
-    for head in ["logit", "probability"] + (["baseline", "change"] if changed else []):
-        table.add_column(head, justify="right")
+    table.add_column(head, style="bold")
+    for number in ["logit", "probability"] + (["baseline", "change"] if changed else []):
+        table.add_column(number, justify="right")
     order = ranked(probs)
     shown_ = order[:TOP] + ([target] if target is not None and target not in order[:TOP] else [])
     for v in shown_:
@@ -256,7 +257,7 @@ def tables(book: Book) -> None:
     for found, block in zip(listed_tables(book), book.graph, strict=True):
         kind = "computed" if found["computed"] else "typed"
         shape = f"{found['rows']} x {found['columns']}"
-        row = (block.name, shape, kind, found["at"], _value(book.clean(block[0, 0])))
+        row = (block.name, shape, kind, found["at"], value_text(book.clean(block[0, 0])))
         table.add_row(*map(Text, row))
     console.print(table)
 
@@ -281,7 +282,7 @@ def changes(live: Evaluator) -> None:
     for name, found in groupby(changed_cells(live), lambda found: found["cell"].partition("[")[0]):
         listed = list(found)
         for one in listed[:MOST_CHANGES]:
-            table.add_row(*map(Text, (one["cell"], _value(one["was"]), _value(one["now"]))))
+            table.add_row(*map(Text, (one["cell"], value_text(one["was"]), value_text(one["now"]))))
         if len(listed) > MOST_CHANGES:
             table.add_row(Text(f"... {len(listed) - MOST_CHANGES} more of {name}", "dim"))
     console.print(table)
@@ -308,71 +309,6 @@ def block_rows(live: Evaluator, names: Sequence[str]) -> Iterator[Mapping[str, A
             yield found | {"row": label} | numbers
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value for people, a number with six digits."""
     return str(value) if isinstance(value, str | bool | np.bool_) else f"{value:.6g}"
-
-
-@dataclass
-class Read:
-    """A cell of a trace with those that it reads, as far as they are listed."""
-
-    cell: Cell | SheetCell
-    depth: int
-    reads: list["Read"] = field(default_factory=list)
-
-    def all(self) -> Iterator["Read"]:
-        """It, and then all below it."""
-        yield self
-        for read in self.reads:
-            yield from read.all()
-
-
-def followed(root: Cell | SheetCell, depth: int, force: bool = False) -> Read:
-    """A cell and the cells it reads, as a tree. Raises InputError for a tree beyond the budget,
-    unless `force`."""
-    top = Read(root, 0)
-    lowest, n_lines = [top], 1
-    for level in range(1, depth + 1):
-        above, lowest = lowest, []
-        for branch in above:
-            found = branch.cell.precedents[:MAX_BRANCHES]
-            branch.reads = [Read(read, level) for read in found]
-            lowest += branch.reads
-            n_more = n_lines + len(lowest)
-            budget.within(budget.MOST_LINES, n_more, "lines of this tree, or more", force)
-        n_lines += len(lowest)
-    return top
-
-
-def trace(root: Read) -> None:
-    """Print a cell's formula and the cells it reads as a tree."""
-    console.print(_tree(root))
-
-
-def _tree(read: Read) -> Tree:
-    tree = Tree(_cell_line(read.cell))
-    for below in read.reads:
-        tree.add(_tree(below))
-    more = len(read.cell.precedents) - len(read.reads) if read.reads else 0
-    if more:
-        tree.add(Text(f"... {more} more", "dim"))
-    return tree
-
-
-def traced(read: Read) -> results.Traced:
-    """A cell of a trace as JSON."""
-    cell = read.cell
-    return {
-        "depth": read.depth,
-        "cell": cell.name,
-        "value": cell.value,
-        "formula": cell.formula,
-        "reads": len(cell.precedents),
-    }
-
-
-def _cell_line(cell: Cell | SheetCell) -> Text:
-    text = Text.assemble((cell.name, "bold"), " = ", (_value(cell.value), "cyan"))
-    if cell.formula:
-        text.append(f"   {cell.formula}", "dim")
-    return text

@@ -140,6 +140,8 @@ class Traced(TypedDict):
     value: Annotated[float | str | bool | None, "its value"]
     formula: Annotated[str | None, "with names; null: it holds a value"]
     reads: Annotated[int, "how many cells it reads; of a formula with many, 12 are listed"]
+    was: NotRequired[Annotated[str, "its content as built, if something was typed into it"]]
+    now: NotRequired[Annotated[str, "what was typed"]]
 
 
 class Trace(TypedDict):
@@ -148,18 +150,33 @@ class Trace(TypedDict):
     cells: Annotated[list[Traced], "each before the cells that it reads, one deeper"]
 
 
+class Reached(Change):
+    """An edit of the file that reaches a cell."""
+
+    at: Annotated[str, "its address"]
+    alone: Annotated[float | str | bool | None, "the cell's value with this edit alone"]
+
+
+class Explained(TypedDict):
+    """A cell in words."""
+
+    at: Annotated[str, "its address"]
+    cell: Annotated[str, "its name; without one, its address"]
+    value: Annotated[float | str | bool | None, "its value, computed with the file's edits"]
+    was: Annotated[float | str | bool | None, "its value as built"]
+    saved: Annotated[float | str | bool | None, "its value in the file"]
+    formula: Annotated[str | None, "with names; null: it holds a value"]
+    a1: Annotated[str | None, "the formula as in the sheet"]
+    says: Annotated[list[str], "the same in sentences"]
+    reads: Annotated[list[str], "the ranges that it reads, and their names"]
+    edits: Annotated[list[Reached], "that reach it, each made alone"]
+
+
 class Explain(TypedDict):
     """`explain`"""
 
     file: Annotated[str, "the workbook"]
-    at: Annotated[str, "the cell's address"]
-    cell: Annotated[str, "its name; without one, its address"]
-    value: Annotated[float | str | bool | None, "its value, as the file has it"]
-    was: Annotated[float | str | bool | None, "its value as built"]
-    formula: Annotated[str | None, "with names; null: it holds a value"]
-    says: Annotated[list[str], "the same in sentences"]
-    reads: Annotated[list[str], "the cells that it reads"]
-    edits: Annotated[list[Change], "the edits of the file that reach it"]
+    cells: Annotated[list[Explained], "in the order given"]
 
 
 class Effect(TypedDict):
@@ -598,7 +615,7 @@ ROWS = {  # of each result the list that --csv prints
     "List": "workbooks",
     "Run": "words",
     "Trace": "cells",
-    "Explain": "edits",
+    "Explain": "cells",
     "Ablate": "parts",
     "Patch": "sites",
     "Quantize": "effects",

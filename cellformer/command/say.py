@@ -11,6 +11,7 @@ from cellformer import answers, budget, names, pairs
 from cellformer.answers import Cut, Said
 from cellformer.command import answer_picture, printing, results
 from cellformer.command.answer import Answer
+from cellformer.command.options import output_words
 from cellformer.command.printing import console, line
 from engine import InputError
 from engine.cells.files import replacing
@@ -20,10 +21,20 @@ from engine.studies.edge_cuts import Ends
 from engine.text.tokenizer import shown
 
 Word = Annotated[
-    str | None, typer.Option("--say", help="Word to explain: what carries it, edge by edge.")
+    str | None,
+    typer.Option(
+        "--say",
+        help="Word to explain: what carries it, edge by edge.",
+        autocompletion=output_words,
+    ),
 ]
 Rival = Annotated[
-    str | None, typer.Option("--rival", help="Word that it leads (default: the likeliest other).")
+    str | None,
+    typer.Option(
+        "--rival",
+        help="Word that it leads (default: the likeliest other).",
+        autocompletion=output_words,
+    ),
 ]
 Neurons = Annotated[
     bool, typer.Option("--neurons", help="Show the strongest neurons as nodes, with --say.")

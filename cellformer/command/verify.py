@@ -19,6 +19,7 @@ from exporters.checking import javascript
 from exporters.checking.audit import audit
 from exporters.checking.child_processes import Job, OnProgress, Outcome, run
 from exporters.checking.verify import ENGINES, Verdict, read, verify_all
+from exporters.file.reading import present
 
 JAVASCRIPT = "javascript"  # Node.js, of pages
 AGREES, DISAGREES, SKIPPED, ABSENT = "agrees", "disagrees", "skipped", "not installed"
@@ -28,6 +29,7 @@ FILE = "file"  # as what the workbook stands in the lines of progress
 def report(file: Path, engine: str, seconds: float) -> Answer:
     """The verdict of the named engine, or of all; its exit code is 1 if one disagrees, 3 if the
     named one, or every one, is missing or was skipped."""
+    file = present(file)
     if file.suffix.lower() in web.SUFFIXES:
         return _of_page(file, engine, seconds)
     if engine == JAVASCRIPT:
@@ -37,16 +39,16 @@ def report(file: Path, engine: str, seconds: float) -> Answer:
         raise InputError(f"no engine is named {engine!r}; {known}")
     everyone = [one for one, program in ENGINES.items() if not program.by_name]
     wanted = [engine] if engine in ENGINES else everyone
-    present = [one for one in wanted if ENGINES[one].installed()]
+    there = [one for one in wanted if ENGINES[one].installed()]
     with _progress() as on_progress:
         on_progress(FILE, "is read")
         book = read(file)
         rules: dict[str, Job] = {FILE: partial(audit, file.resolve())}
-        found = verify_all(book, present, on_progress, seconds, beside=rules)
-    verdicts = [found[one].value for one in present if found[one].value]
+        found = verify_all(book, there, on_progress, seconds, beside=rules)
+    verdicts = [found[one].value for one in there if found[one].value]
     answered = [verdict for verdict in verdicts if not verdict.skipped]
     agree = all(verdict.agrees for verdict in answered)
-    missing = not answered or (engine and len(present) < len(wanted))
+    missing = not answered or (engine and len(there) < len(wanted))
     told: results.Verify = {
         "file": str(file),
         "engines": [

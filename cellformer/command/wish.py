@@ -13,7 +13,7 @@ import workbooks
 from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
-from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, output_words
 from cellformer.command.printing import console, line
 from cellformer.names import first_word, word_of
 from engine import InputError, Model
@@ -36,7 +36,10 @@ MOST_PRICED = 20  # rules, or prompts
 
 def edit(
     name: Name,
-    say: Annotated[str, typer.Option("--say", help="Word to make the most likely.")],
+    say: Annotated[
+        str,
+        typer.Option("--say", help="Word to make the most likely.", autocompletion=output_words),
+    ],
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,

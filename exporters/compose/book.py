@@ -19,7 +19,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.arrays import Arrays
 from engine.cells.block import Block
-from engine.cells.evaluator import edited
+from engine.cells.evaluator import Evaluator, edited
 from engine.cells.expression import Area, Expression, Look, Notation
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
@@ -518,6 +518,10 @@ class Book:
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
         return Reading(self, {**self.others, **edited(self.graph, edits).values})
+
+    def reading(self, live: Evaluator) -> Reading:
+        """The values as an evaluator of the book's graph has them."""
+        return Reading(self, {**self.others, **{name: live[name] for name in self.graph.blocks}})
 
     def value(self, name: str, i: int, j: int) -> float:
         """The number in one cell of a block."""

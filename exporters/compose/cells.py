@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from engine.cells.access import Rect, Span
 from engine.cells.block import Block
 from engine.cells.errors import InputError, UnknownNameError
@@ -88,8 +90,15 @@ class SheetCell:
 
     @property
     def value(self) -> Any:
-        """Its value; "" if it is blank."""
-        found = self.reading.cell(self.sheet, self.row, self.col)
+        """Its value; "" if it is blank. A number that is typed in is the graph's, which an edit
+        may have changed."""
+        of = owner(self.book, self.sheet, self.row, self.col)
+        if of and not of[0].computed and of[0].name in self.book.graph.blocks:
+            block, (i, j) = of
+            value = self.reading.values[block.name][i, j]
+            found = value.item() if isinstance(value, np.generic) else value
+        else:
+            found = self.reading.cell(self.sheet, self.row, self.col)
         return "" if found is None else found
 
     @property
@@ -104,9 +113,18 @@ class SheetCell:
         return formula.text(_Named(beside, self.book)) if formula is not None else None
 
     @property
+    def a1(self) -> str | None:
+        """Its formula as in the workbook; None if it holds a value."""
+        found = owner(self.book, self.sheet, self.row, self.col)
+        if found and found[0].op:
+            return f"={self.book.formulas(found[0])(*found[1])}"
+        formula = self._entry.formula if self._entry else None
+        return None if formula is None else f"={self.book.text(formula, self.sheet)}"
+
+    @property
     def precedents(self) -> list[Self]:
         """The cells that its formula reads; of blank ones those that can be typed in."""
-        found = dict.fromkeys((sheet, *at) for sheet, rect in self._reads() for at in rect.cells())
+        found = dict.fromkeys((sheet, *at) for sheet, rect in self.reads() for at in rect.cells())
         cells = [type(self)(self.reading, *at) for at in found]
         return [cell for cell in cells if cell.exists]
 
@@ -122,7 +140,7 @@ class SheetCell:
     def _entry(self) -> Entry | None:
         return self.book.sheets[self.sheet].entries.get((self.row, self.col))
 
-    def _reads(self) -> Iterator[tuple[str, Rect]]:
+    def reads(self) -> Iterator[tuple[str, Rect]]:
         """The rectangles of sheets that its formula reads."""
         found = owner(self.book, self.sheet, self.row, self.col)
         if found and found[0].op:

@@ -83,8 +83,12 @@ class Edited:
             raise InputError(
                 f"what {cell.where} ({cell.name}) leads to is not computed: it holds {cell.counts}"
             )
+        return self.after(self.values)
+
+    def after(self, values: Mapping[tuple[str, int, int], Any]) -> Evaluator:
+        """The engine's values after some of the changes."""
         live = AsCounted(self.book)
-        for at, value in sorted(self.values.items(), key=_is_error):  # errors last
+        for at, value in sorted(values.items(), key=_is_error):  # errors last
             live.put(*at, value)
         return live
 

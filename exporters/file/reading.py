@@ -22,7 +22,7 @@ from xml.parsers import expat
 import numpy as np
 
 from engine.cells.access import Span
-from engine.cells.errors import InputError, first_line
+from engine.cells.errors import InputError, first_line, nearest
 from engine.cells.files import possible
 from engine.cells.texts import from_xml
 from engine.cells.values import CellError
@@ -31,6 +31,7 @@ from exporters.file import scanning
 from exporters.file.scanning import Value as Value
 from exporters.file.scanning import text_of
 
+WORKBOOK = ".xlsx"
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
 MOST_TEXTS, SHARED = 500_000, re.compile(rb"<(?:\w+:)?si[\s/>]")  # that cells share
@@ -214,13 +215,24 @@ class WorkbookFile:
 
 
 def present(path: str | Path) -> Path:
-    """The path of an existing file. Raises InputError for a missing one, with the nearest name."""
+    """The path of an existing file, whose ending .xlsx may be left out. Raises InputError for a
+    missing one, with the nearest names in its folder."""
     found = possible(path)
-    if not found.is_file():
-        beside = found.with_name(f"{found.name}.xlsx")
-        meant = f"; name {beside}" if beside.is_file() else ""
-        raise InputError(f"there is no file {found}{meant}")
-    return found
+    named = found.with_name(f"{found.name}{WORKBOOK}") if found.name else found
+    if found.is_file() or not named.is_file():
+        if not found.is_file():
+            raise InputError(f"there is no file {found}; {_beside(found)}")
+        return found
+    return named
+
+
+def _beside(missing: Path) -> str:
+    """The workbooks in the folder of a file that is missing."""
+    folder, ending = missing.parent, missing.suffix or WORKBOOK
+    known = sorted(p.name for p in folder.glob(f"*{ending}")) if folder.is_dir() else []
+    if not known:
+        return "‘cellformer build NAME’ writes one"
+    return nearest(missing.name if missing.suffix else f"{missing.name}{WORKBOOK}", known)
 
 
 @contextmanager

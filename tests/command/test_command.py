@@ -197,7 +197,9 @@ def test_version() -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [("cellformer bu", "build"), ("cellformer build sha", "shakespeare"),
-     ("cellformer run dialogue-game --ta", "--target")],
+     ("cellformer run dialogue-game --ta", "--target"), ("cellformer trace cat-sat log", "logits"),
+     ("cellformer run cat-sat --show blocks.0.attn.h0.sc", "blocks.0.attn.h0.scores"),
+     ("cellformer run cat-sat --target ma", "mat")],
 )  # fmt: skip
 def test_shell_completion(words: str, found: str) -> None:
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

@@ -1,0 +1,291 @@
+"""The command `explain`: a cell in words: what it is, what it reads, and why it changed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any
+
+import typer
+
+import workbooks
+from cellformer import names
+from cellformer.command import results
+from cellformer.command.answer import Answer
+from cellformer.command.cells import watched_cell
+from cellformer.command.options import workbook_names
+from cellformer.command.printing import console, line, value_text
+from engine.cells.block import Block
+from engine.cells.rounding import NEAR
+from engine.cells.texts import cut, readable
+from exporters.compose.address import address
+from exporters.compose.book import START, Book, Reading
+from exporters.compose.cells import SheetCell, owner
+from exporters.edits.edited import Edited, EditedCell
+from exporters.file.reading import WorkbookFile, present
+from exporters.model.words import meaning
+
+MOST_EDITS = 50  # each of which is made alone, to see what it does
+SAME = 1e-13  # what rounding may change in a value about 1
+LISTED = 8  # edits, cells
+LONGEST = 160  # characters of a formula, or of a text
+KINDS = {
+    "weight": "a weight, typed in",
+    "setting": "a number typed in",
+    "ids": "a token’s id, typed in",
+}
+
+
+def explain(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A workbook's file, FILE.xlsx, edited or not, or a name of `cellformer list`.",
+            autocompletion=workbook_names,
+        ),
+    ],
+    cell: Annotated[
+        list[str], typer.Argument(help="Cells: 'Block 0!M30', or 'logits[2,5]'. One or more.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Model that the file was built from, if it does not hold it."),
+    ] = None,
+) -> Answer:
+    """Explain cells in words: what each is, what it computes and reads, and why it changed.
+
+    In an edited file, each edit is made alone, and those that reach the cell are listed with what
+    they do to it.
+    """
+    opened = names.opened(file, model)
+    is_file = names.is_workbook(file) or file not in workbooks.names()
+    saved = WorkbookFile(present(file)) if is_file else None
+    for sheet in saved or ():
+        opened.book.sheet(sheet)  # those that are not rebuilt are there, and empty
+    asked = [Asked(opened, watched_cell(opened.book, text), saved) for text in cell]
+    return Answer(
+        lambda: _tell(asked),
+        lambda: {"file": file, "cells": [one.result() for one in asked]},
+        "cells",
+    )
+
+
+def _tell(asked: Sequence["Asked"]) -> None:
+    for k, one in enumerate(asked):
+        if k:
+            console.print()
+        for text in one.says():
+            line(text)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """An edit that reaches a cell, and the cell's value with that edit alone."""
+
+    edit: EditedCell
+    alone: Any
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A cell that is asked about, of a workbook with edits."""
+
+    opened: Edited
+    built: SheetCell  # with its value as built
+    file: WorkbookFile | None
+
+    @property
+    def book(self) -> Book:
+        return self.opened.book
+
+    @cached_property
+    def now(self) -> SheetCell:
+        """The cell with its value as the edits make it."""
+        return self._with(self.book.reading(self.opened.live()))
+
+    def _with(self, reading: Reading) -> SheetCell:
+        return replace(self.built, reading=reading)
+
+    @property
+    def saved(self) -> Any:
+        """Its value in the file; None for a blank cell, and without a file."""
+        if self.file is None or self.built.sheet not in self.file:
+            return None
+        return self.file[self.built.sheet].values.get((self.built.row, self.built.col))
+
+    @cached_property
+    def own(self) -> EditedCell | None:
+        """What was typed into the cell itself."""
+        listed = (*self.opened.inputs, *self.opened.overwritten, *self.opened.labels)
+        return next((one for one in listed if one.where == self.built.address), None)
+
+    @cached_property
+    def reached(self) -> list[Reached]:
+        """The edits that reach it: alone, each changes it."""
+        by_name = {one.name: one for one in (*self.opened.inputs, *self.opened.overwritten)}
+        found = []
+        for at, value in list(self.opened.values.items())[:MOST_EDITS]:
+            live = self.opened.after({at: value})
+            alone = self._with(self.book.reading(live)).value
+            edit = by_name.get(f"{at[0]}[{at[1]},{at[2]}]")
+            if edit is not None and not _alike(alone, self.built.value, SAME):
+                found.append(Reached(edit, alone))
+        return found
+
+    @property
+    def value(self) -> Any:
+        """Its value; of a cell that is not rebuilt, as on Start, the file's."""
+        return self.saved if self._kept else self.now.value
+
+    @property
+    def _kept(self) -> bool:
+        """Whether only the file knows it."""
+        return self.saved is not None and (not self.built.exists or self.built.sheet == START)
+
+    # --- in words ---------------------------------------------------------------------------
+
+    def says(self) -> Iterator[str]:
+        """It in sentences."""
+        yield f"{self.built.address} is {self._what()}."
+        if self.own is not None:
+            was, now = _short(self.own.was), _short(self.own.now)
+            counts = f", {self.own.counts}" if self.own.counts else ""
+            yield f"Somebody typed {now}{counts}; as built it was {was}."
+        elif self.built.formula is not None and not self._kept:
+            yield f"It computes {cut(self.built.formula, LONGEST)}."
+            if (formula := self.built.a1) and len(formula) <= LONGEST:
+                yield f"In the sheet: {formula}"
+        if self.built.exists or self._kept:
+            yield from self._value()
+        if self.own is None and (read := self.areas()):
+            more = f", and {len(read) - LISTED} more" if len(read) > LISTED else ""
+            yield f"It reads {', '.join(read[:LISTED])}{more}."
+        if readers := self._readers():
+            yield f"It is read by {readers}."
+        yield from self._why()
+
+    def _what(self) -> str:
+        found = owner(self.book, self.built.sheet, self.built.row, self.built.col)
+        if found is None:
+            return self._of_page()
+        block, (i, j) = found
+        if block.name not in self.book.graph.blocks:
+            return f"{block.name}[{i},{j}], a formula of the sheet {self.built.sheet}"
+        if not block.has(i, j):
+            return f"blank: {block.name}[{i},{j}] is masked"
+        told = [meaning(block)] if block.kind != "table" else []
+        told = [text for text in told if text != block.leaf.replace("_", " ")]
+        told += [KINDS[block.kind]] if block.kind in KINDS and not block.computed else []
+        told = told or [f"a formula of the sheet {self.built.sheet}"]
+        return f"{block.name}[{i},{j}]: {', '.join(told)}{self._labels(block, i, j)}"
+
+    def _labels(self, block: Block, i: int, j: int) -> str:
+        """The words of its row and column."""
+        frame = self.book.graph.frame(block.name)
+        told = []
+        for axis, label in zip(block.axes, (frame.rows[i], frame.columns[j]), strict=True):
+            if isinstance(label, str):
+                told.append(f"{axis or 'entry'} ‘{readable(label)}’")
+        return f"; {', '.join(told)}" if told else ""
+
+    def _of_page(self) -> str:
+        """A cell in no block or table."""
+        if self._kept:
+            assert self.file is not None
+            formula = self.file[self.built.sheet].cell((self.built.row, self.built.col)).formula
+            if formula is not None:
+                return f"a formula of the sheet {self.built.sheet}: ={formula}"
+            return "a text" if isinstance(self.saved, str) else "a number"
+        if self.built.formula is not None:
+            return f"a formula of the sheet {self.built.sheet}"
+        if not self.built.exists:
+            return "empty"
+        return "a text" if isinstance(self.built.value, str) else "a number"
+
+    def _value(self) -> Iterator[str]:
+        value, was = self.value, self.built.value
+        if self._kept or _alike(value, was, SAME):
+            yield f"Its value is {_short(value)}."
+        else:
+            yield f"Its value is {_short(value)}; as built it was {_short(was)}."
+        saved = self.saved
+        if saved is not None and self.own is None and not _alike(saved, value, NEAR):
+            yield f"The file shows {_short(saved)}: recalculate it, and save it."
+
+    def areas(self) -> list[str]:
+        """The areas that it reads: their addresses, and what stands there."""
+        found = []
+        for sheet, rect in dict.fromkeys(self.built.reads()):
+            where = address(sheet, rect, self.built.sheet)
+            of = owner(self.book, sheet, rect.top, rect.left)
+            name = of[0].name if of else ""
+            if rect.size == 1:
+                name = SheetCell(self.now.reading, sheet, rect.top, rect.left).name if of else ""
+            found.append(f"{where} ({name})" if name else where)
+        return found
+
+    def _readers(self) -> str:
+        """The cells of blocks that read it."""
+        found = owner(self.book, self.built.sheet, self.built.row, self.built.col)
+        if found is None or found[0].name not in self.book.graph.blocks:
+            return ""
+        block, (i, j) = found
+        if not block.has(i, j):
+            return ""
+        listed = [cell.name for cell in self.book.graph.cell(block.name, i, j).dependents]
+        more = f" and {len(listed) - LISTED} more cells" if len(listed) > LISTED else ""
+        return ", ".join(listed[:LISTED]) + more
+
+    def _why(self) -> Iterator[str]:
+        """The edits that reach it."""
+        n = len(self.opened.values)
+        if not n or self.own is not None or self.built.formula is None or self._kept:
+            return
+        reached = self.reached
+        edits = "the file’s only edit" if n == 1 else f"the file’s {n:,} edits"
+        if not reached:
+            among = f"the first {MOST_EDITS} of " if n > MOST_EDITS else ""
+            yield f"No edit reaches it: none of {among}{edits} changes it alone."
+            return
+        for one in reached[:LISTED]:
+            yield (
+                f"{one.edit.where} ({one.edit.name}), {_short(one.edit.was)} as built and "
+                f"{_short(one.edit.now)} now, reaches it: alone it makes it {_short(one.alone)}."
+            )
+        if len(reached) > LISTED:
+            yield f"{len(reached) - LISTED} more edits reach it."
+
+    def result(self) -> results.Explained:
+        """The same as JSON."""
+        return {
+            "at": self.built.address,
+            "cell": self.built.name,
+            "value": self.value,
+            "was": self.built.value,
+            "saved": self.saved,
+            "formula": self.built.formula,
+            "a1": self.built.a1,
+            "says": list(self.says()),
+            "reads": self.areas(),
+            "edits": [
+                {
+                    "cell": one.edit.name,
+                    "at": one.edit.where,
+                    "was": one.edit.was,
+                    "now": one.edit.now,
+                    "alone": one.alone,
+                }
+                for one in self.reached
+            ],
+        }
+
+
+def _alike(a: Any, b: Any, within: float) -> bool:
+    """Whether two values are the same, but for rounding."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return abs(a - b) <= within * max(1.0, abs(a), abs(b))
+    return str(a) == str(b)
+
+
+def _short(value: Any) -> str:
+    """A value for people."""
+    return f"‘{cut(readable(value), 60)}’" if isinstance(value, str) else value_text(value)
