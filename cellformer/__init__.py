@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cellformer.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from cellformer import plot as plot
     from cellformer.api import build as build
     from cellformer.api import exercise as exercise
     from cellformer.api import grade as grade
@@ -75,13 +76,16 @@ HOMES = {
     "engine.text.tokenizer": ("Characters", "WordList"),
     "exporters.compose.book": ("Book",),
 }
-__all__ = sorted(name for names in HOMES.values() for name in names)
+MODULES = ("plot",)  # of this package, that need what not everybody installs
+__all__ = sorted([*MODULES, *(name for names in HOMES.values() for name in names)])
 
 
 def __getattr__(name: str) -> Any:
     for home, names in HOMES.items():
         if name in names:
             return getattr(import_module(home), name)
+    if name in MODULES:
+        return import_module(f"cellformer.{name}")
     known = "" if name.startswith("_") else f"; {nearest(name)}"
     raise AttributeError(f"module 'cellformer' has no attribute {name!r}{known}")
 

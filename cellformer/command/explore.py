@@ -641,21 +641,6 @@ def _write_csv(path: Path, curve: Curve) -> None:
 
 
 def _draw(path: Path, curve: Curve) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError(
-            "a .png needs matplotlib: pip install 'cellformer[plot]', or ask for a .csv"
-        ) from None
-    columns = dict(reversed(list(curve.columns.items())))  # the probability above the logit
-    figure = Figure(figsize=(7, 2.2 + len(columns)), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
-    for axes, (label, column) in zip(panels, columns.items(), strict=True):
-        axes.plot(curve.values, column, color="#1f5fa8")
-        axes.set_ylabel(label.partition(" of ")[0].replace("$", r"\$"))
-        axes.grid(color="#dddddd")
-    subject = curve.subject.replace("$", r"\$")  # no formula
-    panels[0].set_title(f"{subject} as {curve.cell} changes")
-    panels[-1].set_xlabel(curve.cell)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})
+    from cellformer import plot
+
+    plot.save(plot.curve(curve.cell, curve.values, curve.columns, curve.subject), path)

@@ -1,0 +1,279 @@
+"""Pictures of a forward pass, for notebooks and files: who attends to whom, the logit lens, what
+parts add, the stream's length, a sweep. They need matplotlib: pip install 'cellformer[plot]'.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> figure = cf.plot.pattern(graph, "1.2")
+    >>> cf.plot.save(figure, "pattern.png").exists()
+    True
+
+Each function returns a matplotlib `Figure`, which a notebook shows.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cellformer import names
+from engine.cells import finite
+from engine.cells.arrays import ranked
+from engine.cells.batch import variants
+from engine.cells.errors import InputError, nearest
+from engine.cells.evaluator import Evaluator
+from engine.cells.files import replacing
+from engine.cells.graph import Graph
+from engine.models.forward import Forward
+from engine.models.model import Model
+from engine.studies import lens as lenses
+from engine.studies import scores
+from engine.text.tokenizer import shown
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Plain
+except ImportError:
+    raise InputError(
+        "pictures need matplotlib: pip install 'cellformer[plot]', or take graph.frame(name)"
+    ) from None
+
+if TYPE_CHECKING:
+    from matplotlib.image import AxesImage
+
+Live = Graph | Evaluator
+DPI = 110
+LINE, GRID, WRITES, AGAINST = "#1f5fa8", "#dddddd", "#1f5fa8", "#c85a1e"
+SIDE, ROW, LETTER = 0.34, 0.3, 0.085  # inches of a square, a bar, a letter
+MOST_HEADS = 64  # of one picture
+ACROSS = 4  # heads side by side
+DARK = 0.55  # of a colour scale: texts on what is darker are white
+
+
+class Figure(Plain):
+    """A figure that shows itself in any notebook."""
+
+    def _repr_png_(self) -> bytes:
+        into = io.BytesIO()
+        self.savefig(into, format="png", dpi=DPI)
+        return into.getvalue()
+
+
+def pattern(live: Live, heads: str = "*.pattern") -> Figure:
+    """Who attends to whom: a square for each query (row) and key (column), a panel for each head.
+
+    `live` is a graph, or an evaluator with its changes; `heads` is a head, `1.2` for head 2 of
+    layer 1, or a pattern of blocks' names. Raises InputError for a name without a pattern.
+    """
+    graph = _graph(live)
+    blocks = _patterns(graph, heads)
+    tokens, across = _tokens(live), min(len(blocks), ACROSS)
+    down = ceil(len(blocks) / across)
+    side = max(1.6, SIDE * len(tokens)) + LETTER * max(map(len, tokens))
+    figure = Figure(figsize=(across * side + 0.3, down * (side + 0.3)), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
+    for axes, name in zip(panels, blocks, strict=False):
+        head = name.removesuffix(".pattern")
+        _squares(axes, _numbers(live, name), tokens, tokens, 1.0)
+        axes.set_title(_label(scores.short(head) if head.count(".") == 3 else head))
+    for axes in panels[len(blocks) :]:
+        axes.set_axis_off()
+    return figure
+
+
+def lens(what: str | Path | Model, prompt: str | None = None) -> Figure:
+    """The logit lens: the likeliest word after each sublayer (rows) at each token (columns), and
+    its probability as a colour. Raises InputError for a model that ranks no words."""
+    loaded = _loaded(what, prompt)
+    graph = loaded.graph
+    stages = lenses.stages(graph)
+    for n, stage in enumerate(stages):
+        graph.at(f"lens.{n}").copy_with({"resid_final": stage})
+    probs = np.array([graph.values[f"lens.{n}.probs"] for n in range(len(stages))])
+    words = shown((loaded.model.outputs or loaded.model.vocabulary).texts)
+    best = probs.argmax(axis=-1)  # [n_stages, n_tokens]
+    texts = [[words[v] for v in row] for row in best]
+    tokens = _tokens(graph)
+    wide = max(len(text) for text in (*tokens, *(word for row in texts for word in row)))
+    size = 2.2 + len(tokens) * max(SIDE, LETTER * wide), 0.9 + ROW * len(stages)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    rows = [stage.name for stage in stages]
+    image = _squares(axes, probs.max(axis=-1), rows, tokens, 1.0, texts)
+    figure.colorbar(image, ax=axes, label="probability")
+    axes.set_title("the likeliest word after each sublayer")
+    return figure
+
+
+def attribution(
+    what: str | Path | Model,
+    prompt: str | None = None,
+    target: str | None = None,
+    rival: str | None = None,
+) -> Figure:
+    """What each head, MLP and embedding adds to the target's lead over a rival (default: the two
+    likeliest words); the bars sum to the lead. Raises InputError for an unknown word."""
+    loaded = _loaded(what, prompt)
+    graph, row = loaded.graph, loaded.place_of_answer
+    finite.check(graph, graph.values)
+    order = ranked(graph.values["logits"][row], 2)
+    first = order[0] if target is None else names.word_of(loaded.model, target, graph, row)
+    other = next(v for v in order if v != first)
+    if rival is not None:
+        other = names.word_of(loaded.model, rival, graph, row, "rival")
+    views = lenses.add(graph, row % graph["tokens"].shape[0], first, other)
+    shares = {}
+    for writer in views.credits["target"]:
+        both = (graph.values[views.credits[word][writer].name] for word in ("target", "rival"))
+        one, beside = (float(share[min(row, len(share) - 1), 0]) for share in both)
+        shares[writer] = one - beside
+    words = shown((loaded.model.outputs or loaded.model.vocabulary).texts)
+    figure = Figure(figsize=(6.5, 0.9 + ROW * len(shares)), layout="constrained")
+    axes = figure.subplots()
+    colours = [WRITES if share >= 0 else AGAINST for share in shares.values()]
+    axes.barh([_label(name) for name in shares], list(shares.values()), color=colours)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.grid(axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    lead = sum(shares.values())
+    axes.set_title(_label(f"lead of ‘{words[first]}’ over ‘{words[other]}’: {lead:+.3f}"))
+    return figure
+
+
+def stream(live: Live) -> Figure:
+    """How long the residual stream is after each sublayer (rows) at each token (columns)."""
+    graph = _graph(live)
+    stages, tokens = lenses.stages(graph), _tokens(live)
+    lengths = np.array([np.linalg.norm(_numbers(live, s.name), axis=1) for s in stages])
+    texts = [[f"{x:.3g}" for x in row] for row in lengths]
+    wide = max(len(text) for text in (*tokens, *(text for row in texts for text in row)))
+    size = 2.2 + len(tokens) * max(SIDE, LETTER * wide), 0.9 + ROW * len(stages)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    rows = [stage.name for stage in stages]
+    image = _squares(axes, lengths, rows, tokens, float(lengths.max()), texts)
+    figure.colorbar(image, ax=axes, label="length")
+    axes.set_title("length of the stream after each sublayer")
+    return figure
+
+
+def sweep(
+    graph: Forward,
+    cell: str | tuple[str, int, int],
+    values: Sequence[float] | np.ndarray,
+    target: str | None = None,
+) -> Figure:
+    """The target's logit and probability at the last token as one cell runs through values
+    (default: the likeliest word). Raises InputError for an unknown cell or word."""
+    block, i, j = graph.parse(cell) if isinstance(cell, str) else (graph[cell[0]], *cell[1:])
+    found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
+    words = [] if graph.outputs is None else list(shown(graph.outputs.texts))
+    wanted = int(np.argmax(graph.values["logits"][-1]))
+    if target is not None:
+        if target not in words:
+            raise InputError(f"no word is {target!r}; {nearest(target, words)}")
+        wanted = words.index(target)
+    word = words[wanted] if words else str(wanted)
+    columns = {
+        f"logit of {word}": found["logits"][:, -1, wanted],
+        "probability": found["probs"][:, -1, wanted],
+    }
+    return curve(f"{block.name}[{i},{j}]", np.asarray(values, float), columns, f"‘{word}’")
+
+
+def curve(cell: str, values: np.ndarray, columns: Mapping[str, np.ndarray], subject: str) -> Figure:
+    """Numbers as one cell runs through values, a panel for each: the last column on top."""
+    figure = Figure(figsize=(7, 2.2 + len(columns)), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
+    for axes, label in zip(panels, reversed(list(columns)), strict=True):
+        axes.plot(values, columns[label], color=LINE)
+        axes.set_ylabel(_label(label.partition(" of ")[0]))
+        axes.grid(color=GRID)
+    panels[0].set_title(_label(f"{subject} as {cell} changes"))
+    panels[-1].set_xlabel(_label(cell))
+    return figure
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a picture as .png, .svg or .pdf, completely or not at all; the same picture gives the
+    same bytes. Raises InputError for another ending."""
+    path = Path(path)
+    kind = path.suffix.lower().removeprefix(".")
+    dated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    if kind not in dated:
+        raise InputError(f"{path}: the name of a picture ends in .{', .'.join(dated)}")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=kind, dpi=130, metadata=dated[kind])
+    return path
+
+
+# --- what they share --------------------------------------------------------------------------
+
+
+def _loaded(what: str | Path | Model, prompt: str | None) -> names.Loaded:
+    """A model and a prompt's ids. Raises InputError for a model that ranks no words."""
+    if isinstance(what, Model):
+        ids = names.prompt_ids(what, prompt)
+        what.check_ids(ids)
+        loaded = names.Loaded("model", what, ids, len(ids))
+    else:
+        loaded = names.load(str(what), prompt, force=True)
+    if loaded.model.spec.gives == "sentence":
+        raise InputError(f"a {loaded.model.kind} model ranks no words; plot its pattern")
+    return loaded
+
+
+def _graph(live: Live) -> Graph:
+    return live.graph if isinstance(live, Evaluator) else live
+
+
+def _numbers(live: Live, name: str) -> np.ndarray:
+    return live[name] if isinstance(live, Evaluator) else live.values[name]
+
+
+def _patterns(graph: Graph, heads: str) -> list[str]:
+    """The names of the blocks that `heads` names. Raises InputError."""
+    if set("*?[") & set(heads):
+        found = [block.name for block in graph.find(heads) if block.leaf == "pattern"]
+        if not found:
+            raise InputError(f"no block named {heads!r} is a head's pattern; try '*.pattern'")
+        if len(found) > MOST_HEADS:
+            raise InputError(
+                f"{len(found)} heads are too many for a picture; name a layer: 'blocks.0.*.pattern'"
+            )
+        return found
+    head = heads.removesuffix(".pattern")
+    return [f"{scores.head_of(graph, head)}.pattern"]
+
+
+def _tokens(live: Live) -> list[str]:
+    """The labels of the tokens, as in frames."""
+    graph, values = _graph(live), live if isinstance(live, Evaluator) else live.values
+    n_tokens = graph["tokens"].shape[0]
+    return list(graph.labels("token", 0, values)) or list(map(str, range(n_tokens)))
+
+
+def _squares(
+    axes: Axes,
+    values: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    most: float,
+    texts: Sequence[Sequence[str]] = (),
+) -> "AxesImage":
+    """Squares coloured from 0 to `most`, with labels, and texts in them if there are any."""
+    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=most or 1.0, aspect="auto")
+    axes.set_xticks(range(len(columns)), [_label(text) for text in columns], rotation=90)
+    axes.set_yticks(range(len(rows)), [_label(text) for text in rows])
+    axes.tick_params(length=0, labelsize=8)
+    for i, row in enumerate(texts):
+        for j, text in enumerate(row):
+            colour = "white" if values[i, j] > DARK * (most or 1.0) else "black"
+            axes.text(j, i, _label(text), ha="center", va="center", color=colour, fontsize=8)
+    return image
+
+
+def _label(text: str) -> str:
+    """A text that is no formula."""
+    return text.replace("$", r"\$")
