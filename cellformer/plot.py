@@ -32,6 +32,7 @@ from engine.studies import scores
 from engine.text.tokenizer import shown
 
 try:
+    from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Plain
 except ImportError:
@@ -203,7 +204,7 @@ def save(figure: Figure, path: str | Path) -> Path:
     dated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     if kind not in dated:
         raise InputError(f"{path}: the name of a picture ends in .{', .'.join(dated)}")
-    with replacing(path) as temporary:
+    with replacing(path) as temporary, rc_context({"svg.hashsalt": "cellformer"}):
         figure.savefig(temporary, format=kind, dpi=130, metadata=dated[kind])
     return path
 

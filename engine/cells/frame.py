@@ -1,16 +1,20 @@
 """Frame: a block's values with labels for its rows and columns, to look at or to hand on.
 
-The words of tokens are labels where the graph knows them. `pandas.DataFrame(frame.to_dict(),
-index=frame.rows)` is the same in pandas.
+The words of tokens are labels where the graph knows them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.cells import notebook
 from engine.cells.block import Block
+from engine.cells.errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Label = str | int
 
@@ -30,6 +34,14 @@ class Frame:
     def to_dict(self) -> dict[Label, np.ndarray]:
         """The columns by their labels."""
         return {label: self.values[:, j] for j, label in enumerate(self.columns)}
+
+    def to_pandas(self) -> "DataFrame":
+        """The same as a pandas DataFrame. Raises InputError if pandas is not installed."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise InputError("pandas is not installed; pip install pandas, or to_dict()") from None
+        return DataFrame(self.values, index=list(self.rows), columns=list(self.columns))
 
     def _repr_html_(self) -> str:
         title = f"{self.block.name}, {self.block.sides}"

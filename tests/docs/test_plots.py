@@ -1,0 +1,92 @@
+"""cf.plot: each picture shows the numbers of the graph."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cellformer as cf
+
+pytest.importorskip("matplotlib", reason="pip install 'cellformer[plot]'")
+PROMPT = "<BOS> Pietro chiama Paolo"
+
+
+@pytest.fixture(scope="module")
+def game() -> cf.Graph:
+    return cf.graph("dialogue-game", PROMPT)
+
+
+def squares(figure) -> np.ndarray:
+    return np.asarray(figure.axes[0].images[0].get_array())
+
+
+def test_pattern_shows_a_head_and_its_changes(game) -> None:
+    name = "blocks.1.attn.h2.pattern"
+    assert np.array_equal(squares(cf.plot.pattern(game, "1.2")), game.values[name])
+    live = cf.Evaluator(game)
+    live.set("blocks.1.attn.h2.scores", 3, 0, 9.0)
+    assert np.array_equal(squares(cf.plot.pattern(live, name)), live[name])
+    figure = cf.plot.pattern(game)
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"{i}.{j}" for i in (0, 1) for j in range(4)
+    ]
+    assert figure.axes[0].get_yticklabels()[1].get_text() == "1 Pietro"
+    with pytest.raises(cf.InputError, match="nearest"):
+        cf.plot.pattern(game, "1.9")
+    with pytest.raises(cf.InputError, match="no block named"):
+        cf.plot.pattern(game, "blocks.7.*")
+
+
+def test_lens_ends_in_the_answer(game) -> None:
+    figure = cf.plot.lens("dialogue-game", PROMPT)
+    assert squares(figure)[-1] == pytest.approx(game.values["probs"].max(axis=1))
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert words[-1] == "Tarso" and len(words) == squares(figure).size
+
+
+def test_attribution_sums_to_the_lead(game) -> None:
+    figure = cf.plot.attribution("dialogue-game", PROMPT, "Tarso", "vice")
+    words = cf.load("dialogue-game").vocabulary.texts
+    logits = game.values["logits"][-1]
+    lead = logits[words.index("Tarso")] - logits[words.index("vice")]
+    assert sum(bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(lead, rel=1e-9)
+
+
+def test_stream_is_the_length_of_its_rows(game) -> None:
+    lengths = squares(cf.plot.stream(game))
+    expected = np.linalg.norm(game.values["blocks.1.resid_post"], axis=1)
+    assert lengths[-1] == pytest.approx(expected)
+
+
+def test_a_sweep_is_the_variants(game) -> None:
+    cell = ("blocks.1.attn.h2.switch", 0, 0)
+    figure = cf.plot.sweep(game, "blocks.1.attn.h2.switch[0,0]", [0, 0.5, 1], target="Tarso")
+    found = cf.variants(game, [{cell: x} for x in (0.0, 0.5, 1.0)])["probs"][:, -1]
+    at = cf.load("dialogue-game").vocabulary.texts.index("Tarso")
+    assert np.array_equal(figure.axes[0].lines[0].get_ydata(), found[:, at])
+    with pytest.raises(cf.InputError, match="nearest: Tarso"):
+        cf.plot.sweep(game, cell, [0, 1], target="Tarsoo")
+
+
+def test_pictures_are_the_same_bytes(game, tmp_path: Path) -> None:
+    for ending in ("png", "svg", "pdf"):
+        paths = [tmp_path / f"{n}.{ending}" for n in "ab"]
+        one, other = (cf.plot.save(cf.plot.pattern(game, "1.2"), p).read_bytes() for p in paths)
+        assert one == other
+    assert cf.plot.pattern(game, "1.2")._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(cf.InputError, match="ends in"):
+        cf.plot.save(cf.plot.pattern(game, "1.2"), tmp_path / "a.gif")
+
+
+def test_words_are_no_formulas() -> None:
+    spec = cf.ModelSpec(d_vocab=2, d_model=2, n_ctx=4, n_layers=1, n_heads=1, d_head=2, d_mlp=2)
+    words = cf.WordList(("$x^2", "$\\frac"))
+    shapes = {"W_E": (2, 2), "W_U": (2, 2)}
+    shapes |= {f"blocks.0.attn.h0.{name}": (2, 2) for name in ("W_Q", "W_K", "W_V", "W_O")}
+    shapes |= {"blocks.0.mlp.W_in": (2, 2), "blocks.0.mlp.W_out": (2, 2)}
+    try:
+        model = cf.Model(spec, {name: np.eye(2) for name in shapes}, words)
+    except cf.InputError as error:
+        pytest.fail(str(error))
+    assert cf.plot.lens(model, "$x^2 $\\frac")._repr_png_().startswith(b"\x89PNG")
+    assert cf.plot.pattern(model.graph([0, 1]))._repr_png_().startswith(b"\x89PNG")
