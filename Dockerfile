@@ -3,7 +3,7 @@ FROM python:3.13-slim AS build
 WORKDIR /src
 COPY . .
 RUN pip install --no-cache-dir -e '.[site]' \
-    && cellformer build --all --jobs 2 -o docs/try \
+    && cellformer build --all --jobs 2 -o gallery \
     && mkdocs build --strict --site-dir /site
 
 FROM nginx:alpine
