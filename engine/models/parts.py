@@ -24,10 +24,10 @@ def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | Non
     return where.block(name, ops.fraction, e, total)  # as x
 
 
-def layer_norm(ln: Graph, x: Block, eps: float) -> Block:
+def layer_norm(ln: Graph, x: Block, eps: float, bias: bool = True) -> Block:
     """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
     normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
-    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
+    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model") if bias else None
     return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
 
 
@@ -237,6 +237,14 @@ def looked_at(g: Forward, x: Block) -> Block:
     if not g.readout.one_token and g.spec.gives != "class":
         return x
     return g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
+
+
+def rank_classes_of_tokens(g: Forward, x: Block, W_E: Block) -> None:
+    """The logit of each label, of the token that is looked at, or of all; if of one, each token's
+    logits stand in `class_logits`, without probabilities."""
+    rank_words(g, looked_at(g, x), W_E, None, bias=True)
+    if g.readout.one_token:
+        g.block("class_logits", ops.linear, x, g["W_U"], g["b_U"])  # [n_tokens, d_vocab_out]
 
 
 def rank_words(g: Forward, x: Block, W_E: Block, cap: float | None, bias: bool) -> None:

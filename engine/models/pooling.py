@@ -16,7 +16,7 @@ def pool(g: Forward, x: Block, present: Block) -> Block:
     `length` [1, 1] is the vector's length.
     """
     spec, at = g.spec, g.at("pooling")
-    v = _of_all_tokens(at, x, present)  # [1, d_model]
+    v = of_all_tokens(at, x, present)  # [1, d_model]
     if spec.d_sentence:
         dense = g.at("dense")
         W = dense.weight("W", "d_model", "d_sentence")
@@ -30,7 +30,7 @@ def pool(g: Forward, x: Block, present: Block) -> Block:
     return v
 
 
-def _of_all_tokens(at: Forward, x: Block, present: Block) -> Block:
+def of_all_tokens(at: Forward, x: Block, present: Block) -> Block:
     """The mean, maximum or other pooling of the tokens' vectors: [1, d_model]."""
     pooling = at.spec.pooling
     if pooling == "first":

@@ -107,6 +107,16 @@ MINILM = [  # as sentence-transformers lists them
     {"type": "Normalize"},
 ]
 
+MODERNBERT = {
+    "vocab_size": 17,
+    "hidden_size": 12,
+    "intermediate_size": 10,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 32,
+    "local_attention": 32,
+    **dict.fromkeys([f"{of}_token_id" for of in ("pad", "bos", "eos", "cls", "sep")]),
+}
 MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no other has
     "gpt2": (0, lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2))),
     "gpt2-untied": (1, lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2, tie_word_embeddings=False))),
@@ -159,6 +169,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "roberta": (29, lambda: t.RobertaForMaskedLM(t.RobertaConfig(**ROBERTA))),
     "distilbert": (30, lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT))),
     "minilm": (31, lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM))),
+    "modernbert": (92, lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERNBERT))),
     "distilbert-class": (
         90,
         lambda: t.DistilBertForSequenceClassification(

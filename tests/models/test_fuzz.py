@@ -437,6 +437,29 @@ def classifier(rng: np.random.Generator) -> Network:
     return getattr(t, kind + task)(getattr(t, f"{kind}Config")(**model.config.to_dict()))
 
 
+def modernbert(rng: np.random.Generator) -> Network:
+    config = bert_sizes(rng) | dict.fromkeys(TOKENS_OF_MODERNBERT)
+    for name in ("hidden_act", "type_vocab_size", "layer_norm_eps"):
+        del config[name]
+    config["hidden_size"] = config["num_attention_heads"] * 2 * int(rng.integers(1, 4))
+    config |= {f"{of}_bias": bool(rng.integers(2)) for of in MODERNBERT_BIASES}
+    config |= {
+        "hidden_activation": pick(rng, "gelu", "relu", "silu"),
+        "classifier_activation": pick(rng, "gelu", "relu"),
+        "classifier_pooling": pick(rng, "cls", "mean"),
+        "local_attention": pick(rng, 20, 40),
+        "layer_types": pick(rng, None, ["full_attention"] * config["num_hidden_layers"]),
+        "norm_eps": pick(rng, 1e-12, 1e-5),
+        "num_labels": int(rng.integers(2, 5)),
+    }
+    task = pick(rng, "MaskedLM", "SequenceClassification", "TokenClassification")
+    return getattr(t, f"ModernBertFor{task}")(t.ModernBertConfig(**config))
+
+
+TOKENS_OF_MODERNBERT = [f"{of}_token_id" for of in ("pad", "bos", "eos", "cls", "sep")]
+MODERNBERT_BIASES = ("norm", "attention", "mlp", "classifier", "decoder")
+
+
 def sentence_encoder(rng: np.random.Generator) -> Network:
     mode = pick(rng, "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
     modules = [{"type": "Transformer"}, {"type": "Pooling", f"pooling_mode_{mode}": True}]

@@ -34,8 +34,8 @@ def largest_gap(graph: Forward, reference: dict[str, np.ndarray]) -> float:
 def last_hidden(graph: Forward) -> Block:
     """What references give as the last hidden state: what is put to the vocabulary, unscaled; of
     an encoder, what its last layer gives."""
-    if graph.spec.gives != "next word":
-        return graph["resid_final"]
+    if not graph.spec.causal:
+        return graph["resid_final" if graph.spec.norm_after else "ln_final.out"]
     x = lens.scoring(graph).x
     return lens.operands(x)["x"] if x.op is ops.stretch else x
 

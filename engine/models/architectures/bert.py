@@ -55,33 +55,36 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     if spec.gives == "sentence":
         pool(g, x, present)
     else:
-        read_out(g, parts.looked_at(g, x), W_E)
-        if spec.gives == "token class" and g.readout.one_token:
-            g.block("class_logits", ops.linear, x, g["W_U"], g["b_U"])  # [n_tokens, d_vocab_out]
+        read_out(g, x, W_E)
 
 
-def attention(b: Forward, x: Block, present: Block) -> Block:
-    """The sum of what all heads write: [n_tokens, d_model]."""
-    attn, head_axes = b.at("attn"), ("d_model", "d_head")
+def attention(
+    b: Forward, x: Block, present: Block, turn: tuple[Block, Block] | None = None
+) -> Block:
+    """The sum of what all heads write: [n_tokens, d_model]; queries and keys rotate by `turn`."""
+    attn, head_axes, bias = b.at("attn"), ("d_model", "d_head"), b.spec.bias
     of_all = parts.of_all_heads(attn)
     heads = []
     for head in range(b.spec.n_heads):
         h = attn.at(f"h{head}")
-        q = parts.linear(h, "q", x, "Q", head_axes, bias=True)  # [n_tokens, d_head]
-        k = parts.linear(h, "k", x, "K", head_axes, bias=True)  # [n_tokens, d_head]
-        v = parts.linear(h, "v", x, "V", head_axes, bias=True)  # [n_tokens, d_head]
+        q = parts.linear(h, "q", x, "Q", head_axes, bias)  # [n_tokens, d_head]
+        k = parts.linear(h, "k", x, "K", head_axes, bias)  # [n_tokens, d_head]
+        v = parts.linear(h, "v", x, "V", head_axes, bias)  # [n_tokens, d_head]
+        q = parts.rotate(h, "rot_q", q, turn) if turn else q
+        k = parts.rotate(h, "rot_k", k, turn) if turn else k
         heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present=present))
-    return parts.write_heads(b, heads, bias=True)
+    return parts.write_heads(b, heads, bias)
 
 
 def read_out(g: Forward, x: Block, W_E: Block) -> None:
     """The head: a dense layer and an activation function, but for the labels of tokens; a norm, for
     words; then a score for each word or label."""
     head, spec = g.at("head"), g.spec
-    if spec.gives != "token class":
-        W, b = head.weight("W", "d_model", "d_model"), head.weight("b", "d_model")
-        pre = head.block("pre", ops.linear, x, W, b)  # [n_tokens or 1, d_model]
-        x = head.block("post", getattr(ops, spec.head_activation), pre)
+    if spec.gives == "token class":
+        return parts.rank_classes_of_tokens(g, x, W_E)
+    W, b = head.weight("W", "d_model", "d_model"), head.weight("b", "d_model")
+    pre = head.block("pre", ops.linear, parts.looked_at(g, x), W, b)  # [n_tokens or 1, d_model]
+    x = head.block("post", getattr(ops, spec.head_activation), pre)
     if spec.gives == "masked word":
         x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens or 1, d_model]
     parts.rank_words(g, x, W_E, None, bias=True)

@@ -1,0 +1,187 @@
+"""ModernBERT (Warner et al. 2024, section 2): an encoder with norms before its sublayers, rotary
+positions and GeGLU. Two layers of three see only tokens near their own, and turn by another base.
+
+Texts have at most as many tokens as are near each other, so that no window cuts anything off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import ops, parts, sentence_modules
+from engine.models.architectures.bert import attention
+from engine.models.architectures.gemma3 import turning
+from engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces, head_of, norm
+from engine.models.forward import Forward
+from engine.models.pooling import of_all_tokens, pool
+from engine.models.rope import Rotary
+from engine.models.spec import CLASSES, ModelSpec
+
+MODEL_TYPES = ("modernbert",)
+EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero
+POOLING = {"cls": "first", "mean": "mean"}  # of a text's tokens, before its class
+UNREAD = ("head.*", "decoder.*")  # of tasks
+
+
+@dataclass(frozen=True, repr=False)
+class ModernBertSpec(ModelSpec):
+    """ModelSpec with ModernBERT's own fields."""
+
+    near: tuple[bool, ...] = ()  # the layers whose tokens see those near them
+    near_turn: Rotary | None = None  # rotary positions in these layers
+    norm_bias: bool = False
+    head_bias: bool = False  # of the dense layer before the scores
+    word_bias: bool = True  # of the words' scores
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over token ids."""
+    spec = g.spec
+    assert isinstance(spec, ModernBertSpec)
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = layer_norm(g.at("ln_embed"), embed)  # [n_tokens, d_model]
+    present = g.input("attention_mask", np.ones((len(ids), 1)), ("token", ""))  # [n_tokens, 1]
+    turns = {near: rotation(g, len(ids), near) for near in sorted({*spec.near})}
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, [stream])  # [n_tokens, d_model]
+        y = layer_norm(b.at("ln1"), x) if layer else x  # [n_tokens, d_model]
+        attn_out = attention(b, y, present, turns[spec.near[layer]])  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
+        mlp_out = mlp(b, layer_norm(b.at("ln2"), x))  # [n_tokens, d_model]
+        stream = b.block("resid_post", ops.add, [x, mlp_out])  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, [stream])  # [n_tokens, d_model]
+    x = layer_norm(g.at("ln_final"), x)  # [n_tokens, d_model]
+    if spec.gives == "sentence":
+        pool(g, x, present)
+    elif spec.gives == "token class":
+        parts.rank_classes_of_tokens(g, head(g, x), W_E)
+    else:
+        of_mean = spec.gives == "class" and spec.pooling == "mean"
+        x = of_all_tokens(g.at("pooling"), x, present) if of_mean else parts.looked_at(g, x)
+        parts.rank_words(g, head(g, x), W_E, None, spec.gives == "class" or spec.word_bias)
+
+
+def rotation(g: Forward, n_tokens: int, near: bool) -> tuple[Block, Block]:
+    """Cosines and sines in the layers whose tokens see all others, or those near them."""
+    spec = g.spec
+    assert isinstance(spec, ModernBertSpec)
+    if not (near and spec.near_turn):
+        return parts.rotation(g, n_tokens)
+    theta, _, _, frequencies, factor = spec.near_turn
+    own = replace(spec, rope_theta=theta, rope_frequencies=frequencies, rope_factor=factor)
+    return parts.rotation(g, n_tokens, "rotary.local", own)
+
+
+def layer_norm(ln: Forward, x: Block) -> Block:
+    """LayerNorm, with a bias if the model has it: [n_tokens, d_model]."""
+    assert isinstance(ln.spec, ModernBertSpec)
+    return parts.layer_norm(ln, x, ln.spec.norm_eps, ln.spec.norm_bias)
+
+
+def mlp(b: Forward, x: Block) -> Block:
+    """The gated MLP: expand, multiply by the gate, contract: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("mlp")
+    gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), spec.mlp_bias)
+    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
+    opened = m.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
+    return parts.contract(b, m.block("post", ops.gated, opened, pre), spec.mlp_bias)
+
+
+def head(g: Forward, x: Block) -> Block:
+    """The dense layer, activation function and norm before the scores: [n_tokens or 1, d_model]."""
+    spec, h = g.spec, g.at("head")
+    assert isinstance(spec, ModernBertSpec)
+    b = h.weight("b", "d_model") if spec.head_bias else None
+    pre = h.block("pre", ops.linear, x, h.weight("W", "d_model", "d_model"), b)
+    post = h.block("post", getattr(ops, spec.head_activation), pre)
+    return layer_norm(g.at("ln_head"), post)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """ModernBERT's config; missing fields have the values of the base model."""
+    c.assume(vocab_size=50368, hidden_size=768, intermediate_size=1152, num_hidden_layers=22)
+    c.assume(num_attention_heads=12, max_position_embeddings=8192, norm_eps=1e-5)
+    c.ignore("initializer_cutoff_factor", "deterministic_flash_attn", "reference_compile")
+    c.ignore("sparse_prediction", "sparse_pred_ignore_index", "repad_logits_with_grad")
+    n_layers, every = c.get("num_hidden_layers", int), c.get("global_attn_every_n_layers", int, 3)
+    near = c.windowed(n_layers) or [n % every > 0 for n in range(n_layers)]
+    d_head = c.divide("hidden_size", "num_attention_heads")
+    wide = turning(c, d_head, FULL, "global_rope_theta", 160_000.0)
+    local = turning(c, d_head, WINDOWED, "local_rope_theta", 10_000.0)
+    reach = c.get("local_attention", int, 128) // 2 + 1
+    longest = min(wide.n_ctx, reach) if any(near) else wide.n_ctx
+    found = sentence_modules.readout(c)
+    pooling = c.get("classifier_pooling", str, "cls")
+    if pooling not in POOLING:
+        raise InputError(f"{c.path}: classifier_pooling {pooling!r} is neither cls nor mean")
+    of_text = {"pooling": POOLING[pooling]} if found["gives"] == "class" else {}
+    return ModernBertSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=sentence_modules.longest(c, longest),
+        n_layers=n_layers,
+        n_heads=c.get("num_attention_heads", int),
+        d_head=d_head,
+        d_mlp=c.get("intermediate_size", int),
+        activation=c.activation("hidden_activation", "gelu"),
+        position="rotary",
+        norm="layer",
+        norm_eps=c.get(EPS, float),
+        final_norm=True,
+        causal=False,
+        bias=c.get("attention_bias", bool, False),
+        mlp_bias=c.get("mlp_bias", bool, False),
+        rope_theta=wide.theta,
+        rope_frequencies=wide.frequencies,
+        rope_factor=wide.factor,
+        near=tuple(near),
+        near_turn=local,
+        norm_bias=c.get("norm_bias", bool, False),
+        head_bias=c.get("classifier_bias", bool, False),
+        word_bias=c.get("decoder_bias", bool, True),
+        head_activation=c.activation("classifier_activation", "gelu"),
+        **{"tied": c.get("tie_word_embeddings", bool, True), **found, **of_text},
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """ModernBERT's layout: queries, keys and values in one tensor, gate and input in another."""
+    yield "W_E", Piece("model.embeddings.tok_embeddings.weight")
+    yield from norm("ln_embed", "model.embeddings.norm")
+    yield from sentence_modules.pieces()
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"model.layers.{layer}"
+        yield from heads(b, f"{f}.attn", spec)
+        yield from norm(f"{b}.ln1", f"{f}.attn_norm")
+        yield from norm(f"{b}.ln2", f"{f}.mlp_norm")
+        for k, which in enumerate(("gate", "in")):
+            rows = (0, k * spec.d_mlp, (k + 1) * spec.d_mlp)
+            yield f"{b}.mlp.W_{which}", Piece(f"{f}.mlp.Wi.weight", *rows, transposed=True)
+            yield f"{b}.mlp.b_{which}", Piece(f"{f}.mlp.Wi.bias", *rows)
+        yield f"{b}.mlp.W_out", Piece(f"{f}.mlp.Wo.weight", transposed=True)
+        yield f"{b}.mlp.b_out", Piece(f"{f}.mlp.Wo.bias")
+    yield from norm("ln_final", "model.final_norm")
+    yield "head.W", Piece("head.dense.weight", transposed=True)
+    yield "head.b", Piece("head.dense.bias")
+    yield from norm("ln_head", "head.norm")
+    scores = "classifier" if spec.gives in CLASSES else "decoder"
+    yield "W_U", Piece(f"{scores}.weight", transposed=True)
+    yield "b_U", Piece(f"{scores}.bias")
+
+
+def heads(b: str, f: str, spec: ModelSpec) -> Pieces:
+    """The heads of a layer: all queries, all keys, all values in one tensor; what they write."""
+    for n in range(spec.n_heads):
+        h = f"{b}.attn.h{n}"
+        for k, which in enumerate("QKV"):
+            place = (n, spec.d_head, 0, k * spec.n_heads * spec.d_head)
+            yield f"{h}.W_{which}", head_of(f"{f}.Wqkv.weight", *place, turn=True)
+            yield f"{h}.b_{which}", head_of(f"{f}.Wqkv.bias", *place)
+        yield f"{h}.W_O", head_of(f"{f}.Wo.weight", n, spec.d_head, 1, turn=True)
+    yield f"{b}.attn.b_O", Piece(f"{f}.Wo.bias")
