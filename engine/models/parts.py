@@ -27,7 +27,7 @@ def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | Non
 def layer_norm(ln: Graph, x: Block, eps: float, bias: bool = True) -> Block:
     """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
     normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
-    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model") if bias else None
+    w, b = ln.weight("w", x.axes[1]), ln.weight("b", x.axes[1]) if bias else None
     return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
 
 

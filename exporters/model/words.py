@@ -37,6 +37,7 @@ MEANING = {
     "embed": "each token's vector, looked up",
     "word": "each token's vector, before scaling or projection",
     "W_project_E": "embedding: from the size of a word's vector to the stream's",
+    "projected": "each token's vector, in the stream's size",
     "W_project_U": "unembedding: from the stream's size to that of a word's vector",
     "sqrt_d_model": "what each token's vector is multiplied by",
     "pos_embed": "each position's vector, looked up",

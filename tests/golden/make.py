@@ -169,6 +169,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "roberta": (29, lambda: t.RobertaForMaskedLM(t.RobertaConfig(**ROBERTA))),
     "distilbert": (30, lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT))),
     "minilm": (31, lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM))),
+    "electra": (93, lambda: t.ElectraForMaskedLM(t.ElectraConfig(**BERT, embedding_size=6))),
     "modernbert": (92, lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERNBERT))),
     "distilbert-class": (
         90,

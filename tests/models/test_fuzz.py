@@ -437,6 +437,15 @@ def classifier(rng: np.random.Generator) -> Network:
     return getattr(t, kind + task)(getattr(t, f"{kind}Config")(**model.config.to_dict()))
 
 
+def electra(rng: np.random.Generator) -> Network:
+    values = bert_sizes(rng)
+    size = pick(rng, values["hidden_size"], int(rng.integers(1, 9)))
+    labels = int(rng.integers(2, 5))
+    task = pick(rng, "MaskedLM", "SequenceClassification", "TokenClassification")
+    config = t.ElectraConfig(**values, embedding_size=size, num_labels=labels)
+    return getattr(t, f"ElectraFor{task}")(config)
+
+
 def modernbert(rng: np.random.Generator) -> Network:
     config = bert_sizes(rng) | dict.fromkeys(TOKENS_OF_MODERNBERT)
     for name in ("hidden_act", "type_vocab_size", "layer_norm_eps"):
@@ -484,7 +493,7 @@ def drawn(rng: np.random.Generator, model: Network) -> list[int]:
 
 def is_bert(model: Network) -> bool:
     """Whether it is BERT, or one of its kin."""
-    return "bert" in type(model).__name__.lower()
+    return "bert" in type(model).__name__.lower() or isinstance(model, t.ElectraPreTrainedModel)
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -26,17 +26,30 @@ UNREAD = ("*.pooler.*", "cls.*")  # of tasks; `cls.predictions` where no word is
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over token ids."""
+    W_E, x = embed(g, ids)  # x: [n_tokens, d_model]
+    of_layers(g, x, W_E)
+
+
+def embed(g: Forward, ids: Sequence[int], size: str = "d_model") -> tuple[Block, Block]:
+    """The embedding, and the normed sum of tokens', positions' and segments' vectors: [n_tokens,
+    size]."""
     spec = g.spec
-    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    W_E, embed = parts.embed(g, ids, size=size)  # embed: [n_tokens, size]
     places = parts.positions(g, len(ids), spec.first_position)  # [n_tokens, 1]
-    W_pos = g.weight("W_pos", "n_positions", "d_model")
+    W_pos = g.weight("W_pos", "n_positions", size)
     stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
     if spec.n_segments:
         segments = g.input("segments", np.zeros((len(ids), 1)), ("token", ""), "ids")
-        W_seg = g.weight("W_segment", "n_segments", "d_model")
+        W_seg = g.weight("W_segment", "n_segments", size)
         stream.append(g.block("segment_embed", ops.embed, segments, W_seg))
-    x = parts.layer_norm(g.at("ln_embed"), g.block("embed_sum", ops.add, stream), spec.norm_eps)
-    present = g.input("attention_mask", np.ones((len(ids), 1)), ("token", ""))  # [n_tokens, 1]
+    x = g.block("embed_sum", ops.add, stream)
+    return W_E, parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)
+
+
+def of_layers(g: Forward, x: Block, W_E: Block) -> None:
+    """All layers over the embedded tokens x [n_tokens, d_model], and the output."""
+    spec, n_tokens = g.spec, x.shape[0]
+    present = g.input("attention_mask", np.ones((n_tokens, 1)), ("token", ""))  # [n_tokens, 1]
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
@@ -82,11 +95,12 @@ def read_out(g: Forward, x: Block, W_E: Block) -> None:
     head, spec = g.at("head"), g.spec
     if spec.gives == "token class":
         return parts.rank_classes_of_tokens(g, x, W_E)
-    W, b = head.weight("W", "d_model", "d_model"), head.weight("b", "d_model")
-    pre = head.block("pre", ops.linear, parts.looked_at(g, x), W, b)  # [n_tokens or 1, d_model]
+    out = W_E.axes[1] if spec.gives == "masked word" else "d_model"
+    W, b = head.weight("W", "d_model", out), head.weight("b", out)
+    pre = head.block("pre", ops.linear, parts.looked_at(g, x), W, b)  # [n_tokens or 1, out]
     x = head.block("post", getattr(ops, spec.head_activation), pre)
     if spec.gives == "masked word":
-        x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens or 1, d_model]
+        x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens or 1, out]
     parts.rank_words(g, x, W_E, None, bias=True)
 
 
@@ -96,10 +110,13 @@ def read_config(c: Config) -> ModelSpec:
     return ModelSpec(n_ctx=sentence_modules.longest(c, kin["n_positions"]), **kin)
 
 
-def of_kin(c: Config, of_words: Activation | None = None) -> dict[str, Any]:
-    """ModelSpec fields that BERT and RoBERTa read from their configs in the same way.
+def of_kin(
+    c: Config, of_words: Activation | None = None, of_classes: Activation = "tanh"
+) -> dict[str, Any]:
+    """ModelSpec fields that BERT, RoBERTa and ELECTRA read from their configs in the same way.
 
-    `of_words` is the activation function of the masked-word head (default: that of the MLP)."""
+    `of_words` is the activation function of the masked-word head (default: that of the MLP),
+    `of_classes` that of a classifier's."""
     c.assume(num_hidden_layers=12, max_position_embeddings=512, hidden_act="gelu")
     c.refuse("position_embedding_type", "absolute", "positions are learned, one vector for each")
     c.refuse("is_decoder", False, "a decoder of this kind is not known here")
@@ -116,7 +133,7 @@ def of_kin(c: Config, of_words: Activation | None = None) -> dict[str, Any]:
         "n_positions": c.get("max_position_embeddings", int),
         "n_segments": c.get("type_vocab_size", int, 2),
         "norm_eps": c.get(EPS, float, 1e-12),
-        **of_encoders(c, of_words or c.activation("hidden_act")),
+        **of_encoders(c, of_words or c.activation("hidden_act"), of_classes),
     }
 
 
