@@ -24,12 +24,20 @@ from cellformer import exercises, names, pairs
 from engine.cells import language
 from engine.models.generate import passage
 from engine.studies import steering
-from exporters.assemble import answer_key, encoder_workbook, exercise, model_workbook, transformer
+from exporters.assemble import (
+    answer_key,
+    encoder_workbook,
+    exercise,
+    model_workbook,
+    tour,
+    transformer,
+)
 from exporters.compose import theme
 from exporters.compose.book import Book
 from exporters.compose.dressing import in_words
 from exporters.model import glossary, layout, words
 from exporters.model.plan import LEAD, LOSS, Studies
+from exporters.play import ranking, settings
 
 ROOT = Path(__file__).parent.parent
 WORDED = re.compile(r"[^\W\d_]{2}")  # what has no two letters in a row is no text
@@ -134,8 +142,10 @@ def declared() -> dict[str, list[str]]:
     terms = [text for term in glossary.TERMS for text in (term.name, term.meaning, *term.headers)]
     stories = (encoder_workbook, model_workbook, answer_key, exercise)
     texts = [x for story in stories for k, x in vars(story).items() if k.isupper()]
+    by_kind = (ranking.HEADINGS, settings.LOOKED_AT, tour.TOKENS, encoder_workbook.PLAYS)
     found = (
         *meanings,
+        *(text for texts in by_kind for text in texts.values()),
         *words.AXES.values(),
         *sheets,
         *terms,

@@ -185,19 +185,14 @@ def _mlp(book: ModelBook) -> Stop:
 
 def _logits(book: ModelBook) -> Stop:
     logits = word_columns.words(book).logits
-    text = (
-        "At the end the stream of {word} is compared with every token of the vocabulary. How well "
-        "a token fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
-        "{first}."
-    )
-    if book.plan.gives in CLASSES:
-        text = (
-            "At the end the stream of {word} is compared with a vector for every class. How well a "
-            "class fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
-            "{first}."
-        )
     told = sentence(
-        text,
+        "At the end the stream of {word} is compared with a vector for every class. How well a "
+        "class fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
+        "{first}."
+        if book.plan.gives in CLASSES
+        else "At the end the stream of {word} is compared with every token of the vocabulary. How "
+        "well a token fits is its logit, a score: the lowest is {least}, the highest {most}, that "
+        "of {first}.",
         word=machine.looked_at(book),
         least=rounded(MIN(logits), 1),
         most=rounded(MAX(logits), 1),

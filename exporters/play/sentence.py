@@ -8,7 +8,6 @@ from engine.cells.functions import AND, IF, NOT, SUBSTITUTE
 from engine.cells.language import worded
 from engine.cells.texts import readable
 from engine.models import prompt_status as status
-from engine.models.spec import CLASSES
 from engine.text import tokenizing
 from engine.text.tokenizer import mask_of, shown
 from exporters.compose.book import Place
@@ -73,17 +72,21 @@ def asked(book: ModelBook) -> tuple[str, str]:
     if plan.live:
         return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
     if plan.gives == "sentence":
-        return "type two sentences: how alike are they?", "Type a sentence"
+        return worded("type two sentences: how alike are they?"), worded("Type a sentence")
     if plan.gives == "masked word":
         mask = mask_of(book.model.vocabulary)
         name = worded("a token") if mask is None else shown(book.model.vocabulary.texts)[mask]
-        purpose = "type a sentence with a mask in it: the words that may stand there are ranked"
+        purpose = worded(
+            "type a sentence with a mask in it: the words that may stand there are ranked"
+        )
         text = "Type a sentence with {name} in it: each token is read with all the others"
         return purpose, worded(text, name=name)
-    if plan.gives in CLASSES:
-        if plan.gives == "class":
-            return "type a text: which class is it?", "Type a text; its class is ranked below"
-        return "type a text: which class are its tokens?", "Type a text; each token has a class"
+    if plan.gives == "class":
+        purpose = worded("type a text: which class is it?")
+        return purpose, worded("Type a text: its classes are ranked below")
+    if plan.gives == "token class":
+        purpose = worded("type a text: which class is each of its tokens?")
+        return purpose, worded("Type a text: each of its tokens gets a class")
     if plan.answers and "sentence" not in book.graph.blocks:
         return ids, "The prompt: type other token ids"
     if plan.answers:
