@@ -10,7 +10,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, processo
 from tokenizers import pre_tokenizers as pre
 
 from engine.text.tokenizer import Library
-from engine.text.tokenizing.settings import LLAMA3, QWEN2
+from engine.text.vocabularies import LLAMA3, QWEN2
 
 LINES = "\n".join(topics.topics.values())[:150_000].splitlines()  # Python's own manual
 LINES += 20 * [

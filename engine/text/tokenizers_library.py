@@ -153,19 +153,30 @@ def _without_id(inner: Any, text: str) -> str | None:
 # --- what it is asked about characters and pieces -----------------------------------------------
 
 
-def splitting(pattern: str, behavior: str) -> Callable[[str], list[str]]:
-    """A function that splits a text by one of our own patterns."""
+def matching(pattern: str) -> Callable[[str], set[str]]:
+    """A function that finds the characters of a text that a pattern of one character matches.
+    Raises InputError."""
     from tokenizers import Regex, pre_tokenizers
 
-    split = pre_tokenizers.Split(Regex(pattern), behavior).pre_tokenize_str
-    return lambda text: [piece for piece, _ in split(text)]
+    with asked(f"the tokenizer's pattern {pattern!r}"):
+        split = pre_tokenizers.Split(Regex(pattern), "removed").pre_tokenize_str
+    return lambda text: set(text).difference(*(piece for piece, _ in split(text)))
 
 
-def berts_words(text: str) -> list[str]:
-    """A text split as BERT's pre-tokenizer does."""
-    from tokenizers import pre_tokenizers
+@lru_cache(maxsize=16)
+def treated(part: str, characters: str) -> Mapping[str, set[str]]:
+    """What a pre-tokenizer, as JSON, does to characters behind a letter: which it `joins` to it,
+    `parts` from it, `drops`."""
+    from tokenizers import Tokenizer, models
 
-    return [word for word, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text)]
+    spec = json.loads(Tokenizer(models.BPE()).to_str()) | {"pre_tokenizer": json.loads(part)}
+    split = from_text(json.dumps(spec)).pre_tokenizer.pre_tokenize_str
+    found: dict[str, set[str]] = {"joins": set(), "parts": set(), "drops": set()}
+    for character in characters:
+        pieces = [piece for piece, _ in split("a" + character)]
+        does = "parts" if len(pieces) > 1 else "drops" if pieces == ["a"] else "joins"
+        found[does].add(character)
+    return found
 
 
 def normalizing(parts: Sequence[Mapping[str, Any]]) -> Callable[[str], str]:

@@ -8,6 +8,9 @@ A workbook has this page if its graph has the tables of `tokenizing.add`. If Pla
 block `sentence`, the sentence is typed there; else it is typed here.
 """
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 
 from engine.cells.access import Rect
@@ -35,6 +38,11 @@ RESULTS = ("message", "fine", "n_ids", "token", "ids")
 
 SECTIONS = {  # the row that begins a part of the sheet
     "text": "The characters",
+    "normal_entry": "Each character as normalized",
+    "mark_class": "Marks behind a letter are sorted, and composed with it",
+    "again_entry": "Each of them as normalized further",
+    "belongs": "The classes of characters in the patterns: 1 where one belongs to it",
+    "match": "How many characters each part of the pattern matches from here on; negative: none",
     "kind": "What each character is",
     "gives": "From characters to symbols",
     "symbols": "Every row merges the pair of neighbours of the lowest rank",
@@ -53,17 +61,24 @@ MEANINGS = {
     "character": "the character",
     "code": "its Unicode number; 0: the text has ended",
     "entry": "its row in the table of characters",
-    "kind": "1 letter, 2 number, 3 space, 4 newline, 5 other, 6 by itself, 7 outside",
-    "run": "how many of this kind stand from here on",
-    "white": "how many of them are white space",
-    "after_white": "the kind of what follows the white space",
-    "contraction": "how long the ending of a contraction is: 's, 'll",
-    "newlines": "how many newlines stand from here on",
-    "to_newline": "how far it is to the last newline of the white space",
-    "others": "how many signs, and the newlines behind them",
-    "length": "how long a piece is if it begins here",
-    "begins": "1 where a piece begins: nothing is joined across that",
-    "next": "where the next piece begins",
+    "kind": "3 space, 5 other, 6 by itself, 7 outside; from 8 on: a row of the table of classes",
+    "mark_class": "its combining class: 0 for all but marks",
+    "letter": "how many letters stand up to here",
+    "key": "what characters are sorted by: letter, class, column",
+    "order": "the column of the character that comes here",
+    "sorted": "its code",
+    "sorted_class": "its combining class",
+    "composed": "what it composes with the letter before; 0: nothing",
+    "composed_letter": "that letter, as composed so far",
+    "marks_between": "the class of the mark between them; 0: none",
+    "whole": "the letter with all that is composed with it",
+    "composed_code": "the code; of a composed mark, the letter's",
+    "length": "how long a match is if it begins here; negative: none",
+    "begins": "1 where a word begins: nothing is joined across that",
+    "kept": "0: the character is dropped",
+    "next": "where the match ends, or the next character",
+    "word_ends": "1 for the last character of a word",
+    "fused": "1: unknown, and one token with the one before",
     "single": "the symbol of a character that is a piece; 0: its bytes are",
     "gives": "how many symbols the character gives",
     "before": "how many symbols come before it",
@@ -98,6 +113,16 @@ MEANINGS = {
     "place": "its column",
     "merged": "symbol",
 }
+NORMAL = {  # of the rows in which characters become others
+    "entry": "its row in the table of normalized characters",
+    "kind": "7: it cannot be normalized here",
+    "gives": "how many characters it becomes",
+    "before": "how many there are before those",
+    "total": "how many there are",
+    "source": "the character that it comes from",
+    "within": "which of those that one becomes, from 0",
+    "code": "its code",
+}
 TABLE_HEADS = {
     "added": ("tokens of their own",),
     "holds": ("in the text",),
@@ -105,7 +130,11 @@ TABLE_HEADS = {
     "marked": ("text with a sign for each",),
     "clash": ("in the way",),
     "characters": ("from code", "kind", "gives", "shift", "second", "third"),
-    "byte_symbols": ("symbol of each byte",),
+    "normal_characters": ("from code", "kind", "gives", "shift", "second", "third"),
+    "again_characters": ("from code", "kind", "gives", "shift", "second", "third"),
+    "combining": ("from code", "class"),
+    "compositions": ("letter and mark", "composed"),
+    "byte_symbols": ("symbol of each byte", "of a last one"),
     "pairs": ("pair", "rank"),
     "made": ("merge of each rank",),
     "pieces": ("piece of each symbol",),
@@ -181,7 +210,9 @@ class Page:
         for leaf in PINNED:
             self._step(leaf, self.blocks[leaf])
         self.sheet.frozen = (self.row, LEFT)
-        steps = [leaf for leaf in self.blocks if leaf not in (*PINNED, *RESULTS, *BESIDE)]
+        texts = [name for leaf in self.blocks if (name := _texts_of(leaf)) in self.blocks]
+        apart = (*PINNED, *RESULTS, *BESIDE, *texts)
+        steps = [leaf for leaf in self.blocks if leaf not in apart]
         for leaf in sorted(steps, key=lambda leaf: leaf in ("rank", *LAST)):  # behind the symbols
             self._lay(leaf, self.blocks[leaf])
 
@@ -215,24 +246,33 @@ class Page:
     # --- the steps ----------------------------------------------------------------------------
 
     def _step(self, leaf: str, block: Block) -> None:
-        if leaf in SECTIONS:
+        if heading := SECTIONS.get(_plain(leaf)):
             self.row += 1
-            self.sheet.put(self.row, LABEL, SECTIONS[leaf], "heading")
+            self.sheet.put(self.row, LABEL, heading, "heading")
             self.row += 1
         if leaf == "symbols":
             self._merges(block)
         n_rows = block.shape[0]
-        if leaf in MEANINGS:  # it is one row by what it is, not because pieces are short
+        if meaning := _meaning(leaf):  # it is one row by what it is, not because pieces are short
             self.sheet.put(self.row, LABEL, leaf.replace("_", " "), "row label")
-            self.sheet.put(self.row, MEANING, MEANINGS[leaf], "note")
+            self.sheet.put(self.row, MEANING, meaning, "note")
         else:
             longest_first, from_0 = leaf in ("score", "behind"), leaf in ("symbols", "rank")
             for k in range(n_rows):
                 number = n_rows - k if longest_first else k + (not from_0)
                 self.sheet.put(self.row + k, LABEL, number, "label number")
+        if _texts_of(leaf) in self.blocks:
+            self._texts(self.blocks[_texts_of(leaf)])
         place = Place(block, self.sheet.name, self.row, LEFT, turned=False)
         self.book.lay(place, STYLES.get(leaf, "id"))
         self.row += n_rows
+
+    def _texts(self, block: Block) -> None:
+        """Add what each row of a block stands for: a part of a regular expression."""
+        place = Place(block, self.sheet.name, self.row, MEANING, turned=False)
+        self.book.places[block.name] = place
+        texts = list(self.book.graph.inputs[block.name][:, 0])
+        self.sheet.runs.append(Run(place.rect(block.whole), "text", texts))
 
     def _merges(self, symbols: Block) -> None:
         """Add what each row merges, to the left of its symbols."""
@@ -253,9 +293,8 @@ class Page:
 
     def _table(self, leaf: str, block: Block) -> None:
         _, cols = block.shape
-        heads = TABLE_HEADS[leaf]
-        for k in range(cols):
-            self.tables.put(TOP - 1, self.right + k, heads[k], "label")
+        for k, head in enumerate(self._heads(leaf, cols)):
+            self.tables.put(TOP - 1, self.right + k, head, "label")
         place = Place(block, TABLES, TOP, self.right, turned=False)
         self.book.places[block.name] = place
         values = self.book.graph.inputs[block.name]
@@ -267,6 +306,13 @@ class Page:
         self.tables.widths = dict(self.tables.widths) | widths
         self.right += cols + (0 if leaf in ("added", "marks") else 1)
 
+    def _heads(self, leaf: str, cols: int) -> Sequence[str]:
+        if leaf == "classes":
+            return [AsIs(text) for text in self.book.graph.inputs[f"{self.prefix}class"][:, 0]]
+        if leaf == "characters" and "single" in self.blocks:
+            return ("from code", "kind", "symbol", "of a last one")[:cols]
+        return TABLE_HEADS[leaf][:cols]
+
     def _beside_added(self, leaf: str, block: Block) -> None:
         """Add where each added token stands in the text."""
         (head,) = TABLE_HEADS[leaf]
@@ -275,3 +321,22 @@ class Page:
         self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), style)
         self.tables.widths = dict(self.tables.widths) | {self.right: 14}
         self.right += 1 if leaf == "marked" else 2
+
+
+def _plain(leaf: str) -> str:
+    """The name of a row without the number of its split: `match_2` is one of `match`."""
+    return re.sub(r"_\d+$", "", leaf)
+
+
+def _texts_of(leaf: str) -> str:
+    """The block with what each row of a block stands for."""
+    name = _plain(leaf)
+    return {"belongs": "class", "match": "part"}.get(name, "") + leaf.removeprefix(name)
+
+
+def _meaning(leaf: str) -> str | None:
+    """What a row is; None for blocks of several rows."""
+    for prefix in ("normal_", "again_"):
+        if leaf.startswith(prefix):
+            return NORMAL[leaf.removeprefix(prefix)]
+    return MEANINGS.get(_plain(leaf))

@@ -229,7 +229,8 @@ MESSAGES = [
     ("bert", "a \ue000 b", "about [MASK] has no ids"),
     ("bert", "[CLS] a [MASK]b", "6 tokens"),
     ("gpt2", "a  <|endoftext|> b", "4 tokens"),
-    ("qwen2", "e\u0301", "code 769"),
+    ("qwen2", "e\u0301", "2 tokens"),
+    ("unigram nfkc", "e\u0301", "code 769"),
     ("words", "the dog sat", "begins at character 5 is not in the vocabulary"),
     ("characters", "a☃b", "the character ☃ (code 9731) has no ids"),
     ("characters", "", "nothing is typed"),
@@ -311,13 +312,15 @@ def changed(kind: str, **parts: object) -> Library:
 
 
 SPACES_ALONE = {"type": "Replace", "pattern": {"String": " "}, "content": ""}
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+DIGITS = {"type": "Digits", "individual_digits": True}
+BYTES_FIRST = {"type": "Sequence", "pretokenizers": [BYTES, DIGITS]}
 REFUSED = [
-    ("gpt2", {"pre_tokenizer": {"type": "Whitespace"}}, "pre-tokenizer Whitespace"),
+    ("gpt2", {"pre_tokenizer": {"type": "UnicodeScripts"}}, "pre-tokenizer UnicodeScripts"),
+    ("gpt2", {"pre_tokenizer": BYTES_FIRST}, "Digits behind one that changes the text"),
     ("gpt2", {"model__dropout": 0.1}, "dropout"),
-    ("gpt2", {"model__end_of_word_suffix": "</w>"}, "end_of_word_suffix"),
     ("bert", {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "Strip"),
     ("unigram nfkc", {"normalizer": SPACES_ALONE}, "replaces ' '"),
-    ("sentencepiece", {"normalizer": None}, "neither byte-level nor SentencePiece's"),
 ]
 
 
@@ -329,13 +332,14 @@ def test_unsupported_tokenizers_are_refused(kind: str, parts: dict, reason: str)
         tokenizing.add(Graph(None, None), of)
 
 
-def test_unknown_pattern_is_refused() -> None:
+@pytest.mark.parametrize("pattern", [r"(?<=a)b", r"a+?b", r"(ab)+", r"\p{N}{1,3}+", "a*", "x$"])
+def test_patterns_without_formulas_are_refused(pattern: str) -> None:
     of = learnt("gpt2")
     inner = Tokenizer.from_str(of.inner.to_str())
     inner.pre_tokenizer = pre.Sequence(
-        [pre.Split(Regex(r"\w+"), "isolated"), pre.ByteLevel(use_regex=False)]
+        [pre.Split(Regex(pattern), "isolated"), pre.ByteLevel(use_regex=False)]
     )
-    assert r"\w+" in tokenizing.refusal(Library(inner, of.n))
+    assert repr(pattern) in tokenizing.refusal(Library(inner, of.n))
 
 
 def test_ids_alone_have_no_sentence() -> None:

@@ -6,7 +6,6 @@ one. The table has no pair with a negative right symbol, so nothing is merged ac
 are sorted by that number.
 """
 
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,25 +13,14 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import ABS, COUNTIF, IF, INDEX, MATCH, MIN
+from engine.cells.functions import ABS, AND, COUNTIF, IF, INDEX, MATCH, MIN, OR
 from engine.text.subwords import byte_alphabet
 from engine.text.tokenizers_library import unmade
-from engine.text.tokenizing import pretokens, result
+from engine.text.tokenizing import normalizing, pretokens, result
 from engine.text.tokenizing.result import Result
 from engine.text.tokenizing.settings import SPACE_SIGN, Settings
 from engine.text.tokenizing.steps import Steps, shifted
-from engine.text.tokenizing.unicode import (
-    ALONE,
-    OTHER,
-    OUTSIDE,
-    SURROGATES,
-    TAB_IN_LINES,
-    UNREADABLE,
-    joining,
-    kinds,
-    moved,
-    table,
-)
+from engine.text.tokenizing.unicode import ALONE, END, OUTSIDE, TAB_IN_LINES, table
 
 NO_RANK = 10_000_000  # of a pair that is not merged
 
@@ -40,6 +28,7 @@ NO_RANK = 10_000_000  # of a pair that is not merged
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
     """Add characters, the pre-tokenizer, bytes, and a row for each merge."""
     steps.text(settings)
+    normalizing.add(steps, settings)
     first = _of_bytes(steps, settings) if settings.bytes else _of_characters(steps, settings)
     symbols = _merges(steps, settings, first)
     last = symbols[steps.n - 1, :]
@@ -51,13 +40,7 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
 
 
 def check(settings: Settings) -> None:
-    """Raise InputError for normalized characters, and for whole-word tokens that no merges
-    produce."""
-    if settings.normalizers and not settings.bytes:
-        raise InputError(
-            "a tokenizer of byte pairs over characters that are normalized has no formulas here "
-            "yet; give token ids with --ids"
-        )
+    """Raise InputError for whole-word tokens that no merges produce."""
     if not settings.model.get("ignore_merges"):
         return
     merges = [(left, right) for left, right in _pairs(settings)]
@@ -80,84 +63,150 @@ def _pairs(settings: Settings) -> list[list[str]]:
 
 def _of_bytes(steps: Steps, settings: Settings) -> Any:
     """Add a symbol for every UTF-8 byte; it is negative where a word begins."""
-    characters = _characters(settings)[:, : 3 if steps.marks else 2]
+    characters = table(pretokens.kinds(settings.splits)[0])[:, : 3 if steps.marks else 2]
     steps.look_up(characters, lambda mark: mark.id + 1.0)
-    begins = pretokens.add(steps, settings) if settings.pattern else None
-    steps.spread(partial(_bytes_of, steps))
+    words = pretokens.Words(steps, settings.splits)
+
+    def gives(k: Any) -> Expression:
+        return _kept(steps, words, k, steps.utf8(k))
+
+    symbols = steps.spread(gives)
     alphabet = byte_alphabet()
     signs = sorted(alphabet, key=alphabet.__getitem__)  # of byte 0, of byte 1, ...
-    byte, symbols = steps.bytes(), _byte_symbols(steps, settings, signs)
+    byte, of_bytes = steps.bytes(), _byte_symbols(steps, settings, signs)
+    ends = _ends(steps, words) if settings.suffix else None
 
     def first(k: int) -> Expression:
-        symbol: Expression = INDEX(symbols.area.fixed, byte[0, k] + 1)
-        if begins is not None:
-            first_byte = IF(steps.within[0, k] == 0, steps.of_source(begins, k), 0)
-            symbol = symbol * IF(first_byte > 0, -1, 1)
-        if steps.marks:
-            whole = -steps.field_of(2, steps.of_source(steps.entry, k))
-            symbol = IF(steps.of_source(steps.kind, k) == ALONE, whole, symbol)
-        return IF(steps.source[0, k] > 0, symbol, 0)
+        at = byte[0, k] + 1
+        symbol: Expression = INDEX(of_bytes[:, 0].fixed, at)
+        if ends is not None:
+            last = symbols.within[0, k] + 1 == symbols.of(symbols.gives, k)
+            ending = INDEX(of_bytes[:, 1].fixed, at)
+            symbol = IF(AND(last, symbols.of(ends, k) > 0), ending, symbol)
+        return _begun(steps, words, k, symbol)
 
     return first
-
-
-@lru_cache(maxsize=16)  # it asks about every character
-def _characters(settings: Settings) -> np.ndarray:
-    """The character table; characters that normalizing changes are unsupported."""
-    outside = joining(settings.normalizers).union(moved(settings.normalizers))
-    return table((kinds() if settings.pattern else {}) | dict.fromkeys(outside, OUTSIDE))
-
-
-def _bytes_of(steps: Steps, k: Any) -> Expression:
-    """The number of symbols of a character: its bytes, or one for an added token."""
-    n_bytes = steps.utf8(k)
-    return IF(steps.kind[0, k] == ALONE, 1, n_bytes) if steps.marks else n_bytes
 
 
 def _of_characters(steps: Steps, settings: Settings) -> Any:
     """Add a symbol for every character in the vocabulary; others become the symbols of their
-    bytes."""
-    vocabulary, fallback = settings.vocabulary, bool(settings.model.get("byte_fallback"))
-    symbols = {piece: i + 1 for piece, i in vocabulary.items() if len(piece) == 1}
-    symbols[" "] = symbols.get(SPACE_SIGN, 0)
-    steps.look_up(_pieces_of_one(symbols, OTHER if fallback else OUTSIDE))
-    single = steps.row("single", lambda k: steps.field_of(2, steps.entry[0, k]), runs=True)
+    bytes, or the unknown token."""
+    fallback, unknown = bool(settings.model.get("byte_fallback")), settings.model.get("unk_token")
+    lacking = 0 if fallback or unknown is None else settings.vocabulary[unknown] + 1
+    steps.look_up(_characters(settings, lacking), lambda mark: mark.id + 1.0)
+    words = pretokens.Words(steps, settings.splits)
+    ends = _ends(steps, words) if settings.suffix else None
 
-    def gives(k: int) -> Expression:
-        return IF(single[0, k] > 0, 1, steps.utf8(k))
+    def own(k: Any) -> Expression:
+        found = steps.field_of(2, steps.entry[0, k])
+        if ends is None:
+            return found
+        return IF(ends[0, k] > 0, steps.field_of(3, steps.entry[0, k]), found)
 
-    steps.spread(gives)
+    def gives(k: Any) -> Expression:
+        one: Any = IF(single[0, k] > 0, 1, steps.utf8(k) if fallback else 0)
+        if fused is not None:
+            one = IF(fused[0, k] > 0, 0, one)
+        return _kept(steps, words, k, one)
+
+    def joined(k: int) -> Expression:
+        """Whether an unknown character is one token with the one before it."""
+        if k == 0:
+            return expression(0)
+        within = [] if words.begins is None else [words.begins[0, k] == 0]
+        both = AND(single[0, k] == lacking, single[0, k - 1] == lacking, *within)
+        return IF(both, 1, 0)
+
+    single = steps.row("single", own, runs=True)
+    fused = steps.row("fused", joined) if lacking and settings.model.get("fuse_unk") else None
+    if not (fallback or lacking):
+        _refuse_lacking(steps, words, single)
+    symbols = steps.spread(gives)
     if not fallback:
-        return lambda k: IF(steps.source[0, k] > 0, steps.of_source(single, k), 0)
+        return lambda k: _begun(steps, words, k, symbols.of(single, k))
     byte = steps.bytes()
     of_bytes = _byte_symbols(steps, settings, [f"<0x{b:02X}>" for b in range(256)])
 
     def first(k: int) -> Expression:
-        own, other = steps.of_source(single, k), INDEX(of_bytes.area.fixed, byte[0, k] + 1)
-        return IF(steps.source[0, k] > 0, IF(own > 0, own, other), 0)
+        own, other = symbols.of(single, k), INDEX(of_bytes.area.fixed, byte[0, k] + 1)
+        return _begun(steps, words, k, IF(own > 0, own, other))
 
     return first
 
 
-def _pieces_of_one(symbols: dict[str, int], others: int) -> np.ndarray:
-    """The table of characters in the vocabulary: code, kind, symbol (0 for others)."""
-    rows = {0: (OTHER, 0), TAB_IN_LINES: (OUTSIDE, 0), TAB_IN_LINES + 1: (others, 0)}
-    rows |= {SURROGATES.start: (OUTSIDE, 0), SURROGATES.stop: (others, 0)}
-    rows |= {UNREADABLE: (OUTSIDE, 0)}
-    for character, symbol in symbols.items():
-        if symbol and ord(character) != TAB_IN_LINES:
-            rows[ord(character)] = (OTHER, symbol)
-            if chr(ord(character) + 1) not in symbols:
-                rows[ord(character) + 1] = (others, 0)
-    return np.array([(code, *row) for code, row in sorted(rows.items())], dtype=np.float64)
+def _kept(steps: Steps, words: pretokens.Words, k: Any, n: Expression) -> Expression:
+    """The number of symbols of a character: none if it is dropped, one for an added token."""
+    if words.kept is not None:
+        n = IF(words.kept[0, k] > 0, n, 0)
+    return IF(steps.kind[0, k] == ALONE, 1, n) if steps.marks else n
+
+
+def _begun(steps: Steps, words: pretokens.Words, k: int, symbol: Expression) -> Expression:
+    """A symbol, negative where a word begins, or an added token's."""
+    symbols = steps.symbols
+    if words.begins is not None:
+        begins = IF(symbols.within[0, k] == 0, symbols.of(words.begins, k), 0)
+        symbol = symbol * IF(begins > 0, -1, 1)
+    if steps.marks:
+        whole = -steps.field_of(2, symbols.of(steps.entry, k))
+        symbol = IF(symbols.of(steps.kind, k) == ALONE, whole, symbol)
+    return IF(symbols.source[0, k] > 0, symbol, 0)
+
+
+def _ends(steps: Steps, words: pretokens.Words) -> Block:
+    """A row that is 1 for the last character of a word."""
+
+    def ends(k: int) -> Expression:
+        if k + 1 == steps.n:
+            return expression(1)
+        over = steps.code[0, k + 1] == 0
+        return IF(over if words.begins is None else OR(over, words.begins[0, k + 1] > 0), 1, 0)
+
+    return steps.row("word_ends", ends)
+
+
+def _refuse_lacking(steps: Steps, words: pretokens.Words, single: Block) -> None:
+    """Refuse a text with a character that has no piece, of a tokenizer without an unknown token."""
+
+    def lacks(k: int) -> Expression:
+        kept = [] if words.kept is None else [words.kept[0, k] > 0]
+        return IF(AND(steps.code[0, k] > 0, single[0, k] == 0, *kept), 1, 0)
+
+    steps.refuse_first(steps.row("missing", lacks), 1)
+
+
+def _characters(settings: Settings, lacking: int) -> np.ndarray:
+    """The table of characters: code, kind, symbol (of those without a piece, `lacking`), and the
+    symbol of the last character of a word, if that has a suffix."""
+    ends = list(dict.fromkeys(("", settings.suffix)))
+    symbols = [
+        {piece[0]: i + 1 for piece, i in settings.vocabulary.items() if piece[1:] == end and piece}
+        for end in ends
+    ]
+    if settings.signed:
+        symbols[0][" "] = symbols[0].get(SPACE_SIGN, lacking)
+    kinds = table(pretokens.kinds(settings.splits)[0])[:, :2]
+    known = {ord(character) for own in symbols for character in own} - {TAB_IN_LINES}
+    codes = np.unique([*kinds[:, 0], *known, *(code + 1 for code in known)])
+    kind = kinds[np.searchsorted(kinds[:, 0], codes, side="right") - 1, 1]
+    fields = np.zeros((len(codes), len(ends)))
+    for column, own in enumerate(symbols):
+        found = [own.get(chr(int(c)), lacking) if c in known else lacking for c in codes]
+        fields[:, column] = np.where((kind == END) | (kind == OUTSIDE), 0, found)
+    return np.column_stack([codes, kind, fields])
 
 
 def _byte_symbols(steps: Steps, settings: Settings, signs: list[str]) -> Block:
-    """The symbol of every byte; a symbol beyond the vocabulary for bytes that it lacks."""
+    """The symbol of every byte, and of one that ends a word if that has a suffix; for bytes that
+    the vocabulary lacks the unknown token, or a symbol beyond the vocabulary."""
     missing = max(settings.vocabulary.values()) + 2
-    found = [settings.vocabulary.get(sign, missing - 1) + 1 for sign in signs]
-    symbols = steps.input("byte_symbols", np.array(found, dtype=np.float64)[:, None])
-    steps.missing = missing if missing in found else 0
+    ends, model = dict.fromkeys(("", settings.suffix)), settings.model
+    other = missing - 1  # or the unknown token, one for each
+    if settings.bytes and model.get("unk_token") and not model.get("fuse_unk"):
+        other = settings.vocabulary[model["unk_token"]]
+    found = [[settings.vocabulary.get(s + end, other) + 1 for end in ends] for s in signs]
+    symbols = steps.input("byte_symbols", np.array(found, dtype=np.float64))
+    steps.missing = missing if any(missing in row for row in found) else 0
     return symbols
 
 

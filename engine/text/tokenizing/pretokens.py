@@ -1,163 +1,219 @@
-"""The pre-tokenizers of byte-level BPE: their regular expressions as rows of character classes.
+"""The pre-tokenizers: how a text is split into the words within which symbols are merged.
 
-A pattern is expressed as the length of the word that would begin at each character, computed from
-the character's kind and from the lengths of the runs to the right of it.
+Each split is a regular expression. Each of its parts is a row: how many characters, from each
+character on, the pattern matches from that part to its end (negative: none). So a row reads the
+next part's row at the next character, and where a part may fit in several ways, the first that
+leads to the end is taken, as the library's search does. From the lengths follows where words
+begin. Several splits follow each other: each is within the words of the one before it.
 """
 
+from collections.abc import Sequence as Several
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, MIN, OR
-from engine.text.tokenizing.settings import Settings
+from engine.cells.functions import AND, IF, INDEX, MAX, NOT, OR
+from engine.text.tokenizing.patterns import (
+    Ahead,
+    Choice,
+    One,
+    Part,
+    Sequence,
+    Split,
+    Star,
+    infallible,
+    ones,
+    text_of,
+)
 from engine.text.tokenizing.steps import Steps
-from engine.text.tokenizing.unicode import ALONE, LETTER, NEWLINE, NUMBER, OTHER, SPACE
+from engine.text.tokenizing.unicode import ALONE, OUTSIDE, all_characters
 
-SHORT, LONG = ("s", "t", "m", "d"), ("re", "ve", "ll")  # what follows an apostrophe
-LONG_S = 0x17F  # which is an s to a pattern that ignores case
-MOST_DIGITS = 3  # of a piece, in Llama 3
+NO_MATCH = -10_000  # of a length: less than any text has characters
+FIRST_KIND = OUTSIDE + 1  # of the characters that patterns tell apart
 
 
-def add(steps: Steps, settings: Settings) -> Block:
-    """Add a row that is 1 where a word begins."""
-    split = Splitting(steps, settings)
-    length = split.later() if settings.pattern in ("llama3", "qwen2") else split.gpt2()
-    length = steps.row("length", length)
-    following: Block
+@lru_cache(maxsize=16)  # it asks the library about every character
+def kinds(splits: tuple[Split, ...]) -> tuple[dict[str, int], np.ndarray]:
+    """The kind of each character by the classes of patterns, and the table of classes: [kinds,
+    classes], 1 where a class has the characters of a kind."""
+    found, every = classes(splits), all_characters()
+    codes = np.array([*map(ord, every)])
+    which = np.zeros(len(codes), dtype=np.int64)  # of each character: a bit for each class
+    for c, one in enumerate(found):
+        which[np.searchsorted(codes, [*map(ord, one.members)])] |= 1 << c
+    alike, kind = np.unique(which, return_inverse=True)
+    of_kind = np.zeros((FIRST_KIND + len(alike), len(found)))
+    of_kind[FIRST_KIND:] = (alike[:, None] >> np.arange(len(found))) & 1
+    return dict(zip(every, (kind + FIRST_KIND).tolist(), strict=True)), of_kind
 
-    def begins(k: int) -> Any:
-        code, number = steps.code[0, k], steps.number[0, k].fixed_rows
-        if k == 0:
-            return IF(code > 0, 1, 0)
-        return IF(AND(code > 0, following[0, k - 1] == number), 1, 0)
 
-    begin = steps.graph.table("begins", (1, steps.n), lambda i, k: expression(begins(k)))
+def classes(splits: Several[Split]) -> list[One]:
+    """The different classes of patterns that have more than a few characters."""
+    every = [one for split in splits for one in ones((split.pattern,))]
+    return [one for one in dict.fromkeys(every) if not one.codes]
 
-    def follows(k: int) -> Any:
-        after = steps.number[0, k].fixed_rows + length[0, k]
-        return IF(begin[0, k] > 0, after, following[0, k - 1] if k else 1)
 
-    following = steps.row("next", follows)
-    return begin
+class Words:
+    """The rows of several splits: `begins` is 1 where a word begins; `kept` is 0 for characters
+    that are dropped, and None if none are."""
+
+    def __init__(self, steps: Steps, splits: tuple[Split, ...]):
+        self.steps, self.classes = steps, {one: c for c, one in enumerate(classes(splits))}
+        self.begins: Block | None = None
+        self.kept: Block | None = None
+        if self.classes:
+            self.belongs = self._belongs(kinds(splits)[1])
+        for k, split in enumerate(splits):
+            Splitting(self, split, f"_{k + 1}" if len(splits) > 1 else "").add()
+
+    def _belongs(self, of_kind: np.ndarray) -> Block:
+        """A row for each class: 1 where a character belongs to it."""
+        steps = self.steps
+        table = steps.input("classes", of_kind)
+        steps.input("class", np.array([[one.text] for one in self.classes], dtype=object))
+
+        def belongs(c: int, k: Any) -> Expression:
+            return INDEX(table[:, c].fixed, steps.kind[0, k] + 1)
+
+        shape = len(self.classes), steps.n
+        return steps.graph.table("belongs", shape, belongs, runs=True)
+
+    def has(self, one: One, k: int) -> Expression:
+        """Whether a character belongs to a class."""
+        if one in self.classes:
+            return self.belongs[self.classes[one], k] > 0
+        same = [self.steps.code[0, k] == code for code in one.codes]
+        return OR(*same) if len(same) > 1 else same[0]
 
 
 class Splitting:
-    """The rows that patterns are made of."""
+    """The rows of one split, within the words of those before it."""
 
-    def __init__(self, steps: Steps, settings: Settings):
-        self.steps, self.settings = steps, settings
-        self.n, self.kind, self.code = steps.n, steps.kind, steps.code
-        self.run = steps.row("run", lambda k: self._run(k, self._like(k)))
-        self.white = steps.row("white", self._white)
-        self.after_white = steps.row("after_white", self._after_white)
-        self.contraction = steps.row("contraction", self._contraction)
+    def __init__(self, words: Words, split: Split, suffix: str):
+        self.words, self.split, self.suffix = words, split, suffix
+        self.steps, self.n, self.before = words.steps, words.steps.n, words.begins
+        self.rows: dict[str, tuple[int, Sequence]] = {}  # by what each part looks like
+        self.match: Block | None = None
+        self._length(0)  # to know which parts there are
+        done = 0
+        while done < len(self.rows):
+            self._row(list(self.rows.values())[done][1], 0)
+            done += 1
 
-    def at(self, row: Block, k: int) -> Any:
-        """A cell of a row; 0 beyond its end."""
-        return row[0, k] if k < self.n else expression(0)
-
-    def _like(self, k: int) -> Expression:
-        return expression(self.at(self.kind, k + 1) == self.kind[0, k])
-
-    def _run(self, k: int, goes_on: Expression) -> Any:
-        """The length of the run of one kind that begins at each character."""
-        return 1 if k + 1 == self.n else IF(goes_on, self.run[0, k + 1] + 1, 1)
-
-    def is_white(self, k: int) -> Expression:
-        kind = self.at(self.kind, k)
-        return OR(kind == SPACE, kind == NEWLINE)
-
-    def _white(self, k: int) -> Any:
-        """The length of the run of white space that begins at each character, newlines included."""
-        more = self.white[0, k + 1] + 1 if k + 1 < self.n else 1
-        return IF(self.is_white(k), more, 0)
-
-    def _after_white(self, k: int) -> Any:
-        """The kind of the first character after the white space."""
-        if k + 1 == self.n:
-            return 0
-        return IF(self.white[0, k] > 1, self.after_white[0, k + 1], self.kind[0, k + 1])
-
-    def _contraction(self, k: int) -> Any:
-        """The length of a contraction that begins here: 's, 't, 're, 've, 'm, 'll, 'd."""
-        codes = [self.at(self.code, k + d) for d in (1, 2)]
-        short = OR(*(self._is(codes[0], letter) for letter in SHORT))
-        long = OR(*(AND(*map(self._is, codes, pair)) for pair in LONG))
-        return IF(self.code[0, k] == ord("'"), IF(short, 2, IF(long, 3, 0)), 0)
-
-    def _is(self, code: Expression, letter: str) -> Expression:
-        if self.settings.pattern == "gpt2":
-            return code == ord(letter)
-        cases = [code == ord(letter), code == ord(letter.upper())]
-        return OR(*cases, *([code == LONG_S] if letter == "s" else []))
-
-    def space(self, k: int, joined: Expression) -> Expression:
-        """The length of white space by `\s+(?!\S)|\s+`: the last of several spaces is left to the
-        next word; `joined` is the length of a word that begins with a space."""
-        white, after = self.white[0, k], self.after_white[0, k]
-        ends = after == 0
-        if self.steps.marks:
-            ends = OR(ends, after == ALONE)
-        if self.settings.digits:  # which end what stands before them
-            ends = OR(ends, after == NUMBER)
-        return IF(ends, white, IF(white > 1, white - 1, joined))
-
-    def gpt2(self) -> Any:
-        """The lengths of `'s|... | ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+`."""
-
-        def length(k: int) -> Expression:
-            joined = IF(self.code[0, k] == 32, 1 + self.at(self.run, k + 1), 1)
-            run: Any = self.run[0, k]
-            if self.settings.digits:
-                run = IF(self.kind[0, k] == NUMBER, 1, run)
-            piece = IF(self.white[0, k] > 0, self.space(k, joined), run)
-            return self._by_itself(k, piece)
-
-        return length
-
-    def _by_itself(self, k: int, piece: Any) -> Expression:
-        """The length of a contraction or an added token, or else of a word."""
-        if self.steps.marks:
-            piece = IF(self.kind[0, k] == ALONE, 1, piece)
-        return IF(self.contraction[0, k] > 0, self.contraction[0, k], piece)
-
-    def later(self) -> Any:
-        """The lengths by the pattern of Llama 3 and Qwen."""
-        self.newlines = self.steps.row("newlines", self._newlines)
-        self.to_newline = self.steps.row("to_newline", self._to_newline)
-        self.others = self.steps.row("others", self._others)
-
-        def length(k: int) -> Expression:
-            kind, after = self.kind[0, k], self.at(self.kind, k + 1)
-            letters = 1 + self.at(self.run, k + 1)
-            spaced = IF(
-                AND(self.code[0, k] == 32, after == OTHER), 1 + self.at(self.others, k + 1), 1
+    def add(self) -> None:
+        """Add the rows, and give what they result in to the words."""
+        steps, graph = self.steps, self.steps.graph
+        parts = [parts for _, parts in self.rows.values()]
+        if parts:
+            texts = np.array([[text_of(sequence)] for sequence in parts], dtype=object)
+            steps.input(f"part{self.suffix}", texts)
+            self.match = graph.table(
+                f"match{self.suffix}", (len(parts), self.n), lambda r, k: self._row(parts[r], k)
             )
-            white = IF(self.to_newline[0, k] > 0, self.to_newline[0, k], self.space(k, spaced))
-            other = IF(after == LETTER, letters, IF(kind == OTHER, self.others[0, k], white))
-            piece = IF(kind == LETTER, self.run[0, k], IF(kind == NUMBER, self._digits(k), other))
-            return self._by_itself(k, IF(kind == NEWLINE, white, piece))
+        self.length = steps.row(f"length{self.suffix}", self._length)
+        self.next = steps.row(f"next{self.suffix}", self._next)
+        kept = self.words.kept
+        if self.split.behavior in ("Removed", "Kept"):
+            self.words.kept = steps.row(f"kept{self.suffix}", lambda k: self._kept(kept, k))
+        self.words.begins = steps.row(f"begins{self.suffix}", self._begins)
 
-        return length
+    # --- how long a match is ------------------------------------------------------------------
 
-    def _digits(self, k: int) -> Any:
-        return MIN(MOST_DIGITS, self.run[0, k]) if self.settings.pattern == "llama3" else 1
+    def _length(self, k: int) -> Expression:
+        return self._value((self.split.pattern,), k, expression(NO_MATCH))
 
-    def _newlines(self, k: int) -> Any:
-        """The length of the run of newlines that begins at each character."""
-        return IF(self.kind[0, k] == NEWLINE, self.at(self.newlines, k + 1) + 1, 0)
+    def _row(self, parts: Sequence, k: int) -> Expression:
+        """How many characters a sequence matches from here on, in a row of its own."""
+        first, none = parts[0], expression(NO_MATCH)
+        if not isinstance(first, Star):
+            return self._value(parts, k, none)
+        again, rest = self._at(parts, k + 1), self._value(parts[1:], k, none)
+        more = self.words.has(first.one, k)
+        return IF(more if infallible(parts) else AND(more, again >= 0), 1 + again, rest)
 
-    def _to_newline(self, k: int) -> Any:
-        """The number of white space characters from here to the last newline among them."""
-        more = self.at(self.to_newline, k + 1)
-        here = IF(self.kind[0, k] == NEWLINE, 1, 0)
-        return IF(self.is_white(k), IF(more > 0, more + 1, here), 0)
+    def _value(self, parts: Sequence, k: int, other: Expression) -> Expression:
+        """How many characters a sequence matches from here on; `other` if it does not."""
+        if not parts:
+            return expression(0)
+        first = parts[0]
+        if isinstance(first, Choice):
+            for way in reversed(first.ways):
+                other = self._value(way + parts[1:], k, other)
+            return other
+        if isinstance(first, One):
+            return self._ones(parts, k, other)
+        if isinstance(first, Ahead):
+            none = self._value(parts[1:], k, other)
+            return IF(self.words.has(first.one, k), other, none)
+        whole = self._at(parts, k)
+        return whole if infallible(parts) else IF(whole < 0, other, whole)
 
-    def _others(self, k: int) -> Any:
-        """The length of `[^\s\p{L}\p{N}]+[\r\n]*`."""
-        more = IF(
-            self.at(self.kind, k + 1) == OTHER,
-            self.at(self.others, k + 1),
-            self.at(self.newlines, k + 1),
-        )
-        return IF(self.kind[0, k] == OTHER, 1 + more, 0)
+    def _ones(self, parts: Sequence, k: int, other: Expression) -> Expression:
+        """The same of a sequence that begins with characters that must be there."""
+        m = next((m for m, part in enumerate(parts) if not isinstance(part, One)), len(parts))
+        if k + m > self.n:
+            return other
+        fits = [self.words.has(one, k + d) for d, one in enumerate(ones(parts[:m]))]
+        if self.before is not None:
+            fits += [self.before[0, k + d] == 0 for d in range(1, m)]
+        rest = self._at(parts[m:], k + m)
+        if not infallible(parts[m:]):
+            fits.append(rest >= 0)
+        return IF(AND(*fits) if len(fits) > 1 else fits[0], m + rest, other)
+
+    def _at(self, parts: Sequence, k: int) -> Expression:
+        """What a sequence matches at a character that may be beyond the end of the word."""
+        if not parts:
+            return expression(0)
+        at_end = expression(0 if all(map(_fits_nothing, parts)) else NO_MATCH)
+        if k >= self.n:
+            return at_end
+        row, _ = self.rows.setdefault(text_of(parts), (len(self.rows), parts))
+        here = self.match[row, k] if self.match is not None else expression(0)
+        return IF(self.before[0, k] > 0, at_end, here) if self.before is not None else here
+
+    # --- where words begin --------------------------------------------------------------------
+
+    def _free(self, k: int) -> list[Expression]:
+        """The conditions for a match to begin here: none is under way, and the pattern matches."""
+        number = self.steps.number[0, k].fixed_rows
+        return [self.length[0, k] > 0, *([self.next[0, k - 1] <= number] if k else [])]
+
+    def _next(self, k: int) -> Expression:
+        number, free = self.steps.number[0, k].fixed_rows, self._free(k)
+        before = MAX(self.next[0, k - 1], number) if k else number
+        return IF(AND(*free), number + self.length[0, k], before)
+
+    def _begins(self, k: int) -> Expression:
+        code, number = self.steps.code[0, k], self.steps.number[0, k].fixed_rows
+        if k == 0:
+            return IF(code > 0, 1, 0)
+        behind, at = self.next[0, k - 1] == number, AND(*self._free(k))  # a match, at a match
+        where: list[Expression] = {
+            "MergedWithNext": [at],
+            "MergedWithPrevious": [behind],
+            "Contiguous": [AND(OR(behind, at), NOT(AND(behind, at)))],
+        }.get(self.split.behavior, [behind, at])
+        if self.before is not None:
+            where.append(self.before[0, k] > 0)
+        if self.steps.marks:
+            kind = self.steps.kind
+            where += [kind[0, k] == ALONE, kind[0, k - 1] == ALONE]
+        return IF(AND(code > 0, OR(*where) if len(where) > 1 else where[0]), 1, 0)
+
+    def _kept(self, before: Block | None, k: int) -> Expression:
+        """1 for a character that is not dropped."""
+        matched = self.next[0, k] > self.steps.number[0, k].fixed_rows
+        yes, no = (1, 0) if self.split.behavior == "Kept" else (0, 1)
+        found = IF(matched, yes, no)
+        if before is not None:
+            found = IF(before[0, k] > 0, found, 0)
+        return IF(self.steps.kind[0, k] == ALONE, 1, found) if self.steps.marks else found
+
+
+def _fits_nothing(part: Part) -> bool:
+    """Whether a part fits the end of a word."""
+    return isinstance(part, Ahead) or infallible((part,))

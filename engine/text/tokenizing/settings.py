@@ -4,22 +4,18 @@ Every setting that changes ids is either supported or refused by name; none is i
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from engine.cells.errors import InputError
 from engine.text import tokenizers_library as library
+from engine.text.tokenizing import patterns
+from engine.text.tokenizing.patterns import Behavior, Choice, One, Split, Star
 
-CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
-GPT2 = f"{CONTRACTIONS}| ?\\p{{L}}+| ?\\p{{N}}+| ?[^\\s\\p{{L}}\\p{{N}}]+|\\s+(?!\\S)|\\s+"
-_LATER = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-LLAMA3, QWEN2 = _LATER % "{1,3}", _LATER % ""
-Pattern = Literal["", "gpt2", "llama3", "qwen2"]
-PATTERNS: dict[str, Pattern] = {GPT2: "gpt2", LLAMA3: "llama3", QWEN2: "qwen2"}
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+WHITE = ("Whitespace", "WhitespaceSplit")
 SPACE_SIGN = "▁"  # a space, in SentencePiece's pieces
 
 
@@ -40,18 +36,25 @@ class Settings:
     normalizers: list[dict[str, Any]] = field(default_factory=list)  # those of each character
     prefix: Literal["", "always", "unless there"] = ""  # whether a space is put before the text
     # whether several spaces are made one: those between words, or also at the ends
-    collapsed: Literal["", "between", "ends too"] = ""
+    # or where the split drops them, so that nothing is to be done
+    collapsed: Literal["", "between", "ends too", "if dropped"] = ""
     stripped: Literal["", "end", "ends"] = ""  # whether spaces are taken from the end, or both
     replaced: list[tuple[str, str]] = field(default_factory=list)  # texts, before all else
     signed: bool = False  # whether a space becomes SentencePiece's sign
     bytes: bool = False  # whether symbols are bytes
-    pattern: Pattern = ""
-    digits: bool = False  # whether every digit is a piece of its own
+    splits: tuple[Split, ...] = ()  # of a text into words
+    # pre-tokenizers of a WordPiece, which look at one character alone
+    apart: list[dict[str, Any]] = field(default_factory=list)
     split: bool = False  # whether a piece begins at every space
     before: list[int] = field(default_factory=list)  # ids that every text begins with
     after: list[int] = field(default_factory=list)
     added: list[str] = field(default_factory=list)  # texts that are one token wherever they stand
     marks: list["Mark"] = field(default_factory=list)  # those of them that are found in a text
+
+    @property
+    def suffix(self) -> str:
+        """What the vocabulary writes behind a word's end: `</w>`."""
+        return self.model.get("end_of_word_suffix") or ""
 
     @property
     def vocabulary(self) -> dict[str, int]:
@@ -95,7 +98,7 @@ def _marks(found: Settings, added: list[dict[str, Any]]) -> list[Mark]:
     separate, with a prefix of its own; so there are none if texts get a prefix, or if two could
     overlap. Tokens that are matched in the normalized text are not supported either.
     """
-    if found.prefix or not (found.bytes or found.kind == "WordPiece"):
+    if found.prefix or found.kind == "Unigram":
         return []
     marks = [
         Mark(token["content"], token["id"], token["lstrip"])
@@ -142,6 +145,8 @@ def _replacement(found: Settings, pattern: dict[str, str], content: str) -> None
     """A text, or a run of spaces, and its replacement."""
     if pattern == {"String": " "} and content == SPACE_SIGN:
         found.signed = True
+    elif pattern == {"Regex": r"\s+"} and content == " ":
+        found.collapsed = "if dropped"
     elif pattern == {"Regex": " {2,}"} and content in (" ", SPACE_SIGN):
         found.collapsed = "between"
     elif _plain(pattern.get("String", " ")) and _plain(content) and not found.normalizers:
@@ -159,29 +164,80 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
     for part in parts:
         kind = part["type"]
         if kind == "ByteLevel":
+            if part["add_prefix_space"] and found.splits:
+                raise _refused("that puts a space before every word")
             found.bytes = True
             found.prefix = "unless there" if part["add_prefix_space"] else found.prefix
             if part.get("use_regex", True):
-                found.pattern = "gpt2"
-        elif kind == "Split" and part["pattern"].get("Regex") in PATTERNS:
-            if part["behavior"] != "Isolated" or part["invert"]:
-                raise _refused(f"that splits with the behavior {part['behavior']}")
-            found.pattern = PATTERNS[part["pattern"]["Regex"]]
+                found.splits += (Split(patterns.read(GPT2), "Isolated"),)
         elif kind == "Split" and part["pattern"] == {"String": " "} and found.signed:
             pass  # no space is left to split at
-        elif kind == "Digits" and part["individual_digits"]:
-            found.digits = True
         elif kind == "Metaspace" and part["replacement"] == SPACE_SIGN:
             _metaspace(found, part)
-        elif kind == "WhitespaceSplit" and part is parts[0] and parts[-1]["type"] == "Metaspace":
+        elif kind == "WhitespaceSplit" and found.kind == "Unigram" and part is parts[0]:
+            if parts[-1]["type"] != "Metaspace":
+                raise _refused("of the kind Unigram that splits at spaces")
             found.collapsed = "ends too"
-        elif kind != "BertPreTokenizer" or found.kind != "WordPiece":
-            what = part["pattern"] if kind == "Split" else kind
-            raise _refused(f"with the pre-tokenizer {what}")
+        elif found.kind == "WordPiece":
+            if part.get("behavior", "Isolated") not in ("Isolated", "Contiguous", "Removed"):
+                raise _refused(f"that splits with the behavior {part['behavior']}")
+            if kind not in ("BertPreTokenizer", "Digits", "Punctuation", *WHITE):
+                raise _refused(f"of the kind WordPiece with the pre-tokenizer {kind}")
+            found.apart.append(part)
+        else:
+            if found.bytes or found.signed:
+                raise _refused(f"with the pre-tokenizer {kind} behind one that changes the text")
+            found.splits += (_split(part),)
+    if found.collapsed == "if dropped" and not _drops_spaces(found):
+        raise _refused(r"with a normalizer that replaces '\s+'")
     if found.stripped and not (found.collapsed and found.signed):
         raise _refused("with the normalizer Strip")
-    if found.digits and found.pattern != "gpt2":
-        raise _refused("that splits digits in this way")
+
+
+def _drops_spaces(found: Settings) -> bool:
+    """Whether the first split drops all white space."""
+    first = found.splits[0] if found.splits else None
+    return (
+        first is not None
+        and first.behavior == "Kept"
+        and not any(one.members & One(r"\s").members for one in patterns.ones((first.pattern,)))
+    )
+
+
+def _split(part: dict[str, Any]) -> Split:
+    """A pre-tokenizer as a split by a pattern."""
+    kind = part["type"]
+    own = json.dumps(part)
+    joins, parts = (One(text, own, text) for text in ("joins", "parts"))
+    words = (joins, Star(joins))
+    if kind == "Split":
+        text = part["pattern"].get("Regex") or re.escape(part["pattern"]["String"])
+        return Split(patterns.read(text), _behavior(part["behavior"], part["invert"]))
+    if kind == "CharDelimiterSplit":
+        return Split(patterns.read(re.escape(part["delimiter"])), "Removed")
+    if kind == "WhitespaceSplit":
+        return Split(Choice((words,)), "Kept")
+    if kind == "Whitespace":
+        return Split(Choice((words, (parts, Star(parts)))), "Kept")
+    if kind == "BertPreTokenizer":
+        return Split(Choice((words, (parts,))), "Kept")
+    if kind == "Digits":
+        own = json.dumps(part | {"individual_digits": True})
+        digit = One("parts", own, "parts")
+        each = part["individual_digits"]
+        return Split(Choice(((digit,) if each else (digit, Star(digit)),)), "Isolated")
+    if kind == "Punctuation":
+        return Split(Choice(((parts,),)), _behavior(part["behavior"]))
+    raise _refused(f"with the pre-tokenizer {kind}")
+
+
+def _behavior(name: str, inverted: bool = False) -> Behavior:
+    """What becomes of a match; inverted, of what lies between matches."""
+    if (name, inverted) == ("Removed", True):
+        return "Kept"
+    if name not in get_args(Behavior) or inverted:
+        raise _refused(f"that splits with the behavior {name}")
+    return cast(Behavior, name)
 
 
 def _metaspace(found: Settings, part: dict[str, Any]) -> None:
@@ -198,15 +254,22 @@ def _metaspace(found: Settings, part: dict[str, Any]) -> None:
 def _check_model(found: Settings) -> None:
     model, kind = found.model, found.kind
     if kind == "BPE":
-        for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
+        for key in ("dropout", "continuing_subword_prefix"):
             if model.get(key):
                 raise _refused(f"with {key}")
-        if found.split or not (found.bytes or found.signed):
-            raise _refused("of byte pairs that are neither byte-level nor SentencePiece's")
-    elif kind == "Unigram" and (found.bytes or found.pattern):
+        if found.suffix and model.get("byte_fallback"):
+            raise _refused("with end_of_word_suffix and byte_fallback")
+        if found.split:
+            if found.splits:
+                raise _refused("with the pre-tokenizer Metaspace behind another")
+            found.splits = (Split(patterns.read(f"[ {SPACE_SIGN}]"), "MergedWithNext"),)
+    elif kind == "Unigram" and (found.bytes or found.splits):
         raise _refused("of the kind Unigram over bytes")
-    elif kind == "WordPiece" and (found.bytes or found.signed or found.prefix):
-        raise _refused("of the kind WordPiece with another pre-tokenizer than BERT's")
+    elif kind == "WordPiece":
+        if found.bytes or found.signed or found.prefix or found.replaced or found.collapsed:
+            raise _refused("of the kind WordPiece over a changed text")
+        if not any(part["type"] in ("BertPreTokenizer", *WHITE) for part in found.apart):
+            raise _refused("of the kind WordPiece that does not split at spaces")
 
 
 def _specials(inner: Any) -> tuple[list[int], list[int]]:

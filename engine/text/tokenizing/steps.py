@@ -44,6 +44,23 @@ def one_symbol(mark: Mark) -> float:
     return 1.0
 
 
+@dataclass(frozen=True)
+class Spread:
+    """A column for each symbol: how many each character gives, the number of the character that a
+    symbol comes from (0: there is no symbol), its index within that character's symbols, from
+    0."""
+
+    gives: Block
+    source: Block
+    within: Block
+
+    def of(self, row: Block, k: Any) -> Expression:
+        """The value, in a row of characters, of the character that symbol k comes from; the first
+        character's if there is no symbol."""
+        at = self.source[0, k]
+        return INDEX(row.area.fixed, 1, IF(at > 0, at, 1))
+
+
 @dataclass
 class Steps:
     """A graph to which a tokenizer's tables are added, row by row, each as wide as the text."""
@@ -166,31 +183,31 @@ class Steps:
         text = self.whole[0, 0].fixed
 
         def wide(k: int) -> Expression:
-            return IF(self.code[0, k] > 65535, LEN(UNICHAR(self.code[0, k])), 1)
+            return IF(codes[0, k] > 65535, LEN(UNICHAR(codes[0, k])), 1)
 
-        def position(k: int) -> Any:
-            return 1 if k == 0 else self.position[0, k - 1] + wide(k - 1)
+        def place(k: int) -> Any:
+            return 1 if k == 0 else position[0, k - 1] + wide(k - 1)
 
         def code(k: int) -> Expression:
-            at = self.position[0, k]
+            at = position[0, k]
             one, other = (UNICODE(MID(text, place, 1)) for place in (at, at + 1))
             pair = (one - FIRST_HALF) * HALVES + other - SECOND_HALF + BEYOND
             half = INT(one / HALVES) == FIRST_HALF // HALVES
             of_two = IFERROR(UNICODE(MID(text, at, 2)), UNREADABLE)
             return IF(at > LEN(text), 0, IFERROR(IF(half, pair, one), of_two))
 
-        self.position = self.row("position", position)
-        self.code = self.row("code", code)
-        self.character = self.row("character", self._character)
+        position = self.row("position", place)
+        self.code = codes = self.row("code", code)
+        self.row("character", lambda k: self._character(codes[0, k]))
         last = self.n - 1
         self.refuse(
-            AND(self.code[0, last] > 0, self.position[0, last] + wide(last) <= LEN(text)),
+            AND(codes[0, last] > 0, position[0, last] + wide(last) <= LEN(text)),
             sentence("the text is longer than {n} characters", n=self.text_length),
         )
 
-    def _character(self, k: int) -> Expression:
+    def _character(self, code: Area) -> Expression:
         """A readable character, or the added token that it stands for."""
-        code, n = self.code[0, k], len(self.marks)
+        n = len(self.marks)
         if not n:
             return _sign(code)
         text: Expression = self.mark_texts[0, 0].fixed
@@ -221,35 +238,38 @@ class Steps:
     def refuse_first(self, row: Block, value: float) -> None:
         """Refuse the text, naming the first character with a value in a row."""
         which = MATCH(value, row.area, 0)
-        sign, code = (INDEX(r.area, 1, which) for r in (self.character, self.code))
+        code = INDEX(self.code.area, 1, which)
+        sign = IFERROR(UNICHAR(code), "?")
         text = sentence("the character {sign} (code {code}) has no ids here", sign=sign, code=code)
         self.refuse(IFERROR(which, 0) > 0, text)
 
     # --- symbols ----------------------------------------------------------------------------
 
-    def spread(self, length: Callable[[int], Any], runs: bool = True) -> None:
+    def spread(self, length: Callable[[Any], Any], prefix: str = "") -> "Spread":
         """Add a column for each symbol, given how many symbols each character has: the number of
-        its character, and its index within that character's symbols, from 0."""
-        self.gives = self.row("gives", length, runs)
+        its character, and its index within that character's symbols, from 0. With a prefix, the
+        symbols are characters again."""
+        gives = self.row(f"{prefix}gives", length, runs=True)
 
-        def before(k: int) -> Any:
-            return 0 if k == 0 else self.before[0, k - 1] + self.gives[0, k - 1]
+        def sum_before(k: int) -> Any:
+            return 0 if k == 0 else before[0, k - 1] + gives[0, k - 1]
 
-        self.before = self.row("before", before)
+        before = self.row(f"{prefix}before", sum_before)
         last = self.n - 1
-        self.total = self.one("total", self.before[0, last] + self.gives[0, last])
-        total, starts = self.total[0, 0].fixed, self.before.area.fixed
+        self.total = self.one(f"{prefix}total", before[0, last] + gives[0, last])
+        total, starts = self.total[0, 0].fixed, before.area.fixed
 
-        def source(k: int) -> Expression:
+        def of(k: Any) -> Expression:
             number = self.number[0, k].fixed_rows
-            return IF(number > total, 0, MATCH(number - 1, starts, 1))
+            return IF(number > total, 0, MATCH(number - 0.5, starts, 1))
 
-        def within(k: int) -> Expression:
-            place = self.number[0, k].fixed_rows - 1 - self.of_source(self.before, k)
-            return IF(self.source[0, k] > 0, place, 0)
+        def place(k: Any) -> Expression:
+            here = self.number[0, k].fixed_rows - 1 - found.of(before, k)
+            return IF(source[0, k] > 0, here, 0)
 
-        self.source = self.row("source", source, runs=True)
-        self.within = self.row("within", within, runs=True)
+        source = self.row(f"{prefix}source", of, runs=True)
+        found = Spread(gives, source, self.row(f"{prefix}within", place, runs=True))
+        self.symbols = found
         self.refuse(
             self.total[0, 0] > self.n,
             sentence(
@@ -258,12 +278,7 @@ class Steps:
                 n=self.n,
             ),
         )
-
-    def of_source(self, row: Block, k: int) -> Expression:
-        """The value, in a row of characters, of the character that symbol k comes from; the first
-        character's if there is no symbol."""
-        at = self.source[0, k]
-        return INDEX(row.area.fixed, 1, IF(at > 0, at, 1))
+        return found
 
     def utf8(self, k: Any) -> Expression:
         """The number of UTF-8 bytes of a character."""
@@ -276,11 +291,15 @@ class Steps:
         place."""
 
         def byte(k: int) -> Expression:
-            code, length = self.of_source(self.code, k), self.of_source(self.gives, k)
-            place = self.within[0, k]
+            symbols = self.symbols
+            code, length, place = (
+                symbols.of(self.code, k),
+                symbols.of(symbols.gives, k),
+                symbols.within[0, k],
+            )
             bits = INT(code / 64 ** (length - 1 - place))
             lead = IF(length < 2, 0, IF(length < 3, 192, IF(length < 4, 224, 240)))
-            return IF(self.source[0, k] > 0, IF(place > 0, 128 + MOD(bits, 64), bits + lead), -1)
+            return IF(symbols.source[0, k] > 0, IF(place > 0, 128 + MOD(bits, 64), bits + lead), -1)
 
         return self.row("byte", byte, runs=True)
 

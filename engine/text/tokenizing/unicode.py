@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.text.tokenizers_library import normalizing, splitting
+from engine.text.tokenizers_library import normalizing
 
 END, LETTER, NUMBER, SPACE, NEWLINE, OTHER, ALONE, OUTSIDE = range(8)  # kinds of characters
 KINDS = ("end", "letter", "number", "space", "newline", "other", "by itself", "outside")
@@ -46,6 +46,11 @@ def _asked() -> tuple[np.ndarray, np.ndarray, str]:
     return codes, ~unread, "".join(map(chr, codes[~unread].tolist()))
 
 
+def all_characters() -> str:
+    """All characters of the table."""
+    return _asked()[-1]
+
+
 def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = None) -> np.ndarray:
     """A row for every range of codes with equal properties: [ranges, 1 + fields], the first code
     first.
@@ -74,7 +79,7 @@ def _places(characters: Iterable[str]) -> np.ndarray:
 
 def changed(ask: Callable[[str], str]) -> dict[str, str]:
     """The result of a function of texts for every character that it changes, asked in bulk."""
-    characters = _asked()[-1].replace(STAYS, "")
+    characters = all_characters().replace(STAYS, "")
     found: dict[str, str] = {}
     for k in range(0, len(characters), AT_ONCE):
         some = characters[k : k + AT_ONCE]
@@ -96,24 +101,6 @@ def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
     return np.concatenate([characters[:at], marks, characters[at:]])
 
 
-@lru_cache(maxsize=1)
-def kinds() -> dict[str, int]:
-    """Letters, numbers, spaces and newlines, as the library's regular expressions classify them.
-
-    Splitting a long text is slow: each run of characters is split once, and its first character
-    tested.
-    """
-    text = "".join(chr(c) for c in range(1, LAST) if c not in SURROGATES)
-    pieces = splitting(r"\p{L}+|\p{N}+|\s+", "isolated")(text)
-    firsts = "".join(piece[0] for piece in pieces)
-    kind_of: dict[str, int] = {}
-    for pattern, kind in ((r"\p{L}", LETTER), (r"\p{N}", NUMBER), (r"\s", SPACE)):
-        others = set("".join(splitting(pattern, "removed")(firsts)))
-        kind_of |= {first: kind for first in firsts if first not in others}
-    found = {c: kind_of[piece[0]] for piece in pieces if piece[0] in kind_of for c in piece}
-    return found | {"\n": NEWLINE, "\r": NEWLINE}
-
-
 # --- normalizers ----------------------------------------------------------------------------
 
 
@@ -128,7 +115,7 @@ def _moved(spelt: str) -> Mapping[str, str]:
     apply = normalizing(parts)
     if all(part["type"] != "Precompiled" for part in parts):
         return changed(apply)
-    each = ((character, apply(character)) for character in _asked()[-1])  # it may join any two
+    each = ((character, apply(character)) for character in all_characters())  # it may join any two
     return {old: new for old, new in each if old != new}
 
 
@@ -142,14 +129,14 @@ def _joining(names: frozenset[str]) -> frozenset[str]:
     if not names & {"NFC", "NFKC", "NFD", "NFKD", "Precompiled", "BertNormalizer"}:
         return frozenset()
     if names == {"BertNormalizer"}:  # it takes every mark away
-        return frozenset(c for c in _combining() if unicodedata.category(c) != "Mn")
+        return frozenset(c for c in combining() if unicodedata.category(c) != "Mn")
     jamo = {chr(c) for c in range(0x1100, 0x1200)}
     others = {"\r", "\u200d", "\ufe0f"} | {chr(c) for c in range(0x1F1E6, 0x1F200)}
-    return _combining() | _seconds() | jamo | (others if "Precompiled" in names else set())
+    return combining() | _seconds() | jamo | (others if "Precompiled" in names else set())
 
 
 @lru_cache(maxsize=1)
-def _combining() -> frozenset[str]:
+def combining() -> frozenset[str]:
     """Combining marks, which may be reordered."""
     return frozenset(c for c in map(chr, range(LAST)) if unicodedata.combining(c))
 
@@ -203,4 +190,4 @@ def normalized(
 @lru_cache(maxsize=1)
 def spaces() -> str:
     """All white space characters, by Python's definition."""
-    return "".join(filter(str.isspace, _asked()[-1]))
+    return "".join(filter(str.isspace, all_characters()))

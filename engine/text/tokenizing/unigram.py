@@ -74,14 +74,14 @@ class Path:
     def _symbol(self, k: int) -> Expression:
         """The code of a normalized character; SentencePiece's ▁ for a space."""
         steps = self.steps
-        entry = steps.of_source(steps.entry, k)
-        first = steps.of_source(steps.code, k) + steps.field_of(3, entry)
-        place = steps.within[0, k]
+        entry = steps.symbols.of(steps.entry, k)
+        first = steps.symbols.of(steps.code, k) + steps.field_of(3, entry)
+        place = steps.symbols.within[0, k]
         other = IF(place == 1, steps.field_of(4, entry), steps.field_of(5, entry))
         code = IF(place == 0, first, other)
         if self.settings.signed:
             code = IF(code == 32, ord(SPACE_SIGN), code)
-        return IF(steps.source[0, k] > 0, code, 0)
+        return IF(steps.symbols.source[0, k] > 0, code, 0)
 
     def _begins(self, k: int) -> Any:
         """Whether a token must begin here: no token crosses a space."""

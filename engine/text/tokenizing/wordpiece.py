@@ -4,6 +4,8 @@ A word that cannot be split into tokens is the unknown token. A list of whole wo
 case: all tokens begin words, and an unknown word gives a message.
 """
 
+import json
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,14 +14,22 @@ import numpy as np
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
 from engine.cells.sentence import sentence
+from engine.text import tokenizers_library as library
 from engine.text.tokenizer import WordList
-from engine.text.tokenizers_library import berts_words
 from engine.text.tokenizing import result
 from engine.text.tokenizing.result import Result
 from engine.text.tokenizing.settings import Settings
 from engine.text.tokenizing.steps import Steps
 from engine.text.tokenizing.trie import Tree, tree, walk
-from engine.text.tokenizing.unicode import ALONE, FIRST_MARK, SPACE, changed, normalized, spaces
+from engine.text.tokenizing.unicode import (
+    ALONE,
+    FIRST_MARK,
+    OUTSIDE,
+    SPACE,
+    all_characters,
+    normalized,
+    spaces,
+)
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
@@ -42,15 +52,21 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
 def _characters(settings: Settings) -> np.ndarray:
     """The character table."""
     alphabet = {character for piece in settings.vocabulary for character in piece}
-    return normalized(settings.normalizers, _bert_kinds(), alphabet, cut_off=True)
+    return normalized(settings.normalizers, _kinds(settings.apart), alphabet, cut_off=True)
 
 
-@lru_cache(maxsize=1)
-def _bert_kinds() -> dict[str, int]:
-    """The characters that BERT's pre-tokenizer drops, and those that it makes words of their
-    own."""
-    found = changed(lambda text: " ".join(berts_words(text)))
-    return {" ": SPACE} | {old: SPACE if new == " " else ALONE for old, new in found.items()}
+def _kinds(parts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The characters that pre-tokenizers drop, those that they make words of their own, and those
+    that make words with their like alone."""
+    every, group, alone, dropped = all_characters(), dict[str, int](), set[str](), {" "}
+    for k, part in enumerate(parts):
+        does = library.treated(json.dumps(part), every)
+        dropped |= does["drops"]
+        if part["type"] == "Whitespace" or "Contiguous" in part.values() or False in part.values():
+            group |= {c: group.get(c, OUTSIDE) + (1 << k) for c in does["parts"]}
+        else:
+            alone |= does["parts"]
+    return group | dict.fromkeys(alone, ALONE) | dict.fromkeys(dropped, SPACE)
 
 
 def add_words(steps: Steps, tokenizer: WordList) -> Result:
@@ -89,24 +105,24 @@ class Words:
 
     def _symbol(self, k: int) -> Expression:
         """The code of a normalized character."""
-        steps, entry = self.steps, self.steps.of_source(self.steps.entry, k)
-        first = steps.of_source(steps.code, k) + steps.field_of(3, entry)
-        place = steps.within[0, k]
+        steps, entry = self.steps, self.steps.symbols.of(self.steps.entry, k)
+        first = steps.symbols.of(steps.code, k) + steps.field_of(3, entry)
+        place = steps.symbols.within[0, k]
         other = IF(place == 1, steps.field_of(4, entry), steps.field_of(5, entry))
-        return IF(steps.source[0, k] > 0, IF(place == 0, first, other), 0)
+        return IF(steps.symbols.source[0, k] > 0, IF(place == 0, first, other), 0)
 
     def _kind(self, k: int) -> Expression:
         steps = self.steps
-        return IF(steps.source[0, k] > 0, steps.of_source(steps.kind, k), SPACE)
+        return IF(steps.symbols.source[0, k] > 0, steps.symbols.of(steps.kind, k), SPACE)
 
     def _begins(self, k: int) -> Expression:
-        """Whether a word begins here: after white space, or at or after a character that is its own
-        word."""
+        """Whether a word begins here: at a character that is its own word, or of another kind than
+        the one before."""
         kind = self.word_kind[0, k]
         if k == 0:
             return IF(kind == SPACE, 0, 1)
-        before = self.word_kind[0, k - 1]
-        return IF(kind == SPACE, 0, IF(OR(kind == ALONE, before == ALONE, before == SPACE), 1, 0))
+        differs = self.word_kind[0, k - 1] != kind
+        return IF(kind == SPACE, 0, IF(OR(kind == ALONE, differs), 1, 0))
 
     def _room(self, k: int) -> Expression:
         """The number of symbols up to the end of the word, including this one."""
