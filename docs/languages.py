@@ -37,6 +37,7 @@ from exporters.compose.book import Book
 from exporters.compose.dressing import in_words
 from exporters.model import glossary, layout, words
 from exporters.model.plan import LEAD, LOSS, Studies
+from exporters.pages import tokenizer
 from exporters.play import ranking, settings
 
 ROOT = Path(__file__).parent.parent
@@ -137,6 +138,8 @@ def written() -> dict[str, list[str]]:
 def declared() -> dict[str, list[str]]:
     """The texts about blocks, terms and sheets that a model of another architecture may have."""
     meanings = (*words.MEANING.values(), *words.IN_FULL.values(), *words.OF_LOSS.values())
+    steps = (*tokenizer.SECTIONS.values(), *tokenizer.MEANINGS.values(), *tokenizer.NORMAL.values())
+    heads = [head for heads in tokenizer.TABLE_HEADS.values() for head in heads]
     sheets = [purpose for _, purpose in layout.SHEETS.values()]
     sheets += [page.PURPOSE for page in transformer.pages()]
     terms = [text for term in glossary.TERMS for text in (term.name, term.meaning, *term.headers)]
@@ -146,6 +149,8 @@ def declared() -> dict[str, list[str]]:
     found = (
         *meanings,
         *(text for texts in by_kind for text in texts.values()),
+        *steps,
+        *heads,
         *words.AXES.values(),
         *sheets,
         *terms,

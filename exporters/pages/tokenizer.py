@@ -129,6 +129,8 @@ TABLE_HEADS = {
     "marks": ("tokens that are found",),
     "marked": ("text with a sign for each",),
     "clash": ("in the way",),
+    "parted": ("spaces of each part",),
+    "filled": ("none for an empty part",),
     "characters": ("from code", "kind", "gives", "shift", "second", "third"),
     "normal_characters": ("from code", "kind", "gives", "shift", "second", "third"),
     "again_characters": ("from code", "kind", "gives", "shift", "second", "third"),
@@ -217,7 +219,7 @@ class Page:
             self._lay(leaf, self.blocks[leaf])
 
     def _lay(self, leaf: str, block: Block) -> None:
-        if leaf in ("holds", "marked", "clash"):
+        if leaf in ("holds", "marked", "clash", "parted", "filled"):
             self._beside_added(leaf, block)
         elif block.expression is None:
             self._table(leaf, block)
@@ -317,10 +319,11 @@ class Page:
         """Add where each added token stands in the text."""
         (head,) = TABLE_HEADS[leaf]
         self.tables.put(TOP - 1, self.right, head, "label")
-        style = "text" if leaf == "marked" else "id"
+        is_text = leaf in ("marked", "parted", "filled")
+        style = "text" if is_text else "id"
         self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), style)
         self.tables.widths = dict(self.tables.widths) | {self.right: 14}
-        self.right += 1 if leaf == "marked" else 2
+        self.right += 1 if is_text else 2
 
 
 def _plain(leaf: str) -> str:

@@ -193,10 +193,13 @@ def test_unigram_of_long_sentences(kind: str) -> None:
 # --- added tokens in a text -------------------------------------------------------------------
 
 
+STRIPPING = ("<mask>", "<|end|>")  # one takes the spaces before it, one those behind it
+
+
 def marked(n: int, seed: int) -> list[str]:
     """Random texts with added tokens in them, spaces and line ends about these."""
     rng = np.random.default_rng(seed)
-    marks = ["<mask>", "<|im_start|>", "[MASK]", "[SEP]", "<|endoftext|>", "[mask]"]
+    marks = [*STRIPPING, "<|im_start|>", "[MASK]", "</s>", "<|endoftext|>", "[mask]"]
     found = []
     for text in texts(n, 12, seed):
         at, k = int(rng.integers(len(text) + 1)), int(rng.integers(1, 3))
@@ -206,16 +209,27 @@ def marked(n: int, seed: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["bert cased", "gpt2"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_added_tokens_within_a_text(kind: str) -> None:
     inner = Tokenizer.from_str(learnt(kind).inner.to_str())
-    stripping = AddedToken("<mask>", lstrip=True, special=True)
-    inner.add_special_tokens([stripping, "<|im_start|>"])
+    before, after = (AddedToken(t, lstrip=t == "<mask>", rstrip=t != "<mask>") for t in STRIPPING)
+    inner.add_special_tokens([before, after, "<|im_start|>"])
     library = Library(inner, inner.get_vocab_size())
     graph = Graph(None, None)
     tokenizing.add(graph, library, "", N_TOKENS, 40)
-    found = [assert_right(library, t, in_engine(graph, t)) for t in marked(5, len(kind))]
-    assert sum(found) >= 3
+    found = [assert_right(library, t, in_engine(graph, t)) for t in marked(6, len(kind))]
+    assert sum(found) >= 2
+
+
+def test_gemmas_runs_of_newlines_leave_other_tokens_found() -> None:
+    inner = Tokenizer.from_str(learnt("gemma").inner.to_str())
+    inner.add_tokens([AddedToken("\n" * k, normalized=False) for k in (2, 3)])
+    inner.add_special_tokens(["<start_of_turn>"])
+    library = Library(inner, inner.get_vocab_size())
+    graph = Graph(None, None)
+    tokenizing.add(graph, library, "", N_TOKENS, 40)
+    for text in ("<start_of_turn>a\n\n\n\nb", "a<start_of_turn>\n\n", "\n\n\n"):
+        assert assert_right(library, text, in_engine(graph, text))
 
 
 # --- messages ---------------------------------------------------------------------------------
@@ -224,7 +238,7 @@ def test_added_tokens_within_a_text(kind: str) -> None:
 MESSAGES = [
     ("gpt2", "x" * 25, "longer than 20 characters"),
     ("gpt2", "é" * 20, "longer than the 20 symbols"),
-    ("sentencepiece", "a <s> b", "<s>, which is a token by itself"),
+    ("sentencepiece", "a <s> b", "6 tokens"),
     ("bert", "a [PAD] b", "[PAD], which is a token by itself"),
     ("bert", "a \ue000 b", "about [MASK] has no ids"),
     ("bert", "[CLS] a [MASK]b", "6 tokens"),

@@ -1,7 +1,7 @@
 """The regular expressions of pre-tokenizers, read into parts that become rows of a sheet.
 
 A pattern is a choice of sequences. A sequence has characters (`One`: a letter, a class such as
-`\\p{L}` or `[^\\s]`), characters as often as they come (`Star`), parts that may be left out
+`\\p{L}` or `[^\\s]`), characters any number of times (`Star`), parts that may be left out
 (`Choice` with an empty sequence), and looks ahead (`Ahead`). Other signs of the syntax are refused
 by name. Which characters a class has is asked of the library, whose regular expressions are
 Oniguruma's: so what stands within brackets is not read here.
@@ -45,7 +45,7 @@ class One:
 
 @dataclass(frozen=True)
 class Star:
-    """A character as often as it comes."""
+    """A character, any number of times."""
 
     one: One
 
@@ -84,7 +84,7 @@ Sequence = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Split:
-    """A pattern, and what becomes of what it matches."""
+    """A pattern, and what is done with its matches."""
 
     pattern: Choice
     behavior: Behavior

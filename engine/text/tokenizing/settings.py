@@ -25,6 +25,7 @@ class Mark(NamedTuple):
     text: str
     id: int
     strips: bool  # whether it takes the spaces before it
+    strips_after: bool  # whether it takes those behind it
 
 
 @dataclass(eq=False)
@@ -35,6 +36,7 @@ class Settings:
     model: dict[str, Any]
     normalizers: list[dict[str, Any]] = field(default_factory=list)  # those of each character
     prefix: Literal["", "always", "unless there"] = ""  # whether a space is put before the text
+    once: bool = False  # whether it is not put behind added tokens, too
     # whether several spaces are made one: those between words, or also at the ends
     # or where the split drops them, so that nothing is to be done
     collapsed: Literal["", "between", "ends too", "if dropped"] = ""
@@ -82,7 +84,7 @@ def _read(text: str) -> Settings:
         _normalizer(found, part)
     _pre_tokenizers(found, _parts(spec["pre_tokenizer"], "pretokenizers"))
     _check_model(found)
-    found.marks = _marks(found, spec["added_tokens"])
+    found.marks = _marks(spec["added_tokens"], bool(_parts(spec["normalizer"], "normalizers")))
     found.before, found.after = _specials(library.from_text(text))
     return found
 
@@ -91,26 +93,29 @@ MOST_MARKS = 2_000
 PADDING = ("[PAD]", "<pad>")  # tokens of no text, which some models count no position for
 
 
-def _marks(found: Settings, added: list[dict[str, Any]]) -> list[Mark]:
+def _marks(added: list[dict[str, Any]], normalizes: bool) -> list[Mark]:
     """The added tokens that a sheet can find in a text, longest first.
 
-    The library finds them before everything else, and treats the text between two of them as
-    separate, with a prefix of its own; so there are none if texts get a prefix, or if two could
-    overlap. Tokens that are matched in the normalized text are not supported either.
+    The library finds them before everything else. Those that could overlap are left out, unless
+    they are runs of one character, and so are those that it looks for in the normalized text.
     """
-    if found.prefix or found.kind == "Unigram":
-        return []
     marks = [
-        Mark(token["content"], token["id"], token["lstrip"])
+        Mark(token["content"], token["id"], token["lstrip"], token["rstrip"])
         for token in added
-        if not (token["single_word"] or token["rstrip"] or token["content"] in PADDING)
-        if not (token["normalized"] and found.normalizers)
+        if not (token["single_word"] or token["content"] in PADDING)
+        if not (token["normalized"] and normalizes)
     ]
-    begins = {text[:k] for text in found.added for k in range(1, len(text))}
-    ends = {text[k:] for text in found.added for k in range(1, len(text))}
-    if begins & ends or len(marks) > MOST_MARKS:
-        return []
-    return sorted(marks, key=lambda mark: -len(mark.text))
+    begins: dict[str, list[str]] = {}
+    for text in (mark.text for mark in marks):
+        for k in range(1, len(text)):
+            begins.setdefault(text[:k], []).append(text)
+    overlapping = set[str]()
+    for text in (mark.text for mark in marks):
+        for k in range(1, len(text)):
+            others = [o for o in begins.get(text[k:], ()) if len({*text, *o}) > 1]
+            overlapping.update(others, [text] if others else [])
+    apart = [mark for mark in marks if mark.text not in overlapping][:MOST_MARKS]
+    return sorted(apart, key=lambda mark: -len(mark.text))
 
 
 def _refused(what: str) -> InputError:
@@ -232,7 +237,7 @@ def _split(part: dict[str, Any]) -> Split:
 
 
 def _behavior(name: str, inverted: bool = False) -> Behavior:
-    """What becomes of a match; inverted, of what lies between matches."""
+    """What is done with a match; inverted, with what lies between matches."""
     if (name, inverted) == ("Removed", True):
         return "Kept"
     if name not in get_args(Behavior) or inverted:
@@ -247,6 +252,7 @@ def _metaspace(found: Settings, part: dict[str, Any]) -> None:
     found.signed, found.split = True, part.get("split", True)
     if found.collapsed == "ends too" and scheme != "always":
         raise _refused(f"that splits at spaces, with the prepend scheme {scheme}")
+    found.once = scheme == "first"
     if scheme != "never":
         found.prefix = "always" if found.prefix == "always" else "unless there"
 

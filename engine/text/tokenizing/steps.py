@@ -33,7 +33,9 @@ from engine.text.tokenizer import Tokenizer, shown
 from engine.text.tokenizing.settings import SPACE_SIGN, Mark, Settings
 from engine.text.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, with_marks
 
-SPACES_BEFORE = (32, 16, 8, 4, 2, 1)  # taken away one after another: any number up to 63
+# taken away one after another: any number up to 63
+SPACES = tuple(" " * n for n in (32, 16, 8, 4, 2, 1))
+WHITE = (9, 10, 13, 32, 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)
 # a character beyond the first 65,536 in UTF-16: one of 1,024 high surrogates, and a low one
 FIRST_HALF, SECOND_HALF, HALVES, BEYOND = 0xD800, 0xDC00, 1024, 0x10000
 Problem = tuple[Expression, Expression]  # its condition, and its message
@@ -114,9 +116,11 @@ class Steps:
             self._refuse_added([text for text in settings.added if text not in found])
             typed = self._marked(typed) if self.marks else typed
             typed = _collapsed(typed, settings)
-        if settings and settings.prefix:
-            self.n += 1
-            typed = _prefixed(typed, settings)
+            self.n += 1 if settings.prefix else 0
+            if self.marks and (settings.prefix or settings.stripped or settings.collapsed):
+                typed = self._parted(typed, settings)
+            elif settings.prefix:
+                typed = _prefixed(typed, settings)
         self.number = self.graph.input("number", np.arange(1.0, self.n + 1)[None, :], kind="table")
         self.whole = self.one("text", typed & "")
         self._codes()
@@ -152,21 +156,29 @@ class Steps:
             sign = UNICHAR(FIRST_MARK + k)
             before = self.marked[k - 1, 0] if k else whole
             found: Expression = SUBSTITUTE(before, self.mark_texts[k, 0], sign)
-            for spaces in SPACES_BEFORE if self.marks[k].strips else ():
-                found = SUBSTITUTE(found, expression(" " * spaces) & sign, sign)
+            newline = UNICHAR(10)
+            for spaces in (newline & newline, newline, *map(expression, SPACES), newline):
+                if self.marks[k].strips:
+                    found = SUBSTITUTE(found, spaces & sign, sign)
+                if self.marks[k].strips_after:
+                    found = SUBSTITUTE(found, sign & spaces, sign)
             return found
 
         def clash(k: int, _: int) -> Expression:
-            """Whether the private-use character itself was typed, or a newline where spaces are
-            stripped."""
+            """Whether the private-use character itself was typed, or white space is left where it
+            is stripped."""
             sign = UNICHAR(FIRST_MARK + k)
-            there: Expression = self.marked[k, 0]
-            typed_so = LEN(SUBSTITUTE(whole, sign, "")) < LEN(whole)
-            if not self.marks[k].strips:
+            left: Expression = self.marked[n - 1, 0]
+            signs = [sign] if k + 1 < n else [UNICHAR(FIRST_MARK + k + d) for d in range(3)]
+            typed_so = OR(*(LEN(SUBSTITUTE(whole, one, "")) < LEN(whole) for one in signs))
+            if not (self.marks[k].strips or self.marks[k].strips_after):
                 return IF(typed_so, 1, 0)
-            for code in (9, 10):
-                there = SUBSTITUTE(there, UNICHAR(code) & sign, "")
-            return IF(OR(typed_so, LEN(there) < LEN(self.marked[k, 0])), 1, 0)
+            for white in map(UNICHAR, WHITE):
+                if self.marks[k].strips:
+                    left = SUBSTITUTE(left, white & sign, "")
+                if self.marks[k].strips_after:
+                    left = SUBSTITUTE(left, sign & white, "")
+            return IF(OR(typed_so, LEN(left) < LEN(self.marked[n - 1, 0])), 1, 0)
 
         self.marked = self.graph.table("marked", (n, 1), marked)
         clashes = self.graph.table("clash", (n, 1), clash)
@@ -175,6 +187,42 @@ class Steps:
         message = sentence("what is typed about {token} has no ids here", token=name)
         self.refuse(which > 0, message)
         return self.marked[n - 1, 0]
+
+    def _parted(self, typed: Expression, settings: Settings) -> Expression:
+        """The text with what is done to each part between added tokens: spaces at its ends are
+        stripped, a space is put before it. A private-use character stands for that space, and is
+        taken away again from parts that are empty."""
+        n, start, end = (
+            len(self.marks),
+            *(UNICHAR(FIRST_MARK + len(self.marks) + k) for k in (0, 1)),
+        )
+        strips_end = settings.stripped or settings.collapsed == "ends too"
+        strips = settings.stripped == "ends" or settings.collapsed == "ends too"
+        first = start if settings.prefix else expression("")
+
+        def parted(k: int, _: int) -> Expression:
+            sign = UNICHAR(FIRST_MARK + k)
+            found = parts[k - 1, 0] if k else IF(LEN(typed) > 0, first & typed, "")
+            if strips_end:
+                found = SUBSTITUTE(found, expression(" ") & sign, sign)
+            if strips:
+                found = SUBSTITUTE(found, sign & " ", sign)
+            again = settings.prefix and not settings.once
+            return SUBSTITUTE(found, sign, sign & start) if again else found
+
+        def filled(k: int, _: int) -> Expression:
+            sign = UNICHAR(FIRST_MARK + k)
+            return SUBSTITUTE(full[k - 1, 0] if k else parts[n - 1, 0], start & sign, sign)
+
+        parts = self.graph.table("parted", (n, 1), parted)
+        if not settings.prefix:
+            return parts[n - 1, 0] & ""
+        full = self.graph.table("filled", (n, 1), filled)
+        found = SUBSTITUTE(SUBSTITUTE(full[n - 1, 0] & end, start & end, ""), end, "")
+        for there in (" ", SPACE_SIGN) if settings.prefix == "unless there" else ():
+            if there == " " or settings.signed:
+                found = SUBSTITUTE(found, start & there, there)
+        return SUBSTITUTE(found, start, " ")
 
     def _codes(self) -> None:
         """The code point of each character, a column each. Excel counts a character beyond the

@@ -18,7 +18,7 @@ from engine.text.tokenizing.result import Result
 from engine.text.tokenizing.settings import SPACE_SIGN, Settings
 from engine.text.tokenizing.steps import Steps
 from engine.text.tokenizing.trie import MOST_NODES, Tree, tree, walk
-from engine.text.tokenizing.unicode import OTHER, OUTSIDE, normalized, spaces
+from engine.text.tokenizing.unicode import FIRST_MARK, OTHER, OUTSIDE, normalized, spaces
 
 NO_PIECE = -1_000_000_000  # a score
 UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is
@@ -28,7 +28,8 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     """Add normalized characters, the tree of tokens, the best path."""
     vocabulary = settings.model["vocab"]
     pieces = [(0, piece, i + 1, score) for i, (piece, score) in enumerate(vocabulary)]
-    found = tree(pieces)
+    signs = enumerate(settings.marks)
+    found = tree([*pieces, *((0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in signs)])
     if len(found.rows) > MOST_NODES:
         raise InputError("this tokenizer's vocabulary is larger than a sheet")
     steps.text(settings)
