@@ -17,7 +17,7 @@ from engine import InputError
 from engine.text import subwords, tokenizers_library
 from engine.text.subwords import Library
 from engine.text.tokenizers_library import check, from_text, growth, normalizing, quick
-from engine.text.tokenizing.settings import PATTERNS
+from engine.text.tokenizing.settings import GPT2
 from engine.text.vocabularies import LLAMA3, QWEN2
 
 # SentencePiece's own, of six rules: ﬁ fi, Ａ A, Ä a + diaeresis, Ｂ B, U+2003 a space, 😀 :)
@@ -83,7 +83,7 @@ DEEPSEEK = (
     r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
-KNOWN = (*PATTERNS, LLAMA3, QWEN2, O200K, CL100K, DEEPSEEK, BLOOM, " {2,}", "[0-9][0-9][0-9]")
+KNOWN = (GPT2, LLAMA3, QWEN2, O200K, CL100K, DEEPSEEK, BLOOM, " {2,}", "[0-9][0-9][0-9]")
 SLOW = ("(a+)+$", "(a*)*b", "(a|aa)+$", "a*a*a*b", "(?:x{1,99}){1,99}", r"(\d)\1+", "(?:a?){50}b")
 
 
