@@ -8,7 +8,8 @@ from learnt import learnt
 from tokenizers import AddedToken, Tokenizer, processors
 
 import cellformer as cf
-from engine.models.architectures import bert, roberta
+from engine.models.architectures import bert, llama, roberta
+from engine.models.architectures.llama import LlamaSpec
 from engine.models.forward import weight_shapes
 from engine.models.spec import ModelSpec
 from engine.text.subwords import Library
@@ -62,7 +63,10 @@ def byte_level() -> Tokenizer:
 
 @cache
 def encoder(kind: str) -> cf.Model:
-    """A random model: "sentence", or for masked words as BERT ("bert") or RoBERTa ("roberta")."""
+    """A random model: "sentence", a decoder's "last token", or for masked words as
+    BERT ("bert") or RoBERTa ("roberta")."""
+    if kind == "last token":
+        return last_token()
     inner = byte_level() if kind == "roberta" else learnt("bert").inner
     n = inner.get_vocab_size()
     gives = "sentence" if kind == "sentence" else "masked word"
@@ -79,6 +83,20 @@ def encoder(kind: str) -> cf.Model:
         weights[name] = weights[name] * (0.1 if leaf.startswith("b") else 1.0) + (leaf == "w")
     weights = {name: w.astype(np.float32).astype(np.float64) for name, w in weights.items()}
     return cf.Model(spec, weights, Library(inner, n), architecture=roberta.forward, config=config)
+
+
+def last_token() -> cf.Model:
+    """A random llama that gives the vector of a sentence's last token."""
+    inner = learnt("bert").inner
+    n = inner.get_vocab_size()
+    spec = LlamaSpec(
+        d_vocab=n, d_model=8, n_ctx=26, n_layers=1, n_heads=2, d_head=4, d_mlp=6, activation="silu",
+        position="rotary", norm="rms", final_norm=True, gives="sentence", pooling="last",
+        unit_length=True,
+    )  # fmt: skip
+    rng, shapes = np.random.default_rng(4), weight_shapes(llama.forward, spec)
+    weights = {name: rng.normal(0, 0.5, shape) for name, shape in shapes.items()}
+    return cf.Model(spec, weights, Library(inner, n), architecture=llama.forward)
 
 
 def cosine(model: cf.Model, *texts: str) -> float:

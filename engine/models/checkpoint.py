@@ -51,6 +51,7 @@ LAYERS = (
     "n_layers",
     "num_layers",
 )  # what configs call their number
+HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # for the next word
 MOST_HELD = 4_000_000  # weights of a model that is held whole
 
 
@@ -76,6 +77,7 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
         config.values["tie_word_embeddings"] = False
     wanted = weight_shapes(architecture.forward, spec)
     places = held_places(architecture.pieces(spec), wanted, files.held)
+    check_head(spec, config, files, head)
     unread = getattr(architecture, "UNREAD", ())
     files.check(foreign_shapes(places, wanted), head, unread)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
@@ -132,6 +134,22 @@ def packed(name: str, model: Model) -> dict[str, Packed]:
         for ours, piece in places.items()
         if piece.name in kinds
     }
+
+
+def check_head(spec: ModelSpec, config: Config, files: Tensors, head: str) -> None:
+    """Raise InputError for a decoder with another head than that for the next word, and for one
+    without any."""
+    if spec.gives != "next word":
+        return
+    for name in config.listed("architectures", str):
+        bare = name.endswith("Model") and not name.endswith(HEADS)
+        if name.endswith(HEADS) or (bare and (spec.tied or head in files.held)):
+            continue
+        what = "has no head" if bare else "has a head that is not known here"
+        raise InputError(
+            f"{config.path}: a {name} {what}; a decoder is read with the head for the next word, "
+            "ForCausalLM, or as a sentence encoder by its modules.json"
+        )
 
 
 def check_layers(config: Config, files: Tensors) -> None:

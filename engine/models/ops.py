@@ -273,6 +273,12 @@ def part_of_all(x: X, all: X) -> X:
     return x / SUM(all)
 
 
+@op(all=":,0")
+def last_place(all: X) -> X:
+    """The place of the last token, from 0: empty ones stand behind it."""
+    return SUM(all) - 1
+
+
 @op(x="i,0", all=":,0")
 def part_of_root(x: X, all: X) -> X:
     """The same over the root of how many there are."""

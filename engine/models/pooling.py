@@ -35,6 +35,8 @@ def of_all_tokens(at: Forward, x: Block, present: Block) -> Block:
     pooling = at.spec.pooling
     if pooling == "first":
         return at.block("first", ops.embed, at.input("which", 0, kind="ids"), x)
+    if pooling == "last":
+        return at.block("last", ops.embed, at.block("which", ops.last_place, present), x)
     if pooling == "max":
         seen = at.block("present", ops.present_alone, x, present)  # [n_tokens, d_model]
         return at.block("max", ops.largest, seen)

@@ -24,6 +24,7 @@ MOST = 20  # modules
 POOLING: dict[str, Pooling] = {
     "cls_token": "first",
     "mean_tokens": "mean",
+    "lasttoken": "last",
     "max_tokens": "max",
     "mean_sqrt_len_tokens": "mean of root",
 }

@@ -12,7 +12,7 @@ Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "quick_gelu", "mish", "tanh"]
 Gives = Literal["next word", "masked word", "sentence", "class", "token class"]
-Pooling = Literal["mean", "first", "max", "mean of root"]
+Pooling = Literal["mean", "first", "last", "max", "mean of root"]
 
 CLASSES: tuple[Gives, Gives] = ("class", "token class")  # of a text, of each token
 

@@ -186,4 +186,5 @@ def for_model(
         readout = Readout(one_token=True, by_head=not many)
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)
-    return Plan(readout, tuple(live), by_hand, model.spec.causal, gives, limits=limits)
+    continues = model.spec.causal and gives == "next word"
+    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits)

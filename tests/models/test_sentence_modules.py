@@ -56,9 +56,45 @@ def test_dense_layer_after_pooling(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_last_token_of_a_decoder(tmp_path: Path) -> None:
+    """As Qwen3-Embedding: a decoder without a head, whose last token stands for the sentence."""
+    where = Path(shutil.copytree(GOLDEN / "qwen3", tmp_path / "model"))
+    tensors = load_file(where / "model.safetensors")
+    bare = {
+        name.removeprefix("model."): t for name, t in tensors.items() if name != "lm_head.weight"
+    }
+    save_file(bare, where / "model.safetensors")
+    values = json.loads((where / "config.json").read_text()) | {"architectures": ["Qwen3Model"]}
+    (where / "config.json").write_text(json.dumps(values | {"tie_word_embeddings": False}))
+    with pytest.raises(cf.InputError, match="a Qwen3Model has no head; a decoder is read with"):
+        cf.load(where)
+    (where / "1_Pooling").mkdir()
+    mode = {"pooling_mode_lasttoken": True, "pooling_mode_mean_tokens": False}
+    (where / "1_Pooling" / "config.json").write_text(json.dumps(mode))
+    kinds = (("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", ""))
+    listed = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"} for kind, path in kinds
+    ]
+    (where / "modules.json").write_text(json.dumps(listed))
+    v = cf.load(GOLDEN / "qwen3").graph(IDS).values["ln_final.out"][-1]
+    found = cf.load(where).graph(IDS).values["vector"][0]
+    np.testing.assert_allclose(found, v / np.sqrt(v @ v), rtol=0, atol=1e-12)
+    checkpoint.save(cf.load(where), tmp_path / "back")
+    np.testing.assert_array_equal(cf.load(tmp_path / "back").graph(IDS).values["vector"][0], found)
+
+
+@pytest.mark.parametrize("name", ["LlamaForSequenceClassification", "GPT2ForTokenClassification"])
+def test_other_heads_of_decoders_are_named(name: str, tmp_path: Path) -> None:
+    where = Path(shutil.copytree(GOLDEN / "llama", tmp_path / "model"))
+    values = json.loads((where / "config.json").read_text()) | {"architectures": [name]}
+    (where / "config.json").write_text(json.dumps(values))
+    with pytest.raises(cf.InputError, match=f"a {name} has a head that is not known here"):
+        cf.load(where)
+
+
 REFUSED = {
     "pooling by mean_tokens, max_tokens": [pooling(mean_tokens=True, max_tokens=True)],
-    "pooling by lasttoken": [pooling(lasttoken=True)],
+    "pooling by weightedmean_tokens": [pooling(weightedmean_tokens=True)],
     "the module WeightedLayerPooling": [{"type": "WeightedLayerPooling"}],
     "in the order Transformer, Normalize": [{"type": "Normalize"}],
 }
@@ -84,7 +120,7 @@ def test_unsupported_encoder_options_are_one_line(tmp_path: Path) -> None:
         assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done
     shutil.copytree(bert, tmp_path / "model")
     config = json.loads((bert / "config.json").read_text())
-    config["architectures"] = ["BertForSequenceClassification"]
+    config["architectures"] = ["BertForMultipleChoice"]
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(cf.InputError, match="BertForSequenceClassification"):
+    with pytest.raises(cf.InputError, match="BertForMultipleChoice"):
         cf.load(tmp_path / "model")

@@ -25,7 +25,8 @@ from exporters.compose.book import Book
 
 pytestmark = pytest.mark.slow
 
-KINDS = ("sentence", "bert", "roberta")
+SENTENCES = ("sentence", "last token")
+KINDS = (*SENTENCES, "bert", "roberta")
 ERROR = re.compile(r"#(N/A|REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|ERROR!)")
 MASKED = {
     "bert": ["the [MASK] is true", "[MASK]", "it [MASK] a class[MASK]", "no mask", "a " * 9],
@@ -42,7 +43,7 @@ def written(tmp_path_factory) -> dict[str, Path]:
 
 @cache
 def book(kind: str) -> Book:
-    model, texts = encoder(kind), PAIRS[0] if kind == "sentence" else MASKED[kind][:1]
+    model, texts = encoder(kind), PAIRS[0] if kind in SENTENCES else MASKED[kind][:1]
     ids, *second = (model.vocabulary.encode(text) for text in texts)
     words = passage(model, ids, N_TOKENS, second=second[0] if second else ())
     return model_workbook.build(kind, model, replace(words, text_length=TEXT_LENGTH))
@@ -53,14 +54,15 @@ def cut(kind: str, text: str) -> list[int]:
     return encoder(kind).vocabulary.encode(text)[:N_TOKENS]
 
 
-def test_cosine_of_typed_sentences() -> None:
-    live = cf.Evaluator(book("sentence").graph)
+@pytest.mark.parametrize("kind", SENTENCES)
+def test_cosine_of_typed_sentences(kind: str) -> None:
+    live = cf.Evaluator(book(kind).graph)
     for first, second in PAIRS[1::7]:
         live.set("sentence", 0, 0, first)
         live.set("b.sentence", 0, 0, second)
-        expected = cosine(encoder("sentence"), first, second)
+        expected = cosine(encoder(kind), first, second)
         assert abs(live["cosine"][0, 0] - expected) < 1e-12, (first, second)
-        ids = cut("sentence", second)
+        ids = cut(kind, second)
         assert live["b.tokens"][: len(ids), 0].astype(int).tolist() == ids
         assert int(live["b.attention_mask"].sum()) == len(ids)
 
@@ -81,7 +83,7 @@ def test_typed_mask_is_ranked(kind: str) -> None:
 def test_encoders_in_ironcalc(kind: str, written, tmp_path: Path) -> None:
     where, found = book(kind), read(written[kind])
     sheet, cells = recomputed_in_ironcalc(found, tmp_path), list(found.formulas)
-    sentence = PAIRS[1][1] if kind == "sentence" else MASKED[kind][2]
+    sentence = PAIRS[1][1] if kind in SENTENCES else MASKED[kind][2]
     for text in (sentence, "", "long " * 20):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             ids = cut(kind, text)

@@ -4,12 +4,15 @@ rotary positions, a gated MLP, grouped keys and values (Ainslie et al. 2023)."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.cells.access import Mask
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.models import ops, parts, rope
+from engine.models import ops, parts, rope, sentence_modules
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
+from engine.models.pooling import pool
 from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "granite")
@@ -56,6 +59,9 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    if spec.gives == "sentence":
+        pool(g, x, g.input("attention_mask", np.ones((len(ids), 1)), ("token", "")))
+        return
     x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
     parts.unembed(g, x, W_E)
 
@@ -116,7 +122,7 @@ def read_config(c: Config) -> ModelSpec:
     return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
-        n_ctx=rotary.n_ctx,
+        n_ctx=sentence_modules.longest(c, rotary.n_ctx),
         n_layers=n_layers,
         n_heads=n_heads,
         n_kv_heads=c.get("num_key_value_heads", int, n_heads),
@@ -141,6 +147,7 @@ def read_config(c: Config) -> ModelSpec:
         embed_scale=c.get("embedding_multiplier", float, 1.0) if granite else 1.0,
         write_scale=c.get("residual_multiplier", float, 1.0) if granite else 1.0,
         logit_scale=1 / c.get("logits_scaling", float, 1.0) if granite else 1.0,
+        **(sentence_modules.readout(c) if c.look(sentence_modules.KEY) else {}),
     )
 
 
@@ -187,6 +194,7 @@ def around_mlp(spec: ModelSpec) -> Pieces:
     yield "W_E", Piece("model.embed_tokens.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield "ln_final.w", Piece("model.norm.weight")
+    yield from sentence_modules.pieces()
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
         yield f"{b}.ln1.w", Piece(f"{f}.input_layernorm.weight")
