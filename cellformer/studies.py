@@ -130,6 +130,9 @@ def _ablate(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
     if study.mean:
         model = ablation.with_averages(model, [loaded.ids])
     graph, words = model.graph(loaded.ids), _words(loaded)
+    if not (parts := ablation.parts(graph)):
+        raise InputError(f"{loaded.name} has no layers: there is nothing to ablate")
+    budget.of_passes(model, len(loaded.ids), study.force, len(parts))
     finite.check(graph, graph.values)
     target = _word(loaded, graph, asked.target)
     before = float(graph.values["probs"][row, target])
@@ -139,6 +142,7 @@ def _ablate(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
 
 
 def _sweep(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
+    budget.of_passes(loaded.model, len(loaded.ids), study.force, study.n_steps)
     graph, row, words = loaded.graph, loaded.place_of_answer, _words(loaded)
     target = _word(loaded, graph, asked.target)
     block, i, j = graph.parse(study.cell)
@@ -152,6 +156,7 @@ def _sweep(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
 
 
 def _gradient(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
+    budget.of_passes(loaded.model, len(loaded.ids), study.force, sensitivity.STEPS)
     graph, row, words = loaded.graph, loaded.place_of_answer, _words(loaded)
     finite.check(graph, graph.values)
     target = _word(loaded, graph, asked.target)

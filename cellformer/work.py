@@ -148,6 +148,8 @@ class _Crew:
         except BrokenExecutor as error:
             future = Future()
             future.set_exception(error)
+        except RuntimeError as error:
+            raise InputError(f"the executor takes no more work: {first_line(error)}") from None
         self.under_way[future] = k
 
     def finished(self) -> list[tuple[int, Any, Exception | None]]:
@@ -155,16 +157,14 @@ class _Crew:
         ready: Collection[Future[Any]]
         ready, _ = wait(self.under_way, CHECK, FIRST_COMPLETED)
         self._check()
-        if any(isinstance(future.exception(), BrokenExecutor) for future in ready):
+        if any(isinstance(_fault(future), BrokenExecutor) for future in ready):
             ready, _ = wait(self.under_way)  # all that it had are lost
             self._replace()
         found: list[tuple[int, Any, Exception | None]] = []
         for future in sorted(ready, key=self.under_way.__getitem__):
             k = self.under_way.pop(future)
-            try:
-                found.append((k, future.result(), None))
-            except Exception as error:
-                found.append((k, None, error))
+            fault = _fault(future)
+            found.append((k, None if fault else future.result(), fault))
         return found
 
     def _check(self) -> None:
@@ -180,6 +180,15 @@ class _Crew:
         self._tell(f"a worker died; {'its part is' if self._own else 'the rest is'} done again")
         self._executor.shutdown(wait=False)
         self._executor = self._new()
+
+
+def _fault(future: Future[Any]) -> Exception | None:
+    """Why a future that is done has no result."""
+    try:
+        future.result()
+    except Exception as error:  # also that it was cancelled
+        return error
+    return None
 
 
 class Kept(Generic[Result]):

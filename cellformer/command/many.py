@@ -1,7 +1,7 @@
 """Studies over a file of prompts: who does the work, with a progress bar, and the table."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -53,12 +53,20 @@ class Sharing:
             raise InputError(
                 f"no Dask scheduler answers at {self.dask}; `dask scheduler` starts one"
             ) from None
+
+        def alive() -> Collection[str]:
+            try:
+                found: Collection[str] = client.nthreads()
+            except OSError:
+                raise InputError(f"the Dask scheduler at {self.dask} is gone") from None
+            return found
+
         with client:
-            if not client.nthreads():
+            if not alive():
                 raise InputError(
                     f"{self.dask} has no workers; `dask worker {self.dask}` starts one"
                 )
-            yield Workers(client.get_executor(pure=False), alive=client.nthreads)
+            yield Workers(client.get_executor(pure=False), alive=alive)
 
 
 @dataclass(frozen=True)
