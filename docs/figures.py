@@ -16,14 +16,13 @@ from cellformer import names
 from engine.models import checkpoint
 from engine.models.architectures import gpt2
 from engine.models.forward import ONE_TOKEN, Forward
-from engine.models.spec import ModelSpec
 from exporters.compose.book import Book
 from exporters.file.xlsx import write
 
 FOLDER = Path(__file__).parent
 MODELS = FOLDER.parent / "workbooks" / "models"
 MARKED = re.compile(r"(<!--(\w+) ([\w-]+)-->).*?(<!--/-->)", re.DOTALL)
-GPT2_SMALL = ModelSpec(
+GPT2_SMALL = gpt2.Gpt2Spec(
     d_vocab=50257, d_model=768, n_ctx=1024, n_layers=12, n_heads=12, d_head=64, d_mlp=3072,
     activation="gelu_tanh", position="learned", norm="layer", final_norm=True, tied=True, bias=True,
 )  # fmt: skip

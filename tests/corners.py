@@ -4,13 +4,16 @@ Their workbooks have the formulas of their architectures in a third of the cells
 of all architectures' workbooks is asked of them.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from conftest import golden_models
 
+from engine.cells.block import Block
 from engine.models import architectures, checkpoint
 from engine.models.foreign import Config
 from engine.models.forward import weight_shapes
@@ -20,12 +23,14 @@ N_NEURONS = 4
 N_HEADS = 2
 N_COLUMNS = 3  # one more than windows of words see
 WINDOW = N_COLUMNS - 1
+FIRST = ("gpt2", "llama")
 # as configs call them
 LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 NEURONS = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "hidden_dim")
 HEADS = ("num_attention_heads", "num_heads", "n_head", "n_heads")
 SHARED = ("num_key_value_heads", "num_kv_heads")  # heads of keys and values
-WIDTH = ("hidden_size", "n_embd", "dim", "word_embed_proj_dim")
+WIDTH = ("hidden_size", "n_embd", "dim", "d_model", "word_embed_proj_dim")
+FOURFOLD = ("codegen",)  # their heads are a multiple of four, and stay
 WINDOWS = ("sliding_window", "window_size")
 UNLIKE = ("attention_types", "mlp_only_layers", "no_rope_layers")  # where they stand, layers differ
 
@@ -47,7 +52,7 @@ def _fewer(config: Mapping[str, Any]) -> dict[str, Any]:
     changes |= {key: WINDOW for key in WINDOWS if config.get(key)}
     n_heads = next((config[key] for key in HEADS if key in config), N_HEADS)
     for key in (*HEADS, *SHARED, *WIDTH):
-        if key in config:
+        if key in config and config["model_type"] not in FOURFOLD:
             changes[key] = config[key] * N_HEADS // n_heads
     if not any(key in config for key in UNLIKE):
         kinds = list(dict.fromkeys(config.get("layer_types", [""])))
@@ -64,3 +69,25 @@ def _saved(name: str, folder: Path, changes: Mapping[str, Any]) -> Path:
     weights = {w: model.weights[w][tuple(map(slice, shape))] for w, shape in shapes.items()}
     checkpoint.save(replace(model, spec=spec, weights=weights, config=config), folder)
     return folder
+
+
+@cache
+def unlike() -> tuple[str, ...]:
+    """The golden models with a kind of block that those before them lack, gpt2 and llama first: a
+    name, its numbers aside, an op, and what it reads. Other programs are asked about these."""
+    seen: set[tuple[object, ...]] = set()
+    found = []
+    for name in sorted(golden_models(), key=lambda name: (name not in FIRST, name)):
+        graph = golden_models()[name].graph([2, 1, 3])
+        own = {_kind(block) for block in graph}
+        if own - seen:
+            found.append(name)
+        seen |= own
+    return tuple(sorted(found))
+
+
+def _kind(block: Block) -> tuple[object, ...]:
+    reads = {(name, codes[1][:2]) for name, codes, _ in block.operands}
+    mask = block.mask and (block.mask.causal, block.mask.window is None)
+    op = block.op.name if block.op else block.kind
+    return re.sub(r"\d+", "", block.name), op, mask, frozenset(reads)

@@ -18,10 +18,10 @@ from engine.models.spec import ModelSpec
 
 SIZES = {  # what configs call them: the file of an architecture asks for the names that it knows
     "d_vocab": ("vocab_size",),
-    "d_model": ("hidden_size", "n_embd"),
-    "n_ctx": ("max_position_embeddings", "n_positions", "seq_length"),
-    "n_layers": ("num_hidden_layers", "num_layers", "n_layer"),
-    "n_heads": ("num_attention_heads", "num_heads", "n_head", "num_key_value_heads"),
+    "d_model": ("hidden_size", "n_embd", "d_model"),
+    "n_ctx": ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
+    "n_layers": ("num_hidden_layers", "num_layers", "n_layer", "n_layers"),
+    "n_heads": ("num_attention_heads", "num_heads", "n_head", "n_heads", "num_key_value_heads"),
     "d_head": ("head_dim", "rotary_dim", "query_pre_attn_scalar"),
     "d_mlp": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
     "d_expert": ("moe_intermediate_size", "shared_expert_intermediate_size"),

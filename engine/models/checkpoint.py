@@ -274,6 +274,10 @@ def foreign_tensors(
         values = values.T if piece.transposed else values
         target = tensors[piece.name]
         target[piece.slices] = values.reshape(target[piece.slices].shape)
+    for piece in places.values():
+        if piece.stack:
+            width = tensors[piece.name].shape[-1]
+            tensors[piece.name] = tensors[piece.name].reshape(piece.stack, -1, width)
     return tensors
 
 
@@ -297,6 +301,8 @@ def foreign_shapes(
     found: dict[str, tuple[int, ...]] = {}
     for ours, piece in places.items():
         shape = list(wanted[ours][::-1] if piece.transposed else wanted[ours])
+        shape = [1, *shape] if piece.row else shape
+        shape[-1] *= piece.columns[1]
         if piece.stop is not None:
             before = found.get(piece.name)
             shape[piece.axis] = max(piece.stop, before[piece.axis] if before else 0)

@@ -57,6 +57,12 @@ class Config(Fields):
         """Accept other names of fields, as the reference implementation does: other=own."""
         self.values = {names.get(name, name): value for name, value in self.values.items()}
 
+    def otherwise(self, **values: Any) -> "Config":
+        """This config with other values of some fields; what is read there is read here."""
+        other = Config(self.path, self.values | values)
+        other.asked = self.asked
+        return other
+
     def check_unread(self) -> None:
         """Raise InputError for an option that is set and that the architecture did not read."""
         for name, value in self.values.items():
@@ -116,11 +122,16 @@ class Piece:
     start: int = 0
     stop: int | None = None
     transposed: bool = False
+    row: bool = False  # a vector that is one row of a matrix
+    columns: tuple[int, int] = (0, 1)  # the first that it takes, and every how manieth
+    stack: int = 0  # how many matrices the tensor holds, one behind another; 0: it is one
 
     @property
     def slices(self) -> tuple[slice, ...]:
         """For numpy: `tensor[piece.slices]`."""
-        return (slice(None),) * self.axis + (slice(self.start, self.stop),)
+        taken = (slice(None),) * self.axis + (slice(self.start, self.stop),)
+        first, step = self.columns
+        return taken if step == 1 else (*taken, slice(first, None, step))
 
 
 # Our name of a weight, and the piece that holds it. Where checkpoints differ in that, a weight
@@ -134,6 +145,13 @@ def head_of(
     """One head's slice of a tensor with all heads side by side, from `offset` on."""
     start = offset + n * d_head
     return Piece(name, axis, start, start + d_head, turn)
+
+
+def of_stack(
+    name: str, n: int, rows: int, stack: int, turn: bool = False, columns: tuple[int, int] = (0, 1)
+) -> Piece:
+    """Rows [n * rows, (n + 1) * rows) of a stack of matrices, counted through all of them."""
+    return Piece(name, 0, n * rows, (n + 1) * rows, turn, columns=columns, stack=stack)
 
 
 def norm(ours: str, theirs: str) -> Pieces:

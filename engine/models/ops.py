@@ -14,6 +14,7 @@ from engine.cells.functions import (
     ERF,
     EXP,
     IF,
+    INT,
     LN,
     MAX,
     MIN,
@@ -171,9 +172,9 @@ def divide_rows(x: X, by: X) -> X:
     return x / by
 
 
-@op(x="i,j", w="0,j")
-def gain_above_one(x: X, w: X) -> X:
-    return x * (1 + w)
+@op(x="i,j", w="0,j", b="0,j")
+def gain_above_one(x: X, w: X, b: X = None) -> X:
+    return x * (1 + w) if b is None else x * (1 + w) + b
 
 
 # --- rotary positions (Su et al. 2021, section 3.2.2) -------------------------------------------
@@ -215,6 +216,24 @@ def or_far_below(x: X, present: X) -> X:
     return x * present + (present - 1) * 10000
 
 
+@op(x="i,j", bound="0,0")
+def bounded(x: X, bound: X) -> X:
+    """x, from -bound to bound (MosaicML 2023: clip_qkv)."""
+    return MAX(0 - bound, MIN(bound, x))
+
+
+@op(position="i,0", beta="0,0", length="0,0")
+def growth(position: X, beta: X, length: X) -> X:
+    """What queries are multiplied by (Meta 2025, Llama 4): 1 within the length of training, then
+    more, so that a long text does not level the pattern."""
+    return 1 + beta * LN(1 + Held(INT(position / length)))
+
+
+@op(x="i,j", by="i,0")
+def times_rows(x: X, by: X) -> X:
+    return x * by
+
+
 @op(position="i,0", slope="0,j")
 def place(position: X, slope: X) -> X:
     return position * slope
@@ -240,9 +259,9 @@ def soft_cap(x: X, cap: X) -> X:
 # --- softmax: of scores over the keys seen, of logits over the vocabulary -------------------
 
 
-@op(x="i,≤i")
-def row_max(x: X) -> X:
-    return MAX(x)
+@op(x="i,≤i", sink="0,0")
+def row_max(x: X, sink: X = None) -> X:
+    return MAX(x) if sink is None else MAX(MAX(x), sink)
 
 
 @op(x="i,j", top="i,0", temperature="0,0", out="i,≤i")
@@ -254,9 +273,10 @@ def exp(x: X, top: X, temperature: X = None) -> X:
     return EXP(below / MAX(temperature, COLDEST))
 
 
-@op(x="i,≤i")
-def row_sum(x: X) -> X:
-    return SUM(x)
+@op(x="i,≤i", sink="0,0", top="i,0")
+def row_sum(x: X, sink: X = None, top: X = None) -> X:
+    """With a sink (Xiao et al. 2024), a score that belongs to no token: it takes a share of all."""
+    return SUM(x) if sink is None else SUM(x) + EXP(sink - Held(top))
 
 
 @op(x="i,j", total="i,0", out="i,≤i")
@@ -439,6 +459,20 @@ def gated_share(gate: X, x: X, share: X, on: X = None) -> X:
     return hidden if on is None else hidden * on
 
 
+@op(x="i,j", alpha="0,0", limit="0,0")
+def swish_below(x: X, alpha: X, limit: X) -> X:
+    """x, at most the limit, times the logistic function of alpha x (OpenAI 2025, gpt-oss)."""
+    low = MIN(limit, x)
+    return low * (0.5 + 0.5 * TANH(0.5 * alpha * low))
+
+
+@op(gate="i,j", x="i,j", share="i,@", limit="0,0", on="0,0")
+def gated_share_of_next(gate: X, x: X, share: X, limit: X, on: X = None) -> X:
+    """As `gated_share`, of 1 + x, with x from -limit to limit."""
+    hidden = gate * (1 + MAX(0 - limit, MIN(limit, x))) * share
+    return hidden if on is None else hidden * on
+
+
 # --- low-rank adapters (Hu et al. 2021, section 4.1) -----------------------------------------
 
 
@@ -532,6 +566,19 @@ def mish(x: X) -> X:
     is exact where e^x is small."""
     grown = EXP(MIN(x, 20)) * (EXP(MIN(x, 20)) + 2)
     return x * grown / (grown + 2)
+
+
+@op(x="i,j")
+def softplus(x: X) -> X:
+    """ln(1 + exp(x)), which is above 0 and, for large x, x."""
+    return MAX(x, 0) + LN(1 + EXP(MIN(x, 0 - x)))
+
+
+@op(x="i,j", rise="0,0", fall="0,0")
+def xielu(x: X, rise: X, fall: X) -> X:
+    """xIELU (Huang & Schlag 2024, section 3): a parabola above 0, an exponential below."""
+    above, below = MAX(x, 0), MIN(x, 0)
+    return rise * above * above + (EXP(below) - 1 - below) * (0.5 + fall) + 0.5 * x
 
 
 @op(gate="i,j", x="i,j")

@@ -15,11 +15,18 @@ from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
 
-def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
-    """Softmax along each row of x, as separate blocks for its steps."""
-    top = g.block("row_max", ops.row_max, x)  # [n_tokens, 1]
+def softmax(
+    g: Graph,
+    x: Block,
+    out: tuple[Graph, str],
+    temperature: Block | None = None,
+    sink: Block | None = None,
+) -> Block:
+    """Softmax along each row of x, as separate blocks for its steps; `sink` [1, 1] is one more
+    score, whose share is nobody's."""
+    top = g.block("row_max", ops.row_max, x, sink)  # [n_tokens, 1]
     e = g.block("exp", ops.exp, x, top, temperature)  # as x
-    total = g.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
+    total = g.block("row_sum", ops.row_sum, e, sink, top if sink else None)  # [n_tokens, 1]
     where, name = out
     return where.block(name, ops.fraction, e, total)  # as x
 
@@ -29,6 +36,19 @@ def layer_norm(ln: Graph, x: Block, eps: float, bias: bool = True) -> Block:
     normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
     w, b = ln.weight("w", x.axes[1]), ln.weight("b", x.axes[1]) if bias else None
     return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
+
+
+def layer_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
+    """LayerNorm whose gain is 1 + w."""
+    normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
+    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
+    return ln.block("out", ops.gain_above_one, normalized, w, b)  # [n_tokens, d_model]
+
+
+def layer_norm_without_bias(ln: Graph, x: Block, eps: float, axis: str = "d_model") -> Block:
+    """LayerNorm with a gain alone; of a head's queries or keys, if `axis` is d_head: as x."""
+    normalized = standardize(ln, "normalized", x, eps)  # as x
+    return ln.block("out", ops.affine, normalized, ln.weight("w", axis))  # as x
 
 
 def standardize(ln: Graph, name: str, x: Block, eps: float) -> Block:
@@ -55,6 +75,13 @@ def rms_norm_above_one(ln: Graph, x: Block, eps: float, w: Block | None = None) 
     normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
     w = ln.weight("w", "d_model") if w is None else w
     return ln.block("out", ops.gain_above_one, normalized, w)  # as x
+
+
+def project(h: Graph, which: str, x: Block, bias: bool, bound: Block | None = None) -> Block:
+    """Queries ("q"), keys ("k") or values ("v"), kept from -bound to bound: [n_tokens, d_head]."""
+    axes, name = ("d_model", "d_head"), f"unbounded.{which}" if bound else which
+    found = linear(h, name, x, which.upper(), axes, bias)
+    return h.block(which, ops.bounded, found, bound) if bound else found
 
 
 def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
@@ -173,11 +200,13 @@ def attend(
     places: Block | None = None,
     present: Block | None = None,
     n: int = 0,
+    sink: Block | None = None,
 ) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1), up to the values weighted by its pattern.
 
     With ALiBi, `places` [n_tokens, n_heads] reduce scores with distance, by column n. `present`
-    [n_tokens, 1] is 0 for tokens that nothing attends to (default: all are present).
+    [n_tokens, 1] is 0 for tokens that nothing attends to (default: all are present). `sink` as in
+    `softmax`.
     """
     name = "of_content" if places else "scores" if layer.cap is None else "uncapped"
     scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
@@ -185,7 +214,7 @@ def attend(
         scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
     if places:
         scores = h.block("scores", ops.farther, scores, places, places, nth=n)  # [queries, keys]
-    pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
+    pattern = softmax(h, scores, out=(h, "pattern"), sink=sink)  # [queries, keys]
     if not h.readout.by_head:
         on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
         z = h.block("z", ops.mix, pattern, v, on)  # [n_tokens, d_head]

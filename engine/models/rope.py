@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.cells.errors import InputError
 from engine.cells.fields import LARGEST
-from engine.models.foreign import Config
+from engine.models.foreign import FULL, WINDOWED, Config
 
 ORIGINAL = "original_max_position_embeddings"
 LONGEST = "max_position_embeddings"
@@ -77,6 +77,23 @@ def read(
         raise InputError(f"{c.path}: partial_rotary_factor = {share!r} does not go with {kind!r}")
     d_rotary = int(d_head * share) if part else d_head
     return scaling.scaled(theta, d_rotary)
+
+
+def of_kind(c: Config, d_head: int, kind: str, theta: float, base: str = "rope_theta") -> Rotary:
+    """Rotary positions in layers of one kind. Newer configs have them by kind; older ones have a
+    `base` for each kind, and a scaling for layers without windows."""
+    by_kind = c.look("rope_parameters") or {}
+    if not isinstance(by_kind, dict) or not {*by_kind} <= {FULL, WINDOWED}:
+        raise InputError(
+            f"{c.path}: rope_parameters is {by_kind!r}; its keys must be {FULL} and {WINDOWED}"
+        )
+    scaling = c.look("rope_scaling") or {}
+    values = {
+        "rope_parameters": {**(by_kind.get(kind) or {}), **(scaling if kind == FULL else {})},
+        "rope_theta": c.get(base, float, theta),
+        LONGEST: c.get(LONGEST, int),
+    }
+    return read(Config(c.path, values), d_head)
 
 
 class Scaling:

@@ -2,7 +2,7 @@
 
 from dataclasses import MISSING, Field, dataclass, fields
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from engine.cells.errors import InputError
 from engine.cells.fields import LARGEST
@@ -81,6 +81,11 @@ class ModelSpec:
     sentence_bias: bool = False  # of that map
     sentence_tanh: bool = False  # of what it gives
     unit_length: bool = False  # the sentence's vector is divided by its length
+
+    @classmethod
+    def of(cls, spec: "ModelSpec", **own: Any) -> Self:
+        """A spec with the fields of another one, and this class' own."""
+        return cls(**{f.name: getattr(spec, f.name) for f in fields(spec)} | own)
 
     def __post_init__(self) -> None:
         self._check_kinds()

@@ -291,7 +291,8 @@ class Tensors:
     def stored(self, piece: Piece) -> "np.ndarray | Stored":
         """A piece that stays in its file; a vector is read."""
         held = self.held[piece.name]
-        if len(held.shape) == 1 or held.file is None:
+        whole_columns = not piece.row and piece.columns == (0, 1)
+        if len(held.shape) == 1 or held.file is None or not whole_columns:
             return self.read(piece)
         rows, cols = held.shape[::-1] if held.turned else held.shape
         whole = Stored(held.file, held.name, (0, rows), (0, cols), held.turned)
@@ -307,4 +308,5 @@ class Tensors:
             values.flags.writeable = False
             self.values[piece.name] = values
         values = self.values[piece.name][piece.slices]
+        values = values[0] if piece.row else values
         return values.T if piece.transposed else values

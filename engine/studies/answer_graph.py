@@ -33,7 +33,7 @@ from engine.studies import scores
 from engine.studies.lens import operands, scoring
 
 ANSWER = objective.NAME
-BENDS = (*(getattr(ops, name) for name in get_args(Activation)), ops.soft_cap)
+BENDS = (*(getattr(ops, name) for name in get_args(Activation)), ops.xielu, ops.soft_cap)
 HELD = (ops.fraction, ops.deviation, ops.root_mean_square, ops.root_mean_square_of_all)
 GATED = (ops.gated, ops.gated_share)
 
@@ -116,9 +116,11 @@ def _reader(graph: Graph, wrote: Block) -> Reader:
     elif inner is not hidden and hidden.op in (*BENDS, *GATED):
         taken = inside["x"]
     else:
-        found = hidden.op.name if hidden.op else "an input"
+        taken = hidden
+    if taken is hidden or taken.op is ops.bounded:
+        found = taken.op.name if taken.op else "an input"
         raise InputError(
-            f"{hidden.name} is {found}, which the graph of an answer cannot follow; "
+            f"{taken.name} is {found}, which the graph of an answer cannot follow; "
             "it follows a decoder's attention, MLPs and experts"
         )
     return Reader(

@@ -42,6 +42,8 @@ def folded(model: Model, change: Change) -> Model:
     for part in parts(graph):
         _switch(graph, weights, values, part)
     for name in values:
+        if graph[name].leaf == "B_out":  # biases of all experts
+            weights[name] = weights[name] * values[f"{graph[name].path}.switch"][0, 0]
         if graph[name].leaf == "sqrt_d_head":
             _divisor(graph, weights, values, graph[name])
     return _with_eps(replace(model, weights=weights, averages={}), graph, values)
@@ -92,6 +94,11 @@ def _divisor(
     factor = float(graph.inputs[name][0, 0] / values[name][0, 0])
     if factor == 1:
         return
+    if f"{divisor.path}.bound" in values:
+        raise InputError(
+            f"{name} was changed, and weights cannot hold that where queries stay within a bound; "
+            "change it back"
+        )
     inside = [n for n in weights if n.startswith(f"{divisor.path}.")]
     scaled = [n for n in inside if "q_norm" in n.split(".")]
     scaled = scaled or [n for n in inside if Name(n).leaf in ("W_Q", "b_Q")]

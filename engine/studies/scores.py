@@ -30,10 +30,11 @@ CARRIED = {
     for op, parameters in (
         (ops.add, ("xs", "b")),
         (ops.affine, ("x", "b")),
-        (ops.gain_above_one, ("x",)),
+        (ops.gain_above_one, ("x", "b")),
         (ops.mean, ("x",)),
         (ops.normalize, ("x", "mean")),
         (ops.divide_rows, ("x",)),
+        (ops.times_rows, ("x",)),
         (ops.stretch, ("x",)),
         (ops.linear, ("x", "b")),
         (ops.linear_tied, ("x", "b")),
@@ -89,6 +90,8 @@ def follow(
 ) -> np.ndarray:
     """What parts of the writers, each [n, rows, columns] of its block, become at the end of a path.
     All that is held, as norms' divisors, is as in `values`."""
+    if not way.carriers:  # the end is a writer itself, as a query that stays within bounds
+        return part(way.writers[0])
     live = dict(values)
     begins = {block.name for block in way.writers}
     for block in way.carriers:

@@ -117,6 +117,34 @@ MODERNBERT = {
     "local_attention": 32,
     **dict.fromkeys([f"{of}_token_id" for of in ("pad", "bos", "eos", "cls", "sep")]),
 }
+ONE = TINY | {"num_hidden_layers": 1}
+TWO_KINDS = TINY | {
+    "sliding_window": 3, "layer_types": ["sliding_attention", "full_attention"],
+}  # fmt: skip
+OLMO3 = TWO_KINDS | {
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 20.0},
+        "full_attention": {"rope_type": "linear", "rope_theta": 50.0, "factor": 2.0},
+    },
+}  # fmt: skip
+COHERE = ONE | {"logit_scale": 0.25, "use_qk_norm": True}
+COHERE["num_key_value_heads"] = 2
+GROWING = {
+    "rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 0.5,
+    "original_max_position_embeddings": 3, "llama_4_scaling_beta": 0.5,
+}  # fmt: skip
+EXPERTS = {"num_local_experts": 3, "num_experts_per_tok": 2}
+OSS = {"head_dim": 4, "swiglu_limit": 1.0}
+OSS["rope_parameters"] = {
+    "rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "truncate": False,
+    "original_max_position_embeddings": 4,
+}  # fmt: skip
+BIGCODE = GPT2 | {"n_layer": 1}
+CODEGEN = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 4, "rotary_dim": 2}
+MPT = {"d_model": 9, "n_heads": 3, "n_layers": 1, "max_seq_len": 12, **SMALL}
+MPT["attn_config"] = {"clip_qkv": 0.4}
+ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
+
 MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no other has
     "gpt2": (0, lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2))),
     "gpt2-untied": (1, lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2, tie_word_embeddings=False))),
@@ -183,6 +211,45 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
             t.RobertaConfig(**ROBERTA, id2label={0: "O", 1: "B-PER", 2: "B-LOC"})
         ),
     ),
+    "olmo": (52, lambda: t.OlmoForCausalLM(t.OlmoConfig(**ONE, clip_qkv=0.8))),
+    "olmo3": (53, lambda: t.Olmo3ForCausalLM(t.Olmo3Config(**OLMO3))),
+    "cohere": (54, lambda: t.CohereForCausalLM(t.CohereConfig(**COHERE))),
+    "cohere2": (55, lambda: t.Cohere2ForCausalLM(t.Cohere2Config(**TWO_KINDS, logit_scale=0.5))),
+    "glm": (56, lambda: t.GlmForCausalLM(t.GlmConfig(**ONE, head_dim=8))),
+    "glm4": (57, lambda: t.Glm4ForCausalLM(t.Glm4Config(**ONE, head_dim=8))),
+    "ministral": (58, lambda: t.MinistralForCausalLM(t.MinistralConfig(**TWO_KINDS, head_dim=4))),
+    "ministral3": (
+        59,
+        lambda: t.Ministral3ForCausalLM(
+            t.Ministral3Config(**ONE, head_dim=8, rope_parameters=GROWING)
+        ),
+    ),
+    "exaone4": (60, lambda: t.Exaone4ForCausalLM(t.Exaone4Config(**TWO_KINDS))),
+    "seed_oss": (61, lambda: t.SeedOssForCausalLM(t.SeedOssConfig(**ONE, head_dim=4))),
+    "ernie4_5": (62, lambda: t.Ernie4_5ForCausalLM(t.Ernie4_5Config(**ONE, head_dim=4))),
+    "helium": (63, lambda: t.HeliumForCausalLM(t.HeliumConfig(**ONE, head_dim=4))),
+    "hunyuan": (
+        64,
+        lambda: t.HunYuanDenseV1ForCausalLM(
+            t.HunYuanDenseV1Config(**ONE, head_dim=4, rope_parameters=ALPHA)
+        ),
+    ),
+    "arcee": (65, lambda: t.ArceeForCausalLM(t.ArceeConfig(**ONE))),
+    "nemotron": (66, lambda: t.NemotronForCausalLM(t.NemotronConfig(**ONE))),
+    "gpt_bigcode": (67, lambda: t.GPTBigCodeForCausalLM(t.GPTBigCodeConfig(**BIGCODE))),
+    "codegen": (68, lambda: t.CodeGenForCausalLM(t.CodeGenConfig(**CODEGEN))),
+    "mpt": (69, lambda: t.MptForCausalLM(t.MptConfig(**MPT))),
+    "openai-gpt": (70, lambda: t.OpenAIGPTLMHeadModel(t.OpenAIGPTConfig(**GPT2))),
+    "olmoe": (
+        72,
+        lambda: t.OlmoeForCausalLM(t.OlmoeConfig(**ONE, num_experts=3, num_experts_per_tok=2)),
+    ),
+    "granitemoe": (
+        73,
+        lambda: t.GraniteMoeForCausalLM(t.GraniteMoeConfig(**ONE, **EXPERTS, **GRANITE)),
+    ),
+    "gpt_oss": (74, lambda: t.GptOssForCausalLM(t.GptOssConfig(**TWO_KINDS, **EXPERTS, **OSS))),
+    "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 
 

@@ -297,19 +297,21 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("names", BEFORE)
-def test_text_part_of_a_vision_model(names: str, tmp_path: Path) -> None:
-    found, (prefix, head) = folder("gemma3", tmp_path), BEFORE[names]
+@pytest.mark.parametrize(("name", "sees"), [("gemma3", "gemma3"), ("ministral3", "mistral3")])
+def test_text_part_of_a_vision_model(name: str, sees: str, names: str, tmp_path: Path) -> None:
+    found, (prefix, head) = folder(name, tmp_path), BEFORE[names]
     text = json.loads((found / "config.json").read_text())
-    whole = {"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 8}}
+    whole = {"model_type": sees, "text_config": text, "vision_config": {"hidden_size": 8}}
+    whole |= {"tie_word_embeddings": text["tie_word_embeddings"], "spatial_merge_size": 2}
     whole |= {"boi_token_index": 7, "mm_tokens_per_image": 4, "eos_token_id": [1, 6]}
     (found / "config.json").write_text(json.dumps(whole))
     tensors = load_file(found / "model.safetensors")
     held = {name.replace("model.", prefix, 1): t for name, t in tensors.items()}
-    held[head] = tensors["model.embed_tokens.weight"]
+    held[head] = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
     held["vision_tower.head.probe"] = held["model.vision_tower.w"] = np.ones((1, 1, 8), np.float32)
     save_file(held, found / "model.safetensors")
-    model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / "gemma3")
-    assert model.spec == kept.spec and model.kind == "gemma3_text"
+    model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / name)
+    assert model.spec == kept.spec and model.kind == text["model_type"]
     logits = [m.graph([1, 2, 3]).values["logits"] for m in (model, kept)]
     np.testing.assert_array_equal(*logits)
     checkpoint.save(model, tmp_path / "again")

@@ -274,7 +274,8 @@ MODELS = {name: random_model(spec, 2) for name, spec in SPECS.items()}
 MODELS |= golden_models()
 WITH_BIAS = ("with biases", "MLP only", "gpt2", "gpt2-untied", "gpt_neo", "gpt_neox")
 WITH_BIAS += ("bloom", "falcon-rw", "opt", "opt-350m", "phi")
-FIXED_EPS = ("opt", "opt-350m", "distilbert")  # no field of their config has it
+FIXED_EPS = ("opt", "opt-350m", "distilbert", "olmo")  # no field of their config has it
+BOUNDED = ("olmo", "mpt")  # queries, so that weights cannot hold another divisor of scores
 
 
 IDS = [3, 5, 2, 6]  # without 1, which is RoBERTa's padding
@@ -294,7 +295,8 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
     rng = np.random.default_rng(seed)
     change: dict[tuple[str, int, int], float] = {}
     for block in graph:
-        if block.leaf in ("switch", "sqrt_d_head"):
+        kept = name in BOUNDED and block.leaf == "sqrt_d_head"
+        if block.leaf in ("switch", "sqrt_d_head") and not kept:
             change[block.name, 0, 0] = float(rng.choice([0.0, 1.0, 0.25, 1.5]) or 0.5)
         if block.leaf == "switch" and rng.random() < 0.3:
             change[block.name, 0, 0] = 0.0

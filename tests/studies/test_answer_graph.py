@@ -22,9 +22,12 @@ from workbooks.dialogue_game import model as dialogue_model
 
 IDS = [3, 1, 5, 2, 4, 1]
 ENCODERS = ("bert", "distilbert", "minilm", "roberta")  # they have no next word
+# Values that stay within a bound, as no share of one does; biases that experts' shares multiply.
+REFUSED = ("mpt", "olmo", "gpt_oss")
 SOME = ("gpt2", "mixtral")
-OTHERS = [name for name in golden_models() if name not in (*ENCODERS, *SOME)]
+OTHERS = [name for name in golden_models() if name not in (*ENCODERS, *REFUSED, *SOME)]
 STREAMS_OF_THEIR_OWN = ("bloom", "gemma2", "gemma3", "granite", "olmo2", "opt-350m")
+STREAMS_OF_THEIR_OWN += ("exaone4", "glm4", "olmo3", "openai-gpt", "granitemoe")
 LIVE = [name for name in (*SOME, *OTHERS) if name not in STREAMS_OF_THEIR_OWN]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
 
@@ -53,8 +56,8 @@ def test_what_enters_a_node_sums_to_it_and_so_does_what_leaves(name: str) -> Non
             np.testing.assert_allclose(leaves[source], answer.value(source), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
-def test_encoders_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", [*ENCODERS, *REFUSED])
+def test_what_cannot_be_followed_is_refused(name: str) -> None:
     graph = checkpoint.load(GOLDEN / name).graph([3, 1, 5])
     with pytest.raises(InputError):
         AnswerGraph(graph, 0, 7, 4)
@@ -130,7 +133,7 @@ def test_a_stream_that_is_no_sum_has_no_cuts_in_cells(name: str) -> None:
 def some_edges(cuts: Cuts, n: int, seed: int) -> list[Ends]:
     found = [ends(edge) for edge in cuts.answer.edges() if cuts.possible(ends(edge))]
     rng = np.random.default_rng(seed)
-    return [found[k] for k in rng.choice(len(found), n, replace=False)]
+    return [found[k] for k in rng.choice(len(found), min(n, len(found)), replace=False)]
 
 
 def gpt2_with_cuts(name: str, cut: Sequence[Ends]) -> float:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from conftest import default_book, golden_models, in_tiers
-from corners import corner
+from corners import corner, unlike
 from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, encoder
 from in_node import call
 from pages import differing, read, values, written
@@ -85,7 +85,7 @@ def with_text(kind: str) -> Book:
 
 
 BOOKS: dict[str, Callable[[], Book]] = {
-    **{f"golden-{name}": partial(golden, name) for name in golden_models()},
+    **{f"golden-{name}": partial(golden, name) for name in unlike()},
     **{f"gradient-{name}": partial(with_gradient, name, LEAD) for name in ("gpt2", "gemma2")},
     **{f"nudge-{name}": partial(with_gradient, name, LOSS) for name in ("llama", "mixtral")},
     "against-gemma2": partial(with_pair, "gemma2"),

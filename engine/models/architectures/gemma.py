@@ -9,6 +9,7 @@ from math import sqrt
 from engine.cells.access import Mask
 from engine.cells.block import Block
 from engine.models import ops, parts, rope
+from engine.models.architectures.llama import LlamaSpec
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
@@ -26,20 +27,11 @@ NORMS_2 = {
 
 
 @dataclass(frozen=True, repr=False)
-class GemmaSpec(ModelSpec):
-    """ModelSpec with Gemma's soft caps of scores and logits; None: no cap."""
+class GemmaSpec(LlamaSpec):
+    """LlamaSpec with Gemma's soft caps of scores and logits; None: no cap."""
 
-    norm_both: bool = False  # after each sublayer as well, before its residual add
     score_cap: float | None = None
     logit_cap: float | None = None
-    local: rope.Rotary | None = None  # how positions turn within windows; None: as elsewhere
-
-    @property
-    def within_windows(self) -> "GemmaSpec":
-        """This spec, with the rotary positions of sliding-window layers."""
-        assert self.local
-        theta, _, _, frequencies, factor = self.local
-        return replace(self, rope_theta=theta, rope_frequencies=frequencies, rope_factor=factor)
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -59,12 +51,12 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         y = parts.rms_norm_above_one(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
         window = spec.window(layer)
         wrote = attention(b, y, near if window else turn, window)  # [n_tokens, d_model]
-        if spec.norm_both:
+        if spec.norms == "both":
             wrote = parts.rms_norm_above_one(b.at("ln1_post"), wrote, spec.norm_eps)
         x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
         y = parts.rms_norm_above_one(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
         wrote = mlp(b, y)  # [n_tokens, d_model]
-        if spec.norm_both:
+        if spec.norms == "both":
             wrote = parts.rms_norm_above_one(b.at("ln2_post"), wrote, spec.norm_eps)
         stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
 
@@ -159,7 +151,7 @@ def second(c: Config, spec: GemmaSpec) -> GemmaSpec:
         activation=c.activation("hidden_activation"),
         windows=tuple(window if is_near else None for is_near in near),
         sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
-        norm_both=True,
+        norms="both",
         score_cap=c.optional("attn_logit_softcapping", float, 50.0),
         logit_cap=c.optional("final_logit_softcapping", float, 30.0),
     )
@@ -173,7 +165,7 @@ def pieces(spec: ModelSpec) -> Pieces:
     yield "ln_final.w", Piece("model.norm.weight")
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
-        for ours, theirs in (NORMS_2 if spec.norm_both else NORMS).items():
+        for ours, theirs in (NORMS_2 if spec.norms == "both" else NORMS).items():
             yield f"{b}.{ours}.w", Piece(f"{f}.{theirs}.weight")
         yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec)
         yield from linear(f"{b}.mlp", f"{f}.mlp", GATED)

@@ -4,7 +4,6 @@ windows."""
 
 from math import sqrt
 
-from engine.cells.errors import InputError
 from engine.models import rope
 from engine.models.architectures import gemma
 from engine.models.architectures.gemma import EPS, GemmaSpec, forward
@@ -22,8 +21,9 @@ def read_config(c: Config) -> ModelSpec:
     c.refuse("use_bidirectional_attention", False, "each token sees those before it")
     c.ignore("hidden_act")  # `hidden_activation` is what counts
     c.ignore("attn_logit_softcapping")  # its reference does not cap scores, whatever is said
+    c.assume(max_position_embeddings=131_072)
     d_head = c.get("head_dim", int, 256)
-    rotary = turning(c, d_head, FULL, "rope_theta", 1e6)
+    rotary = rope.of_kind(c, d_head, FULL, 1e6)
     bias = c.get("attention_bias", bool, False)
     near = near_layers(c)
     window = c.get("sliding_window", int, 4096)
@@ -50,9 +50,9 @@ def read_config(c: Config) -> ModelSpec:
         rope_theta=rotary.theta,
         rope_frequencies=rotary.frequencies,
         rope_factor=rotary.factor,
-        norm_both=True,
+        norms="both",
         logit_cap=c.optional("final_logit_softcapping", float, None),
-        local=turning(c, d_head, WINDOWED, "rope_local_base_freq", 1e4),
+        local=rope.of_kind(c, d_head, WINDOWED, 1e4, "rope_local_base_freq"),
     )
 
 
@@ -60,23 +60,6 @@ def near_layers(c: Config) -> list[bool]:
     """The sliding-window layers: all but every sixth, or as the config says."""
     n_layers, every = c.get("num_hidden_layers", int, 26), c.get("sliding_window_pattern", int, 6)
     return c.windowed(n_layers) or [(n + 1) % every > 0 for n in range(n_layers)]
-
-
-def turning(c: Config, d_head: int, kind: str, base: str, default: float) -> rope.Rotary:
-    """Rotary positions in layers of one kind. Newer configs have them by kind; older ones have a
-    `base` for each kind, and a scaling for layers without windows."""
-    by_kind = c.look("rope_parameters") or {}
-    if not isinstance(by_kind, dict) or not {*by_kind} <= {FULL, WINDOWED}:
-        raise InputError(
-            f"{c.path}: rope_parameters is {by_kind!r}; its keys must be {FULL} and {WINDOWED}"
-        )
-    scaling = c.look("rope_scaling") or {}
-    values = {
-        "rope_parameters": {**(by_kind.get(kind) or {}), **(scaling if kind == FULL else {})},
-        "rope_theta": c.get(base, float, default),
-        rope.LONGEST: c.get(rope.LONGEST, int, 131_072),
-    }
-    return rope.read(Config(c.path, values), d_head)
 
 
 def pieces(spec: ModelSpec) -> Pieces:

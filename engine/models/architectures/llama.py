@@ -1,8 +1,9 @@
 """Llama (Touvron et al. 2023) and its relatives Mistral, Qwen2, Qwen3, SmolLM3, Granite: RMSNorm,
 rotary positions, a gated MLP, grouped keys and values (Ainslie et al. 2023)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from engine.cells.access import Mask
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.models import ops, parts, rope, sentence_modules
-from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
+from engine.models.foreign import FULL, GATED, Config, Piece, Pieces, grouped_heads, linear, norm
 from engine.models.forward import Forward
 from engine.models.pooling import pool
 from engine.models.spec import ModelSpec
@@ -25,6 +26,14 @@ OWN_DEFAULTS = {  # of the reference's classes, where a config says nothing
     "qwen3": {"max_position_embeddings": 32768, "head_dim": 128},
     "smollm3": {"max_position_embeddings": 32768, "num_hidden_layers": 36},
 }
+BEFORE = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}  # norms: ours -> theirs
+AFTER = {"ln1_post": "post_attention_layernorm", "ln2_post": "post_feedforward_layernorm"}
+
+
+Turn = tuple[Block, Block]  # cosines and sines, each [n_tokens, d_head]
+Norm = Callable[[Forward, Block, float], Block]
+Attention = Callable[[Forward, Block, Turn | None, int | None], Block]
+Norms = Literal["before", "after", "both"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,30 +44,71 @@ class LlamaSpec(ModelSpec):
     embed_scale: float = 1.0  # Granite multiplies the embedding,
     write_scale: float = 1.0  # what attention and MLP write into the stream,
     logit_scale: float = 1.0  # and the logits
+    norms: Norms = "before"  # of what a sublayer reads; after: of what it writes
+    bound: float | None = None  # queries, keys and values stay within it (OLMo)
+    sinks: bool = False  # each head has a score that belongs to no token (gpt-oss)
+    gated: bool = True  # the MLP has a gate
+    dense: tuple[int, ...] = ()  # layers that have one MLP in place of experts
+    local: rope.Rotary | None = None  # how positions turn within windows; None: as elsewhere
+
+    @property
+    def within_windows(self) -> Self:
+        """This spec, with the rotary positions of sliding-window layers."""
+        assert self.local
+        theta, _, _, frequencies, factor = self.local
+        return replace(self, rope_theta=theta, rope_frequencies=frequencies, rope_factor=factor)
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
+    run(g, ids, parts.rms_norm, attention, mlp)
+
+
+def run(
+    g: Forward,
+    ids: Sequence[int],
+    norm: Norm,
+    attend: Attention,
+    write: Callable[[Forward, Block], Block],
+) -> None:
+    """The forward pass of Llama and its relatives, which differ in their norms, in how they attend,
+    and in what they write after it: an MLP, or experts."""
     spec = g.spec
     assert isinstance(spec, LlamaSpec)
     name = "embed" if spec.embed_scale == 1 else "embed.word"
     W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
     stream = [times(g, "embed", word, "embed", spec.embed_scale)]  # [n_tokens, d_model]
-    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
+    turn = near = None
+    if spec.position == "learned":
+        W_pos = g.weight("W_pos", "n_ctx", "d_model")
+        stream.append(g.block("pos_embed", ops.embed, parts.positions(g, len(ids)), W_pos))
+    if spec.position == "rotary":
+        turn = near = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
+    if spec.local:
+        near = parts.rotation(g, len(ids), "rotary.local", spec.within_windows)
+
+    def wrote_by(b: Forward, which: str, wrote: Block) -> Block:
+        """What a sublayer writes, as it is added to the stream: [n_tokens, d_model]."""
+        if spec.norms != "before":
+            wrote = norm(b.at("ln1_post" if which == "attn" else "ln2_post"), wrote, spec.norm_eps)
+        return times(b, f"{which}.added", wrote, which, spec.write_scale)
 
     for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        wrote = attention(b, y, None if layer in spec.still else turn, spec.window(layer))
-        wrote = times(b, "attn.added", wrote, "attn", spec.write_scale)
+        b, window = g.at(f"blocks.{layer}"), spec.window(layer)
+        turns = None if layer in spec.still else near if window else turn
+        read = x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+        if spec.norms != "after":
+            read = norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        wrote = wrote_by(b, "attn", attend(b, read, turns, window))
         x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        wrote = times(b, "mlp.added", mlp(b, y), "mlp", spec.write_scale)
+        if not spec.parallel:
+            read = x if spec.norms == "after" else norm(b.at("ln2"), x, spec.norm_eps)
+        sublayer = mlp if layer in spec.dense else write
+        wrote = wrote_by(b, "mlp", sublayer(b, read))
         stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
-    x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    x = norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     if spec.gives == "sentence":
         pool(g, x, g.input("attention_mask", np.ones((len(ids), 1)), ("token", "")))
         return
@@ -66,37 +116,63 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     parts.unembed(g, x, W_E)
 
 
-def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None, window: int | None) -> Block:
+def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
     """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and
     values."""
-    spec, attn = b.spec, b.at("attn")
+    attn, shared = b.at("attn"), b.spec.qk_norm
     of_all = parts.of_all_heads(attn)
-    q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
-    k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
+    gains = {w: attn.weight(f"{w}_norm", "d_head") if shared else None for w in "qk"}
+
+    def ready(h: Forward, which: str, x: Block) -> Block:
+        if gain := gains[which]:
+            x = parts.rms_norm(h.at(f"{which}_norm"), x, h.spec.norm_eps, gain)
+        return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
+
+    return of_heads(b, x, of_all, Mask(window=window), ready)
+
+
+Ready = Callable[[Forward, str, Block], Block]
+
+
+def of_heads(
+    b: Forward,
+    x: Block,
+    of_all: parts.OfAllHeads,
+    mask: Mask,
+    ready: Ready,
+    places: Block | None = None,
+) -> Block:
+    """Attention; `ready(h, which, x)` makes queries ("q") and keys ("k") of head h ready to be
+    compared: normed, turned. `places` as in `parts.attend`. [n_tokens, d_model]"""
+    spec, attn = b.spec, b.at("attn")
+    assert isinstance(spec, LlamaSpec)
+    bound = None if spec.bound is None else attn.input("bound", spec.bound)
     keys, values = [], []
     for n in range(spec.kv_heads):
         kv = attn.at(f"kv{n}")
-        k = parts.linear(kv, "k", x, "K", ("d_model", "d_head"), spec.qkv_bias)
-        v = parts.linear(kv, "v", x, "V", ("d_model", "d_head"), spec.qkv_bias)
-        if k_norm:
-            k = parts.rms_norm(kv.at("k_norm"), k, spec.norm_eps, k_norm)
-        keys.append(parts.rotate(kv, "rot_k", k, turn) if turn else k)  # [n_tokens, d_head]
+        k = parts.project(kv, "k", x, spec.qkv_bias, bound)
+        v = parts.project(kv, "v", x, spec.qkv_bias, bound)
+        keys.append(ready(kv, "k", k))  # [n_tokens, d_head]
         values.append(v)  # [n_tokens, d_head]
     heads = []
     for n in range(spec.n_heads):
         h = attn.at(f"h{n}")
-        q = parts.linear(h, "q", x, "Q", ("d_model", "d_head"), spec.qkv_bias)
-        if q_norm:
-            q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
-        q = parts.rotate(h, "rot_q", q, turn) if turn else q  # [n_tokens, d_head]
+        q = ready(h, "q", parts.project(h, "q", x, spec.qkv_bias, bound))  # [n_tokens, d_head]
         shared = n * spec.kv_heads // spec.n_heads
-        heads.append(parts.attend(h, q, keys[shared], values[shared], of_all, Mask(window=window)))
+        k, v = keys[shared], values[shared]
+        sink = h.weight("sink", "") if spec.sinks else None  # [1, 1]
+        heads.append(parts.attend(h, q, k, v, of_all, mask, places, n=n, sink=sink))
     return parts.write_heads(b, heads, spec.out_bias)
 
 
 def mlp(b: Forward, x: Block) -> Block:
     """The gated MLP: expand, multiply by the gate, contract: [n_tokens, d_model]."""
     spec, m = b.spec, b.at("mlp")
+    assert isinstance(spec, LlamaSpec)
+    if not spec.gated:
+        pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
+        post = m.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
+        return parts.contract(b, post, spec.mlp_bias)
     gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), spec.mlp_bias)
     pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
     opened = m.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
@@ -109,16 +185,30 @@ def times(g: Forward, name: str, x: Block, path: str, by: float) -> Block:
     return x if by == 1 else g.block(name, ops.stretch, x, g.at(path).input("multiplier", by))
 
 
-def read_config(c: Config) -> ModelSpec:
-    """The config of Llama and its relatives."""
-    kind = c.values["model_type"]
-    c.assume(**DEFAULTS | (OWN_DEFAULTS.get(kind) or {}))
-    n_layers = c.get("num_hidden_layers", int)
-    n_heads = c.get("num_attention_heads", int)
-    d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
-    smol, granite = kind == "smollm3", kind == "granite"
-    rotary = rope.read(c, d_head, default_theta=2e6 if smol else 1e4)
-    bias = c.get("attention_bias", bool, False)
+def usual(
+    c: Config,
+    d_head: int = 0,
+    part: str = "",
+    default_part: float = 1.0,
+    theta: float = 1e4,
+    original: int | None = None,
+    by_kind: bool = False,
+    bias: str = "attention_bias",
+    eps: str = EPS,
+) -> LlamaSpec:
+    """What Llama's relatives say in the same words.
+
+    `d_head` (0: d_model / n_heads), `theta` and so on are an architecture's defaults; `part` as in
+    `rope.read`. With `by_kind`, rotary positions are those of layers without windows. `bias` and
+    `eps` are the config's names for biases of attention and for the epsilon of norms; "": none.
+    """
+    n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
+    d_head = c.get("head_dim", int, d_head) or c.divide("hidden_size", "num_attention_heads")
+    if by_kind:
+        rotary = rope.of_kind(c, d_head, FULL, theta)
+    else:
+        rotary = rope.read(c, d_head, "rope_theta", part, default_part, theta, original)
+    biased = bool(bias) and c.get(bias, bool, False)
     return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
@@ -128,27 +218,63 @@ def read_config(c: Config) -> ModelSpec:
         n_kv_heads=c.get("num_key_value_heads", int, n_heads),
         d_head=d_head,
         d_mlp=c.get("intermediate_size", int),
-        activation=c.activation("hidden_act"),
+        activation=c.activation("hidden_act", "silu"),
         position="rotary",
         norm="rms",
         final_norm=True,
-        norm_eps=c.get(EPS, float, 1e-6),
-        tied=c.get("tie_word_embeddings", bool, smol),
-        qkv_bias=kind == "qwen2" or bias,
-        out_bias=kind != "qwen2" and bias,
-        mlp_bias=c.get("mlp_bias", bool, False),
-        qk_norm=kind == "qwen3",
-        windows=windows(c, kind, n_layers),
+        norm_eps=c.get(eps, float, 1e-5) if eps else 1e-5,
+        tied=c.get("tie_word_embeddings", bool, False),
+        qkv_bias=biased,
+        out_bias=biased,
+        d_rotary=rotary.d_rotary if part else None,
         rope_theta=rotary.theta,
         rope_frequencies=rotary.frequencies,
         rope_factor=rotary.factor,
-        sqrt_d_head=1 / c.get("attention_multiplier", float, 1.0) if granite else None,
-        still=layers_that_stand_still(c, n_layers) if smol else (),
-        embed_scale=c.get("embedding_multiplier", float, 1.0) if granite else 1.0,
-        write_scale=c.get("residual_multiplier", float, 1.0) if granite else 1.0,
-        logit_scale=1 / c.get("logits_scaling", float, 1.0) if granite else 1.0,
+    )
+
+
+def read_config(c: Config) -> ModelSpec:
+    """The config of Llama and its relatives."""
+    kind = c.values["model_type"]
+    c.assume(**DEFAULTS | (OWN_DEFAULTS.get(kind) or {}))
+    smol = kind == "smollm3"
+    spec = usual(c, theta=2e6 if smol else 1e4)
+    spec = replace(
+        spec,
+        norm_eps=c.get(EPS, float, 1e-6),
+        tied=c.get("tie_word_embeddings", bool, smol),
+        qkv_bias=kind == "qwen2" or spec.qkv_bias,
+        out_bias=kind != "qwen2" and spec.out_bias,
+        mlp_bias=c.get("mlp_bias", bool, False),
+        qk_norm=kind == "qwen3",
+        windows=windows(c, kind, spec.n_layers),
+        still=layers_that_stand_still(c, spec.n_layers) if smol else (),
         **(sentence_modules.readout(c) if c.look(sentence_modules.KEY) else {}),
     )
+    return granite(c, spec) if kind == "granite" else spec
+
+
+def granite(c: Config, spec: LlamaSpec) -> LlamaSpec:
+    """A spec with Granite's multipliers."""
+    return replace(
+        spec,
+        sqrt_d_head=1 / c.get("attention_multiplier", float, 1.0),
+        embed_scale=c.get("embedding_multiplier", float, 1.0),
+        write_scale=c.get("residual_multiplier", float, 1.0),
+        logit_scale=1 / c.get("logits_scaling", float, 1.0),
+    )
+
+
+def alternating(c: Config, n_layers: int, window: int | None, every: int) -> tuple[int | None, ...]:
+    """The sliding window of each layer: of those that `layer_types` lists, or of all but every
+    n-th; 0: of none."""
+    near = c.windowed(n_layers) or [every > 0 < (n + 1) % every for n in range(n_layers)]
+    return tuple(window if is_near else None for is_near in near)
+
+
+def without_window(windows: Sequence[int | None]) -> tuple[int, ...]:
+    """The layers that see all tokens."""
+    return tuple(n for n, window in enumerate(windows) if window is None)
 
 
 def layers_that_stand_still(c: Config, n_layers: int) -> tuple[int, ...]:
@@ -182,23 +308,23 @@ def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
     return tuple(window if is_near else None for is_near in looking_back)
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: ModelSpec, norms: Mapping[str, str] = BEFORE) -> Pieces:
     """Linear weights are [out, in]."""
-    yield from around_mlp(spec)
+    yield from around_mlp(spec, norms)
     for layer in range(spec.n_layers):
         yield from linear(f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp", GATED)
 
 
-def around_mlp(spec: ModelSpec) -> Pieces:
+def around_mlp(spec: ModelSpec, norms: Mapping[str, str] = BEFORE) -> Pieces:
     """All weights but those of MLPs."""
     yield "W_E", Piece("model.embed_tokens.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield "ln_final.w", Piece("model.norm.weight")
+    yield from norm("ln_final", "model.norm")
     yield from sentence_modules.pieces()
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
-        yield f"{b}.ln1.w", Piece(f"{f}.input_layernorm.weight")
-        yield f"{b}.ln2.w", Piece(f"{f}.post_attention_layernorm.weight")
+        for ours, theirs in norms.items():
+            yield from norm(f"{b}.{ours}", f"{f}.{theirs}")
         yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec)
         yield f"{b}.attn.q_norm", Piece(f"{f}.self_attn.q_norm.weight")
         yield f"{b}.attn.k_norm", Piece(f"{f}.self_attn.k_norm.weight")

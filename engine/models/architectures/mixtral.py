@@ -11,15 +11,16 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.models import ops, parts, rope
-from engine.models.architectures.llama import LlamaSpec, around_mlp, attention, mlp
+from engine.models import ops, parts
+from engine.models.architectures.llama import EPS, LlamaSpec, around_mlp, attention, run, usual
 from engine.models.foreign import Config, Piece, Pieces, head_of, linear
 from engine.models.forward import Forward
 from engine.models.parts import Head
 from engine.models.spec import ModelSpec
 
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+
 MODEL_TYPES = ("mixtral",)
-EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"hidden_act": "silu", "num_local_experts": 4, "num_experts_per_tok": 2}
 OLDER = (("gate", "w1"), ("in", "w3"), ("out", "w2"))  # of an expert
 MAX_EXPERTS = 50_000  # in all layers; DeepSeek-V3 has 14,848, Kimi K2 23,040
@@ -33,7 +34,7 @@ class MoeSpec(LlamaSpec):
     n_chosen: int = 0  # that work at each token
     d_expert: int = 0  # cells of an expert's hidden layer
     shares_of_chosen: bool = True  # the chosen experts' shares sum to 1; else those of all do
-    dense: tuple[int, ...] = ()  # layers that have one MLP in place of experts
+    router_bias: bool = False
     d_shared: int = 0  # of an expert that works at every token, beside the others; 0: none
 
     def __post_init__(self) -> None:
@@ -52,25 +53,7 @@ class MoeSpec(LlamaSpec):
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    spec = g.spec
-    assert isinstance(spec, MoeSpec)
-    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
-    stream = [embed]
-    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        wrote = attention(b, y, turn, spec.window(layer))  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        wrote = mlp(b, y) if layer in spec.dense else experts(b, y)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
-    x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E)
+    run(g, ids, parts.rms_norm, attention, experts)
 
 
 def experts(b: Forward, x: Block) -> Block:
@@ -95,7 +78,7 @@ def shares(m: Forward, x: Block) -> Block:
     n_experts]. Of equal scores the first is chosen."""
     spec = m.spec
     assert isinstance(spec, MoeSpec)
-    scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
+    scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), spec.router_bias)
     r = m.at("router")
     of_all = parts.softmax(r, scores, out=(r, "share_of_all"))  # [n_tokens, n_experts]
     numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
@@ -127,33 +110,13 @@ def read_config(c: Config) -> ModelSpec:
     """Mixtral's config."""
     c.assume(num_hidden_layers=32, max_position_embeddings=131072, hidden_act="silu")
     c.ignore("router_aux_loss_coef", "router_jitter_noise")  # of training
-    n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
-    d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
-    rotary = rope.read(c, d_head, default_theta=1e6)
-    window = c.optional("sliding_window", int, None)
-    d_expert = c.get("intermediate_size", int)
-    return MoeSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("hidden_size", int),
-        n_ctx=rotary.n_ctx,
-        n_layers=n_layers,
-        n_heads=n_heads,
-        n_kv_heads=c.get("num_key_value_heads", int, n_heads),
-        d_head=d_head,
-        d_mlp=d_expert,
-        activation=c.activation("hidden_act"),
-        position="rotary",
-        norm="rms",
-        final_norm=True,
-        norm_eps=c.get(EPS, float, 1e-5),
-        tied=c.get("tie_word_embeddings", bool, False),
-        windows=() if window is None else (window,) * n_layers,
-        rope_theta=rotary.theta,
-        rope_frequencies=rotary.frequencies,
-        rope_factor=rotary.factor,
+    spec, window = usual(c, theta=1e6, bias=""), c.optional("sliding_window", int, None)
+    return MoeSpec.of(
+        spec,
+        windows=() if window is None else (window,) * spec.n_layers,
         n_experts=c.get("num_local_experts", int, 8),
         n_chosen=c.get("num_experts_per_tok", int, 2),
-        d_expert=d_expert,
+        d_expert=spec.d_mlp,
     )
 
 

@@ -1,8 +1,9 @@
 """Phi-3 (Microsoft 2024): Llama's forward pass with one tensor for queries, keys and values and one
 for gate and input; sliding windows in every layer, if any; optionally partial rotary positions."""
 
-from engine.models import rope
-from engine.models.architectures.llama import EPS, LlamaSpec, forward
+from dataclasses import replace
+
+from engine.models.architectures.llama import EPS, forward, usual
 from engine.models.foreign import Config, Piece, Pieces, head_of
 from engine.models.spec import ModelSpec
 
@@ -14,32 +15,10 @@ NEW = {"hidden_act": "silu"}
 
 def read_config(c: Config) -> ModelSpec:
     """Phi-3's config."""
-    c.assume(num_hidden_layers=32, max_position_embeddings=4096, hidden_act="silu")
-    n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
-    d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
-    rotary = rope.read(c, d_head, part="partial_rotary_factor", default_original=4096)
+    c.assume(num_hidden_layers=32, max_position_embeddings=4096)
+    spec = usual(c, bias="", part="partial_rotary_factor", original=4096)
     window = c.optional("sliding_window", int, None)
-    return LlamaSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("hidden_size", int),
-        n_ctx=rotary.n_ctx,
-        n_layers=n_layers,
-        n_heads=n_heads,
-        n_kv_heads=c.optional("num_key_value_heads", int, None) or n_heads,
-        d_head=d_head,
-        d_mlp=c.get("intermediate_size", int),
-        activation=c.activation("hidden_act"),
-        position="rotary",
-        norm="rms",
-        final_norm=True,
-        norm_eps=c.get(EPS, float, 1e-5),
-        tied=c.get("tie_word_embeddings", bool, False),
-        windows=() if window is None else (window,) * n_layers,
-        d_rotary=rotary.d_rotary,
-        rope_theta=rotary.theta,
-        rope_frequencies=rotary.frequencies,
-        rope_factor=rotary.factor,
-    )
+    return replace(spec, windows=() if window is None else (window,) * spec.n_layers)
 
 
 def pieces(spec: ModelSpec) -> Pieces:
@@ -63,7 +42,12 @@ def pieces(spec: ModelSpec) -> Pieces:
             kv = f"{b}.attn.kv{n}"
             yield f"{kv}.W_K", head_of(heads, n, d_head, 0, keys, turn=True)
             yield f"{kv}.W_V", head_of(heads, n, d_head, 0, values, turn=True)
-        for n, which in enumerate(("gate", "in")):
-            both = f"{f}.mlp.gate_up_proj.weight"
-            yield f"{b}.mlp.W_{which}", head_of(both, n, spec.d_mlp, 0, turn=True)
-        yield f"{b}.mlp.W_out", Piece(f"{f}.mlp.down_proj.weight", transposed=True)
+        yield from joined_mlp(f"{b}.mlp", f"{f}.mlp", spec)
+
+
+def joined_mlp(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
+    """A gated MLP with one tensor for gate and input."""
+    for n, which in enumerate(("gate", "in")):
+        both = f"{theirs}.gate_up_proj.weight"
+        yield f"{ours}.W_{which}", head_of(both, n, spec.d_mlp, 0, turn=True)
+    yield f"{ours}.W_out", Piece(f"{theirs}.down_proj.weight", transposed=True)

@@ -2,9 +2,8 @@
 MLPs in some layers and, in the second generation, a shared expert that is used at every token."""
 
 from engine.cells.errors import InputError
-from engine.models import rope
-from engine.models.architectures.llama import around_mlp
-from engine.models.architectures.mixtral import EPS, MoeSpec, forward, stacked
+from engine.models.architectures.llama import EPS, around_mlp, usual
+from engine.models.architectures.mixtral import MoeSpec, forward, stacked
 from engine.models.foreign import GATED, Config, Piece, Pieces, linear
 from engine.models.spec import ModelSpec
 
@@ -19,40 +18,23 @@ def read_config(c: Config) -> ModelSpec:
     c.assume(num_hidden_layers=24, max_position_embeddings=32768, hidden_act="silu")
     c.ignore("router_aux_loss_coef")  # of training
     third = c.values["model_type"] == "qwen3_moe"
-    n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
-    d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
-    rotary = rope.read(c, d_head)
+    spec = usual(c, bias="attention_bias" if third else "qkv_bias")
     c.ignore("num_experts", "num_local_experts")  # the newer name wins
     name = "num_local_experts" if "num_local_experts" in c.values else "num_experts"
     n_experts = c.get(name, int, 128 if third else 60)
-    bias = c.get("attention_bias", bool, False) if third else c.get("qkv_bias", bool, True)
-    return MoeSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("hidden_size", int),
-        n_ctx=rotary.n_ctx,
-        n_layers=n_layers,
-        n_heads=n_heads,
-        n_kv_heads=c.get("num_key_value_heads", int, n_heads),
-        d_head=d_head,
-        d_mlp=c.get("intermediate_size", int),
-        activation=c.activation("hidden_act"),
-        position="rotary",
-        norm="rms",
-        final_norm=True,
+    bias = spec.qkv_bias if third else c.get("qkv_bias", bool, True)
+    return MoeSpec.of(
+        spec,
         norm_eps=c.get(EPS, float, 1e-6),
-        tied=c.get("tie_word_embeddings", bool, False),
         qkv_bias=bias,
         out_bias=third and bias,
         qk_norm=third,
-        windows=windows(c, third, n_layers),
-        rope_theta=rotary.theta,
-        rope_frequencies=rotary.frequencies,
-        rope_factor=rotary.factor,
+        windows=windows(c, third, spec.n_layers),
         n_experts=n_experts,
         n_chosen=c.get("num_experts_per_tok", int, 8 if third else 4),
         d_expert=c.get("moe_intermediate_size", int, 768 if third else 1408),
         shares_of_chosen=c.get("norm_topk_prob", bool, False),
-        dense=dense(c, n_experts, n_layers),
+        dense=dense(c, n_experts, spec.n_layers),
         d_shared=0 if third else c.get("shared_expert_intermediate_size", int, 5632),
     )
 

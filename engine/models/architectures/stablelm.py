@@ -64,8 +64,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def normed(ln: Forward, x: Block) -> Block:
     """LayerNorm of a head's queries or keys, with a gain and no bias: [n_tokens, d_head]."""
-    normalized = parts.standardize(ln, "normalized", x, ln.spec.norm_eps)
-    return ln.block("out", ops.affine, normalized, ln.weight("w", "d_head"))
+    return parts.layer_norm_without_bias(ln, x, ln.spec.norm_eps, "d_head")
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -26,9 +26,20 @@ def reads(name: str) -> bool:
     return path.is_file() and bool(FILES.fullmatch(path.name))
 
 
-# Models that see and read; what their configs have beside the config of the part that reads
-SEEING = {"gemma3": "gemma3_text"}
-BESIDE = ("vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index")
+# Models that see and read, with the kind of the part that reads, unless its config says it; what
+# their configs have beside that part's
+SEEING = {"gemma3": "gemma3_text", "mistral3": "mistral"}
+BESIDE = (
+    "vision_config",
+    "image_token_index",
+    "mm_tokens_per_image",
+    "boi_token_index",
+    "eoi_token_index",
+    "projector_hidden_act",
+    "vision_feature_layer",
+    "multimodal_projector_bias",
+    "spatial_merge_size",
+)
 
 
 def open_source(name: str) -> Source:
@@ -45,10 +56,11 @@ def open_source(name: str) -> Source:
 def reading_part(whole: Config) -> Config:
     """The config of a vision-language model's language model, as of a model of its own."""
     text = whole.get("text_config", dict)
-    whole.ignore(*BESIDE, "image_token_index", "tie_word_embeddings")
+    whole.ignore(*BESIDE, "tie_word_embeddings")
     whole.check_unread()
     tied = whole.get("tie_word_embeddings", bool, True)
-    kind = {"model_type": SEEING[whole.values["model_type"]], "tie_word_embeddings": tied}
+    kind = {"tie_word_embeddings": tied}
+    text = {"model_type": SEEING[whole.values["model_type"]]} | text
     kind |= {"final_logit_softcapping": None}  # as a whole it does not cap them
     ends = {key: whole.values[key] for key in ("eos_token_id",) if key in whole.values}
     return Config(whole.path, text | kind | ends)

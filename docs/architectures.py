@@ -1,0 +1,104 @@
+"""Write docs/architectures.md: every supported `model_type`, what it is, and the options that it
+reads, out of the files in engine/models/architectures.
+
+python docs/architectures.py
+"""
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from engine.learning.decoders import SIZES
+from engine.models import architectures, rope
+from engine.models.architectures import OWN, Declared
+from engine.models.foreign import ACTIVATIONS, Config
+from engine.models.formats.folder import SEEING
+
+TARGET = Path(__file__).with_name("architectures.md")
+HEAD = """# Architectures
+
+Made by `python docs/architectures.py` out of the files in
+[engine/models/architectures](../engine/models/architectures). A model is supported if the
+`model_type` of its `config.json` stands here; options are fields of `config.json` beside the
+model's sizes. An unsupported option that changes what a model computes is an error that names it.
+
+| `model_type` | architecture | options |
+|---|---|---|
+"""
+TAIL = """
+Of models that see as well ({seeing}), the language model is read.
+
+Activation functions, by their names in configs: {activations}. Scalings of rotary positions:
+{kinds}; longrope within its original length, dynamic within the model's length.
+
+Tests compare each with `transformers`: always by golden files (`tests/models/test_references.py`),
+and on random configurations if torch is installed (`tests/models/test_fuzz.py`; `pip install -e
+'.[reference]'`). Weights may be float32, float16 or bfloat16, in one file or in shards; a
+`pytorch_model.bin` is read through torch's loader for weights alone.
+
+`cellformer train --text FILE --architecture NAME -o DIR` trains a new model of any of them but the
+encoders and `cellformer`, in the sizes of its options: every head has its own keys and values (in
+`falcon` one key serves all), windows are the architecture's own where it always has them, and two
+of four experts work at each token. Weights begin at random: matrices normal (0.05 for word vectors,
+0.01 for what writes into the residual stream, 0.02 otherwise), gains neutral, biases 0. Tests train
+each and compare its logits with `transformers` (`tests/models/test_decoders.py`), and a hundred
+steps by cells with torch's (`tests/models/test_learning.py`).
+
+[CONTRIBUTING.md](../CONTRIBUTING.md) says how to add an architecture.
+"""
+# What configs without a file say of encoders; of others, `NEW` does.
+ENCODER = {"hidden_act": "gelu", "activation": "gelu", "pad_token_id": 0}
+SMALL = {"d_vocab": 8, "d_model": 64, "n_ctx": 8, "n_layers": 2, "n_heads": 8, "d_head": 8}
+SMALL |= {"d_mlp": 256, "d_expert": 8}
+DISTILBERT = {"dim": 64, "hidden_dim": 8, "n_layers": 2, "n_heads": 8}
+
+
+class Noting(Config):
+    """A config that notes the fields which are read, and not those that are passed over."""
+
+    def ignore(self, *names: str) -> None:
+        """These are not read."""
+
+    def refuse(self, name: str, allowed: Any, why: str) -> None:
+        """Nor is this, but to refuse it."""
+
+
+def table() -> str:
+    """The page, in Markdown."""
+    files: dict[str, list[str]] = {}
+    known = architectures.known()
+    for name, file in known.items():
+        files.setdefault(cast(ModuleType, file).__name__, []).append(name)
+    rows = "".join(row(names, known[names[0]]) for names in files.values())
+    listed = {
+        "seeing": ", ".join(f"`{name}`" for name in SEEING),
+        "activations": ", ".join(f"`{name}`" for name in ACTIVATIONS),
+        "kinds": ", ".join(f"`{name}`" for name in rope.KINDS if name != "default"),
+    }
+    return HEAD + rows + TAIL.format(**listed)
+
+
+def row(names: list[str], file: Declared) -> str:
+    """The row of a file."""
+    what = " ".join((inspect.getdoc(file) or "").partition("\n\n")[0].split()).rstrip(".")
+    read = sorted(set().union(*(options(name, file) for name in names)))
+    told = ", ".join(f"`{option}`" for option in read) or "any of ModelSpec's fields"
+    return f"| {', '.join(f'`{name}`' for name in names)} | {what} | {told} |\n"
+
+
+def options(name: str, file: Declared) -> set[str]:
+    """The fields of its config that an architecture reads, beside the sizes."""
+    if name == OWN:
+        return set()
+    sizes = {theirs: SMALL[ours] for ours, named in SIZES.items() for theirs in named} | DISTILBERT
+    layers = {"attention_types": [[["global"], SMALL["n_layers"]]]}
+    values = ENCODER | sizes | layers | getattr(file, "NEW", {}) | {"model_type": name}
+    asked = Noting(Path("config.json"), values)
+    file.read_config(asked)
+    return asked.asked - {*sizes}
+
+
+if __name__ == "__main__":
+    TARGET.write_text(table(), encoding="utf-8")
+    print(TARGET.name)

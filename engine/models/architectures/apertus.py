@@ -1,0 +1,63 @@
+"""Apertus (Apertus Project 2025, section 2.1): Llama with norms of queries and keys, and an MLP
+without a gate, whose activation function xIELU (Huang & Schlag 2024) has two weights in each
+layer."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.cells.block import Block
+from engine.models import ops, parts
+from engine.models.architectures import llama
+from engine.models.architectures.llama import EPS, attention, run, usual
+from engine.models.foreign import Config, Piece, Pieces, linear
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("apertus",)
+NEW = {"hidden_act": "xielu"}
+UNREAD = ("*.act_fn.beta", "*.act_fn.eps")  # which are no weights: 0.5 and -1e-6
+NORMS = {"ln1": "attention_layernorm", "ln2": "feedforward_layernorm"}  # our name -> theirs
+LLAMA3 = {  # where the config has no rotary positions
+    "rope_type": "llama3",
+    "rope_theta": 12e6,
+    "factor": 8.0,
+    "original_max_position_embeddings": 8192,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+}
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    run(g, ids, parts.rms_norm, attention, mlp)
+
+
+def mlp(b: Forward, x: Block) -> Block:
+    """The MLP: expand, xIELU, contract: [n_tokens, d_model]."""
+    m = b.at("mlp")
+    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), bias=False)
+    rise = m.block("rise", ops.softplus, m.weight("alpha_p", ""))  # [1, 1]
+    fall = m.block("fall", ops.softplus, m.weight("alpha_n", ""))  # [1, 1]
+    post = m.block("post", ops.xielu, pre, rise, fall)  # [n_tokens, d_mlp]
+    return parts.contract(b, post, bias=False)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """Apertus' config."""
+    c.assume(num_hidden_layers=32, max_position_embeddings=65536, hidden_act="xielu")
+    c.refuse("hidden_act", "xielu", "it is Apertus' own")
+    turns = c.look("rope_scaling") or c.look("rope_parameters") or LLAMA3
+    plain = c.otherwise(hidden_act="silu", rope_scaling=None, rope_parameters=turns)
+    return replace(usual(plain, theta=12e6), qk_norm=True, gated=False)
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]."""
+    yield from llama.around_mlp(spec, NORMS)
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
+        yield from linear(m, f, (("in", "up_proj"), ("out", "down_proj")))
+        for name in ("alpha_p", "alpha_n"):
+            yield f"{m}.{name}", Piece(f"{f}.act_fn.{name}")

@@ -1,0 +1,92 @@
+"""Ministral (Mistral AI 2024): Mistral with windows in the layers that the config lists. Ministral
+3 (2025) has none, and queries that grow with position beyond the length of training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.access import Mask
+from engine.cells.block import Block
+from engine.models import ops, parts, rope
+from engine.models.architectures.llama import (
+    EPS,
+    LlamaSpec,
+    Turn,
+    mlp,
+    of_heads,
+    pieces,
+    run,
+    usual,
+)
+from engine.models.foreign import Config
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("ministral", "ministral3")
+NEW = {"hidden_act": "silu"}
+BETA = "llama_4_scaling_beta"
+YARN = {  # of Ministral 3, where the config has no rotary positions
+    "rope_type": "yarn",
+    "rope_theta": 1e6,
+    "factor": 16.0,
+    rope.ORIGINAL: 16384,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    BETA: 0.1,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class MinistralSpec(LlamaSpec):
+    """LlamaSpec with how queries grow beyond the length of training (see `ops.growth`)."""
+
+    beta: float = 0.0  # 0: they do not
+    trained: int = 0  # tokens
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec, q = g.spec, g.at("query")
+    assert isinstance(spec, MinistralSpec)
+    if spec.beta:
+        position = q.input("positions", np.arange(len(ids)).reshape(-1, 1), ("token", ""))
+        beta, trained = q.input("beta", spec.beta), q.input("trained", spec.trained)
+        q.block("growth", ops.growth, position, beta, trained)  # [n_tokens, 1]
+    run(g, ids, parts.rms_norm, attention, mlp)
+
+
+def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
+    """The sum of what all heads write, [n_tokens, d_model]."""
+
+    def ready(h: Forward, which: str, x: Block) -> Block:
+        assert turn and isinstance(h.spec, MinistralSpec)
+        x = parts.rotate(h, f"rot_{which}", x, turn)  # [n_tokens, d_head]
+        grows = which == "q" and h.spec.beta
+        return h.block("grown_q", ops.times_rows, x, b["query.growth"]) if grows else x
+
+    return of_heads(b, x, parts.of_all_heads(b.at("attn")), Mask(window=window), ready)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """The configs of both generations."""
+    c.assume(num_hidden_layers=32, max_position_embeddings=131072)
+    third = c.values["model_type"] == "ministral3"
+    turns = Config(
+        c.path, c.look("rope_scaling") or c.look("rope_parameters") or (YARN if third else {})
+    )
+    plain = {k: v for k, v in turns.values.items() if k not in (BETA, rope.LONGEST)}
+    inner = c.otherwise(rope_scaling=None, rope_parameters=plain)
+    spec = usual(inner, d_head=128 if third else 0, bias="")
+    window = c.optional("sliding_window", int, None if third else 4096)
+    near = [] if third else c.windowed(spec.n_layers)
+    near = near or [window is not None] * spec.n_layers
+    return MinistralSpec.of(
+        spec,
+        norm_eps=c.get(EPS, float, 1e-5 if third else 1e-6),
+        windows=tuple(window if is_near else None for is_near in near),
+        beta=turns.get(BETA, float, 0.0),
+        trained=turns.get(rope.ORIGINAL, int, spec.n_ctx),
+    )

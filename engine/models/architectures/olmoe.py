@@ -1,0 +1,50 @@
+"""OLMoE (Muennighoff et al. 2024, section 2): a mixture of experts in every layer, with OLMo 2's
+norms of queries and keys, and Llama's before each sublayer."""
+
+from collections.abc import Sequence
+
+from engine.models import parts
+from engine.models.architectures.llama import EPS, around_mlp, run, usual
+from engine.models.architectures.mixtral import MoeSpec, experts, stacked
+from engine.models.architectures.olmo2 import attention, gains_of_all
+from engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("olmoe",)
+NEW = {"hidden_act": "silu", "num_experts": 4, "num_experts_per_tok": 2}
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    run(g, ids, parts.rms_norm, attention, experts)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """OLMoE's config."""
+    c.assume(num_hidden_layers=16, max_position_embeddings=4096)
+    c.ignore("router_aux_loss_coef")  # of training
+    c.refuse("clip_qkv", None, "queries, keys and values are not cut off here")
+    spec = usual(c)
+    return MoeSpec.of(
+        spec,
+        n_experts=c.get("num_experts", int, c.get("num_local_experts", int, 64)),
+        n_chosen=c.get("num_experts_per_tok", int, 8),
+        d_expert=spec.d_mlp,
+        shares_of_chosen=c.get("norm_topk_prob", bool, False),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
+    assert isinstance(spec, MoeSpec)
+    yield from around_mlp(spec)
+    yield from gains_of_all(spec)
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
+        yield f"{m}.W_router", Piece(f"{f}.gate.weight", transposed=True)
+        for n in range(spec.n_experts):
+            yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
+        yield from stacked(m, f, spec)
