@@ -108,9 +108,10 @@ def test_examples_print_what_they_promise(path: Path, tmp_path, monkeypatch, cap
 
 
 def test_every_architecture_is_documented() -> None:
-    page = (ROOT / "docs" / "architectures.md").read_text()
+    page = (ROOT / "docs" / "architectures.md").read_text(encoding="utf-8")
     missing = [name for name in architectures.known() if f"`{name}`" not in page]
     assert not missing, f"docs/architectures.md lacks {missing}"
+    assert page == script("architectures").table(), "python docs/architectures.py"
 
 
 def test_links_of_documents() -> None:

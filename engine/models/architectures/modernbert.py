@@ -11,9 +11,8 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.models import ops, parts, sentence_modules
+from engine.models import ops, parts, rope, sentence_modules
 from engine.models.architectures.bert import attention
-from engine.models.architectures.gemma3 import turning
 from engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces, head_of, norm
 from engine.models.forward import Forward
 from engine.models.pooling import of_all_tokens, pool
@@ -112,8 +111,8 @@ def read_config(c: Config) -> ModelSpec:
     n_layers, every = c.get("num_hidden_layers", int), c.get("global_attn_every_n_layers", int, 3)
     near = c.windowed(n_layers) or [n % every > 0 for n in range(n_layers)]
     d_head = c.divide("hidden_size", "num_attention_heads")
-    wide = turning(c, d_head, FULL, "global_rope_theta", 160_000.0)
-    local = turning(c, d_head, WINDOWED, "local_rope_theta", 10_000.0)
+    wide = rope.of_kind(c, d_head, FULL, 160_000.0, "global_rope_theta")
+    local = rope.of_kind(c, d_head, WINDOWED, 10_000.0, "local_rope_theta")
     reach = c.get("local_attention", int, 128) // 2 + 1
     longest = min(wide.n_ctx, reach) if any(near) else wide.n_ctx
     found = sentence_modules.readout(c)
