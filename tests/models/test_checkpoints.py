@@ -258,14 +258,13 @@ MALFORMED: dict[str, tuple[Spoil, str]] = {
     "width is text": (config(n_embd="12"), "n_embd"),
     "width is a fraction": (config(n_embd=12.5), "n_embd"),
     "width is true": (config(n_embd=True), "n_embd"),
-    "an unknown activation": (config(activation_function="mish"), "mish"),
+    "an unknown activation": (config(activation_function="hardswish"), "hardswish"),
     "too many layers": (config(n_layer=3), "missing"),
     "too few layers": (config(n_layer=1), "is not a weight"),
     "an extra head": (config(n_head=4, n_embd=16), "shape"),
     "a larger vocabulary": (config(vocab_size=18), "shape"),
     "a shorter context": (config(n_positions=11), "shape"),
     "a wider MLP": (config(n_inner=50), "shape"),
-    "scores scaled by layer": (config(scale_attn_by_inverse_layer_idx=True), "layer"),
     "no weights": (without("model.safetensors"), "model.safetensors"),
     "empty weights": (raw(lambda b: b""), "safetensors"),
     "truncated header": (raw(lambda b: b[:20]), "safetensors"),
@@ -406,7 +405,7 @@ def test_own_config_names_a_wrong_field(tmp_path) -> None:
         checkpoint.load(tmp_path)
 
 
-@pytest.mark.parametrize("wrong", [{"activation": "mish"}, {"norm": "l2"}, {"d_model": 2.5}])
+@pytest.mark.parametrize("wrong", [{"activation": "swish2"}, {"norm": "l2"}, {"d_model": 2.5}])
 def test_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
     checkpoint.save(random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)), tmp_path)
     config(**wrong)(tmp_path)
