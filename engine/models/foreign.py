@@ -92,7 +92,8 @@ class Config(Fields):
         """An activation function, by its name here."""
         value = self.get(name, str, default)
         if value not in ACTIVATIONS:
-            raise InputError(f"{self.path}: activation {value!r} is not among {list(ACTIVATIONS)}")
+            known = ", ".join(ACTIVATIONS)
+            raise InputError(f"{self.path}: {name} = {value!r} is not known here; known: {known}")
         return ACTIVATIONS[value]
 
     def divide(self, whole: str, by: str) -> int:

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from engine import InputError
 from engine.models import alibi, architectures, checkpoint
-from engine.models.foreign import Config
+from engine.models.foreign import ACTIVATIONS, Config
 
 # config.json of published models, shortened where a value repeats
 PUBLISHED = {
@@ -387,19 +387,36 @@ def test_names_of_older_files(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(model.weights[weight], values)
 
 
-REFUSED = {  # a golden model, an option, and what the message names
-    "bloom": ("apply_residual_connection_post_layernorm", True, "apply_residual_connection"),
-    "falcon": ("num_ln_in_parallel_attn", 3, "num_ln_in_parallel_attn is 3"),
-    "gptj": ("rotary_dim", 20, "d_rotary is 20"),
-    "phi": ("hidden_act", "laplace", "activation 'laplace'"),
+LEFT_OUT = ("hidden_act", "hidden_activation", "activation_function", "max_position_embeddings")
+ROTARY = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "granite", "gemma", "gemma2", "olmo2")
+
+
+@pytest.mark.parametrize("name", [*ROTARY, "starcoder2", "gpt_neox", "mixtral", "qwen3_moe"])
+def test_fields_left_out_have_the_defaults_of_the_reference(name, tmp_path, transformers) -> None:
+    found = folder(name, tmp_path)
+    values = json.loads((found / "config.json").read_text())
+    kept = {key: value for key, value in values.items() if key not in LEFT_OUT}
+    (found / "config.json").write_text(json.dumps(kept))
+    model = checkpoint.load(found)
+    theirs = transformers.AutoConfig.for_model(values["model_type"]).to_dict()
+    act = theirs.get("hidden_activation") or theirs["hidden_act"]
+    assert model.spec.activation == ACTIVATIONS[act]
+    assert model.spec.n_ctx == theirs["max_position_embeddings"]
+
+
+REFUSED = {  # a golden model, options, and what the message names
+    "bloom": ({"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact = True"),
+    "falcon": ({"num_ln_in_parallel_attn": 3}, "num_ln_in_parallel_attn is 3"),
+    "gptj": ({"rotary_dim": 20}, "d_rotary is 20"),
+    "phi": ({"hidden_act": "laplace"}, "hidden_act = 'laplace' is not known here"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_unsupported_options_are_refused(name: str, tmp_path: Path) -> None:
-    field, value, named = REFUSED[name]
+    fields, named = REFUSED[name]
     with pytest.raises(InputError, match=named):
-        checkpoint.load(folder(name, tmp_path, **{field: value}))
+        checkpoint.load(folder(name, tmp_path, **fields))
 
 
 def test_positions_of_opt_are_counted_from_two() -> None:
