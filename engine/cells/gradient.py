@@ -16,7 +16,7 @@ that is read repeatedly collects all gradients. A sum runs over one line, or ove
 two; anything more complicated becomes a block of its own first, `gradient.<reader>.part`.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +40,7 @@ from engine.cells.functions import IF, MAX, SUM, SUMPRODUCT, Place
 from engine.cells.graph import Graph
 from engine.cells.op import Op
 
+GAIN = "gain"  # the leaf of what `to_first_order` adds
 SMALLEST = 1e-24  # a square below it counts as this: a secant's operand may be 0
 Extent = tuple[int, str]  # how many places an index has, and of what axis
 
@@ -81,6 +82,24 @@ def backward(
     found = _Backward(graph, name, columns, ratios).run(of, wanted, held)
     graph.gradients |= found
     return found
+
+
+def to_first_order(
+    graph: Graph, instead: Mapping[Block, Block], name: str = "gradient", columns: bool = False
+) -> dict[str, Block]:
+    """Add what `backward`'s cell would gain, by its gradient, if a row of a block, alone, were that
+    of another block: block name -> `gradient.<name>.gain`, [n_rows, 1].
+
+    `name` and `columns` are those that `backward` was given.
+    """
+    going, gains = _Backward(graph, name, columns), {}
+    for block, other in instead.items():
+        line = "i", "≤i" if block.partial else ":"
+        slope, own, new = (Read(x, line) for x in (graph.gradients[block.name], block, other))
+        gain = SUMPRODUCT(slope, new) - SUMPRODUCT(slope, own)
+        at = f"{name}.{block.name}.{GAIN}", (block.shape[0], 1), (block.axes[0], "")
+        gains[block.name] = going._add(*at, gain, partial=False, mask=EVERYTHING)
+    return gains
 
 
 @dataclass

@@ -1,14 +1,15 @@
 """The parts of a block's name: its pass, layer, part and head.
 
     name := { pass "." } [ "blocks." layer "." ] [ part "." ] { word "." } leaf
-    pass := turned | gradient | nudged | b | other | path | step int | cut | seen int
+    pass := turned | gradient | nudged | b | other | clean | path | step int | cut | seen int
     part := ln1 | attn | ln2 | mlp | ln_embed | ln_final | softmax | rotary | alibi | lens | ...
     head := ("h" | "kv" | "e") int | shared, one of the words
 
 The passes are copies of a forward pass: the backward pass (`turned`: transposed), the pass after
 one or several training steps, that of a second sentence, that of the sentence which another is
-patched from (`other`), of what one block changes on its way to another (`path`), and the pass with
-edges cut (`cut`; of the k-th stream that one part sees at one token, `cut.seen<k>`). Where an
+patched from (`other`), the pass without any patch (`clean`), of what one block changes on its way
+to another (`path`), and the pass with edges cut (`cut`; of the k-th stream that one part sees at
+one token, `cut.seen<k>`). Where an
 intervention changes a block (see `interventions`), `NAME.own` is the block as it is computed; where
 it changes typed values, `NAME.used` is what is read of them.
 """
@@ -18,9 +19,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 TURNED, GRADIENT, NUDGED, SECOND = "turned", "gradient", "nudged", "b"
-OTHER, PATH, CUT, SEEN = "other", "path", "cut", "seen"
+OTHER, CLEAN, PATH, CUT, SEEN = "other", "clean", "path", "cut", "seen"
 OWN, USED = "own", "used"
-PASS = re.compile(rf"{TURNED}|{GRADIENT}|{NUDGED}|{SECOND}|{OTHER}|{PATH}|{CUT}|{SEEN}\d+|step\d+")
+PASSES = (TURNED, GRADIENT, NUDGED, SECOND, OTHER, CLEAN, PATH, CUT, rf"{SEEN}\d+", r"step\d+")
+PASS = re.compile("|".join(PASSES))
 HEAD = re.compile(r"(h|kv|e)\d+|shared")
 
 

@@ -1,9 +1,9 @@
-"""A pair of sentences in cells: the pass of the other sentence, its words, and the words whose lead
-is compared (see `patching`).
+"""A pair of sentences in cells: the pass of the other sentence, its words, the sentence's own pass
+without any patch, and the words whose lead is compared (see `patching`).
 
 The other sentence is typed word by word, below the first one's: a blank, or a word that is unknown,
 is the first sentence's own. So both are always equally long. The target and its rival are typed as
-words, too; the lead is compared with the one before any patch, a cell that can be typed over.
+words, too. Estimates are of the pass without patches, so they do not follow what is switched.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, IFERROR
-from engine.cells.gradient import backward
+from engine.cells.gradient import GAIN, backward, to_first_order
 from engine.cells.graph import Graph
-from engine.cells.name import OTHER, PATH
+from engine.cells.name import CLEAN, GRADIENT, OTHER, PATH
 from engine.models.generate import Passage
 from engine.studies import patching
 from engine.studies.patching import PATCH, TAKE, AnyGraph, Path, Site
@@ -24,16 +24,22 @@ from engine.text import word_lookup
 
 MOST_SWITCHES = 2_000  # sites times tokens: above it, heads' and MLPs' insides have none
 COMPARED = ("target", "rival")
-BEFORE = f"{PATCH}.before"
+LEAD = f"{PATCH}.lead"
+BEFORE = f"{CLEAN}.{LEAD}"  # without any patch
 
 
 def add(
     graph: AnyGraph, passage: Passage, against: Sequence[int], path: tuple[str, str] | None
 ) -> AnyGraph:
-    """The graph with the other sentence's pass, and switches. What is generated after the prompt is
-    the same in both. Raises InputError for an unknown site of the path."""
+    """The graph with the other sentence's pass, switches, and the sentence's own pass without them.
+    What was generated after the prompt, as built, is the same in all. Raises InputError for an
+    unknown site of the path."""
     ids = [*against, *passage.ids[passage.n_prompt :]]
-    return patching.against(graph, ids, sites(graph), path and path_of(graph, path))
+    found = patching.against(graph, ids, sites(graph), path and path_of(graph, path))
+    at, own = found.at(CLEAN), graph.inputs["tokens"]
+    tokens = at.input("tokens", own, graph["tokens"].axes, "ids")
+    at.copy_with({"tokens": tokens}, among=graph)
+    return found
 
 
 def sites(graph: Graph, most: int = MOST_SWITCHES) -> list[Site]:
@@ -58,14 +64,18 @@ def switches(graph: Graph) -> list[Block]:
 
 
 def measure(graph: Graph, row: int) -> None:
-    """Add the leads of both sentences at a token, and the gradient of the first one's by every
-    switch."""
-    target, rival = patching.words(graph, row)
-    lead, _ = patching.add_leads(graph, target, rival)
-    takes = [block for block in graph if block.leaf == TAKE]
-    backward(graph, lead, to=takes, columns=True)
-    logits = graph.values["logits"][row]
-    graph.input(BEFORE, float(logits[target] - logits[rival]))
+    """Add the leads at a token: of the sentence, of the other one, and of the sentence without any
+    patch; and what each switch would change of that, by its gradient."""
+    patching.add_leads(graph, *patching.words(graph, row), passes=(OTHER, CLEAN))
+    at = [take.path for take in switches(graph)]
+    instead = {graph[f"{CLEAN}.{name}"]: graph[f"{OTHER}.{name}"] for name in at}
+    backward(graph, graph[BEFORE], to=[next(iter(instead))], columns=True)
+    to_first_order(graph, instead, columns=True)
+
+
+def gain(graph: Graph, take: Block) -> Block:
+    """What a switch would change of the lead, by its gradient: [n_tokens, 1]."""
+    return graph[f"{GRADIENT}.{CLEAN}.{take.path}.{GAIN}"]
 
 
 def follow(graph: Graph, words: Sequence[str], outputs: Sequence[str]) -> None:
@@ -94,6 +104,8 @@ def _follow_words(graph: Graph, words: Sequence[str]) -> None:
     _look_up(at, "found", typed.shape, lambda t: typed[t, 0], "prompt")
     found, own = graph[f"{OTHER}.found"], graph["prompt.id"]
     graph.follow(f"{OTHER}.tokens", lambda t, _: IF(found[t, 0] < 0, own[t, 0], found[t, 0]))
+    given, n = graph.inputs[f"{CLEAN}.tokens"][:, 0].astype(int), graph["n_prompt"][0, 0]
+    graph.follow(f"{CLEAN}.tokens", lambda t, _: IF(t < n, own[t, 0], int(given[t])))
 
 
 def _look_up(at: Graph, name: str, shape: Span, typed: Callable[[int], Area], among: str) -> None:

@@ -423,18 +423,18 @@ def _each(
             yield _scores(logits, probs, row, target, rival)
 
 
-def add_leads(g: Graph, target: int, rival: int) -> tuple[Block, Block]:
+def add_leads(g: Graph, target: int, rival: int, passes: Sequence[str]) -> None:
     """Add `patch.lead`, the target's logit less the rival's at the token of the block `position`,
-    and `other.patch.lead`, the other sentence's: [1, 1] each. The ids are in cells."""
+    and that of some other passes, as `other.patch.lead`: [1, 1] each. The ids are in cells."""
     at, n = g.at(PATCH), len(g.blocks)
     ids = {"target": at.input("target", target, kind="ids")}
     ids["rival"] = at.input("rival", rival, kind="ids")
     row = at.block("row", ops.embed, g["position"], g["logits"])  # [1, d_vocab]
     each = [at.block(f"of_{word}", ops.column, ident, row) for word, ident in ids.items()]
-    lead = at.block("lead", ops.less, *each)
+    at.block("lead", ops.less, *each)
     among = [block for block in list(g)[n:] if block.op]
-    g.at(OTHER).copy_with({"logits": g[f"{OTHER}.logits"]}, among=among)
-    return lead, g[f"{OTHER}.{lead.name}"]
+    for name in passes:
+        g.at(name).copy_with({"logits": g[f"{name}.logits"]}, among=among)
 
 
 def _slopes(g: Graph, row: int, target: int, rival: int, changes: Sequence[Change]) -> list[float]:

@@ -24,6 +24,7 @@ COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold
 READOUT = ("logits", "probs", "softmax")
 COMMONEST = ("weight blue", "label number")  # styles of most cells: a file numbers them first
 OTHER = "#7030A0"  # the tabs of another sentence's sheets
+CLEAN = "#A6A6A6"  # the tabs of a sentence's sheets without any patch
 COLUMN_WIDTH = 8.5
 CHARACTER = 7  # pixels
 FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales

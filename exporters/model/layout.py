@@ -28,7 +28,19 @@ from engine.cells.functions import INDEX
 from engine.cells.graph import Graph
 from engine.cells.interventions import AnyGraph, intervened
 from engine.cells.language import AsIs, worded
-from engine.cells.name import CUT, GRADIENT, NUDGED, OTHER, OWN, PATH, SECOND, TURNED, USED, Name
+from engine.cells.name import (
+    CLEAN,
+    CUT,
+    GRADIENT,
+    NUDGED,
+    OTHER,
+    OWN,
+    PATH,
+    SECOND,
+    TURNED,
+    USED,
+    Name,
+)
 from engine.cells.stored import Stored
 from engine.learning import optimizers
 from engine.learning.objective import LOSS
@@ -63,7 +75,8 @@ SCORING = (ops.linear, ops.linear_tied)
 COPY = "turned"  # the last part of the names of copies that lie the other way
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
 MOVED = "the weights after the step: each less the rate times its gradient"
-OF_OTHER, ON_PATH = "Other", "Path"  # the sheets of the other sentence; that of a path
+# the sheets of the other sentence; of this one without patches; that of a path
+OF_OTHER, UNPATCHED, ON_PATH = "Other", "Clean", "Path"
 WITH_CUTS = "Cut"  # the sheet of the pass in which edges are cut
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
 BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
@@ -78,8 +91,9 @@ SHEETS = {
     "Turned": ("Backward", "the weights transposed: what Backward multiplies with"),
     AFTER_STEP: ("Gradient", MOVED),
     OF_OTHER: ("Block", "the other sentence, which Patch takes values from"),
+    UNPATCHED: (OF_OTHER, "this sentence as it is without any switch of Patch"),
     ON_PATH: (
-        OF_OTHER,
+        UNPATCHED,
         "what the sender of the path on Patch changes on its way to the receiver",
     ),
     WITH_CUTS: ("Graph", "the forward pass without the edges that are cut on Graph"),
@@ -97,11 +111,13 @@ class BlockSheet(NamedTuple):
     nudged: bool = False  # of the pass after a step
     second: bool = False  # of the second sentence
     other: bool = False  # of the sentence that is patched from
+    clean: bool = False  # of this sentence without any patch
 
     @property
     def name(self) -> str:
         numbered = self.kind if self.layer is None else f"{self.kind} {self.layer}"
         before = f"{AFTER_STEP} " * self.nudged + f"{OF_OTHER} " * self.other
+        before += f"{UNPATCHED} " * self.clean
         return before + numbered + f" {SECOND}" * self.second
 
     def purpose(self, gradient_of: str) -> str:
@@ -117,6 +133,11 @@ class BlockSheet(NamedTuple):
             return worded(
                 "the other sentence: {purpose}",
                 purpose=self._replace(other=False).purpose(gradient_of),
+            )
+        if self.clean:
+            return worded(
+                "without any patch: {purpose}",
+                purpose=self._replace(clean=False).purpose(gradient_of),
             )
         if self.second:
             return worded(
@@ -139,15 +160,18 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         return BlockSheet(ROUNDING)
     if NUDGED in block.passes:
         return sheet_of(book.graph[block.own], book)._replace(nudged=True)
-    if OTHER in block.passes:
+    backward = {GRADIENT, TURNED} & {*block.passes}
+    if OTHER in block.passes and not backward:
         return sheet_of(book.graph[block.own], book)._replace(other=True)
+    if CLEAN in block.passes and not backward:
+        return sheet_of(book.graph[block.own], book)._replace(clean=True)
     if block.kind == "gradient":
         own = book.graph.blocks.get(block.own)
         of_weight = own is not None and own.kind == "weight"  # these stand apart, beside a copy
         of_weights = "Turned" if book.plan.studies.against else "Gradient"
         return BlockSheet(of_weights if of_weight else "Backward", block.layer)
     of_patch = block.leaf == TAKE or block.part == PATCH or block.name == PATH_ROWS
-    if of_patch and not {GRADIENT, TURNED} & {*block.passes}:
+    if of_patch and not backward:
         return BlockSheet(PATCHING)
     if PATH in block.passes:
         return BlockSheet(ON_PATH)
@@ -319,7 +343,7 @@ def lay_out(book: ModelBook) -> None:
             continue
         sheet = book.sheet(place.name)
         sheet.purpose = place.purpose(book.plan.gradient_of)
-        sheet.tab = theme.OTHER if place.other else ""
+        sheet.tab = theme.OTHER if place.other else theme.CLEAN if place.clean else ""
         dress(book, sheet)
         found = BANDS.get(place.kind, bands)(book, place)
         row = TITLE_ROWS + 2

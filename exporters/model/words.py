@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from engine.cells.block import Block
+from engine.cells.gradient import GAIN
 from engine.cells.graph import Graph
 from engine.cells.language import AsIs, worded
 from engine.cells.name import TURNED
@@ -247,6 +248,8 @@ def of_backward(block: Block, gradient_of: str) -> str:
     """The meaning of a block of the backward pass."""
     if TURNED in block.passes:
         return "the transpose, so that products run down columns"
+    if block.leaf == GAIN:
+        return "what the lead gains by the gradient with the other sentence’s row"
     if block.leaf.startswith("part"):
         return "an intermediate step of the backward pass"
     return worded(

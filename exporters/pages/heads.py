@@ -6,7 +6,7 @@ attends; its cells sum to 1. The squares read the patterns on the layers' own sh
 
 from engine.cells.block import Block
 from engine.cells.language import worded
-from engine.cells.name import CUT, NUDGED, OTHER, PATH
+from engine.cells.name import CLEAN, CUT, NUDGED, OTHER, PATH
 from exporters.compose import theme
 from exporters.compose.composer import Composer
 from exporters.compose.sentences import sentence
@@ -31,7 +31,7 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add a square per head; layers down, heads across."""
     found = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
-    found = [b for b in found if not {NUDGED, OTHER, PATH, CUT} & {*b.passes}]
+    found = [b for b in found if not {NUDGED, OTHER, CLEAN, PATH, CUT} & {*b.passes}]
     patterns = [b for b in found if b.axes[0] == "token"]
     others = [b for b in found if b.axes[0] != "token"]
     page = layout.page(book, SHEET)

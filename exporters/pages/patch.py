@@ -4,8 +4,8 @@ Each site, a part of a layer at a token, has a switch: 1 takes the other sentenc
 everything downstream is computed from it (activation patching; Vig et al. 2020, Meng et al. 2022).
 Beside the switches is what each alone recovers of the difference between the sentences' leads:
 exactly, constants for the sentences as built, grey once one has changed; and as the gradient
-promises, live (attribution patching; Nanda 2023). A path has a row of its own: its sender as the
-other sentence has it, seen by its receiver alone (Goldowsky-Dill et al. 2023).
+without any patch promises, live (attribution patching; Nanda 2023). A path has a row of its own:
+its sender as the other sentence has it, seen by its receiver alone (Goldowsky-Dill et al. 2023).
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,19 @@ from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, AND, IF
 from engine.cells.language import worded
-from engine.cells.name import OTHER
+from engine.cells.name import CLEAN, OTHER
 from engine.cells.rounding import NOISE
 from engine.studies import pair, patching
-from engine.studies.pair import BEFORE, COMPARED
-from engine.studies.patching import PATCH, PATH_ROWS, PATH_TAKE, TAKE, Comparison, Path
+from engine.studies.pair import BEFORE, COMPARED, LEAD
+from engine.studies.patching import (
+    PATCH,
+    PATH_ROWS,
+    PATH_TAKE,
+    TAKE,
+    Comparison,
+    Patched,
+    Path,
+)
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import Unlike, When, between
@@ -38,12 +46,12 @@ PURPOSE = "take values of another sentence, one by one: where is what makes the 
 AFTER = "Play"
 ROOM = 5  # rows of the suggested edits
 LEFT = 1  # column of the first token's switch
-LEAD, OTHER_LEAD = f"{PATCH}.lead", f"{OTHER}.{PATCH}.lead"
+OTHER_LEAD = f"{OTHER}.{LEAD}"
 RULE = between(0, 1, "1 takes the other sentence’s value, 0 keeps its own.")
 NOTES = {  # of the cells of the lead
     LEAD: "with what is switched on below",
     OTHER_LEAD: "the other sentence: what a patch of everything leads to",
-    BEFORE: "with every switch at 0, as built; once a sentence has changed, type it anew",
+    BEFORE: "with every switch at 0",
 }
 
 
@@ -123,10 +131,7 @@ def _lead(book: ModelBook, page: Composer) -> None:
         row += 1
     for name, label in ((LEAD, "lead now"), (OTHER_LEAD, "other sentence"), (BEFORE, "before")):
         sheet.put(row, 0, label, "row label")
-        if name == BEFORE:
-            page.lay(graph[name], (row, LEFT), "number typed")
-        else:
-            layout.settle(book, sheet, Place(graph[name], SHEET, row, LEFT, turned=False))
+        layout.settle(book, sheet, Place(graph[name], SHEET, row, LEFT, turned=False))
         sheet.put(row, LEFT + 1, NOTES[name], "note")
         row += 1
     sheet.put(row, 0, "recovered", "row label")
@@ -164,8 +169,8 @@ class Grid:
         return [*pair.switches(self.book.graph), *path]
 
     @cached_property
-    def exact(self) -> list[list[float | None]]:
-        """What each switch alone recovers at each word of the prompt: [n_switches, n_prompt]."""
+    def alone(self) -> list[list[Patched | None]]:
+        """What each switch alone does at each word of the prompt: [n_switches, n_prompt]."""
         book, n = self.book, self.book.passage.n_prompt
         graph, studies = book.model.graph(book.passage.ids[:n]), book.plan.studies
         target, rival = (int(book.graph.inputs[f"{PATCH}.{name}"][0, 0]) for name in COMPARED)
@@ -174,23 +179,13 @@ class Grid:
             return patching.patch_each(graph, studies.against, -1, target, rival, sites, path)
 
         at = [patching.site(graph, take.path) for take in pair.switches(book.graph)]
-        rows = [row.recovered for row in of(at, None).rows]
-        found = [rows[k : k + n] for k in range(0, len(rows), n)]
+        rows = of(at, None).rows
+        found: list[list[Patched | None]] = [[*rows[k : k + n]] for k in range(0, len(rows), n)]
         if studies.path:
             path = pair.path_of(graph, studies.path)
-            sent = {row.token: row.recovered for row in of(None, path).rows}
+            sent = {row.token: row for row in of(None, path).rows}
             found.append([sent.get(t) for t in range(n)])
         return found
-
-    @cached_property
-    def estimates(self) -> list[list[float]]:
-        """The same by the gradient, as built: [n_switches, n_tokens]."""
-        before, other = (float(x.value(self.book.clean)) for x in leads(self.book))
-        slopes = (self.book.values[self._slope(take).name][:, 0] for take in self.takes)
-        return [(-slope / (before - other)).tolist() for slope in slopes]
-
-    def _slope(self, take: Block) -> Block:
-        return self.book.graph[f"gradient.{take.name}"]
 
     def add(self) -> None:
         """Add the three grids side by side, and where the constants hold."""
@@ -208,17 +203,24 @@ class Grid:
             )
         top += 2
         self._switches(top)
-        for row, recovered in enumerate(self.exact, top):
-            for t, share in enumerate(recovered):
-                if share is not None:
-                    page.sheet.put(row, exact + t, share, "constant percent")
-        constants = page.sheet[top : top + len(self.takes), exact : exact + n]
         stale = When("stale", state.fixed != self.AS_BUILT)
-        page.sheet.dress(constants, stale, "diverging")
+        for row, patched in enumerate(self.alone, top):
+            self._constants((row, exact), [p and p.recovered for p in patched], stale)
         self._live((top, live))
+        if self.takes[-1].name == PATH_TAKE:
+            estimates = [p and p.estimate for p in self.alone[-1]]
+            self._constants((top + len(self.takes) - 1, live), estimates, stale)
         page.cursor = top + len(self.takes)
         if self.takes[-1].name == PATH_TAKE:
             self._rows_of_path()
+
+    def _constants(self, at: tuple[int, int], shares: Sequence[float | None], stale: When) -> None:
+        """Put what a switch alone recovers at each word, as built."""
+        row, left = at
+        for t, share in enumerate(shares):
+            if share is not None:
+                self.page.sheet.put(row, left + t, share, "constant percent")
+        self.page.sheet.dress(self.page.sheet[row, left : left + len(shares)], stale, "diverging")
 
     def _switches(self, top: int) -> None:
         """Add the switches, each row with a link to its site."""
@@ -241,13 +243,13 @@ class Grid:
         return self.book.graph[take.path], short(take.path)
 
     def _live(self, at: tuple[int, int]) -> None:
-        """Add what each switch promises: its gradient, as a share of the difference."""
+        """Add what each switch of a site promises: its gradient, as a share of the difference."""
+        graph, takes = self.book.graph, pair.switches(self.book.graph)
 
         def promised(k: int, t: int) -> Expression:
-            slope = self._slope(self.takes[k])[t, 0]
-            return (0 - slope) / span(self.book)
+            return (0 - pair.gain(graph, takes[k])[t, 0]) / span(self.book)
 
-        shape = len(self.takes), len(self.book.passage.ids)
+        shape = len(takes), len(self.book.passage.ids)
         area = self.page.show("estimate", at, promised, "live percent", shape)
         self.page.dress(area, "diverging")
 
@@ -276,10 +278,10 @@ class Grid:
     def _error(self) -> str:
         """How far the estimates are from what is exact, as built."""
         off = [
-            abs(share - estimate)
-            for recovered, promised in zip(self.exact, self.estimates, strict=True)
-            for share, estimate in zip(recovered, promised, strict=False)
-            if share is not None
+            abs(each.recovered - each.estimate)
+            for patched in self.alone
+            for each in patched
+            if each and each.recovered is not None and each.estimate is not None
         ]
         return worded(
             "live; as built off by {median:.3f} (median), {max:.3f} (most)",
@@ -312,9 +314,9 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
         return Suggestion(told, (take.name, t, 0), 1.0, lead, becomes)
 
     sizes = [
-        (abs(share or 0.0), -k, -t)
+        (abs((patched and patched.recovered) or 0.0), -k, -t)
         for k, take in enumerate(pair.switches(book.graph))
-        for t, share in enumerate(grid.exact[k])
+        for t, patched in enumerate(grid.alone[k])
         if patching.writes(book.graph, book.graph[take.path])
     ]
     _, k, t = max(sizes, default=(0.0, 0, 0))
@@ -349,28 +351,29 @@ def patching_leads(book: ModelBook, live: Evaluator, at: int, ident: int) -> flo
 
 
 def _steps(book: ModelBook, page: Composer) -> None:
-    """Add the ids that are looked up, and the logits at the position in both sentences."""
+    """Add the ids that are looked up, and the logits at the position in each pass."""
     graph, sheet = book.graph, page.sheet
     page.heading("The steps: ids of the words above, and the logits at the position")
     row = page.cursor
+    passes = {"this": PATCH, "other": f"{OTHER}.{PATCH}", "unpatched": f"{CLEAN}.{PATCH}"}
     leaves = ("tokens", "found", "found.exact")
-    lines = [(f"{OTHER}.{leaf}", "id") for leaf in leaves]
+    lines = [(f"{CLEAN}.tokens", "id"), *((f"{OTHER}.{leaf}", "id") for leaf in leaves)]
     for name in COMPARED:
         lines += [(f"{PATCH}.{name}{leaf}", "id") for leaf in ("", ".found", ".found.exact")]
     for name, style in lines:
         sheet.hold(row, 0, name, "row label")
         page.lay(graph[name], (row, LEFT), style, turned=True, named=False)
         row += 1
-    for name in (PATCH, f"{OTHER}.{PATCH}"):
+    for name in passes.values():
         for word in COMPARED:
             block = graph[f"{name}.of_{word}"]
             sheet.hold(row, 0, block.name, "row label")
             layout.settle(book, sheet, Place(block, SHEET, row, LEFT, turned=False))
             row += 1
     row += 1
-    for k, name in enumerate((PATCH, f"{OTHER}.{PATCH}")):
+    for k, (label, name) in enumerate(passes.items()):
         block = graph[f"{name}.row"]
-        sheet.put(row, LEFT + k, "this" if k == 0 else "other", "label")
+        sheet.put(row, LEFT + k, label, "label")
         layout.settle(book, sheet, Place(block, SHEET, row + 1, LEFT + k, turned=True))
     texts = book.labels[graph["logits"].axes[1]]
     for k, text in enumerate(texts):

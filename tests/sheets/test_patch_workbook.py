@@ -98,7 +98,6 @@ def test_no_input_gives_an_error(book, cells, sheet) -> None:
         (("other.words", 2, 0), ""),
         (("other.words", 2, 0), "sat"),
         (("patch.target.word", 0, 0), "no-such-word"),
-        ((BEFORE, 0, 0), "abc"),
         (("sentence", 0, 0), "the cat sat on the mat"),
         (("sentence", 0, 0), "no-such-word"),
     )
@@ -118,8 +117,22 @@ def test_the_lead_and_the_gradient_are_those_of_the_engine(book) -> None:
         assert live[LEAD][0, 0] == pytest.approx(row.scores.lead, abs=1e-12)
         live.reset()
         span = book.value(BEFORE, 0, 0) - book.value(OTHER_LEAD, 0, 0)
-        slope = book.values[f"gradient.{take.name}"][2, 0]
-        assert -slope / span == pytest.approx(row.estimate, abs=1e-12)
+        gain = book.values[pair.gain(book.graph, take).name][2, 0]
+        assert -gain / span == pytest.approx(row.estimate, abs=1e-12)
+
+
+def test_estimates_and_the_lead_before_do_not_follow_a_switch(book) -> None:
+    """But another word of the prompt, which the lead as patched follows, too."""
+    live, gains = Evaluator(book.graph), pair.gain(book.graph, pair.switches(book.graph)[3]).name
+    built = live[gains].copy()
+    live.set("embed.take", 2, 0, 1.0)
+    assert live[BEFORE][0, 0] == book.value(LEAD, 0, 0) != live[LEAD][0, 0]
+    np.testing.assert_array_equal(live[gains], built)
+    live.reset()
+    live.set("sentence", 0, 0, "the cat the")
+    assert live[BEFORE][0, 0] == pytest.approx(live[LEAD][0, 0], abs=1e-12)
+    assert live[BEFORE][0, 0] == pytest.approx(book.value(OTHER_LEAD, 0, 0), abs=1e-12)
+    assert np.abs(live[gains] - built).max() > 1e-3
 
 
 def test_shares_add_up_to_the_logit_while_sites_are_switched(book) -> None:
@@ -154,8 +167,11 @@ def test_the_other_sentence_is_told_apart_at_a_glance(book) -> None:
     others = {name: sheet for name, sheet in book.sheets.items() if name.startswith("Other")}
     assert list(others) == ["Other Embedding", "Other Block 0", "Other Readout"]
     for sheet in others.values():
-        assert sheet.tab
         assert sheet.purpose.startswith("the other sentence: ")
+    clean = {name: sheet for name, sheet in book.sheets.items() if name.startswith("Clean")}
+    assert list(clean) == ["Clean Embedding", "Clean Block 0", "Clean Readout"]
+    (purple,), (grey,) = ({sheet.tab for sheet in each.values()} for each in (others, clean))
+    assert purple and grey and purple != grey
 
 
 def test_the_tour_ends_where_it_patches(book) -> None:
