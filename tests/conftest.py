@@ -394,6 +394,19 @@ def libreoffice_after(path: Path, edits: Sequence[Typed], folder: Path) -> list[
     return recomputed(folder / "wrong.xlsx", edits, folder)
 
 
+def assert_libreoffice_agrees_after(
+    edits: Sequence[Mapping[CellName, float | str]], book: Book, cells: FormulaCells, folder: Path
+) -> None:
+    """Type values into cells of blocks, edit after edit, from wrong values: every formula cell
+    shows what the engine then has."""
+    typed = [{book.cell(*at): value for at, value in edit.items()} for edit in edits]
+    every = libreoffice_after(cells.path, typed, folder / "office")
+    for edit, shown in zip(edits, every, strict=True):
+        after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edit.items()})
+        wanted = {at: after.cell(*at) for at in cells.formulas}
+        assert_agrees(replace(cells, formulas=wanted), shown)
+
+
 def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
     """Workbooks as LibreOffice saves them, by their keys."""
     needs("libreoffice")

@@ -1,6 +1,5 @@
 """The sheet Graph: every edge is the engine's, sums are exact; other programs agree."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,14 +7,14 @@ import pytest
 from conftest import (
     ERROR,
     InIronCalc,
-    assert_agrees,
+    assert_libreoffice_agrees_after,
     assert_recomputes_after,
-    libreoffice_after,
 )
 from corners import corner
 from thin import thin_game
 
 from engine import Evaluator, Model
+from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.answer_graph import ANSWER as OBJECTIVE
@@ -135,16 +134,14 @@ def test_typed_texts_give_no_error(book, cells, sheet) -> None:
 
 
 def test_libreoffice_agrees_from_wrong_values(book, cells, tmp_path, libreoffice) -> None:
-    edits = {
+    several: dict[CellName, float | str] = {
         (page.CUTS, 0, 0): 0.0,
         (page.CUTS, 3, 0): 0.25,
         (page.THRESHOLD, 0, 0): 0.01,
         ("W_E", 2, 1): 0.3,
     }
-    there = {book.cell(*at): value for at, value in edits.items()}
-    (shown,) = libreoffice_after(cells.path, [there], tmp_path / "office")
-    after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edits.items()})
-    assert_agrees(replace(cells, formulas={at: after.cell(*at) for at in cells.formulas}), shown)
+    suggested = [{t.cell: t.value} for t in book.sheets[page.SHEET].suggestions]
+    assert_libreoffice_agrees_after([*suggested, several], book, cells, tmp_path)
 
 
 def test_the_tour_ends_where_the_answer_comes_from(book: ModelBook) -> None:

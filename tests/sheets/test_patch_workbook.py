@@ -1,6 +1,5 @@
 """The sheet Patch: what is switched is computed by other programs as by the engine."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +7,10 @@ import pytest
 from conftest import (
     ERROR,
     InIronCalc,
-    assert_agrees,
+    assert_libreoffice_agrees_after,
     assert_recomputes_after,
     cli,
     golden_models,
-    libreoffice_after,
 )
 
 import cellformer as cf
@@ -75,14 +73,9 @@ def test_switched_sites_and_a_path_agree_in_other_programs(
     book, cells, sheet, tmp_path, libreoffice
 ) -> None:
     """From wrong values; and with each suggested edit in LibreOffice, too."""
-    after = assert_recomputes_after(SWITCHED, sheet, book, cells)
+    assert_recomputes_after(SWITCHED, sheet, book, cells)
     edits = [SWITCHED, *({t.cell: t.value} for t in book.sheets["Patch"].suggestions)]
-    typed = [{book.cell(*at): value for at, value in edit.items()} for edit in edits]
-    shown = libreoffice_after(cells.path, typed, tmp_path / "office")
-    for edit, found in zip(edits, shown, strict=True):
-        after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edit.items()})
-        wanted = {at: after.cell(*at) for at in cells.formulas}
-        assert_agrees(replace(cells, formulas=wanted), found)
+    assert_libreoffice_agrees_after(edits, book, cells, tmp_path)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from conftest import (
     GOLDEN,
     InIronCalc,
     assert_agrees,
+    assert_libreoffice_agrees_after,
     assert_recomputes_after,
     cli,
     libreoffice_after,
@@ -18,6 +19,7 @@ from thin import thin_game
 
 import cellformer as cf
 from engine import InputError, Model
+from engine.cells.batch import CellName
 from engine.models.generate import passage
 from engine.studies.quantization import ALL_BITS, matrices
 from exporters.assemble import model_workbook, tour
@@ -84,11 +86,9 @@ def test_what_is_typed_never_leads_to_an_error(book, cells, sheet) -> None:
 
 
 def test_bits_in_libreoffice(book, cells, tmp_path, libreoffice) -> None:
-    edits = {BITS: 4.0, ("quantize.blocks.0.mlp.instead", 0, 0): 2.0}
-    there = {book.cell(*at): value for at, value in edits.items()}
-    (shown,) = libreoffice_after(cells.path, [there], tmp_path / "office")
-    after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edits.items()})
-    assert_agrees(replace(cells, formulas={at: after.cell(*at) for at in cells.formulas}), shown)
+    suggested = [{t.cell: t.value} for t in book.sheets["Quantization"].suggestions]
+    both: dict[CellName, float | str] = {BITS: 4.0, ("quantize.blocks.0.mlp.instead", 0, 0): 2.0}
+    assert_libreoffice_agrees_after([*suggested, both], book, cells, tmp_path)
 
 
 def test_scales_stand_under_what_is_rounded(book: ModelBook) -> None:

@@ -9,11 +9,10 @@ import pytest
 from conftest import (
     ERROR,
     InIronCalc,
-    assert_agrees,
+    assert_libreoffice_agrees_after,
     assert_recomputes_after,
     cli,
     golden_models,
-    libreoffice_after,
 )
 from thin import thin_game
 
@@ -100,12 +99,7 @@ def test_libreoffice_agrees_from_wrong_values(book, cells, tmp_path, libreoffice
     """After every suggested edit, and after three at once."""
     edits = [{t.cell: t.value} for t in book.sheets["Why"].suggestions]
     edits.append({(HEAD, 0, 0): 0.0, (TOKENS, 0, 0): 2.0, (TOKENS, 1, 0): 0.0})
-    there = [{book.cell(*at): value for at, value in edit.items()} for edit in edits]
-    every = libreoffice_after(cells.path, there, tmp_path / "office")
-    for edit, shown in zip(edits, every, strict=True):
-        after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edit.items()})
-        values = {at: after.cell(*at) for at in cells.formulas}
-        assert_agrees(replace(cells, formulas=values), shown)
+    assert_libreoffice_agrees_after(edits, book, cells, tmp_path)
 
 
 def test_one_head_alone_where_all_are_too_many() -> None:
