@@ -282,6 +282,8 @@ def text_ids(model: Model, text: str, special: bool = True, what: str = "the tex
         ids = listed(re.sub(r"(?<=\d)\s+(?=\d)", ",", text), what)
     else:
         ids = prompt_ids(model, text, special)
+    if not ids:
+        raise InputError(f"{what} is empty; give at least one token")
     model.check_ids(ids)
     return ids
 

@@ -81,7 +81,7 @@ def build(
     plan, words = replace(for_model(model, live, limits=limits), studies=studies), studies.words
     if words and (live or plan.gives != "next word"):
         raise InputError("--words needs a full decoder, one that predicts the next word")
-    if plan.gradient_of and not plan.whole:
+    if studies.gradient_of and not plan.whole:
         raise InputError(
             f"--gradient and --nudge need a full decoder with at most {limits.words:,} tokens in "
             "its vocabulary; ‘cellformer gradient’ takes any model"
