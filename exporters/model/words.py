@@ -159,7 +159,6 @@ MEANING = {
     "of_target": "the target’s logit",
     "of_rival": "the rival’s logit",
     "lead": "the target’s logit less the rival’s",
-    "before": "the lead with every switch of Patch at 0",
     "rows": "1: the receiver’s rows that read the path",
     "own": "as computed, before what changes it",
     "capped_by": "how many times larger the score is than capped",

@@ -72,7 +72,7 @@ def add(book: ModelBook) -> None:
     """Add the settings, three suggested edits, the edges to cut, the nodes, all edges, and the
     workings."""
     page = layout.page(book, SHEET)
-    page.widths({0: 20} | dict.fromkeys(range(1, 40), 11))
+    page.widths({0: 20} | dict.fromkeys(range(1, 40), 11) | {5: 13, 7: 13, 8: 14})
     page.sheet.put(TOP - 1, 0, "The graph of an answer", "heading")
     cuts = TOP + len(LINES) + 9  # rows: of the edges to cut, the nodes, all edges
     nodes = cuts + N_CUTS + 4
