@@ -446,6 +446,18 @@ def first_k(x: X, rank: X, k: X) -> X:
     return x * IF(rank < MAX(k, 1), 1, 0)
 
 
+@op(rank="i,j", k="0,0")
+def is_first(rank: X, k: X) -> X:
+    """1 for the first k, 0 for others."""
+    return IF(rank < MAX(k, 1), 1, 0)
+
+
+@op(x="i,j", open="i,j")
+def open_alone(x: X, open: X) -> X:
+    """Scores of experts in chosen groups (1); very low elsewhere, so that these come last."""
+    return or_far_below(x, open)
+
+
 @op(x="i,j")
 def logistic(x: X) -> X:
     """1 / (1 + exp(-x)), through tanh, which never overflows."""

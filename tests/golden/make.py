@@ -139,11 +139,24 @@ OSS["rope_parameters"] = {
     "rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "truncate": False,
     "original_max_position_embeddings": 4,
 }  # fmt: skip
+GLM_MOE = TINY | {
+    "head_dim": 4, "n_routed_experts": 4, "num_experts_per_tok": 1, "moe_intermediate_size": 3,
+    "n_group": 2, "topk_group": 1, "routed_scaling_factor": 1.5,
+}  # fmt: skip
 BIGCODE = GPT2 | {"n_layer": 1}
 CODEGEN = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 4, "rotary_dim": 2}
 MPT = {"d_model": 9, "n_heads": 3, "n_layers": 1, "max_seq_len": 12, **SMALL}
 MPT["attn_config"] = {"clip_qkv": 0.4}
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
+
+
+def with_biases(model: torch.nn.Module) -> torch.nn.Module:
+    """A mixture of experts whose biases for choosing them, which are no parameters, are not 0."""
+    for name, buffer in model.named_buffers():
+        if name.endswith("correction_bias"):
+            buffer.normal_(0, 0.3)
+    return model
+
 
 MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no other has
     "gpt2": (0, lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2))),
@@ -249,6 +262,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         lambda: t.GraniteMoeForCausalLM(t.GraniteMoeConfig(**ONE, **EXPERTS, **GRANITE)),
     ),
     "gpt_oss": (74, lambda: t.GptOssForCausalLM(t.GptOssConfig(**TWO_KINDS, **EXPERTS, **OSS))),
+    "glm4_moe": (75, lambda: with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**GLM_MOE)))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 

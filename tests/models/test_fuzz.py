@@ -532,6 +532,25 @@ def gpt_oss(rng: np.random.Generator) -> Network:
     return t.GptOssForCausalLM(t.GptOssConfig(**config, layer_types=kinds))
 
 
+def glm4_moe(rng: np.random.Generator) -> Network:
+    groups = int(rng.integers(1, 4))
+    config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2)), "n_group": groups}
+    config |= {
+        "head_dim": pick(rng, 4, 8),
+        "n_routed_experts": groups * int(rng.integers(2, 4)),
+        "num_experts_per_tok": int(rng.integers(1, 3)),
+        "topk_group": int(rng.integers(1, groups + 1)),
+        "moe_intermediate_size": int(rng.integers(1, 8)),
+        "n_shared_experts": int(rng.integers(1, 3)),
+        "first_k_dense_replace": int(rng.integers(0, 3)),
+        "norm_topk_prob": bool(rng.integers(2)),
+        "routed_scaling_factor": pick(rng, 1.0, 2.5),
+        "use_qk_norm": bool(rng.integers(2)),
+    }
+    config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.5, 1.0)
+    return make.with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**config)))
+
+
 def starcoder2(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"use_bias": bool(rng.integers(2))}
     window = pick(rng, None, 2)

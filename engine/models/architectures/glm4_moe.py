@@ -1,0 +1,138 @@
+"""GLM-4.5 (GLM-4.5 Team 2025, section 2.1): Llama's attention, and many small experts beside one
+that works at every token. Each expert's share is a logistic function of its score (DeepSeek-AI
+2024, section 2.1.2); a bias that only counts in choosing spreads the work, and groups of experts
+are chosen first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import ops, parts
+from engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
+from engine.models.architectures.mixtral import MoeSpec, expert, stacked
+from engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("glm4_moe",)
+NEW = {"hidden_act": "silu", "n_routed_experts": 4, "num_experts_per_tok": 2}
+NEW |= {"first_k_dense_replace": 0}
+FAR = 1000.0  # apart are the scores of groups, so that ranks within a group are told
+
+
+@dataclass(frozen=True, repr=False)
+class GroupedSpec(MoeSpec):
+    """MoeSpec with groups of experts, of which some are chosen first."""
+
+    n_groups: int = 1
+    n_open: int = 1  # groups that are chosen
+    share_scale: float = 1.0  # what the chosen experts' shares sum to
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    run(g, ids, parts.rms_norm, attention, experts)
+
+
+def experts(b: Forward, x: Block) -> Block:
+    """The sum of what the chosen experts write, and the one for all tokens: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("mlp")
+    assert isinstance(spec, GroupedSpec)
+    share = shares(m, x)  # [n_tokens, n_experts]
+    switch = m.input("switch", 1.0)  # of all of them
+    found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
+    always = m.at("shared").input("share", np.ones((x.shape[0], 1)), ("token", ""))
+    found.append(expert(m.at("shared"), x, "d_shared", always, 0, switch))
+    return parts.sum_of(b, "mlp_out", found)
+
+
+def shares(m: Forward, x: Block) -> Block:
+    """The share of each expert at each token, 0 for experts that are not chosen: [n_tokens,
+    n_experts]."""
+    spec, r = m.spec, m.at("router")
+    assert isinstance(spec, GroupedSpec)
+    scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
+    suits = r.block("suits", ops.logistic, scores)  # [n_tokens, n_experts]
+    ranked = r.block("ranked", ops.add, [suits], r.weight("b_choice", "n_experts"))
+    numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
+    if spec.n_open < spec.n_groups:
+        ranked = r.block("in_open", ops.open_alone, ranked, in_open_groups(r, ranked, numbers))
+    rank = r.block("rank", ops.rank, ranked, ranked, numbers, numbers)  # [n_tokens, n_experts]
+    found = r.block("chosen", ops.first_k, suits, rank, r.input("n_chosen", spec.n_chosen))
+    if spec.shares_of_chosen:
+        total = r.block("total", ops.row_sum, found)  # [n_tokens, 1]
+        found = r.block("share_of_chosen", ops.divide_rows, found, total)
+    return r.block("share", ops.stretch, found, r.input("multiplier", spec.share_scale))
+
+
+def in_open_groups(r: Forward, ranked: Block, numbers: Block) -> Block:
+    """1 for experts of the chosen groups, 0 for others: [n_tokens, n_experts]. A group's score is
+    the sum of its two largest."""
+    spec, o = r.spec, r.at("groups")
+    assert isinstance(spec, GroupedSpec)
+    size = spec.n_experts // spec.n_groups
+    group = np.arange(spec.n_experts) // size
+    before = (spec.n_groups - 1 - group) * size  # how many come before, in the groups above
+    above = o.input("above", (FAR * group)[None], ("", "n_experts"))
+    apart = o.block("apart", ops.add, [ranked], above)  # [n_tokens, n_experts]
+    place = o.block("rank_in_all", ops.rank, apart, apart, numbers, numbers)  # in all of them
+    others = o.input("others", -before[None], ("", "n_experts"))
+    within = o.block("within", ops.add, [place], others)  # the rank in the expert's own group
+    two = o.block("two", ops.first_k, ranked, within, o.input("n_counted", 2.0))
+    member = o.input("member", np.eye(spec.n_groups)[group], ("n_experts", "n_groups"))
+    score = o.block("score", ops.linear, two, member)  # [n_tokens, n_groups]
+    number = o.input("number", np.arange(spec.n_groups)[None], ("", "n_groups"))
+    rank = o.block("rank", ops.rank, score, score, number, number)  # [n_tokens, n_groups]
+    chosen = o.block("open", ops.is_first, rank, o.input("n_open", spec.n_open))
+    return o.block("open_to", ops.linear_tied, chosen, member)  # [n_tokens, n_experts]
+
+
+def read_config(c: Config) -> ModelSpec:
+    """GLM-4.5's config. The layers that predict further tokens are not read."""
+    c.assume(num_hidden_layers=46, max_position_embeddings=131072)
+    c.ignore("router_aux_loss_coef", "num_mtp_layers", "num_nextn_predict_layers")
+    spec = usual(c, part="partial_rotary_factor", default_part=0.5)
+    n_experts = c.get("n_routed_experts", int, c.get("num_local_experts", int, 128))
+    n_groups, n_open = c.get("n_group", int, 1), c.get("topk_group", int, 1)
+    if n_groups < 1 or n_experts % n_groups or not 1 <= n_open <= n_groups:
+        raise InputError(
+            f"{c.path}: {n_experts} experts in {n_groups} groups, {n_open} chosen: groups must be "
+            "equal, and look at n_group and topk_group"
+        )
+    d_expert = c.get("moe_intermediate_size", int, 1408)
+    return GroupedSpec.of(
+        spec,
+        out_bias=False,
+        qk_norm=c.get("use_qk_norm", bool, False),
+        dense=tuple(range(min(c.get("first_k_dense_replace", int, 1), spec.n_layers))),
+        n_experts=n_experts,
+        n_chosen=c.get("num_experts_per_tok", int, 8),
+        d_expert=d_expert,
+        d_shared=d_expert * c.get("n_shared_experts", int, 1),
+        shares_of_chosen=c.get("norm_topk_prob", bool, True),
+        n_groups=n_groups,
+        n_open=n_open,
+        share_scale=c.get("routed_scaling_factor", float, 1.0),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
+    assert isinstance(spec, MoeSpec)
+    yield from around_mlp(spec)
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
+        if layer in spec.dense:
+            yield from linear(m, f, GATED)
+            continue
+        yield f"{m}.W_router", Piece(f"{f}.gate.weight", transposed=True)
+        yield f"{m}.router.b_choice", Piece(f"{f}.gate.e_score_correction_bias")
+        for n in range(spec.n_experts):
+            yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
+        yield from stacked(m, f, spec)
+        yield from linear(f"{m}.shared", f"{f}.shared_experts", GATED)
