@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cellformer.api import steer as steer
     from cellformer.api import why as why
     from cellformer.api import write as write
+    from cellformer.gallery import build_all as build_all
     from cellformer.studies import study as study
     from engine.cells.batch import variants as variants
     from engine.cells.block import Block as Block
@@ -62,6 +63,7 @@ HOMES = {
         "why",
         "write",
     ),
+    "cellformer.gallery": ("build_all",),
     "cellformer.studies": ("study",),
     "engine.cells.batch": ("variants",),
     "engine.cells.block": ("Block",),

@@ -88,7 +88,7 @@ class Study:
 
     def loaded(self, asked: Prompt) -> names.Loaded:
         """The model with a prompt. Raises InputError."""
-        model = _model(self.name, _stamp(self.name))
+        model = _model(self.name, stamp(self.name))
         ids = names.text_ids(model, asked.prompt, self.special, "the prompt")
         budget.of_passes(model, len(ids), self.force)
         return names.Loaded(self.name, model, ids, len(ids))
@@ -98,12 +98,12 @@ _ONE = Lock()  # a model is read, and a prompt computed, by one thread of a proc
 
 
 @lru_cache(maxsize=1)
-def _model(name: str, stamp: str) -> Model:
+def _model(name: str, files: str) -> Model:
     """The model of a name: a worker reads it once, and again if its files have changed."""
     return names.model(name)
 
 
-def _stamp(name: str) -> str:
+def stamp(name: str) -> str:
     """The files of a model with their sizes and times, and this version of the program."""
     path = Path(name)
     files = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
@@ -264,7 +264,7 @@ def run(
     parts = list(enumerate(prompts, 1))
     _check(asked, parts)
     digest = sha256(json.dumps(prompts).encode()).hexdigest()
-    told = [_stamp(asked.name), str(asked), digest]
+    told = [stamp(asked.name), str(asked), digest]
     kept: work.Kept[list[Row]] = work.Kept(output, told, resume, "prompts", len(parts))
     with kept:
         missing = kept.missing

@@ -177,7 +177,8 @@ class _Crew:
 
     def _replace(self) -> None:
         """Go on with new processes where one has died, or here where another executor broke."""
-        self._tell(f"a worker died; {'its part is' if self._own else 'the rest is'} done again")
+        then = "its part is done again" if self._own else "the rest is done here"
+        self._tell(f"a worker died; {then}")
         self._executor.shutdown(wait=False)
         self._executor = self._new()
 

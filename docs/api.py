@@ -16,6 +16,7 @@ GROUPS = {
         "load",
         "save",
         "build",
+        "build_all",
         "write",
         "read",
         "graph",

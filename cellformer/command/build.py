@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+import workbooks
 from cellformer import budget, names, pairs
 from cellformer.command import results
 from cellformer.command.answer import Answer
-from cellformer.command.many import Sharing
+from cellformer.command.many import Sharing, progress
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
@@ -117,7 +118,7 @@ def build_all(
     name: str | None, output: Path | None, asked: Asked, sharing: Sharing, force: bool
 ) -> Answer:
     """Build the gallery, or the workbooks of all models in a folder. Raises InputError."""
-    from cellformer.command import gallery
+    from cellformer import gallery, release
 
     plain = replace(asked, prompt=None, ids=None) if name else asked
     if plain != Asked():
@@ -125,12 +126,25 @@ def build_all(
             "--all takes only -o and who does the work: each workbook is built with its own prompt"
             "; models in a folder take --prompt and --ids, too"
         )
-    if name is None:
-        return gallery.build(output or Path("gallery"), sharing)
-    if not Path(name).is_dir():
-        raise InputError(f"{name} is no folder of models; leave it out to build the gallery")
-    make = partial(_build_file, asked, force)
-    return gallery.build_models(Path(name), output or Path("workbooks"), make, sharing)
+    folder = output or Path("workbooks" if name else "gallery")
+    n = len(list(Path(name).iterdir()) if name and Path(name).is_dir() else workbooks.names())
+    with sharing.workers() as workers, progress("building", n) as (tell, advance):
+        run = gallery.Run(workers, sharing.resume, tell, advance)
+        if name is None:
+            counts = [n for _, n in gallery.build(folder, run=run).values()]
+            told = f"their pages, {sum(counts):,} formulas; {folder / release.INDEX} and "
+            told = f"workbooks and {told}{gallery.INDEX} lead to them"
+        elif Path(name).is_dir():
+            make = partial(_build_file, asked, force)
+            counts = gallery.build_models(Path(name), folder, make, run)
+            told = f"workbooks, {sum(counts):,} formulas"
+        else:
+            raise InputError(f"{name} is no folder of models; leave it out to build the gallery")
+    beside = sorted(str(file) for file in folder.rglob("*") if file.is_file())
+    return Answer(
+        lambda: line(f"{folder}: {len(counts)} {told}"),
+        lambda: {"file": str(folder), "beside": beside, "formulas": sum(counts)},
+    )
 
 
 def _build_file(asked: Asked, force: bool, file: Path, name: str) -> int:

@@ -251,6 +251,11 @@ def _effects(
     }
 
 
+CurveFile = Annotated[
+    Path | None, typer.Option("-o", help="Output file, .csv, .png, .parquet (default: print).")
+]
+
+
 def sweep(
     name: Name,
     cell: Annotated[
@@ -269,10 +274,7 @@ def sweep(
     ids: Ids = None,
     no_special: NoSpecial = False,
     target: Target = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", help="Output file, .csv, .png, .parquet (default: print)."),
-    ] = None,
+    output: CurveFile = None,
     prompts: Prompts = None,
     jobs: Jobs = 1,
     dask: Dask = None,

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import cli
 
-from cellformer.command import opening, release
+from cellformer import release
+from cellformer.command import opening
 from cellformer.names import book
 from exporters.web import page
 

@@ -1,48 +1,71 @@
-"""`build --all`: every workbook in a folder, each with its page, and two indexes."""
+"""Many workbooks: the gallery in a folder, with pages and indexes, or the models of a folder.
 
-from collections.abc import Sequence
+A workbook is a part of the work (`cellformer.work`); workers write the files, so a cluster needs a
+folder that all of them see.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import workbooks
-from cellformer import names
-from cellformer.command import release
-from cellformer.command.answer import Answer
-from cellformer.command.many import Sharing, progress
-from cellformer.command.printing import line
-from cellformer.version import __version__
-from cellformer.work import Kept, done
-from engine import InputError
+from cellformer import names, release
+from cellformer.studies import stamp
+from cellformer.work import HERE, Kept, Workers, done
+from engine.cells.errors import InputError
 from engine.models import formats
 from exporters.compose.book import Book
 from exporters.file import xlsx
 from exporters.web import page
 
 INDEX = "index.xlsx"
+Sizes = dict[str, tuple[int, int]]  # of each workbook: its sheets, its formulas
 
 
-def build(folder: Path, sharing: Sharing) -> Answer:
-    """Write every workbook and its page into a folder, with indexes and checksums."""
-    names_ = workbooks.path()
-    both = [(folder / f"{name}.xlsx", folder / f"{name}.html") for name in names_]
-    counts = _shared(partial(_one, folder.absolute()), names_, folder, both, sharing)
-    sizes = dict(zip(names_, map(tuple, counts), strict=True))
+@dataclass(frozen=True)
+class Run:
+    """Who does the work, whether a stopped run goes on, and what to call as it does."""
+
+    workers: Workers = HERE
+    resume: bool = False
+    tell: Callable[[str], None] = print
+    advance: Callable[[int], None] = lambda n: None  # by so many workbooks
+
+
+def build_all(
+    folder: str | Path,
+    only: Sequence[str] = (),
+    executor: Executor | None = None,
+    resume: bool = False,
+) -> Sizes:
+    """Write the workbooks of the gallery and their pages into a folder, with indexes and checksums:
+    the sheets and formulas of each.
+
+    `only` names some of them. `executor` is any of the interface of `concurrent.futures`; without
+    one, this process does all. With `resume`, a run that was stopped goes on. Raises InputError.
+
+    >>> cf.build_all("gallery", only=["gram-schmidt"])
+    {'gram-schmidt': (8, 289)}
+    """
+    return build(Path(folder), only, Run(Workers(executor), resume))
+
+
+def build(folder: Path, only: Sequence[str] = (), run: Run = Run()) -> Sizes:
+    """Write workbooks of the gallery, by default all, as `build_all`."""
+    for name in only:
+        workbooks.find(name)
+    wanted = [name for name in workbooks.path() if not only or name in only]
+    files = [(folder / f"{name}.xlsx", folder / f"{name}.html") for name in wanted]
+    counts = _shared(partial(_one, folder.absolute()), wanted, folder, files, run)
+    sizes = {name: (n, m) for name, (n, m) in zip(wanted, counts, strict=True)}
     xlsx.write(index(sizes), folder / INDEX)
     release.add(folder, sizes)
-    n_formulas = sum(n for _, n in sizes.values())
-    told = f"{len(sizes)} workbooks and their pages, {n_formulas:,} formulas"
-    return _answer(folder, f"{told}; {folder / release.INDEX} and {INDEX} lead to them", n_formulas)
-
-
-def _answer(folder: Path, told: str, n_formulas: int) -> Answer:
-    beside = sorted(str(file) for file in folder.rglob("*") if file.is_file())
-    return Answer(
-        lambda: line(f"{folder}: {told}"),
-        lambda: {"file": str(folder), "beside": beside, "formulas": n_formulas},
-    )
+    return sizes
 
 
 def _one(folder: Path, name: str) -> tuple[int, int]:
@@ -53,9 +76,9 @@ def _one(folder: Path, name: str) -> tuple[int, int]:
     return len(book.sheets), book.n_formulas
 
 
-def build_models(models: Path, folder: Path, make: partial[Any], sharing: Sharing) -> Answer:
-    """Write the workbook of every model in a folder into another, by `make(file, name)`. Raises
-    InputError."""
+def build_models(models: Path, folder: Path, make: partial[Any], run: Run) -> list[int]:
+    """Write the workbook of every model in a folder into another, by `make(file, name)`: how many
+    formulas each has. Raises InputError."""
     found = {
         str(path.absolute()): folder / f"{formats.title(str(path))}.xlsx"
         for path in sorted(models.iterdir())
@@ -66,9 +89,7 @@ def build_models(models: Path, folder: Path, make: partial[Any], sharing: Sharin
     if len({*found.values()}) < len(found):
         raise InputError(f"two models in {models} have one name; rename one of them")
     task = partial(_one_model, make, folder.absolute())
-    files = [(file,) for file in found.values()]
-    n_formulas = sum(_shared(task, list(found), folder, files, sharing))
-    return _answer(folder, f"{len(found)} workbooks, {n_formulas:,} formulas", n_formulas)
+    return _shared(task, list(found), folder, [(file,) for file in found.values()], run)
 
 
 def _one_model(make: partial[Any], folder: Path, name: str) -> int:
@@ -86,24 +107,24 @@ def _shared(
     parts: Sequence[str],
     folder: Path,
     files: Sequence[Sequence[Path]],
-    sharing: Sharing,
+    run: Run,
 ) -> list[Any]:
-    """What a task returns for each part, which writes files into a folder that all workers see."""
+    """What a task returns for each part, which writes files into the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror}); choose another with -o"
         ) from None
-    told = [__version__, _plain(task), list(parts)]
-    kept: Kept[Any] = Kept(folder / INDEX, told, sharing.resume, "workbooks", len(parts))
+    told = [_plain(task), [[part, stamp(part)] for part in parts]]
+    kept: Kept[Any] = Kept(folder / INDEX, told, run.resume, "workbooks", len(parts))
     there = {k for k, made in enumerate(files) if all(path.is_file() for path in made)}
     missing = [k for k in range(len(parts)) if k not in there & kept.results.keys()]
-    with kept, sharing.workers() as workers, progress("building", len(parts)) as (tell, advance):
-        advance(len(parts) - len(missing))
-        for n, counts in done(task, [parts[k] for k in missing], workers, tell):
+    with kept:
+        run.advance(len(parts) - len(missing))
+        for n, counts in done(task, [parts[k] for k in missing], run.workers, run.tell):
             kept.add(missing[n], counts)
-            advance(1)
+            run.advance(1)
     return [kept.results[k] for k in range(len(parts))]
 
 
@@ -113,7 +134,7 @@ def _plain(task: partial[Any]) -> str:
     return f"{task.func.__name__}({', '.join(given)})"
 
 
-def index(sizes: dict[str, tuple[int, int]]) -> Book:
+def index(sizes: Sizes) -> Book:
     """A sheet with a link to each workbook, in learning order; `sizes` has their
     sheets and formulas."""
     book = Book("gallery")
@@ -125,6 +146,9 @@ def index(sizes: dict[str, tuple[int, int]]) -> Book:
     sheet.put(2, 0, text, "note")
     row, place = 4, 0
     for topic, listed in workbooks.by_topic().items():
+        listed = [name for name in listed if name in sizes]
+        if not listed:
+            continue
         sheet.put(row, 0, topic, "heading")
         for col, head in enumerate(("level", "sheets", "formulas"), 3):
             sheet.put(row, col, head, "head")
