@@ -15,4 +15,5 @@ for change in edited.inputs:
     print(f"{change.name} at {change.where}: {change.was} -> {change.now}{counts}")
 for cell in edited.added:
     print(f"{cell.where} was added: {cell.now}")
-print(edited.live()["probs"][edited.position].max())
+live = edited.live()
+print(live["probs"][int(live["position"][0, 0])].max())

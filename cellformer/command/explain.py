@@ -241,10 +241,11 @@ class Asked:
         if not n or self.own is not None or self.built.formula is None or self._kept:
             return
         reached = self.reached
-        edits = "the file’s only edit" if n == 1 else f"the file’s {n:,} edits"
         if not reached:
-            among = f"the first {MOST_EDITS} of " if n > MOST_EDITS else ""
-            yield f"No edit reaches it: none of {among}{edits} changes it alone."
+            tried = f"the first {MOST_EDITS} of {n:,}" if n > MOST_EDITS else f"{n:,}"
+            some = f"{tried} edits; none reaches it"
+            edits = "one edit, which does not reach it" if n == 1 else some
+            yield f"The file has {edits}."
             return
         for one in reached[:LISTED]:
             yield (

@@ -69,7 +69,7 @@ def test_explain_says_which_edit_reaches_a_cell(folder: Path) -> None:
     assert "Embedding!B11 (W_E[1,0]), 0.3 as built and 0.5 now, reaches it" in done.out
     assert "Somebody typed 0.5; as built it was 0.3." in done.out
     (kept,) = told("explain", "edited.xlsx", "embed[0,0]", cwd=folder)["cells"]
-    assert kept["edits"] == [] and "No edit reaches it" in kept["says"][-1]
+    assert kept["edits"] == [] and "none reaches it" in kept["says"][-1]
 
 
 def test_trace_run_and_sweep_take_an_edited_file(folder: Path) -> None:
