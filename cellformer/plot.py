@@ -9,7 +9,6 @@ parts add, the stream's length, a sweep. They need matplotlib: pip install 'cell
 Each function returns a matplotlib `Figure`, which a notebook shows.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
@@ -31,20 +30,13 @@ from engine.studies import lens as lenses
 from engine.studies import scores
 from engine.text.tokenizer import shown
 
-try:
-    from matplotlib import rc_context
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Plain
-except ImportError:
-    raise InputError(
-        "pictures need matplotlib: pip install 'cellformer[plot]', or take graph.frame(name)"
-    ) from None
-
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
+    from cellformer.figure import Figure
+
 Live = Graph | Evaluator
-DPI = 110
 LINE, GRID, WRITES, AGAINST = "#1f5fa8", "#dddddd", "#1f5fa8", "#c85a1e"
 SIDE, ROW, LETTER = 0.34, 0.3, 0.085  # inches of a square, a bar, a letter
 MOST_HEADS = 64  # of one picture
@@ -52,16 +44,7 @@ ACROSS = 4  # heads side by side
 DARK = 0.55  # of a colour scale: texts on what is darker are white
 
 
-class Figure(Plain):
-    """A figure that shows itself in any notebook."""
-
-    def _repr_png_(self) -> bytes:
-        into = io.BytesIO()
-        self.savefig(into, format="png", dpi=DPI)
-        return into.getvalue()
-
-
-def pattern(live: Live, heads: str = "*.pattern") -> Figure:
+def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
     """Who attends to whom: a square for each query (row) and key (column), a panel for each head.
 
     `live` is a graph, or an evaluator with its changes; `heads` is a head, `1.2` for head 2 of
@@ -72,7 +55,7 @@ def pattern(live: Live, heads: str = "*.pattern") -> Figure:
     tokens, across = _tokens(live), min(len(blocks), ACROSS)
     down = ceil(len(blocks) / across)
     side = max(1.6, SIDE * len(tokens)) + LETTER * max(map(len, tokens))
-    figure = Figure(figsize=(across * side + 0.3, down * (side + 0.3)), layout="constrained")
+    figure = _figure((across * side + 0.3, down * (side + 0.3)))
     panels = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
     for axes, name in zip(panels, blocks, strict=False):
         head = name.removesuffix(".pattern")
@@ -83,7 +66,7 @@ def pattern(live: Live, heads: str = "*.pattern") -> Figure:
     return figure
 
 
-def lens(what: str | Path | Model, prompt: str | None = None) -> Figure:
+def lens(what: str | Path | Model, prompt: str | None = None) -> "Figure":
     """The logit lens: the likeliest word after each sublayer (rows) at each token (columns), and
     its probability as a colour. Raises InputError for a model that ranks no words."""
     loaded = _loaded(what, prompt)
@@ -98,7 +81,7 @@ def lens(what: str | Path | Model, prompt: str | None = None) -> Figure:
     tokens = _tokens(graph)
     wide = max(len(text) for text in (*tokens, *(word for row in texts for word in row)))
     size = 2.2 + len(tokens) * max(SIDE, LETTER * wide), 0.9 + ROW * len(stages)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = _figure(size)
     axes = figure.subplots()
     rows = [stage.name for stage in stages]
     image = _squares(axes, probs.max(axis=-1), rows, tokens, 1.0, texts)
@@ -112,7 +95,7 @@ def attribution(
     prompt: str | None = None,
     target: str | None = None,
     rival: str | None = None,
-) -> Figure:
+) -> "Figure":
     """What each head, MLP and embedding adds to the target's lead over a rival (default: the two
     likeliest words); the bars sum to the lead. Raises InputError for an unknown word."""
     loaded = _loaded(what, prompt)
@@ -130,7 +113,7 @@ def attribution(
         one, beside = (float(share[min(row, len(share) - 1), 0]) for share in both)
         shares[writer] = one - beside
     words = shown((loaded.model.outputs or loaded.model.vocabulary).texts)
-    figure = Figure(figsize=(6.5, 0.9 + ROW * len(shares)), layout="constrained")
+    figure = _figure((6.5, 0.9 + ROW * len(shares)))
     axes = figure.subplots()
     colours = [WRITES if share >= 0 else AGAINST for share in shares.values()]
     axes.barh([_label(name) for name in shares], list(shares.values()), color=colours)
@@ -142,7 +125,7 @@ def attribution(
     return figure
 
 
-def stream(live: Live) -> Figure:
+def stream(live: Live) -> "Figure":
     """How long the residual stream is after each sublayer (rows) at each token (columns)."""
     graph = _graph(live)
     stages, tokens = lenses.stages(graph), _tokens(live)
@@ -150,7 +133,7 @@ def stream(live: Live) -> Figure:
     texts = [[f"{x:.3g}" for x in row] for row in lengths]
     wide = max(len(text) for text in (*tokens, *(text for row in texts for text in row)))
     size = 2.2 + len(tokens) * max(SIDE, LETTER * wide), 0.9 + ROW * len(stages)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = _figure(size)
     axes = figure.subplots()
     rows = [stage.name for stage in stages]
     image = _squares(axes, lengths, rows, tokens, float(lengths.max()), texts)
@@ -164,7 +147,7 @@ def sweep(
     cell: str | tuple[str, int, int],
     values: Sequence[float] | np.ndarray,
     target: str | None = None,
-) -> Figure:
+) -> "Figure":
     """The target's logit and probability at the last token as one cell runs through values
     (default: the likeliest word). Raises InputError for an unknown cell or word."""
     block, i, j = graph.parse(cell) if isinstance(cell, str) else (graph[cell[0]], *cell[1:])
@@ -183,9 +166,11 @@ def sweep(
     return curve(f"{block.name}[{i},{j}]", np.asarray(values, float), columns, f"‘{word}’")
 
 
-def curve(cell: str, values: np.ndarray, columns: Mapping[str, np.ndarray], subject: str) -> Figure:
+def curve(
+    cell: str, values: np.ndarray, columns: Mapping[str, np.ndarray], subject: str
+) -> "Figure":
     """Numbers as one cell runs through values, a panel for each: the last column on top."""
-    figure = Figure(figsize=(7, 2.2 + len(columns)), layout="constrained")
+    figure = _figure((7, 2.2 + len(columns)))
     panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
     for axes, label in zip(panels, reversed(list(columns)), strict=True):
         axes.plot(values, columns[label], color=LINE)
@@ -196,7 +181,7 @@ def curve(cell: str, values: np.ndarray, columns: Mapping[str, np.ndarray], subj
     return figure
 
 
-def save(figure: Figure, path: str | Path) -> Path:
+def save(figure: "Figure", path: str | Path) -> Path:
     """Write a picture as .png, .svg or .pdf, completely or not at all; the same picture gives the
     same bytes. Raises InputError for another ending."""
     path = Path(path)
@@ -204,12 +189,25 @@ def save(figure: Figure, path: str | Path) -> Path:
     dated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     if kind not in dated:
         raise InputError(f"{path}: the name of a picture ends in .{', .'.join(dated)}")
+    from matplotlib import rc_context
+
     with replacing(path) as temporary, rc_context({"svg.hashsalt": "cellformer"}):
         figure.savefig(temporary, format=kind, dpi=130, metadata=dated[kind])
     return path
 
 
 # --- what they share --------------------------------------------------------------------------
+
+
+def _figure(size: tuple[float, float]) -> "Figure":
+    """An empty figure of so many inches. Raises InputError without matplotlib."""
+    try:
+        from cellformer.figure import Figure
+    except ImportError:
+        raise InputError(
+            "pictures need matplotlib: pip install 'cellformer[plot]', or take graph.frame(name)"
+        ) from None
+    return Figure(figsize=size, layout="constrained")
 
 
 def _loaded(what: str | Path | Model, prompt: str | None) -> names.Loaded:
@@ -256,7 +254,7 @@ def _tokens(live: Live) -> list[str]:
 
 
 def _squares(
-    axes: Axes,
+    axes: "Axes",
     values: np.ndarray,
     rows: Sequence[str],
     columns: Sequence[str],

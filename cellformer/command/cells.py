@@ -80,6 +80,8 @@ def watched_cell(book: Book, text: str) -> SheetCell:
     """A cell of the workbook, by address or by table. Raises InputError."""
     if cells.is_address(text):
         return SheetCell(book.clean, *cells.position(book, text))
+    if not is_cell(text):
+        raise InputError(f"{text!r} does not name a cell; write it as 'Play!C12', or logits[2,5]")
     at = cells.of_table(book, text)
     if at is None:
         block, i, j = book.graph.parse(text)

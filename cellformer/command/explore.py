@@ -51,6 +51,7 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked
 from engine.cells.batch import variants
+from engine.cells.errors import nearest
 from engine.cells.files import replacing
 from engine.cells.texts import in_csv, readable
 from engine.models import encoding
@@ -181,12 +182,13 @@ class Ran:
 
 def _shown(graph: Graph, patterns: Sequence[str] | None) -> list[str]:
     """The blocks that --show names, by pattern or by name. Raises InputError."""
-    found = [
-        block.name
-        for text in patterns or ()
-        for block in (graph.find(text) if set("*?[") & set(text) else [graph[text]])
-    ]
-    return list(dict.fromkeys(found))
+    found: dict[str, None] = {}
+    for text in patterns or ():
+        blocks = graph.find(text) if set("*?[") & set(text) else [graph[text]]
+        if not blocks:
+            raise InputError(f"no block's name fits {text!r}; {nearest(text, graph.blocks)}")
+        found |= dict.fromkeys(block.name for block in blocks)
+    return list(found)
 
 
 def ablate(

@@ -35,6 +35,13 @@ def test_help_of_all_imports_no_command() -> None:
         assert f"{name} {described.help.partition(chr(10))[0]}" in texts
 
 
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = "import sys, cellformer; print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "typer", "rich", "engine", "exporters", "matplotlib"}
+    assert heavy.isdisjoint(said.stdout.split())
+
+
 def test_help_names_the_default_learning_rate() -> None:
     (option,) = (o for o in COMMANDS["train"].params if o.name == "learning_rate")
     assert f"(default: {TextRun().learning_rate})" in option.help

@@ -1,5 +1,6 @@
 """cf.plot: each picture shows the numbers of the graph."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,14 @@ def test_pictures_are_the_same_bytes(game, tmp_path: Path) -> None:
     assert cf.plot.pattern(game, "1.2")._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(cf.InputError, match="ends in"):
         cf.plot.save(cf.plot.pattern(game, "1.2"), tmp_path / "a.gif")
+
+
+def test_without_matplotlib_the_package_is_whole(game, monkeypatch) -> None:
+    for name in ("matplotlib", "cellformer.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert "pattern" in dir(cf.plot)
+    with pytest.raises(cf.InputError, match="pip install"):
+        cf.plot.pattern(game)
 
 
 def test_words_are_no_formulas() -> None:
