@@ -1,8 +1,9 @@
 """Sampling in cells: from logits to the next word, step by step, as tables.
 
-For the word after a token, along its row: the logits by rank, and their words; the probabilities of
-the k most likely (top-k); the cumulative probability before each rank; the ranks that top-p keeps;
-and the rank that the random number falls on. Programs add in different orders, so the last digits
+For the word after a token, along its row: the logits, smaller for words that were there before
+(repetition penalty); the logits by rank, and their words; the probabilities of the k most likely
+(top-k); the cumulative probability before each rank; the ranks that top-p and min-p keep; and the
+rank that the random number falls on. Programs add in different orders, so the last digits
 of a logit differ: logits are rounded before ranking, and a multiple of the word's id is subtracted,
 so that no two are equal and of equal logits the lower id comes first. The Sampling page lays these
 tables out, and `Sampling.choose` evaluates one row of them.
@@ -11,9 +12,10 @@ For a large vocabulary only the first ranks are laid out, and what lies beyond i
 sorting, see `rank_search`. Either way, the sample is drawn from all words.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import (
     ABS,
     AND,
+    EXP,
     IF,
     IFERROR,
     INT,
@@ -59,7 +62,10 @@ class Sampling:
     """How the next token is chosen. Temperature 0 is greedy: the largest logit, the first of ties.
 
     `top_k` keeps the k most likely tokens, `top_p` the fewest that reach that probability (Holtzman
-    et al. 2020, section 3.1); 0 and 1 respectively keep all.
+    et al. 2020, section 3.1); 0 and 1 respectively keep all. `min_p` keeps tokens that have at
+    least that share of the likeliest one's probability (Nguyen et al. 2024, section 3); 0 keeps
+    all. `repetition_penalty` divides the logits of the tokens so far, or multiplies negative ones
+    (Keskar et al. 2019, section 4.1), before anything else; 1 leaves them.
 
     >>> model, sampling = cf.load("dialogue-game"), cf.Sampling(temperature=0.8, top_k=4)
     >>> words = cf.passage(model, [1, 4], n_tokens=5, sampling=sampling, seed=1)
@@ -70,6 +76,8 @@ class Sampling:
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
         if not (is_finite(self.temperature) and self.temperature >= 0):
@@ -78,19 +86,29 @@ class Sampling:
             raise InputError(f"top_k is {self.top_k!r}; it must be a whole number, 0 (all) or more")
         if not (is_finite(self.top_p) and 0 < self.top_p <= 1):
             raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        if not (is_finite(self.min_p) and 0 <= self.min_p <= 1):
+            raise InputError(f"min_p is {self.min_p}; it must be 0 (all) to 1")
+        if not (is_finite(self.repetition_penalty) and self.repetition_penalty > 0):
+            raise InputError(
+                f"repetition_penalty is {self.repetition_penalty}; it must be above 0; 1 is none"
+            )
 
     @property
     def how(self) -> str:
         """The value of the setting `choose`."""
         return BY_NUMBER if self.temperature else GREEDILY
 
-    def choose(self, logits: np.ndarray, r: float) -> int:
-        """The token for logits [d_vocab] and a random number r in [0, 1).
+    def choose(self, logits: np.ndarray, r: float, so_far: Sequence[int] = ()) -> int:
+        """The token for logits [d_vocab], a random number r in [0, 1), and the tokens so far.
 
         Raises InputError if logits are not finite.
         """
         kept, chosen = _of_one_token(self, np.size(logits))
-        row = np.reshape(np.asarray(logits, np.float64), (1, -1))
+        row = np.array(logits, np.float64, ndmin=2)  # [1, d_vocab]
+        if self.repetition_penalty != 1 and len(so_far):
+            there, penalty = np.unique(so_far), self.repetition_penalty
+            x = row[0, there]
+            row[0, there] = np.where(x < 0, x * penalty, x / penalty)
         given = {"logits": row, "random": np.array([[0.0], [r]])}
         values = kept.inputs | given | {"probs": kept.last("probs", given)}
         values |= {table.name: pending(table) for table in kept.tables}
@@ -123,13 +141,14 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
     choose = g.input("choose", sampling.how, kind="table")
     top_k = g.input("top_k", sampling.top_k, kind="table")
     top_p = g.input("top_p", sampling.top_p, kind="table")
+    min_p = g.input("min_p", sampling.min_p, kind="table")
     random = g.input("random", np.reshape(numbers, (-1, 1)), ("token", ""), "table")
     at, one = g.at("choice"), (n_tokens, 1)
     warm = N(g["temperature"][0, 0]) > 0
-    top_k, top_p = _in_range(at, top_k, top_p)
-    order = _ranking(at, min(n_words, N_RANKS))
+    limits = _in_range(at, top_k, top_p, min_p)
+    order = _ranking(at, min(n_words, N_RANKS), _penalized(g, sampling))
     draw = _among_all_ranks if n_words <= N_RANKS else _beyond_the_ranks
-    drawn = draw(at, order, top_k, top_p, random)
+    drawn = draw(at, order, limits, random)
     greedy = at.table("greedy", one, lambda t, _: order[t, 0], ONE)
 
     def chosen(t: int, _: int) -> Expression:
@@ -139,16 +158,59 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
     return at.table("chosen", one, chosen, ONE)
 
 
-def _in_range(at: Graph, top_k: Block, top_p: Block) -> tuple[Block, Block]:
-    """Add the valid values of top-k and top-p, whatever is typed: a whole number of words, 0 for
-    all; a probability above 0, 1 for all. Each [1, 1]."""
-    k, p = top_k[0, 0], top_p[0, 0]
-    whole = IF(ISNUMBER(k), INT(MAX(0, k)), 0)
-    share = IF(ISNUMBER(p), MAX(LEAST, MIN(1, p)), 1)
-    return (at.table("k", (1, 1), lambda *_: whole), at.table("p", (1, 1), lambda *_: share))
+class Limits(NamedTuple):
+    """What top-k, top-p and min-p count as, each [1, 1]."""
+
+    k: Block
+    p: Block
+    m: Block
 
 
-def _ranking(at: Graph, n_ranks: int) -> Block:
+def _in_range(at: Graph, top_k: Block, top_p: Block, min_p: Block) -> Limits:
+    """Add the valid values of top-k, top-p and min-p, whatever is typed: a whole number of words, 0
+    for all; a probability above 0, 1 for all; a share, 0 for all."""
+    k, p, m = top_k[0, 0], top_p[0, 0], min_p[0, 0]
+    valid = {
+        "k": IF(ISNUMBER(k), INT(MAX(0, k)), 0),
+        "p": IF(ISNUMBER(p), MAX(LEAST, MIN(1, p)), 1),
+        "m": IF(ISNUMBER(m), MAX(0, MIN(1, m)), 0),
+    }
+    one = (1, 1)
+    return Limits(*(at.table(name, one, lambda *_, x=x: x) for name, x in valid.items()))
+
+
+def _penalized(g: Graph, sampling: Sampling) -> Block:
+    """Add the logits after the repetition penalty, [n_tokens, n_words], of a graph that has its
+    tokens and gives words out of the same vocabulary; of another one, its logits as they are.
+
+    A penalty that is typed and is no number above 0 counts as 1.
+    """
+    logits = g["logits"]
+    if "tokens" not in g.blocks or logits.axes[1] != "vocab":
+        return logits
+    tokens, of = g["tokens"], sampling.repetition_penalty
+    typed = g.input("repetition_penalty", of, kind="table")
+    at, valid = g.at("choice"), IF(N(typed[0, 0]) > 0, N(typed[0, 0]), 1)
+    penalty = at.table("penalty", (1, 1), lambda *_: valid)[0, 0].fixed
+    ids = _ids(at, logits.shape[1])
+
+    def smaller(t: int, v: Any) -> Expression:
+        x, so_far = logits[t, v].fixed_rows, tokens[: t + 1, 0].fixed
+        there = IFERROR(MATCH(ids[0, v].fixed_rows, so_far, 0), 0) > 0
+        less = IF(x < 0, x * penalty, x / penalty)
+        return IF(penalty == 1, x, IF(there, less, x))
+
+    return at.table("penalized", logits.shape, smaller, logits.axes, runs=True)
+
+
+def _ids(at: Graph, n_words: int) -> Block:
+    """The id of every word: [1, n_words]."""
+    if "choice.ids" in at.blocks:
+        return at["choice.ids"]
+    return at.input("ids", np.arange(n_words)[None, :], kind="table")
+
+
+def _ranking(at: Graph, n_ranks: int, of: Block) -> Block:
     """Add the ids by logit, largest first: [n_tokens, n_ranks].
 
     Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes cells
@@ -156,9 +218,9 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
     before it. For the same reason there are no array formulas: LibreOffice would use the previous
     token's old value.
     """
-    logits = _ranked(at, at["logits"])
+    logits = _ranked(at, of)
     n_tokens, n_words = logits.shape
-    at.input("ids", np.arange(n_words)[None, :], kind="table")
+    _ids(at, n_words)
 
     def number(t: int, k: Any) -> Expression:
         return LARGE(logits[t, :].as_range, k + 1)
@@ -196,12 +258,19 @@ def likeliest(at: Graph, logits: Block) -> Block:
     return at.table("likeliest", (logits.shape[0], 1), ident, ONE)
 
 
-def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:
+def _among_all_ranks(at: Graph, order: Block, limits: Limits, random: Block) -> Block:
     """The sampled ids if all ranks are laid out: [n_tokens, 1]."""
-    one = (order.shape[0], 1)
-    weight = _weights(at, order, top_k)
+    one, share = (order.shape[0], 1), _share(at)
+
+    def of_rank(t: int, k: Any) -> Expression:
+        if "choice.penalized" not in at.blocks:
+            return Nth(at["probs"][t, :].as_range, order[t, k], 0)
+        x, p = (at[name][t, :].as_range for name in ("choice.penalized", "probs"))
+        return share(t, Nth(x, order[t, k], 0), Nth(p, order[t, k], 0))
+
+    weight = _weights(at, order, limits, of_rank)
     whole = at.table("whole", one, lambda t, _: SUM(weight[t, :].as_range), ONE)
-    before, kept = _shares(at, weight, whole, top_p)
+    before, kept = _shares(at, weight, whole, limits)
     total = at.table("total", one, lambda t, _: SUM(kept[t, :].as_range), ONE)
 
     def falls_on(t: int, _: int) -> Expression:
@@ -212,30 +281,59 @@ def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random
     return at.table("drawn", one, lambda t, _: Nth(order[t, :].as_range, rank[t, 0]), ONE)
 
 
-def _beyond_the_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:
+def _beyond_the_ranks(at: Graph, order: Block, limits: Limits, random: Block) -> Block:
     """The sampled ids if there are more words than ranks laid out: [n_tokens, 1]."""
-    weight = _weights(at, order, top_k)
-    ranks = rank_search.Ranks(at)
-    in_k = ranks.at_most(top_k)
+    probs, share = at["probs"], _share(at)
+    if "choice.penalized" in at.blocks:
+        x, p = at["choice.penalized"], at["probs"]
+        shares = lambda t, v: share(t, x[t, v].fixed_rows, p[t, v].fixed_rows)  # noqa: E731
+        probs = at.table("probs", p.shape, shares, p.axes, runs=True)
+
+    def of_rank(t: int, k: Any) -> Expression:
+        return Nth(probs[t, :].as_range, order[t, k], 0)
+
+    weight = _weights(at, order, limits, of_rank)
+    ranks = rank_search.Ranks(at, probs)
+    in_k = ranks.at_most(limits.k)
     whole = ranks.one("whole", lambda t: ranks.hold(t, ranks.logit(t, in_k)))
-    _shares(at, weight, whole, top_p)
-    return ranks.drawn(whole, top_k, top_p, random)
+    _shares(at, weight, whole, limits)
+    likely = ranks.one("likely", lambda t: ranks.with_at_least(t, limits.m[0, 0] * weight[t, 0]))
+    return ranks.drawn(whole, limits.k, limits.p, likely, random)
 
 
-def _weights(at: Graph, order: Block, top_k: Block) -> Block:
+def _share(at: Graph) -> Callable[[int, Any, Any], Expression]:
+    """What a word weighs, by its penalized logit and its probability: that, or with a repetition
+    penalty its probability as a multiple of the likeliest word's."""
+    if "choice.penalized" not in at.blocks:
+        return lambda t, x, p: p
+    penalty, heat = at["choice.penalty"][0, 0].fixed, N(at["temperature"][0, 0].fixed)
+    logits = at["choice.penalized"]
+    top = at.table("top", (logits.shape[0], 1), lambda t, _: MAX(logits[t, :].as_range), ONE)
+
+    def share(t: int, x: Any, p: Any) -> Expression:
+        multiple = IF(heat > 0, EXP((x - top[t, 0].fixed) / heat), p)
+        return IF(penalty == 1, p, multiple)
+
+    return share
+
+
+def _weights(
+    at: Graph, order: Block, limits: Limits, of_rank: Callable[[int, Any], Expression]
+) -> Block:
     """Add the probabilities by rank, 0 beyond top-k: [n_tokens, n_ranks]."""
-    probs = at["probs"]
+    top_k = limits.k[0, 0]
 
     def weight(t: int, k: Any) -> Expression:
-        among = IF(top_k[0, 0] == 0, 1, IF(expression(k + 1) <= top_k[0, 0], 1, 0))
-        return among * Nth(probs[t, :].as_range, order[t, k], 0)
+        among = IF(top_k == 0, 1, IF(expression(k + 1) <= top_k, 1, 0))
+        return among * of_rank(t, k)
 
     return at.table("weight", order.shape, weight, RANKS, runs=True)
 
 
-def _shares(at: Graph, weight: Block, whole: Block, top_p: Block) -> tuple[Block, Block]:
+def _shares(at: Graph, weight: Block, whole: Block, limits: Limits) -> tuple[Block, Block]:
     """Add the cumulative probability before each rank, and the probabilities of the ranks that
-    top-p keeps (those with less than top-p before them). Each [n_tokens, n_ranks]."""
+    top-p keeps (those with less than top-p before them) and min-p. Each [n_tokens, n_ranks]."""
+    top_p, min_p = limits.p[0, 0], limits.m[0, 0]
 
     def share(t: int, k: Any) -> Expression:
         return weight[t, k] / whole[t, 0]
@@ -244,7 +342,8 @@ def _shares(at: Graph, weight: Block, whole: Block, top_p: Block) -> tuple[Block
         return before[t, k - 1] + share(t, k - 1) if np.all(k) else expression(0.0)
 
     def keep(t: int, k: Any) -> Expression:
-        return IF(before[t, k] < top_p[0, 0], share(t, k), 0)
+        likely = IF(weight[t, k] >= min_p * weight[t, 0].fixed_cols, share(t, k), 0)
+        return IF(before[t, k] < top_p, likely, 0)
 
     before = at.table("before", weight.shape, sum_before, RANKS, runs=True)
     kept = at.table("kept", weight.shape, keep, RANKS, runs=True)

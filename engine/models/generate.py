@@ -196,7 +196,8 @@ def _steps(
     for stop in range(len(ids), last + 1):
         n_cells = rows.compute(start, stop)
         n_full += n_cells
-        token = sampling.choose(rows.values["logits"][stop - 1], float(numbers[stop]))
+        so_far = rows.values["tokens"][:stop, 0].astype(int)
+        token = sampling.choose(rows.values["logits"][stop - 1], float(numbers[stop]), so_far)
         yield Step(token, n_cells, n_full)
         if stop < last:
             rows.values["tokens"][stop, 0] = token

@@ -24,10 +24,11 @@ def in_range(number: Expression) -> Expression:
 
 
 class Ranks:
-    """Tables over the ranked `choice.logits` and `probs` [n_tokens, n_words] of a graph."""
+    """Tables over the ranked `choice.logits` of a graph, and the probabilities of its words, or
+    multiples of them: each [n_tokens, n_words]."""
 
-    def __init__(self, at: Graph):
-        self.graph, self.logits, self.probs = at, at["choice.logits"], at["probs"]
+    def __init__(self, at: Graph, probs: Block):
+        self.graph, self.logits, self.probs = at, at["choice.logits"], probs
         self.n_tokens, self.n_words = self.logits.shape
 
     def one(self, name: str, formula: Callable[[int], Any]) -> Block:
@@ -42,6 +43,10 @@ class Ranks:
         """The probability of all words with at least this logit."""
         logits, probs = self.logits[t, :].as_range, self.probs[t, :].as_range
         return SUMPRODUCT((logits >= logit) * probs)
+
+    def with_at_least(self, t: int, share: Expression) -> Expression:
+        """The number of words with at least this probability."""
+        return SUMPRODUCT((self.probs[t, :].as_range >= share) * 1)
 
     def at_most(self, top_k: Block) -> Expression:
         """The number of words that top-k keeps."""
@@ -78,18 +83,20 @@ class Ranks:
         count = at.table("count", shape, counts, STEPS)
         return count
 
-    def drawn(self, whole: Block, top_k: Block, top_p: Block, random: Block) -> Block:
-        """The ids that the random numbers fall on, among those that top-k and top-p keep of
-        `whole`."""
+    def drawn(
+        self, whole: Block, top_k: Block, top_p: Block, likely: Block, random: Block
+    ) -> Block:
+        """The ids that the random numbers fall on, among the `likely` words that top-k and top-p
+        keep of `whole`."""
         last = self.n_words.bit_length() - 1
 
         def share(t: int) -> Expression:
             """The limit of top-p; a limit of all is raised above all, so that rounding does not
             matter."""
-            return IF(top_p[0, 0] < 1, top_p[0, 0] * whole[t, 0], 2)
+            return IF(top_p[0, 0] < 1, top_p[0, 0], 2) * whole[t, 0]
 
         def keeps(t: int) -> Expression:
-            return MIN(self.at_most(top_k), less[t, last] + 1)
+            return MIN(self.at_most(top_k), less[t, last] + 1, MAX(1, likely[t, 0]))
 
         def holds(t: int) -> Expression:
             return self.hold(t, self.logit(t, n_kept[t, 0]))

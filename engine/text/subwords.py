@@ -17,7 +17,7 @@ from typing import Any
 from engine.cells.errors import InputError
 from engine.cells.fields import Fields, json_object
 from engine.cells.values import is_whole
-from engine.text import sentencepiece
+from engine.text import chat_template, sentencepiece
 from engine.text import tokenizers_library as library
 from engine.text.tokenizer_config import content_of, heed
 
@@ -41,6 +41,7 @@ class Library:
     n: int
     begin: int | None = None
     ends: tuple[int, ...] = ()
+    chat: chat_template.ChatTemplate | None = None  # how it wants a conversation to be written
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n:,} tokens>"
@@ -154,7 +155,8 @@ def read(folder: Path, n: int) -> Library | None:
         return None
     bos = config.token("bos")
     begin = n if bos is None else inner.token_to_id(bos)
-    return Library(inner, n, None if begin is None or begin >= n else begin)
+    chat = chat_template.of_folder(folder, config.values)
+    return Library(inner, n, None if begin is None or begin >= n else begin, chat=chat)
 
 
 def _inner(folder: Path, config: "_Config") -> Any:

@@ -17,7 +17,7 @@ from engine.cells.errors import InputError, nearest
 from engine.cells.fields import json_object
 from engine.cells.files import read_json
 from engine.cells.texts import cut, escaped
-from engine.text import subwords
+from engine.text import chat_template, subwords
 from engine.text.sentencepiece import UnreadError
 from engine.text.subwords import Library as Library
 from engine.text.subwords import check_known
@@ -231,6 +231,8 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     """Write a tokenizer's files, for `load_tokenizer` to read."""
     if isinstance(tokenizer, Library):
         tokenizer.inner.save(str(folder / "tokenizer.json"))
+        if tokenizer.chat:
+            chat_template.save(tokenizer.chat, folder)
     elif isinstance(tokenizer, WordList):
         name = "characters.json" if isinstance(tokenizer, Characters) else "words.json"
         (folder / name).write_text(json.dumps(tokenizer.words), encoding="utf-8")

@@ -16,6 +16,8 @@ SHEET = "Sampling"
 PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, random number"
 OF_EACH = "what a word would be chosen by at each position: ranks, top-k, top-p, random number"
 AFTER = "Check"
+PENALIZED = "logits after the repetition penalty, which changes those of words so far"
+RELATIVE = "probabilities, or with a repetition penalty multiples of the likeliest word’s"
 
 # tables with a row for every rank: name, heading, style
 STEPS = (
@@ -23,7 +25,7 @@ STEPS = (
     ("choice.order", "ids by rank; of equal logits the lower id comes first", "id"),
     ("choice.weight", "probabilities by rank; none beyond top-k", "step green"),
     ("choice.before", "share of the ranks before", "step"),
-    ("choice.kept", "shares that top-p keeps: ranks that less than top-p stands before", "step"),
+    ("choice.kept", "shares that top-p and min-p keep: less than top-p stands before them", "step"),
 )
 ALIKE = "first and last letters shared with the unknown word, less a quarter for each that is odd"
 ROUNDED = "logits, rounded, for programs differ in the last digits; in these stands the id"
@@ -42,7 +44,11 @@ STEPS_OF_HALVING = (
 CHOICE = (
     ("choice.k", "top-k counts as", "id"),
     ("choice.p", "top-p counts as", "step"),
+    ("choice.m", "min-p counts as", "step"),
+    ("choice.penalty", "penalty counts as", "step"),
+    ("choice.top", "largest logit", "step"),
     ("choice.whole", "within top-k", "step"),
+    ("choice.likely", "min-p keeps", "id"),
     ("choice.n_kept", "words kept", "id"),
     ("choice.held", "they hold", "step"),
     ("choice.total", "kept in all", "step"),
@@ -104,14 +110,23 @@ def add(book: ModelBook) -> None:
             page.cursor += k > 0
             page.sheet.put(page.cursor, 0, label, "note")
             _numbered(page, book.graph[f"{name}.{leaf}"], style)
-    page.heading(ROUNDED)
+    top = _of_words(book, page, "choice.logits", ROUNDED)
+    if "prompt.alike" in book.graph.blocks:
+        _alike(book, page, top)
+    for name, heading in (("choice.penalized", PENALIZED), ("choice.probs", RELATIVE)):
+        if name in book.graph.blocks:
+            _of_words(book, page, name, heading)
+
+
+def _of_words(book: ModelBook, page: Composer, name: str, heading: str) -> int:
+    """Add a table with a row for every word; returns its first row."""
+    page.heading(heading)
     top = page.cursor
     for v, word in enumerate(book.labels[book.graph["logits"].axes[1]]):
         page.sheet.put(top + v, 0, v, "label number")
         page.sheet.hold(top + v, 1, word, "row label")
-    _lay(page, book.graph["choice.logits"], "step green")
-    if "prompt.alike" in book.graph.blocks:
-        _alike(book, page, top)
+    _lay(page, book.graph[name], "step green")
+    return top
 
 
 def _alike(book: ModelBook, page: Composer, row: int) -> None:

@@ -23,6 +23,7 @@ from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
 
 LABEL_COL, LOOK_COL = PROMPT_COL - 1, 7  # of the labels of both groups
+LOOK_LINES = 5  # of what is looked at
 WHOLE = {"validate": "integer", "criteria": ">=", "value": 0}
 NOT_BELOW_ZERO = {"validate": "decimal", "criteria": ">=", "value": 0}
 RULES: dict[str, dict[str, Any]] = {
@@ -30,6 +31,9 @@ RULES: dict[str, dict[str, Any]] = {
     "temperature": NOT_BELOW_ZERO | {"error_message": "0, which is greedy, or a number above it."},
     "top_k": WHOLE | {"error_message": "A whole number; 0 keeps all words."},
     "top_p": between(decimal(LEAST), 1, "A share above 0, up to 1."),
+    "min_p": between(0, 1, "A share from 0, which keeps all words, to 1."),
+    "repetition_penalty": {"validate": "decimal", "criteria": ">", "value": 0}
+    | {"error_message": "A number above 0; 1 leaves the logits as they are."},
 }
 LOOKED_AT = {
     "next word": "the token whose next word is ranked, counted from 0",
@@ -37,6 +41,8 @@ LOOKED_AT = {
     "class": "the token that stands for the text, counted from 0",
     "token class": "the token whose class is ranked, counted from 0: type another",
 }
+LATE = ("min_p", "repetition_penalty")  # which stand below settings of the model's own
+LAST_ROW = 7  # below the heading, of the lines on the left; there is room for two more on the right
 Said = tuple[Expression, Any, Any]  # whether a value is within its range; the note then, and else
 
 
@@ -45,14 +51,19 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     _look(book, ws, top)
     heading = book.of_words("How a word is chosen", "How a letter is chosen")
     ws.sheet.put(top, 0, heading, "heading")
-    for row, (name, said) in enumerate(_choice(book).items(), top + 1):
-        style = "input setting" if name == "temperature" else "dial"  # the one that is the model's
-        _line(book, ws, (row, LABEL_COL), name.replace("_", "-"), [(name, style)], said)
-        ws.sheet.rules[row, PROMPT_COL] = RULES[name]
-    others = [b for b in book.blocks if layout.on_play(b) and b.name not in book.places]
-    for row, block in enumerate(others, top + 1 + len(RULES)):
-        label, cells = block.name.replace("_", " "), [(block.name, "input setting")]
-        _line(book, ws, (row, LABEL_COL), label, cells, words.meaning(block))
+    said = _choice(book)
+    others = [b for b in book.blocks if layout.on_play(b) and b.name not in (*book.places, *said)]
+    lines: list[tuple[str, Said | str]] = [(n, said[n]) for n in said if n not in LATE]
+    lines += [(block.name, words.meaning(block)) for block in others]
+    lines += [(n, said[n]) for n in said if n in LATE]
+    for k, (name, note) in enumerate(lines, 1):
+        left = k <= LAST_ROW
+        at = (top + k, LABEL_COL) if left else (top + k - LAST_ROW + LOOK_LINES, LOOK_COL)
+        dial = name in said and name != "temperature"  # which is the model's
+        label = name.replace("_", "-" if name in said else " ")
+        _line(book, ws, at, label, [(name, "dial" if dial else "input setting")], note)
+        if name in RULES:
+            ws.sheet.rules[at[0], at[1] + 1] = RULES[name]
 
 
 def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
@@ -104,12 +115,12 @@ def _line(
 
 def _choice(book: ModelBook) -> dict[str, Said]:
     """The notes on the settings of the choice."""
-    choose, heat, k, p = (book.graph[name][0, 0] for name in RULES)
-    k_taken, p_taken = (book.graph[f"choice.{leaf}"][0, 0] for leaf in ("k", "p"))
+    choose, heat, k, p, m = (book.graph[name][0, 0] for name in [*RULES][:5])
+    k_taken, p_taken, m_taken = (book.graph[f"choice.{leaf}"][0, 0] for leaf in "kpm")
     alone = book.of_words("0: the likeliest word alone", "0: the likeliest letter alone")
     greedy = book.of_words("0 is greedy: the likeliest word", "0 is greedy: the likeliest letter")
     least = IF(p_taken < 1, sentence(alone), p_taken & "")
-    return {
+    found: dict[str, Said] = {
         "choose": (
             OR(choose == GREEDILY, choose == BY_NUMBER),
             "the largest logit, or by the random number",
@@ -132,7 +143,20 @@ def _choice(book: ModelBook) -> dict[str, Said]:
             "only those that hold this share; 1: all",
             sentence("no share above 0, up to 1: counts as {share}", share=least),
         ),
+        "min_p": (
+            AND(ISNUMBER(m), N(m) == m_taken),
+            "only those with this share of the likeliest one’s; 0: all",
+            sentence("no share from 0 to 1: counts as {share}", share=m_taken & ""),
+        ),
     }
+    if "repetition_penalty" in book.graph.blocks:
+        typed, taken = book.graph["repetition_penalty"][0, 0], book.graph["choice.penalty"][0, 0]
+        found["repetition_penalty"] = (
+            AND(ISNUMBER(typed), N(typed) == taken),
+            "above 1: words so far are less likely; 1: none",
+            "no number above 0: counts as 1, which is none",
+        )
+    return found
 
 
 def _look(book: ModelBook, ws: Composer, top: int) -> None:

@@ -42,6 +42,8 @@ WAYS = [
     Sampling(30.0, top_k=400, top_p=0.95),
     Sampling(2.0, top_k=1000, top_p=0.99),
     Sampling(0.7, top_k=3),
+    Sampling(5.0, min_p=0.1),
+    Sampling(20.0, top_k=700, top_p=0.9, min_p=0.5),
 ]
 NUMBERS = (0.0, 0.05, 0.62, 0.97, 0.9999)
 
@@ -54,6 +56,7 @@ def by_sorting(logits: np.ndarray, how: Sampling, r: float) -> int:
         shares[how.top_k :] = 0
     before = np.cumsum(shares) - shares
     shares = np.where(before < how.top_p * shares.sum(), shares, 0)
+    shares = np.where(shares >= how.min_p * shares[0], shares, 0)
     ends = np.cumsum(shares)
     return int(order[np.searchsorted(ends, r * ends[-1], side="right")])
 
@@ -91,6 +94,7 @@ def test_tied_logits_lower_id_wins(n_words: int, size: float) -> None:
 
 TWINS = [(3, 390), (5, 6), (300, 301), (200, 350)]
 DRAWN = [Sampling(30000.0), Sampling(4000.0, top_k=200), Sampling(1e5, top_k=300, top_p=0.9)]
+DRAWN += [Sampling(3e4, min_p=0.2), Sampling(1e5, top_k=350, min_p=0.05, repetition_penalty=1.8)]
 
 
 @cache

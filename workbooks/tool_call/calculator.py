@@ -77,7 +77,7 @@ def laid(model: Model, passage: Passage) -> Passage:
             ids.append(texts.index(answered))
         else:
             logits = model.graph(ids).values["logits"][-1]
-            ids.append(passage.sampling.choose(logits, passage.numbers[len(ids)]))
+            ids.append(passage.sampling.choose(logits, passage.numbers[len(ids)], ids))
     return replace(passage, ids=ids)
 
 

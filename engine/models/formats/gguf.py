@@ -18,11 +18,12 @@ from engine.models.formats import Source
 from engine.models.gguf_families import FAMILIES, Family, family_of
 from engine.models.gguf_file import MAGIC, SPLIT, Values, header, split
 from engine.models.tensors import TensorEntry, Tensors, entry
+from engine.text import chat_template
 from engine.text.tokenizer import IdsOnly, Library, Tokenizer
 from engine.text.tokenizers_library import asked
 from engine.text.vocabularies import LLAMAS, Kind, byte_level, phantom_pieces, sentence_pieces
 
-OF_TOKENIZER = "tokenizer.ggml."
+OF_TOKENIZER, TEMPLATE = "tokenizer.ggml.", "tokenizer.chat_template"
 
 SCALING = {
     "type": "rope_type",
@@ -290,7 +291,12 @@ def tokenizer(said: Config, n: int) -> Tokenizer:
     except InputError as error:
         raise InputError(f"{said.path}: {error}") from None
     begin, last = (token(said, end) for end in ("bos", "eos"))
-    return Library(inner, n, begin if 0 <= begin < n else None, (last,) if 0 <= last < n else ())
+    ends = (last,) if 0 <= last < n else ()
+    named = {"bos": begin, "eos": last}
+    named |= {"unk": token(said, "unknown"), "pad": token(said, "padding")}
+    texts = {f"{name}_token": pieces[i] for name, i in named.items() if 0 <= i < len(pieces)}
+    chat = chat_template.of_text(said.get(TEMPLATE, str, ""), texts)
+    return Library(inner, n, begin if 0 <= begin < n else None, ends, chat)
 
 
 def byte_pairs(said: Config, pieces: list[str]) -> Any:
