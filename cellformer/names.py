@@ -23,7 +23,8 @@ from engine.models.model import Model
 from engine.studies.folding import folded
 from engine.studies.forecast import forecast
 from engine.text import sentence_lists, tokenizing
-from engine.text.tokenizer import IdsOnly, mask_of, shown
+from engine.text.chat import Chat
+from engine.text.tokenizer import IdsOnly, Library, mask_of, shown
 from exporters.assemble import model_workbook
 from exporters.compose.book import Book, OnLayout
 from exporters.edits import edited
@@ -33,6 +34,7 @@ from exporters.model.plan import NONE, Studies, for_model
 
 ID = r"\d{1,18}"  # no id has more digits
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, if it stays small
+ROOM_TO_ANSWER = 16  # the same behind what is said to a model that chats
 FEW_COLUMNS = 8  # the same with a large vocabulary: room for another sentence
 MANY_FORMULAS = 250_000  # above it, there are columns for the tokens of the prompt only
 
@@ -46,6 +48,7 @@ class Loaded:
     ids: list[int]
     n_tokens: int
     second: list[int] = field(default_factory=list)  # the other sentence, for sentence encoders
+    chat: Chat | None = None  # the conversation that the ids are
 
     @property
     def graph(self) -> Graph:
@@ -56,7 +59,8 @@ class Loaded:
 
     def built(self, n_tokens: int | None = None) -> Book:
         """The workbook of the prompt, for addresses of its cells."""
-        words = passage(self.model, self.ids, n_tokens or self.n_tokens, second=self.second)
+        n_tokens = n_tokens or self.n_tokens
+        words = passage(self.model, self.ids, n_tokens, second=self.second, chat=self.chat)
         return self.book(self.model, words)
 
     @property
@@ -90,13 +94,16 @@ def load(
     second: str | None = None,
     force: bool = False,
     adapter: Path | None = None,
+    system: str | None = None,
 ) -> Loaded:
     """Load a workbook's model, or a checkpoint, with a prompt (default: the workbook's own).
 
     With `special`, the tokenizer adds its special tokens to a checkpoint's prompt. `live` names the
     parts that recompute (default: all); `second` is the sentence that a sentence encoder compares
-    the prompt with; `adapter` is the folder of a LoRA adapter for the model. Raises InputError for
-    an unknown name, an invalid prompt, and one beyond the budget unless `force`.
+    the prompt with; `adapter` is the folder of a LoRA adapter for the model. With a `system` text,
+    even an empty one, the prompt is what a person says, and is written as the model's chat template
+    does. Raises InputError for an unknown name, an invalid prompt, and one beyond the budget unless
+    `force`.
     """
     if is_workbook(name):
         check_keeps(name, adapter=adapter, second=second, live=live)
@@ -104,6 +111,8 @@ def load(
         given = _ids(held.model, prompt, ids, special)
         return replace(held, ids=held.ids if given is None else given)
     found = model(name, adapter)
+    if system is not None:
+        return _conversation(name, found, prompt, ids, system, live, force)
     if second is not None and found.spec.gives != "sentence":
         raise InputError(f"{name} is not a sentence encoder; leave out --second")
     given = _ids(found, prompt, ids, special)
@@ -120,6 +129,35 @@ def load(
     if given is None:
         given = found.vocabulary.encode(module.PROMPT)
     return Loaded(name, found, given, max(len(given), getattr(module, "N_TOKENS", 0)))
+
+
+GREETING = "Hello"  # what is said where nothing else is
+
+
+def _conversation(
+    name: str,
+    model: Model,
+    prompt: str | None,
+    ids: str | None,
+    system: str,
+    live: Sequence[str],
+    force: bool,
+) -> Loaded:
+    """A conversation with one turn. Raises InputError for a model without a chat template."""
+    template = model.vocabulary.chat if isinstance(model.vocabulary, Library) else None
+    if template is None:
+        raise InputError(
+            f"{name} comes without a chat template, which says how a conversation is written; "
+            "leave out --chat"
+        )
+    if ids is not None:
+        raise InputError("--chat writes a text: give it with --prompt, and leave out --ids")
+    chat = Chat(template, GREETING if prompt is None else prompt, system)
+    found = model.vocabulary.encode(chat.text, special=False)
+    model.check_ids(found)
+    budget.of_passes(model, len(found), force)
+    n_tokens = min(len(found) + ROOM_TO_ANSWER, model.spec.n_ctx)
+    return Loaded(name, model, found, len(found) if live else n_tokens, chat=chat)
 
 
 def model(name: str, adapter: Path | None = None) -> Model:

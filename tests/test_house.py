@@ -27,6 +27,7 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
     "": ROOMS,
     "engine": ("cells", "text", "models", "learning", "studies"),
     "engine.text": (
+        *("chat_child", "chat_template", "chat"),
         *("tokenizers_library", "vocabularies", "sentencepiece", "tokenizer_config"),
         *("subwords", "tokenizer"),
         *("list_file", "word_list_file", "sentence_lists", "word_lookup"),

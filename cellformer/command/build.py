@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import workbooks
 from cellformer import budget, names, pairs
-from cellformer.command import results
+from cellformer.command import prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.many import Sharing, progress
 from cellformer.command.printing import console, line
@@ -18,6 +18,7 @@ from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.stored import Stored
 from engine.models import checkpoint
+from engine.models.choosing import Sampling
 from engine.studies import steering
 from engine.studies.forecast import Forecast, cells_of_part, forecast
 from engine.studies.steering import Contrast
@@ -43,7 +44,7 @@ class Asked:
     no_special: bool = False
     tokens: int | None = None
     text_length: int | None = None
-    sampling: tuple[float, int, float] = (0.0, 0, 1.0)  # temperature, top k, top p
+    sampling: tuple[float, int, float, float, float] = (0.0, 0, 1.0, 0.0, 1.0)  # of Sampling
     seed: int = 0
     live: tuple[str, ...] = ()
     digits: str = ""
@@ -62,12 +63,17 @@ class Asked:
     exercise: bool = False
     level: int = 1
     solved: bool = False
+    system: str | None = None  # of a conversation; None: it is none
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Asked":
         """What the options of the command ask for."""
         named = {each.name: options[each.name] for each in fields(cls) if each.name in options}
-        named["sampling"] = options["temperature"], options["top_k"], options["top_p"]
+        named["sampling"] = tuple(options[field.name] for field in fields(Sampling))
+        named["system"] = prompting.system(
+            options["chat"], options["system"], options["no_special"]
+        )
+        named["prompt"] = prompting.text(options["prompt"], options["file"])
         named["live"] = tuple(options["live"] or ())
         named["path"] = pairs.path(options["from_"], options["to"])
         return cls(**named)
@@ -174,24 +180,23 @@ def _build_model(
     name: str, output: Path | None, asked: Asked, with_workbook: bool, force: bool
 ) -> Answer:
     """Build the workbook of a model."""
-    from engine.models.choosing import Sampling
     from engine.models.generate import passage
 
     special, length = not asked.no_special, asked.text_length or 0
     given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
-    loaded = names.load(name, *given)
+    loaded = names.load(name, *given, asked.system)
     n_tokens = loaded.n_tokens if asked.against is None else len(loaded.ids)
     n_tokens = n_tokens if asked.tokens is None else asked.tokens
     model = with_digits(loaded.model, asked.digits, output)
     is_page = output is not None and output.suffix.lower() in SUFFIXES
     expected = announce(model, n_tokens, length, asked.live, force, is_page)
     sampling = Sampling(*asked.sampling)
-    found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second)
+    found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second, loaded.chat)
     found = replace(found, text_length=length)
     kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
     kind += "-quantize" * asked.quantize + "-why" * asked.why
     kind += "-adapter" * (asked.adapter is not None) + "-against" * (asked.against is not None)
-    kind += "-rows" * (asked.rows != "")
+    kind += "-rows" * (asked.rows != "") + "-chat" * (asked.system is not None)
     kind += "-steering" * (asked.steer is not None)
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))

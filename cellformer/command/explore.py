@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from cellformer import budget, names
-from cellformer.command import printing, results
+from cellformer.command import printing, prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.build import plain_forecast, with_digits
 from cellformer.command.cells import Cells, is_cell, watched_cell
@@ -23,20 +23,25 @@ from cellformer.command.options import (
     Adapter,
     Beyond,
     Dask,
+    Chat,
     Ids,
     Jobs,
     Lens,
     Mean,
+    MinP,
     Name,
     NoSpecial,
     Prompt,
     Prompts,
     Resume,
     Rows,
+    PromptFile,
+    RepetitionPenalty,
     Second,
     Seed,
     Sets,
     Show,
+    System,
     Target,
     Temperature,
     Tokens,
@@ -63,7 +68,7 @@ from engine.models.generate import generate as steps
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import Forecast, forecast, kv_numbers, parameters
-from engine.text.tokenizer import shown, stream
+from engine.text.tokenizer import shown, stream, until
 from exporters.compose.cells import SheetCell
 from exporters.edits.edited import Edited, EditedModel
 from exporters.model.plan import for_model
@@ -86,6 +91,9 @@ def run(
     lens: Lens = False,
     show: Show = None,
     adapter: Adapter = None,
+    chat: Chat = False,
+    system: System = None,
+    file: PromptFile = None,
     force: Beyond = False,
 ) -> Answer:
     """Evaluate a model and rank the next words, beside the baseline if cells were changed.
@@ -96,6 +104,7 @@ def run(
     --second, the cosine of the two sentences.
     """
     given = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
+    given |= {"chat": chat, "system": system, "file": file}
     asked = given | {"tokens": tokens, "mean": mean, "lens": lens, "adapter": adapter}
     if names.is_workbook(name):
         names.check_keeps(name, **asked)
@@ -103,7 +112,8 @@ def run(
     if names.is_worksheet(name):
         names.check_takes(name, **asked, ablate=ablate, target=target)
         return _run_opened(names.opened(name), sets, None, None, show)
-    loaded = names.load(name, prompt, ids, not no_special, (), second, force, adapter)
+    prompt, said = prompting.text(prompt, file), prompting.system(chat, system, no_special)
+    loaded = names.load(name, prompt, ids, not no_special, (), second, force, adapter, said)
     budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
     if target is not None or lens:
         needs_words(loaded)
@@ -118,6 +128,8 @@ def run(
     finite.check(graph, live)
     continues = tokens is not None and model.spec.gives == "next word"
     ids_now = live["tokens"][:, 0].astype(int).tolist() if continues else loaded.ids
+    if "prompt.ended" in graph.blocks:
+        ids_now = ids_now[: len(ids_now) - int(live["prompt.ended"].sum())]
     ran = Ran(model, live, ids_now, loaded.second, row, wanted, views, lens, bool(sets or ablate))
     return ran.answer(_shown(graph, show))
 
@@ -348,7 +360,16 @@ def generate(
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
+    min_p: MinP = 0.0,
+    repetition_penalty: RepetitionPenalty = 1.0,
     seed: Seed = 0,
+    chat: Chat = False,
+    system: System = None,
+    file: PromptFile = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option("--stop", help="Stop before this text. Repeatable."),
+    ] = None,
     ignore_eos: Annotated[
         bool, typer.Option("--ignore-eos", help="Do not stop at an end-of-text token.")
     ] = False,
@@ -363,35 +384,49 @@ def generate(
 ) -> Answer:
     """Print a prompt and its continuation, token by token, up to an end-of-text token.
 
-    Each token takes one new row of every block, as with a KV cache.
+    Each token takes one new row of every block, as with a KV cache. With --chat, only the answer is
+    printed.
     """
-    loaded = names.load(name, prompt, ids, not no_special, force=force, adapter=adapter)
+    prompt, said = prompting.text(prompt, file), prompting.system(chat, system, no_special)
+    if any(not text for text in stop or ()):
+        raise InputError("--stop is given an empty text, which is everywhere; name one")
+    loaded = names.load(
+        name, prompt, ids, not no_special, force=force, adapter=adapter, system=said
+    )
     vocabulary, room = loaded.model.vocabulary, loaded.model.spec.n_ctx - len(loaded.ids)
     n_tokens = max(1, min(FEW, room)) if n is None else n
     budget.of_passes(loaded.model, len(loaded.ids) + n_tokens, force)
-    sampling = Sampling(temperature, top_k, top_p)
+    sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
     found = steps(loaded.model, loaded.ids, n_tokens, sampling, seed)
     done: list[Step] = []
     tokens = _until(found, () if ignore_eos else vocabulary.ends, done)
+    parts = _written(loaded, tokens, stop or ())
 
     def tell() -> None:
-        for text in stream(vocabulary, chain(loaded.ids, tokens)):
+        for text in parts:
             printing.text(text)
         printing.text("\n")
         if as_table:
             printing.steps(shown(vocabulary.texts), done)
 
-    return Answer(tell, lambda: _generated(loaded, list(tokens), done), "tokens")
+    return Answer(tell, lambda: _generated(loaded, "".join(parts), done), "tokens")
 
 
-def _generated(loaded: names.Loaded, ids: list[int], done: Sequence[Step]) -> results.Generate:
+def _written(loaded: names.Loaded, tokens: Iterable[int], stops: Sequence[str]) -> Iterator[str]:
+    """A prompt and its continuation, or in a conversation the answer alone, part by part."""
+    vocabulary, given = loaded.model.vocabulary, [] if loaded.chat else loaded.ids
+    begun = len(vocabulary.decode(given)) if given and stops else 0  # it may hold such a text
+    return until(stream(vocabulary, chain(given, tokens)), stops, begun)
+
+
+def _generated(loaded: names.Loaded, text: str, done: Sequence[Step]) -> results.Generate:
     """A continuation as JSON."""
     vocabulary = loaded.model.vocabulary
     texts = shown(vocabulary.texts)
     return {
-        "prompt": vocabulary.decode(loaded.ids),
-        "text": vocabulary.decode([*loaded.ids, *ids]),
-        "ids": ids,
+        "prompt": loaded.chat.text if loaded.chat else vocabulary.decode(loaded.ids),
+        "text": text,
+        "ids": [step.token for step in done],
         "tokens": [
             {
                 "token": texts[step.token],
@@ -465,7 +500,7 @@ def continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Graph
     """
     if n_tokens is None:
         return replace(loaded, model=model).graph
-    words = passage(model, loaded.ids, n_tokens, second=loaded.second)
+    words = passage(model, loaded.ids, n_tokens, second=loaded.second, chat=loaded.chat)
     if model.spec.gives == "next word":
         return prompts.graph(model, words)
     graph = encoding.graph(model, words)

@@ -21,6 +21,7 @@ from cellformer.command.options import (
     Batch,
     Beyond,
     Built,
+    Chat,
     Context,
     Dask,
     Digits,
@@ -39,18 +40,22 @@ from cellformer.command.options import (
     LearningRate,
     Level,
     Live,
+    MinP,
     NoSpecial,
     Nudge,
     Output,
     Prompt,
+    PromptFile,
     Quantize,
     Resume,
+    RepetitionPenalty,
     Second,
     Seed,
     Site,
     Solved,
     Steer,
     Steps,
+    System,
     Temperature,
     TextLength,
     To,
@@ -120,7 +125,12 @@ def build(
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
+    min_p: MinP = 0.0,
+    repetition_penalty: RepetitionPenalty = 1.0,
     seed: Seed = 0,
+    chat: Chat = False,
+    system: System = None,
+    file: PromptFile = None,
     live: Live = None,
     gradient: Backward = False,
     nudge: Nudge = False,
@@ -173,6 +183,8 @@ def open_(
         Path | None, typer.Option("-o", help="Output file (default: NAME.xlsx).")
     ] = None,
     prompt: Prompt = None,
+    chat: Chat = False,
+    system: System = None,
     web: Annotated[
         bool, typer.Option("--web", help="Build its page instead, and open that in your browser.")
     ] = False,
@@ -187,14 +199,17 @@ def open_(
     from exporters.file.reading import present
 
     if name.endswith((".xlsx", ".html")):
-        if output or prompt is not None or lang != "en":
-            raise InputError(f"{name} is opened as it is; leave out -o, --prompt and --lang")
+        if output or prompt is not None or lang != "en" or chat or system is not None:
+            raise InputError(
+                f"{name} is opened as it is; leave out -o, --prompt, --chat, --system and --lang"
+            )
         return opening.show(present(name))
-    path = output or Path(f"{names.title(name)}{'.html' if web else '.xlsx'}")
+    kind = "-chat" if chat else ""
+    path = output or Path(f"{names.title(name)}{kind}{'.html' if web else '.xlsx'}")
     if not path.exists():
-        build(name, path, prompt=prompt, lang=lang).tell()
-    elif prompt is not None or lang != "en":
-        what = "prompt" if prompt is not None else "language"
+        build(name, path, prompt=prompt, lang=lang, chat=chat, system=system).tell()
+    elif prompt is not None or lang != "en" or system is not None:
+        what = "language" if prompt is None and system is None else "prompt"
         raise InputError(f"{path} exists and keeps its {what}; name a new file with -o")
     else:
         line(f"{path} exists and is opened as it is; -o FILE builds a new one")

@@ -49,6 +49,19 @@ Name = Annotated[
     ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="Text for the model to read.")]
+PromptFile = Annotated[
+    Path | None,
+    typer.Option("--file", help="UTF-8 text file with the prompt, instead of --prompt."),
+]
+Chat = Annotated[
+    bool,
+    typer.Option(
+        "--chat", help="Write the prompt as the model's own chat template does: it answers."
+    ),
+]
+System = Annotated[
+    str | None, typer.Option("--system", help="With --chat: the text that tells it who it is.")
+]
 Second = Annotated[
     str | None,
     typer.Option("--second", help="Text to compare the prompt with (sentence encoders)."),
@@ -123,6 +136,21 @@ TopP = Annotated[
     typer.Option(
         "--top-p",
         help="Sample from the most likely tokens that together reach this probability (1: all).",
+    ),
+]
+MinP = Annotated[
+    float,
+    typer.Option(
+        "--min-p",
+        help="Sample from the tokens with at least this share of the likeliest's probability (0: "
+        "all).",
+    ),
+]
+RepetitionPenalty = Annotated[
+    float,
+    typer.Option(
+        "--repetition-penalty",
+        help="Divide the logits of tokens so far by this, or multiply negative ones (1: none).",
     ),
 ]
 Lang = Annotated[

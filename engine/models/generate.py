@@ -17,6 +17,7 @@ from engine.cells.values import is_whole
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.forward import Forward
 from engine.models.model import Model
+from engine.text.chat import Chat
 
 EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to it
 
@@ -40,6 +41,7 @@ class Passage:
     numbers: np.ndarray  # [n_tokens + 1], the random number that chooses the token of each position
     text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
     second: tuple[int, ...] = ()  # a sentence encoder's other sentence
+    chat: Chat | None = None  # the conversation that the prompt is
 
     def __repr__(self) -> str:
         return f"<Passage of {len(self.ids)} tokens, {self.n_prompt} of them given>"
@@ -135,12 +137,13 @@ def passage(
     sampling: Sampling = GREEDY,
     seed: int = 0,
     second: Sequence[int] = (),
+    chat: Chat | None = None,
 ) -> Passage:
     """A prompt, continued to `n_tokens` tokens in total (default: not continued).
 
     An encoder's prompt is padded instead. `second` is the sentence that a sentence encoder compares
-    it with (default: the same). Raises InputError as `generate` does, and if `n_tokens` is below
-    the prompt's length.
+    it with (default: the same); `chat` is the conversation that the prompt is, if it is one. Raises
+    InputError as `generate` does, and if `n_tokens` is below the prompt's length.
 
     >>> model = cf.load("dialogue-game")
     >>> words = cf.passage(model, model.vocabulary.encode("Pietro chiama"), n_tokens=5)
@@ -167,7 +170,8 @@ def passage(
         return Passage(places, len(ids), sampling, numbers, second=other)
     model.check_ids(ids)
     steps = generate(model, ids, more, sampling, seed) if more else ()
-    return Passage([*ids, *(step.token for step in steps)], len(ids), sampling, numbers)
+    tokens = [*ids, *(step.token for step in steps)]
+    return Passage(tokens, len(ids), sampling, numbers, chat=chat)
 
 
 def random_numbers(seed: int, n: int) -> np.ndarray:

@@ -5,7 +5,7 @@ the prompt, what the token before it chose (see `choosing`). So typing another s
 edit of a cell, and a workbook writes its own continuation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -37,6 +37,7 @@ from engine.cells.graph import Graph
 from engine.models import choosing
 from engine.models.generate import Passage
 from engine.models.model import Model
+from engine.text import chat as chats
 from engine.text import decoded_text, tokenizing, word_lookup
 from engine.text.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
 from engine.text.tokenizing.result import NO_ID
@@ -78,7 +79,41 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
         return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
 
     g.follow("tokens", token)
-    decoded_text.add(g, model.vocabulary)
+    write(g, passage, model)
+
+
+def write(g: Graph, passage: Passage, model: Model) -> None:
+    """Add the text of a graph's tokens, up to an end-of-text token; of a conversation, the text of
+    the answer."""
+    ended = _ends(g, model.vocabulary.ends) if model.spec.causal else None
+    hidden: Callable[[int], Expression] | None = None
+    if passage.chat:
+        count = g["n_prompt"][0, 0]
+        hidden = lambda t: IF(expression(t) < count, 1, ended[t, 0] if ended else 0)  # noqa: E731
+    elif ended:
+        hidden = lambda t: expression(ended[t, 0])  # noqa: E731
+    decoded_text.add(g, model.vocabulary, hidden)
+    if passage.chat:
+        strips = passage.chat.template.pieces.strips_answer
+        chats.go_on(g, expression(g["text.whole"][0, 0]), strips)
+
+
+def _ends(g: Graph, ends: Sequence[int]) -> Block | None:
+    """Add `prompt.ended` [n_tokens, 1], 1 after an end-of-text token that was generated; None if
+    the model has none."""
+    if not ends:
+        return None
+    tokens, count = g["tokens"], g["n_prompt"][0, 0]
+
+    def ended(t: int, _: int) -> Expression:
+        if t == 0:
+            return expression(0)
+        last = OR(*(tokens[t - 1, 0] == end for end in ends))
+        ends_here = IF(expression(t) > count, IF(last, 1, 0), 0)
+        return IF(found[t - 1, 0] == 1, 1, ends_here)
+
+    found = g.at("prompt").table("ended", tokens.shape, ended, TOKENS)
+    return found
 
 
 def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
@@ -93,7 +128,7 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
     word_lookup.add(at, words)
     word_lookup.add_lowered(at, words)
-    typed_text = spelt(tokenizer, passage.ids[: passage.n_prompt])
+    typed_text = typed_as(g, passage, tokenizer)
     if typed_text is None:
         prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
         first = opening(tokenizer)
@@ -160,7 +195,7 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     """
     n_tokens, n_given = len(passage.ids), passage.n_prompt
     at, one, given = g.at("prompt"), (n_tokens, 1), passage.ids[: passage.n_prompt]
-    found = text_of(tokenizer, given)
+    found = typed_as(g, passage, tokenizer) if passage.chat else text_of(tokenizer, given)
     text, special = found or ("", True)
     built = at.input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
     picked: list[str | float] = [""] * n_tokens
@@ -184,6 +219,17 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     g.follow("tokens", token)
     g.fill("position", np.array([[float(n_given - 1)]]))
     g.follow("position", lambda *_: n_prompt[0, 0] - 1)
+
+
+def typed_as(g: Graph, passage: Passage, tokenizer: Tokenizer) -> tuple[str, bool] | None:
+    """What is typed for a prompt, as `spelt`; of a conversation, whose cells are added, the text
+    that they become. Raises InputError for a conversation that cells cannot make tokens of."""
+    if passage.chat is None:
+        return spelt(tokenizer, passage.ids[: passage.n_prompt])
+    if reason := tokenizing.refusal(tokenizer):
+        raise InputError(f"{reason}, so a sheet cannot chat; `cellformer generate --chat` does")
+    chats.add(g, passage.chat)
+    return passage.chat.text, False
 
 
 def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
@@ -221,6 +267,8 @@ def tokenized(
 def room(text: str, passage: Passage) -> int:
     """The maximum length of a typed sentence, in characters or bytes, given the passage's text."""
     n = len(text.encode())
+    if passage.chat:
+        return n + (passage.text_length or tokenizing.TEXT_LENGTH)
     return max(n, passage.text_length or max(tokenizing.TEXT_LENGTH, 2 * n))
 
 

@@ -4,7 +4,7 @@ They are formulas over the blocks that `prompt` and `encoding` add.
 """
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUMPRODUCT, TRIM
+from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUM, SUMPRODUCT, TRIM
 from engine.cells.graph import Graph
 from engine.cells.language import worded
 from engine.cells.sentence import sentence
@@ -13,8 +13,8 @@ SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
 
 
 def built_with(g: Graph) -> str:
-    """The sentence as it was typed when the graph was made."""
-    return str(g.inputs["sentence"][0, 0])
+    """The sentence as it was typed when the graph was made; of a conversation, what you said."""
+    return str(g.inputs["chat.you" if "chat.you" in g.blocks else "sentence"][0, 0])
 
 
 def answered(g: Graph, shown: Expression, otherwise: Expression | str = "") -> Expression:
@@ -50,7 +50,10 @@ def _of_words(g: Graph, continues: bool) -> Expression:
     n, count = g["tokens"].shape[0], g["n_prompt"][0, 0]
     picked = _picked(g)
     text = "{n} given, {rest} generated" if continues else "{n} given, {rest} as built"
-    counted = sentence(text, n=count, rest=n - count) & picked
+    rest = n - count
+    if "prompt.ended" in g.blocks:
+        rest = rest - SUM(g["prompt.ended"].area.as_range)
+    counted = sentence(text, n=count, rest=rest) & picked
     if "tokenizer.fine" in g.blocks:
         fine, told = g["tokenizer.fine"][0, 0], g["tokenizer.message"][0, 0]
         return _unless_unknown(g, IF(fine == 0, told, counted), "", told)
@@ -115,7 +118,7 @@ def not_given(continues: bool) -> str:
 def word(g: Graph, t: int, text: Expression) -> Expression:
     """The word at a position, whose text is `text`: the typed one, or the chosen one."""
     typed = IF(g["prompt.found"][t, 0] < 0, "?", text)
-    return IF(_is_given(g, t), typed, answered(g, text)) if t else typed
+    return IF(_is_given(g, t), typed, _until_end(g, t, answered(g, text))) if t else typed
 
 
 def origin(g: Graph, t: int, continues: bool) -> Expression:
@@ -123,13 +126,18 @@ def origin(g: Graph, t: int, continues: bool) -> Expression:
     found = IF(g["prompt.pick"][t, 0] != "", worded("picked"), worded("given"))
     unknown = sentence("unknown: {word}", word=g["prompt.typed"][t, 0])
     found = IF(g["prompt.found"][t, 0] < 0, unknown, found)
-    return IF(_is_given(g, t), found, not_given(continues)) if t else found
+    return IF(_is_given(g, t), found, _until_end(g, t, not_given(continues))) if t else found
 
 
 def is_unknown(origin: Expression) -> Expression:
     """Whether the origin of a word says that it is unknown."""
     begin = worded("unknown: {word}", word="")
     return LEFT(origin, len(begin)) == begin
+
+
+def _until_end(g: Graph, t: int, shown: Expression | str) -> Expression | str:
+    """What is shown of a generated word; nothing after an end-of-text token."""
+    return IF(g["prompt.ended"][t, 0] == 1, "", shown) if "prompt.ended" in g.blocks else shown
 
 
 def _is_given(g: Graph, t: int) -> Expression:

@@ -194,20 +194,21 @@ def _pieces(template: ChatTemplate) -> Pieces:
     if fault:
         raise InputError(f"the model's chat template says: {fault}; {BESIDE}")
     if plain.count(you) != 1:
-        raise _changed()
+        raise changed()
     without, _, closing = plain.partition(you)
     texts = [text for text, _ in found[n_marks:]]
     of_you, of_systems, of_past, of_answers = (texts[k * n : (k + 1) * n] for k in range(4))
     strips = _strips([(without, x, closing) for x in PROBES], of_you)
     if strips is None:
-        raise _changed()
+        raise changed()
     found_here = Pieces(without, closing, strips_you=strips)
     if not no_system:
         found_here = _with_system(found_here, whole, of_systems)
     return _with_earlier(found_here, longer, of_past, of_answers, texts[-1])
 
 
-def _changed() -> InputError:
+def changed() -> InputError:
+    """The error for a template whose work no formulas do."""
     return InputError(
         "the model's chat template changes what is typed in a way that has no formulas here; "
         "`cellformer generate --chat` takes it, or leave out --chat"
@@ -229,10 +230,10 @@ def _with_system(found: Pieces, whole: str, texts: Sequence[str]) -> Pieces:
     opening, _, rest = whole.partition(system)
     middle, _, closing = rest.partition(you)
     if (whole.count(system), whole.count(you), closing) != (1, 1, found.closing):
-        raise _changed()
+        raise changed()
     strips = _strips([(opening, x, middle + you + closing) for x in PROBES], texts)
     if strips is None:
-        raise _changed()
+        raise changed()
     own = ""
     if found.without.startswith(opening) and found.without.endswith(middle):
         own = found.without[len(opening) : len(found.without) - len(middle)]

@@ -36,19 +36,28 @@ from engine.text.tokenizer import Tokenizer
 TOKENS = ("token", "")
 
 
-def add(g: Graph, tokenizer: Tokenizer) -> None:
-    """Add the text of a graph's tokens, `text.whole` [1, 1]; adds nothing if tokens have no
-    text."""
+def add(g: Graph, tokenizer: Tokenizer, hidden: Callable[[int], Expression] | None = None) -> None:
+    """Add the text of a graph's tokens, `text.whole` [1, 1], without those that are `hidden` (1);
+    adds nothing if tokens have no text."""
     decoding = detokenizing.read(tokenizer)
-    if decoding:
-        KINDS[decoding.of](g, decoding).add()
+    if decoding is None:
+        return
+    tokens = g["tokens"]
+    if hidden:
+        nothing, formula = decoding.add_nothing(), hidden
+
+        def seen(t: int, _: int) -> Expression:
+            return IF(formula(t) == 1, nothing, g["tokens"][t, 0])
+
+        tokens = g.at("text").table("seen", tokens.shape, seen, TOKENS)
+    KINDS[decoding.of](g, decoding, tokens).add()
 
 
 class Line:
     """Tables from token ids to a line of text, for tokens that are whole texts."""
 
-    def __init__(self, g: Graph, decoding: Decoding):
-        self.graph, self.tokens = g.at("text"), g["tokens"]
+    def __init__(self, g: Graph, decoding: Decoding, tokens: Block):
+        self.graph, self.tokens = g.at("text"), tokens
         self.n, self.decoding = self.tokens.shape[0], decoding
 
     def add(self) -> None:

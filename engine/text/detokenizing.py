@@ -36,6 +36,15 @@ class Decoding:
     of: Literal["texts", "bytes", "fallback"] = "texts"
     stripped: bool = False  # whether a line's first space is left out
 
+    def add_nothing(self) -> int:
+        """Add a piece without a text; returns its id."""
+        i = len(self.later)
+        self.later.append("")
+        if self.first is not self.later:
+            self.first.append("")
+        self.odd[i] = nothing(i)
+        return i
+
 
 # --- what a tokenizer does ------------------------------------------------------------------------
 
@@ -73,8 +82,13 @@ def _of_library(tokenizer: Library) -> Decoding | None:
     if decoding is not None:
         for i in left_out:
             decoding.later[i] = decoding.first[i] = ""
-            decoding.odd[i] = (i, 1, *(0,) * (len(FIELDS) - 2))
+            decoding.odd[i] = nothing(i)
     return decoding
+
+
+def nothing(i: int) -> tuple[int, ...]:
+    """The FIELDS of a piece that decoding leaves out."""
+    return (i, 1, *(0,) * (len(FIELDS) - 2))
 
 
 def _of_byte_level(pieces: Sequence[str]) -> Decoding:

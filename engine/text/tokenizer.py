@@ -191,6 +191,25 @@ def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
         yield text[given:]
 
 
+def until(parts: Iterable[str], stops: Sequence[str], begun: int = 0) -> Iterator[str]:
+    """A text in parts, up to where one of `stops` begins, not before the character `begun`. What
+    may be a stop's beginning waits for what follows."""
+    text, given = "", 0
+    for part in parts:
+        text += part
+        found = [at for stop in stops if (at := text.find(stop, begun)) >= 0]
+        if found:
+            yield text[given : min(found)]
+            return
+        begins = (k for stop in stops for k in range(len(stop)) if text.endswith(stop[:k]))
+        end = len(text) - max(begins, default=0)
+        if end > given:
+            yield text[given:end]
+            given = end
+    if given < len(text):
+        yield text[given:]
+
+
 # --- files --------------------------------------------------------------------------------------
 
 

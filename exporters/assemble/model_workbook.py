@@ -40,6 +40,7 @@ BOTH_WAYS_TOKENS = (
     "Play: type a sentence of tokens with a space between each; each is read with all the others."
 )
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
+CHATS = "Play: say something in the yellow cell You; it answers, as its chat template has it."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
 IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
 BACK: Mapping[GradientOf, Sequence[str]] = {
@@ -78,7 +79,8 @@ def build(
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
     before its values are computed. Raises InputError if the model does not support them.
     """
-    plan, words = replace(for_model(model, live, limits=limits), studies=studies), studies.words
+    plan, words = for_model(model, live, limits=limits), studies.words
+    plan = replace(plan, studies=studies, chat=passage.chat is not None)
     if words and (live or plan.gives != "next word"):
         raise InputError("--words needs a full decoder, one that predicts the next word")
     if studies.gradient_of and not plan.whole:
@@ -108,6 +110,8 @@ def build(
         )
     if studies.against and studies.gradient_of:
         raise InputError("--against has a backward pass of its own: leave out --gradient, --nudge")
+    if plan.chat and (live or studies or plan.gives != "next word"):
+        raise InputError("--chat is of a whole decoder alone: leave out --live and other studies")
     if studies.quantize:
         _check_rounded(model, plan)
     if studies.steer:
@@ -204,6 +208,8 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
     """The lines of "What to look at", for a model's pages."""
+    if plan.chat:
+        return CHATS, VIEWS if plan.whole else FEW_VIEWS
     if not plan.whole:
         return (ANSWERED if typed else IDS), FEW_VIEWS
     if prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt]):

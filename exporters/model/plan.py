@@ -42,6 +42,7 @@ TWO_SENTENCES = {
     "vectors": 24,
 }
 AS_BUILT = {"sentence": 3, "tokens": 6}
+LINES_OF_CHAT, LINES_OF_ANSWER = 3, 1  # more, of what is typed, and of what is answered
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Plan:
     gives: Gives = "next word"  # what the model is asked for
     studies: Studies = NONE
     limits: Limits = LIMITS
+    chat: bool = False  # what is typed is said to the model, in its own template
 
     @property
     def gradient_of(self) -> GradientOf:
@@ -125,7 +127,8 @@ class Plan:
             return TOKEN_CLASSES
         if self.gives in ("masked word", "class"):
             return OF_ONE_TOKEN
-        return AFTER_EVERY_TOKEN if self.ranks_every_token else AFTER_LAST_TOKEN
+        found = AFTER_EVERY_TOKEN if self.ranks_every_token else AFTER_LAST_TOKEN
+        return with_chat(found) if self.chat else found
 
     @property
     def rows_of_tokens(self) -> Mapping[str, int]:
@@ -174,6 +177,16 @@ class Plan:
 
 
 WHOLE = Plan()
+
+
+def with_chat(parts: Mapping[str, int]) -> Mapping[str, int]:
+    """The parts of Play with room for a conversation: below it and below its answer, they begin
+    lower."""
+    found = {"sentence": parts["sentence"]}
+    for part, top in parts.items():
+        if part != "sentence":
+            found[part] = top + LINES_OF_CHAT + LINES_OF_ANSWER * (top > parts["text"])
+    return {part: found[part] for part in parts}
 
 
 def for_model(

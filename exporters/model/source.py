@@ -24,6 +24,8 @@ from engine.models.choosing import Sampling
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.text import sentence_lists
+from engine.text.chat import Chat
+from engine.text.chat_template import ChatTemplate
 from exporters.compose.story import Chosen
 from exporters.model.plan import LEAD, LOSS, NOTHING, GradientOf
 
@@ -162,6 +164,7 @@ def _passage(facts: dict[str, Any]) -> Passage:
         np.array(facts["numbers"], dtype=np.float64),
         int(facts.get("text_length", 0)),
         tuple(int(i) for i in facts.get("second", ())),
+        _chat(facts.get("chat")),
     )
     n_tokens = len(passage.ids)
     whole = 1 <= passage.n_prompt <= n_tokens and passage.numbers.shape == (n_tokens + 1,)
@@ -169,6 +172,16 @@ def _passage(facts: dict[str, Any]) -> Passage:
     if not (whole and numbers and 0 <= passage.text_length <= MOST_TYPED):
         raise ValueError("no such passage")
     return passage
+
+
+def _chat(facts: dict[str, Any] | None) -> Chat | None:
+    """A conversation in the facts. Raises ValueError for an invalid one."""
+    if facts is None:
+        return None
+    source, tokens = str(facts["template"]["source"]), facts["template"]["tokens"]
+    template = ChatTemplate(source, tuple((str(a), str(b)) for a, b in tokens))
+    earlier = tuple((str(a), str(b)) for a, b in facts["earlier"])
+    return Chat(template, str(facts["you"]), str(facts["system"]), earlier)
 
 
 def _patched(

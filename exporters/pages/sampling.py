@@ -69,6 +69,7 @@ SENTENCE = (
     ("prompt.id", "its id", "id"),
     ("prompt.unknown", "first unknown", "word"),
     ("prompt.answered", "1: all known", "id"),
+    ("prompt.ended", "1: it has ended", "id"),
     ("prompt.nearest", "nearest to it", "word"),
     ("look.target.exact", "target’s place", "id"),
     ("look.target.id", "or case aside", "id"),

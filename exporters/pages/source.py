@@ -39,6 +39,8 @@ def add(book: ModelBook) -> None:
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }
+    if book.passage.chat:
+        facts["chat"] = asdict(book.passage.chat)
     if book.language.code != ENGLISH.code:
         facts["language"] = book.language.code
     studies = book.plan.studies

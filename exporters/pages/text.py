@@ -17,6 +17,7 @@ PURPOSE = "from token ids to the line of text that Play shows, token by token"
 AFTER = "Sampling"
 TOP, LINE_WIDTH = 5, 60
 HEADS = {
+    "seen": "id; without a text: beyond the vocabulary",
     "row": "its row among the odd",
     "begun": "1: text has begun",
     "takes": "bytes that it adds to an open character",

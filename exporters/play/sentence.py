@@ -19,6 +19,11 @@ from exporters.model.words import BY_HAND
 WIDE, TWO_LINES = 11, 36  # columns of a sentence, points
 WORDS_COL = 7  # of what its words mean
 APOSTROPHE = "A sentence that begins with an apostrophe: type two. Programs take one for a sign."
+SAID = ("system", "earlier", "you")  # the cells of a conversation, each below the other
+NONE_HERE = {
+    "system": "its chat template takes no system text",
+    "earlier": "its chat template writes earlier turns in another way: one turn at a time",
+}
 NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type token ids below"
 
 
@@ -27,19 +32,45 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     ws.sheet.put(top, 0, "Type another one" if prefix else asked(book)[1], "heading")
     for row, line in enumerate(about_words(book), top - 1):
         ws.sheet.put(row, WORDS_COL, line, "note")
-    if f"{prefix}sentence" in book.graph.blocks:
+    if book.plan.chat:
+        conversation(book, ws, top + 1)
+    elif f"{prefix}sentence" in book.graph.blocks:
         ws.sheet.put(top + 1, PROMPT_COL - 1, "sentence", "row label")
         place = Place(book.graph[f"{prefix}sentence"], PLAY, top + 1, PROMPT_COL, turned=False)
         book.lay(place, "sentence")
         ws.sheet.notes[top + 1, PROMPT_COL] = worded(APOSTROPHE)
         ws.sheet.merged.append(ws.sheet[top + 1, PROMPT_COL : PROMPT_COL + WIDE].rect)
-        message = status.message(book.graph, prefix, book.plan.continues, token_text(book, 0))
-        said = ws.show(f"{prefix}message", (top + 2, PROMPT_COL), message, "note")
-        ws.mark(said, "differs", status.is_silent(said))
+        _message(book, ws, top + 2, prefix)
     elif book.plan.answers:
         ws.sheet.put(top + 1, 0, tokenizing.refusal(book.model.vocabulary), "note")
     elif not book.live:
         ws.sheet.put(top + 2, PROMPT_COL, NO_TEXT, "note")
+
+
+def _message(book: ModelBook, ws: Composer, row: int, prefix: str = "") -> None:
+    """Add the line about what is typed."""
+    message = status.message(book.graph, prefix, book.plan.continues, token_text(book, 0))
+    said = ws.show(f"{prefix}message", (row, PROMPT_COL), message, "note")
+    ws.mark(said, "differs", status.is_silent(said))
+
+
+def conversation(book: ModelBook, ws: Composer, top: int) -> None:
+    """Add the yellow cells of a conversation, the text that they become, and the line about it."""
+    for row, name in enumerate(SAID, top):
+        there = f"chat.{name}" in book.graph.blocks
+        label = "earlier turns" if name == "earlier" else "System" if name == "system" else "You"
+        ws.sheet.put(row, PROMPT_COL - 1, label, "row label")
+        if there:
+            block = book.graph[f"chat.{name}"]
+            book.lay(Place(block, PLAY, row, PROMPT_COL, turned=False), "sentence")
+            ws.sheet.notes[row, PROMPT_COL] = worded(APOSTROPHE)
+            ws.sheet.merged.append(ws.sheet[row, PROMPT_COL : PROMPT_COL + WIDE].rect)
+        else:
+            ws.sheet.put(row, PROMPT_COL, NONE_HERE[name], "note")
+    row = top + len(SAID)
+    ws.sheet.put(row, PROMPT_COL - 1, "as it reads it", "row label")
+    book.lay(Place(book.graph["sentence"], PLAY, row, PROMPT_COL, turned=False), "clipped")
+    _message(book, ws, row + 1)
 
 
 def about_words(book: ModelBook) -> Sequence[str]:
@@ -51,11 +82,17 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the sentence and its continuation as one text, if tokens have texts."""
     g, sheet, at = book.graph, ws.sheet, (top, PROMPT_COL)
     if "text.whole" in g.blocks:
-        sheet.put(top, PROMPT_COL - 1, "as text", "line label")
-        whole = answered(book, g["text.whole"][0, 0], g["sentence"][0, 0] & "")
+        chat = book.plan.chat
+        sheet.put(top, PROMPT_COL - 1, "answer" if chat else "as text", "line label")
+        whole = answered(book, g["text.whole"][0, 0], "" if chat else g["sentence"][0, 0] & "")
         ws.show("text", at, whole, "line")
         sheet.merged.append(sheet[top, PROMPT_COL : PROMPT_COL + WIDE].rect)
         sheet.heights[top] = TWO_LINES
+        if "chat.so_far" in g.blocks:
+            sheet.put(top + 1, PROMPT_COL - 1, "to go on", "row label")
+            book.lay(Place(g["chat.so_far"], PLAY, top + 1, PROMPT_COL, turned=False), "clipped")
+            sheet.merged.append(sheet[top + 1, PROMPT_COL : PROMPT_COL + WIDE].rect)
+            sheet.put(top + 1, PROMPT_COL + WIDE, "copy its value into earlier turns", "note")
     elif book.plan.answers and "sentence" in g.blocks:
         sheet.put(top, PROMPT_COL - 1, "as text", "row label")
         ws.show("text", at, _with_next(book), "text")
@@ -71,6 +108,9 @@ def asked(book: ModelBook) -> tuple[str, str]:
     ids = "the prompt as token ids: type others where they are live, and the next token is ranked"
     if plan.live:
         return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
+    if plan.chat:
+        purpose = "say something in the yellow cell You, and read what the model answers"
+        return purpose, "Talk to it: type in the yellow cells"
     if plan.gives == "sentence":
         return worded("type two sentences: how alike are they?"), worded("Type a sentence")
     if plan.gives == "masked word":

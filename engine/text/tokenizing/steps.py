@@ -76,8 +76,11 @@ class Steps:
     marks: list[Mark] = field(default_factory=list)  # added tokens that are found in the text
 
     def __post_init__(self) -> None:
-        held = np.array([[self.typed]], dtype=object)
-        self.sentence = self.graph.input("sentence", held, kind="table")
+        if (name := f"{self.graph.prefix}sentence") in self.graph.blocks:  # a conversation
+            self.sentence = self.graph[name]
+        else:
+            held = np.array([[self.typed]], dtype=object)
+            self.sentence = self.graph.input("sentence", held, kind="table")
         self.graph = self.graph.at("tokenizer")
         self.n = self.text_length
         self.missing = 0  # a symbol that stands for what the vocabulary lacks

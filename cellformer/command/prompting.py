@@ -1,0 +1,34 @@
+"""Options about the prompt that several commands share: a file, a conversation."""
+
+from pathlib import Path
+
+from engine import InputError
+
+MOST = 10_000_000  # bytes of a file with a prompt
+
+
+def text(prompt: str | None, file: Path | None) -> str | None:
+    """The prompt, or that of a file, whose last line break is left out. Raises InputError."""
+    if file is None:
+        return prompt
+    if prompt is not None:
+        raise InputError("--prompt and --file cannot be combined; give one")
+    if not file.is_file():
+        raise InputError(f"there is no file {file}; name a text with --file")
+    if file.stat().st_size > MOST:
+        raise InputError(f"{file} has more than {MOST:,} bytes, which no context holds; shorten it")
+    try:
+        return file.read_text(encoding="utf-8-sig").removesuffix("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not a text in UTF-8; save it as one") from None
+
+
+def system(chat: bool, told: str | None, no_special: bool) -> str | None:
+    """The system text of --chat, "" for none; None if no chat is asked for. Raises InputError."""
+    if not chat:
+        if told is not None:
+            raise InputError("--system is of a conversation: ask for one with --chat, too")
+        return None
+    if no_special:
+        raise InputError("--chat writes special tokens where its template says; no --no-special")
+    return told or ""

@@ -1,0 +1,68 @@
+"""Chat: how what is typed on Play becomes the text that the model reads.
+
+A model that chats has a template, a program that writes a conversation. Its pieces are here, as
+they stand around what is typed, and where it strips white space from the ends of a text, the cells
+that do.
+"""
+
+from exporters.compose.composer import Composer
+from exporters.model import layout
+from exporters.model.layout import PROMPT_COL
+from exporters.model.model_book import ModelBook
+
+SHEET = "Chat"
+PURPOSE = "how what you say becomes the text that the model reads: the pieces of its chat template"
+AFTER = "Play"
+PIECES = {  # blocks with a text, and what they are
+    "chat.opening": "before the system text",
+    "chat.middle": "between the system text and what you say",
+    "chat.without": "before what you say, without a system text",
+    "chat.said": "what you say",
+    "chat.closing": "after what you say: the model’s answer begins",
+    "chat.answering": "between what you said and an answer, in earlier turns",
+    "chat.following": "between an answer and what you say next",
+}
+STRIPPED = {"system": "System", "you": "You", "answer": "the answer"}
+STEPS = {
+    "plain": "each kind of white space as a plain space",
+    "lead": "white space at the beginning, by halving",
+    "trail": "white space at the end, by halving",
+}
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks of a conversation."""
+    return book.plan.chat
+
+
+def add(book: ModelBook) -> None:
+    """Add the pieces, and the steps of what is stripped."""
+    page = layout.page(book, SHEET)
+    page.widths({0: 14, 1: 48, PROMPT_COL: 60})
+    page.heading("The pieces of its chat template")
+    for name, meaning in PIECES.items():
+        if name in book.graph.blocks:
+            page.sheet.put(page.cursor, 1, meaning, "row label")
+            page.lay(book.graph[name], (page.cursor, PROMPT_COL), "clipped", named=False)
+            page.cursor += 1
+    page.sheet.put(page.cursor, 1, "together, what the model reads", "row label")
+    page.show("whole", (page.cursor, PROMPT_COL), book.graph["sentence"][0, 0] & "", "clipped")
+    page.cursor += 1
+    for name, label in STRIPPED.items():
+        if f"chat.{name}.plain" in book.graph.blocks:
+            _steps(book, page, name, label)
+
+
+def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
+    """Add how white space is stripped from the ends of a text."""
+    page.heading("White space that the template takes from the ends of a text")
+    page.sheet.put(page.cursor, 1, label, "row label")
+    top = page.cursor + 1
+    blanks = book.graph[f"chat.{name}.blanks"]
+    page.lay(blanks, (top, 0), "symbol typed", named=False)
+    for leaf, meaning in STEPS.items():
+        block = book.graph[f"chat.{name}.{leaf}"]
+        page.sheet.put(page.cursor + 1, 1, meaning, "row label")
+        style = "clipped" if leaf == "plain" else "id"
+        page.lay(block, (page.cursor + 1, PROMPT_COL), style, named=False)
+        page.cursor += 1 + block.shape[0]
