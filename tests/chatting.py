@@ -15,6 +15,10 @@ CHATML = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 TRIMS = CHATML.replace("message['content']", "message['content'] | trim")
+SHORT = (  # for cells: the tokenizer's grow with the square of the text
+    "{% for m in messages %}{% if loop.first and m.role != 'system' %}s:kind<|im_end|>{% endif %}"
+    "{{ m.role[0] + ':' + (m.content | trim) + '<|im_end|>' }}{% endfor %}{{ 'a:' }}"
+)
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEXT = ["system user assistant Be kind What is the capital of France? Paris, and of Italy: Rome."]
 

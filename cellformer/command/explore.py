@@ -41,6 +41,7 @@ from cellformer.command.options import (
     Seed,
     Sets,
     Show,
+    Stop,
     System,
     Target,
     Temperature,
@@ -366,10 +367,7 @@ def generate(
     chat: Chat = False,
     system: System = None,
     file: PromptFile = None,
-    stop: Annotated[
-        list[str] | None,
-        typer.Option("--stop", help="Stop before this text. Repeatable."),
-    ] = None,
+    stop: Stop = None,
     ignore_eos: Annotated[
         bool, typer.Option("--ignore-eos", help="Do not stop at an end-of-text token.")
     ] = False,
@@ -388,11 +386,8 @@ def generate(
     printed.
     """
     prompt, said = prompting.text(prompt, file), prompting.system(chat, system, no_special)
-    if any(not text for text in stop or ()):
-        raise InputError("--stop is given an empty text, which is everywhere; name one")
-    loaded = names.load(
-        name, prompt, ids, not no_special, force=force, adapter=adapter, system=said
-    )
+    stops = prompting.stops(stop)
+    loaded = names.load(name, prompt, ids, not no_special, (), None, force, adapter, said)
     vocabulary, room = loaded.model.vocabulary, loaded.model.spec.n_ctx - len(loaded.ids)
     n_tokens = max(1, min(FEW, room)) if n is None else n
     budget.of_passes(loaded.model, len(loaded.ids) + n_tokens, force)
@@ -400,7 +395,7 @@ def generate(
     found = steps(loaded.model, loaded.ids, n_tokens, sampling, seed)
     done: list[Step] = []
     tokens = _until(found, () if ignore_eos else vocabulary.ends, done)
-    parts = _written(loaded, tokens, stop or ())
+    parts = _written(loaded, tokens, stops)
 
     def tell() -> None:
         for text in parts:

@@ -62,6 +62,9 @@ Chat = Annotated[
 System = Annotated[
     str | None, typer.Option("--system", help="With --chat: the text that tells it who it is.")
 ]
+Stop = Annotated[
+    list[str] | None, typer.Option("--stop", help="Stop before this text. Repeatable.")
+]
 Second = Annotated[
     str | None,
     typer.Option("--second", help="Text to compare the prompt with (sentence encoders)."),

@@ -1,5 +1,6 @@
 """Options about the prompt that several commands share: a file, a conversation."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine import InputError
@@ -21,6 +22,13 @@ def text(prompt: str | None, file: Path | None) -> str | None:
         return file.read_text(encoding="utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError:
         raise InputError(f"{file} is not a text in UTF-8; save it as one") from None
+
+
+def stops(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """The texts of --stop. Raises InputError for an empty one."""
+    if not all(texts or ()):
+        raise InputError("--stop is given an empty text, which is everywhere; name one")
+    return tuple(texts or ())
 
 
 def system(chat: bool, told: str | None, no_special: bool) -> str | None:

@@ -200,7 +200,7 @@ def _steps(
     for stop in range(len(ids), last + 1):
         n_cells = rows.compute(start, stop)
         n_full += n_cells
-        so_far = rows.values["tokens"][:stop, 0].astype(int)
+        so_far = rows.values["tokens"][:stop, 0].astype(int).tolist()
         token = sampling.choose(rows.values["logits"][stop - 1], float(numbers[stop]), so_far)
         yield Step(token, n_cells, n_full)
         if stop < last:

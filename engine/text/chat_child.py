@@ -18,7 +18,7 @@ import jinja2.ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 LONGEST = 1_000_000  # characters of a conversation as a text
-SECONDS, BYTES = 5, 1_000_000_000  # of processor and memory
+SECONDS, BYTES = 3, 1_000_000_000  # of processor and memory
 
 
 class Generation(jinja2.ext.Extension):

@@ -34,7 +34,7 @@ from exporters.compose.story import PrintedNumber, Suggestion
 START = "Start"  # the first sheet
 MAX_SHEET_NAME = 31
 # styles of cells that hold data, which is the same in every language
-DATA = {"token", "word", "word shown", "built", "sentence", "clipped", "dial", "input blue"}
+DATA = {"token", "word", "word shown", "built", "sentence", "clipped", "line", "dial", "input blue"}
 OnLayout = Callable[["Book"], object]  # called with a book when `alone` is known, before values
 
 

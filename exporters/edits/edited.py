@@ -172,7 +172,7 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
         path=facts.path,
         steer=steer,
     )
-    plan = replace(plan, studies=studies)
+    plan = replace(plan, studies=studies, chat=facts.passage.chat is not None)
     return assemble(
         facts.title, model, facts.passage, BLANK, (), facts.headings, None, plan, facts.chosen
     )

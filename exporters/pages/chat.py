@@ -21,7 +21,10 @@ PIECES = {  # blocks with a text, and what they are
     "chat.closing": "after what you say: the model’s answer begins",
     "chat.answering": "between what you said and an answer, in earlier turns",
     "chat.following": "between an answer and what you say next",
+    "sentence": "together, what the model reads",
+    "chat.so_far": "to go on: copy its value into the earlier turns on Play",
 }
+MOST, HEIGHT = 9, 18  # lines of a text that is computed, and points of one
 STRIPPED = {"system": "System", "you": "You", "answer": "the answer"}
 STEPS = {
     "plain": "each kind of white space as a plain space",
@@ -42,15 +45,20 @@ def add(book: ModelBook) -> None:
     page.heading("The pieces of its chat template")
     for name, meaning in PIECES.items():
         if name in book.graph.blocks:
-            page.sheet.put(page.cursor, 1, meaning, "row label")
-            page.lay(book.graph[name], (page.cursor, PROMPT_COL), "clipped", named=False)
+            page.sheet.put(page.cursor, 1, meaning, "line label")
+            page.lay(book.graph[name], (page.cursor, PROMPT_COL), "line", named=False)
+            page.sheet.heights[page.cursor] = HEIGHT * _lines(book, name)
             page.cursor += 1
-    page.sheet.put(page.cursor, 1, "together, what the model reads", "row label")
-    page.show("whole", (page.cursor, PROMPT_COL), book.graph["sentence"][0, 0] & "", "clipped")
-    page.cursor += 1
     for name, label in STRIPPED.items():
         if f"chat.{name}.plain" in book.graph.blocks:
             _steps(book, page, name, label)
+
+
+def _lines(book: ModelBook, name: str) -> int:
+    """How many lines a text has room for."""
+    if name in book.graph.inputs:
+        return 1 + str(book.graph.inputs[name][0, 0]).rstrip("\n").count("\n")
+    return 1 if name == "chat.said" else MOST
 
 
 def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
@@ -63,6 +71,6 @@ def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
     for leaf, meaning in STEPS.items():
         block = book.graph[f"chat.{name}.{leaf}"]
         page.sheet.put(page.cursor + 1, 1, meaning, "row label")
-        style = "clipped" if leaf == "plain" else "id"
+        style = "text" if leaf == "plain" else "id"
         page.lay(block, (page.cursor + 1, PROMPT_COL), style, named=False)
         page.cursor += 1 + block.shape[0]

@@ -4,7 +4,7 @@ stand on Play; the second one's blocks have a prefix."""
 from collections.abc import Sequence
 
 from engine.cells.expression import Expression
-from engine.cells.functions import AND, IF, NOT, SUBSTITUTE
+from engine.cells.functions import AND, IF, NOT, SUBSTITUTE, UNICHAR
 from engine.cells.language import worded
 from engine.cells.texts import readable
 from engine.models import prompt_status as status
@@ -20,6 +20,7 @@ WIDE, TWO_LINES = 11, 36  # columns of a sentence, points
 WORDS_COL = 7  # of what its words mean
 APOSTROPHE = "A sentence that begins with an apostrophe: type two. Programs take one for a sign."
 SAID = ("system", "earlier", "you")  # the cells of a conversation, each below the other
+TO_GO_ON = "copy what Chat has in its last line, and paste it, as a value, into earlier turns"
 NONE_HERE = {
     "system": "its chat template takes no system text",
     "earlier": "its chat template writes earlier turns in another way: one turn at a time",
@@ -69,8 +70,13 @@ def conversation(book: ModelBook, ws: Composer, top: int) -> None:
             ws.sheet.put(row, PROMPT_COL, NONE_HERE[name], "note")
     row = top + len(SAID)
     ws.sheet.put(row, PROMPT_COL - 1, "as it reads it", "row label")
-    book.lay(Place(book.graph["sentence"], PLAY, row, PROMPT_COL, turned=False), "clipped")
+    ws.show("reads", (row, PROMPT_COL), _in_a_line(book.graph["sentence"][0, 0]), "note")
     _message(book, ws, row + 1)
+
+
+def _in_a_line(text: Expression) -> Expression:
+    """A text of several lines as one."""
+    return SUBSTITUTE(text, UNICHAR(10), " ↵ ")
 
 
 def about_words(book: ModelBook) -> Sequence[str]:
@@ -90,9 +96,7 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
         sheet.heights[top] = TWO_LINES
         if "chat.so_far" in g.blocks:
             sheet.put(top + 1, PROMPT_COL - 1, "to go on", "row label")
-            book.lay(Place(g["chat.so_far"], PLAY, top + 1, PROMPT_COL, turned=False), "clipped")
-            sheet.merged.append(sheet[top + 1, PROMPT_COL : PROMPT_COL + WIDE].rect)
-            sheet.put(top + 1, PROMPT_COL + WIDE, "copy its value into earlier turns", "note")
+            sheet.put(top + 1, PROMPT_COL, TO_GO_ON, "note")
     elif book.plan.answers and "sentence" in g.blocks:
         sheet.put(top, PROMPT_COL - 1, "as text", "row label")
         ws.show("text", at, _with_next(book), "text")

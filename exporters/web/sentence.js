@@ -18,7 +18,12 @@ const OF_SAMPLING = [
   { name: "temperature", text: "temperature", step: 0.1, most: 100, hint: "below 1 sharper, above 1 flatter" },
   { name: "top_k", text: "top-k", step: 1, most: 1e6, hint: "only the k likeliest words; 0: all" },
   { name: "top_p", text: "top-p", step: 0.05, most: 1, hint: "only the likeliest words that make up this share; 1: all" },
+  { name: "min_p", text: "min-p", step: 0.05, most: 1, hint: "only words with this share of the likeliest one's; 0: all" },
+  { name: "repetition_penalty", text: "repetition penalty", step: 0.1, most: 100, hint: "above 1: words so far are less likely; 1: none" },
 ];
+
+const OF_GREEDY = ["temperature", "repetition_penalty"];
+const OF_CHAT = { "chat.system": "System", "chat.earlier": "Earlier turns", "": "You" };
 
 /** The line with the sentence. */
 export class Sentence {
@@ -27,7 +32,9 @@ export class Sentence {
     this.session = session;
     this.running = 0;
     const { graph } = session;
-    this.fields = ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`)).map((prefix) => this.field(prefix));
+    const chats = graph.has("chat.you");
+    const prefixes = chats ? Object.keys(OF_CHAT).filter((name) => !name || graph.has(name)) : ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`));
+    this.fields = prefixes.map((prefix) => this.field(prefix));
     this.next = element("button", { type: "button", class: "primary", onclick: () => session.next() }, `Next ${session.noun}`);
     this.run = element("button", { type: "button", onclick: () => this.toggle() }, "Run on");
     container.append(...this.fields.map(({ label }) => label));
@@ -48,7 +55,8 @@ export class Sentence {
   /** @param {string} prefix of the second sentence */
   field(prefix) {
     const isText = this.session.graph.has(`${prefix}sentence`);
-    const name = prefix ? "The other sentence" : isText ? "Sentence" : "Token ids";
+    const said = this.session.graph.has("chat.you") ? /** @type {Record<string, string>} */ (OF_CHAT)[prefix] : "";
+    const name = said || (prefix ? "The other sentence" : isText ? "Sentence" : "Token ids");
     const area = element("textarea", {
       ...{ id: `${prefix}sentence`, rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off" },
       ...{ "aria-describedby": "ledger" },
@@ -72,7 +80,7 @@ export class Sentence {
       read();
       this.draw();
     });
-    const label = element("label", { class: prefix || !isText ? "sentence" : "sentence named" }, element("span", {}, name), area);
+    const label = element("label", { class: said || prefix || !isText ? "sentence" : "sentence named" }, element("span", {}, name), area);
     return { area, label, prefix };
   }
 
@@ -173,16 +181,16 @@ export class Sentence {
       area.setAttribute("aria-invalid", String(!prefix && !!session.unanswered()));
     }
     this.drawText();
-    const full = session.shown >= session.nTokens;
+    const full = session.isFull;
     this.next.disabled = full || !!session.unanswered();
-    this.next.title = full ? `The sentence is full: this page has room for ${session.nTokens} tokens` : "";
+    this.next.title = full ? `The sentence has ended, or is full: this page has room for ${session.nTokens} tokens` : "";
     this.run.textContent = this.running ? "Stop" : "Run on";
     this.run.disabled = !this.running && this.next.disabled;
     this.run.title = this.next.title;
     if (this.choose) this.choose.value = String(session.read("choose", 0, 0));
     for (const { name, input, label } of this.inputs ?? []) {
       if (document.activeElement !== input) input.value = String(session.read(name, 0, 0));
-      label.hidden = name !== "temperature" && this.choose?.value === "greedy";
+      label.hidden = !OF_GREEDY.includes(name) && this.choose?.value === "greedy";
     }
     if (this.draws && this.random) {
       this.draws.hidden = this.choose?.value === "greedy";

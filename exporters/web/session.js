@@ -15,7 +15,7 @@ import { finished, inSlices } from "./slices.js";
 /** @typedef {{computed: number, ms: number}} Done */
 
 /** Cells of the text that is read, and of where one looks: no edits of the model. */
-export const OF_TEXT = /^(b\.)?(sentence$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
+export const OF_TEXT = /^(b\.)?(sentence$|chat\.(system|earlier|you)$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
 const WHERE = ["look.position.instead", "machine.token", "position"];
 /** Edits of one kind that follow each other this fast are one step, in ms. */
 const AT_ONCE = 1500;
@@ -168,9 +168,15 @@ export class Session {
     return axis === "vocab_out" ? String(this.read("outputs", k, 0) ?? this.word(k)) : String(k);
   }
 
+  /** The block that a text is typed into. @param {string} prefix "b.", or the name of a block of a conversation @returns {string} */
+  placeOf(prefix) {
+    if (prefix.startsWith("chat.")) return prefix;
+    return !prefix && this.graph.has("chat.you") ? "chat.you" : `${prefix}sentence`;
+  }
+
   /** What is typed as a sentence: a text, or ids. @param {string} [prefix] @returns {string} */
   typed(prefix = "") {
-    const text = this.read(`${prefix}sentence`, 0, 0);
+    const text = this.read(this.placeOf(prefix), 0, 0);
     if (text !== undefined) return String(text ?? "");
     const n = Number(this.read(`${prefix}n_prompt`, 0, 0) ?? this.nTokens);
     return [...this.live.numbers(this.graph.get(`${prefix}tokens`))].slice(0, n).join(" ");
@@ -236,18 +242,19 @@ export class Session {
   /**
    * Types another sentence: as text, or as ids where the model has no text.
    * @param {string} sentence
-   * @param {string} [prefix] of a second sentence: "b."
+   * @param {string} [prefix] as `placeOf` has it
    */
   say(sentence, prefix = "") {
     this.tried.add("say");
     const old = this.steps[this.at].edits.filter((edit) => prefix || !/^(prompt|look)\./.test(edit.block.name));
-    const typed = this.graph.has(`${prefix}sentence`)
-      ? [{ block: this.graph.get(`${prefix}sentence`), i: 0, j: 0, value: sentence }]
+    const place = this.placeOf(prefix);
+    const typed = this.graph.has(place)
+      ? [{ block: this.graph.get(place), i: 0, j: 0, value: sentence }]
       : this.idsTyped(sentence, prefix);
     if (!typed) return;
     if (!prefix) this.view = [];
     const kept = old.filter((edit) => !typed.some((other) => isSame(edit, other)));
-    const then = () => prefix || this.showUpTo(this.nGiven);
+    const then = () => prefix === "b." || this.showUpTo(this.nGiven);
     this.commit([...kept, ...typed.filter((edit) => this.isNew(edit))], `say ${prefix}`, then);
   }
 
@@ -281,13 +288,18 @@ export class Session {
     this.apply();
   }
 
+  /** @returns {boolean} whether there is no room for another token, or the text has ended */
+  get isFull() {
+    return this.shown >= this.nTokens || this.read("prompt.ended", this.shown, 0) === 1;
+  }
+
   /**
    * Shows the token that comes next.
    * @returns {boolean} whether there was room for one
    */
   next() {
     if (this.share !== null) return true;
-    if (this.shown >= this.nTokens || this.unanswered()) return false;
+    if (this.isFull || this.unanswered()) return false;
     if (this.continues) {
       this.showUpTo(this.shown + 1);
       this.look(this.shown - 1);
