@@ -195,7 +195,10 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     """
     n_tokens, n_given = len(passage.ids), passage.n_prompt
     at, one, given = g.at("prompt"), (n_tokens, 1), passage.ids[: passage.n_prompt]
-    found = typed_as(g, passage, tokenizer) if passage.chat else text_of(tokenizer, given)
+    if passage.chat:
+        found: tuple[str, bool] | None = typed_as(g, passage, tokenizer, by_word=True)
+    else:
+        found = text_of(tokenizer, given)
     text, special = found or ("", True)
     built = at.input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
     picked: list[str | float] = [""] * n_tokens
@@ -219,16 +222,21 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     g.follow("tokens", token)
     g.fill("position", np.array([[float(n_given - 1)]]))
     g.follow("position", lambda *_: n_prompt[0, 0] - 1)
+    if passage.chat:
+        strips = passage.chat.template.pieces.strips_answer
+        chats.go_on(g, expression(g["chat.begun"][0, 0]), strips)
 
 
-def typed_as(g: Graph, passage: Passage, tokenizer: Tokenizer) -> tuple[str, bool] | None:
+def typed_as(
+    g: Graph, passage: Passage, tokenizer: Tokenizer, by_word: bool = False
+) -> tuple[str, bool] | None:
     """What is typed for a prompt, as `spelt`; of a conversation, whose cells are added, the text
     that they become. Raises InputError for a conversation that cells cannot make tokens of."""
     if passage.chat is None:
         return spelt(tokenizer, passage.ids[: passage.n_prompt])
     if reason := tokenizing.refusal(tokenizer):
         raise InputError(f"{reason}, so a sheet cannot chat; `cellformer generate --chat` does")
-    chats.add(g, passage.chat)
+    chats.add(g, passage.chat, by_word)
     return passage.chat.text, False
 
 

@@ -44,21 +44,24 @@ def messages(turns: Sequence[tuple[str, str]]) -> list[Message]:
     return [message for you, answer in turns for message in (of_user(you), of_model(answer))]
 
 
-def add(g: Graph, chat: Chat) -> Block:
+def add(g: Graph, chat: Chat, by_word: bool = False) -> Block:
     """Add a conversation's cells; returns `sentence` [1, 1], what the model reads.
+
+    With `by_word` the answer so far is typed, too, in `chat.begun`, for a sheet that ranks one next
+    word.
 
     `chat.you`, and where the template has room for them `chat.system` and `chat.earlier`, are
     typed; the latter is what `go_on` makes of a turn and its answer. Raises InputError for a
     template that changes texts in a way without formulas.
     """
     alone = Graph(None, None)
-    _cells(alone, chat)
+    _cells(alone, chat, by_word)
     if alone.values["sentence"][0, 0] != chat.text:
         raise changed()
-    return _cells(g, chat)
+    return _cells(g, chat, by_word)
 
 
-def _cells(g: Graph, chat: Chat) -> Block:
+def _cells(g: Graph, chat: Chat, by_word: bool) -> Block:
     pieces, at = chat.template.pieces, g.at("chat")
     head, closing = _held(at, "without", pieces.without), _held(at, "closing", pieces.closing)
     if pieces.opening is not None:
@@ -73,7 +76,8 @@ def _cells(g: Graph, chat: Chat) -> Block:
     you = _held(at, "you", chat.you)
     own = _stripped(at, "you", you) if pieces.strips_you else you
     said = at.table("said", (1, 1), lambda *_: own & "")[0, 0]
-    whole = IF(LEN(you) > 0, head & before & said & closing, "")
+    begun = _held(at, "begun", "") if by_word else expression("")
+    whole = IF(LEN(you) > 0, head & before & said & closing & begun, "")
     return g.table("sentence", (1, 1), lambda *_: whole)
 
 

@@ -42,7 +42,7 @@ TWO_SENTENCES = {
     "vectors": 24,
 }
 AS_BUILT = {"sentence": 3, "tokens": 6}
-LINES_OF_CHAT, LINES_OF_ANSWER = 3, 1  # more, of what is typed, and of what is answered
+LINES_OF_CHAT, LINES_OF_ANSWER = 4, 1  # more, of what is typed, and of what is answered
 
 
 @dataclass(frozen=True)

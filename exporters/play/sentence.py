@@ -4,7 +4,7 @@ stand on Play; the second one's blocks have a prefix."""
 from collections.abc import Sequence
 
 from engine.cells.expression import Expression
-from engine.cells.functions import AND, IF, NOT, SUBSTITUTE, UNICHAR
+from engine.cells.functions import AND, IF, NOT, OR, SUBSTITUTE, UNICHAR
 from engine.cells.language import worded
 from engine.cells.texts import readable
 from engine.models import prompt_status as status
@@ -19,7 +19,13 @@ from exporters.model.words import BY_HAND
 WIDE, TWO_LINES = 11, 36  # columns of a sentence, points
 WORDS_COL = 7  # of what its words mean
 APOSTROPHE = "A sentence that begins with an apostrophe: type two. Programs take one for a sign."
-SAID = ("system", "earlier", "you")  # the cells of a conversation, each below the other
+SAID = {  # the cells of a conversation, each below the other
+    "system": "System",
+    "earlier": "earlier turns",
+    "you": "You",
+    "begun": "its answer so far",
+}
+NEXT_WORD = "its answer with the likeliest next token; type it above, and read on; ∎: it has ended"
 TO_GO_ON = "copy what Chat has in its last line, and paste it, as a value, into earlier turns"
 NONE_HERE = {
     "system": "its chat template takes no system text",
@@ -57,18 +63,18 @@ def _message(book: ModelBook, ws: Composer, row: int, prefix: str = "") -> None:
 
 def conversation(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the yellow cells of a conversation, the text that they become, and the line about it."""
-    for row, name in enumerate(SAID, top):
-        there = f"chat.{name}" in book.graph.blocks
-        label = "earlier turns" if name == "earlier" else "System" if name == "system" else "You"
+    for row, (name, label) in enumerate(SAID.items(), top):
+        if name == "begun" and book.plan.whole:
+            continue
         ws.sheet.put(row, PROMPT_COL - 1, label, "row label")
-        if there:
+        if f"chat.{name}" in book.graph.blocks:
             block = book.graph[f"chat.{name}"]
             book.lay(Place(block, PLAY, row, PROMPT_COL, turned=False), "sentence")
             ws.sheet.notes[row, PROMPT_COL] = worded(APOSTROPHE)
             ws.sheet.merged.append(ws.sheet[row, PROMPT_COL : PROMPT_COL + WIDE].rect)
         else:
             ws.sheet.put(row, PROMPT_COL, NONE_HERE[name], "note")
-    row = top + len(SAID)
+    row = top + len(SAID) - book.plan.whole
     ws.sheet.put(row, PROMPT_COL - 1, "as it reads it", "row label")
     ws.show("reads", (row, PROMPT_COL), _in_a_line(book.graph["sentence"][0, 0]), "note")
     _message(book, ws, row + 1)
@@ -97,6 +103,10 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
         if "chat.so_far" in g.blocks:
             sheet.put(top + 1, PROMPT_COL - 1, "to go on", "row label")
             sheet.put(top + 1, PROMPT_COL, TO_GO_ON, "note")
+    elif book.plan.chat:
+        sheet.put(top, PROMPT_COL - 1, "and now", "row label")
+        ws.show("text", at, _with_next(book), "text")
+        sheet.put(top + 1, PROMPT_COL, NEXT_WORD, "note")
     elif book.plan.answers and "sentence" in g.blocks:
         sheet.put(top, PROMPT_COL - 1, "as text", "row label")
         ws.show("text", at, _with_next(book), "text")
@@ -170,4 +180,9 @@ def _with_next(book: ModelBook) -> Expression:
         for name in ("tokenizer.fine", "n_prompt", "position", "prompt.id", "sentence")
     )
     typed = AND(fine > 0, here == given - 1, NOT(first < 0), status.n_picked(book.graph) == 0)
+    if book.plan.chat:
+        ident, begun = book.shown["play.ranked.id"].block[0, 0], book.graph["chat.begun"][0, 0]
+        ends = [ident == end for end in book.model.vocabulary.ends]
+        said = begun & written
+        return IF(typed, IF(OR(*ends), begun & " ∎", said) if ends else said, "")
     return IF(typed, text & written, "")

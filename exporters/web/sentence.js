@@ -23,7 +23,7 @@ const OF_SAMPLING = [
 ];
 
 const OF_GREEDY = ["temperature", "repetition_penalty"];
-const OF_CHAT = { "chat.system": "System", "chat.earlier": "Earlier turns", "": "You" };
+const OF_CHAT = { "chat.system": "System", "chat.earlier": "Earlier turns", "": "You", "chat.begun": "Its answer so far" };
 
 /** The line with the sentence. */
 export class Sentence {

@@ -15,7 +15,7 @@ import { finished, inSlices } from "./slices.js";
 /** @typedef {{computed: number, ms: number}} Done */
 
 /** Cells of the text that is read, and of where one looks: no edits of the model. */
-export const OF_TEXT = /^(b\.)?(sentence$|chat\.(system|earlier|you)$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
+export const OF_TEXT = /^(b\.)?(sentence$|chat\.(system|earlier|you|begun)$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
 const WHERE = ["look.position.instead", "machine.token", "position"];
 /** Edits of one kind that follow each other this fast are one step, in ms. */
 const AT_ONCE = 1500;

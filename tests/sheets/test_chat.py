@@ -15,10 +15,12 @@ from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
 from engine.text.chat import Chat
 from engine.text.detokenizing import held
+from exporters.assemble import model_workbook
 from exporters.checking.verify import read
 from exporters.compose.book import Book
 from exporters.edits import edited
 from exporters.file.xlsx import write
+from exporters.model.plan import Limits
 
 pytestmark = pytest.mark.slow
 
@@ -126,3 +128,27 @@ def test_edits_are_read_back(trims, tmp_path) -> None:
     found = cf.read(path)
     assert not found.inputs and found.book.passage.chat == book.passage.chat
     assert isinstance(found, edited.Edited)
+
+
+def test_large_vocabulary_answers_token_by_token(tmp_path) -> None:
+    """Where one token alone is ranked, the answer so far is typed, and the next one shown with
+    it."""
+    loaded = names.load(str(chatting.write(tmp_path / "model", chatting.SHORT)), ASKED, system="")
+    words = passage(loaded.model, loaded.ids, len(loaded.ids) + 4, chat=loaded.chat)
+    book = model_workbook.build("many", loaded.model, words, limits=Limits(words=100))
+    sheet = recomputed_in_ironcalc(read(write(book, tmp_path / "many.xlsx")), tmp_path)
+    said, begun = SAID[0], "the capital"
+    ids = loaded.model.vocabulary.encode(Chat(loaded.chat.template, said["chat.you"]).text, False)
+    ids += loaded.model.vocabulary.encode(begun, False)
+    following = next(generate(loaded.model, ids, 1)).token
+    typed = {book.cell(name, 0, 0): text for name, text in (said | {"chat.begun": begun}).items()}
+    with sheet.typed(typed):
+        assert [sheet[book.cell("tokens", t, 0)] for t in range(len(ids))] == ids
+        assert sheet[_shown(book, "play.ranked.id")] == following
+        told = str(sheet[_shown(book, "play.text")])
+        assert told.startswith(begun) and len(told) > len(begun)
+
+
+def _shown(book: Book, name: str) -> CellAt:
+    sheet, rect = book.locate(book.shown[name].block.area)
+    return sheet, rect.top, rect.left
