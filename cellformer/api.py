@@ -53,13 +53,15 @@ def build(
     special: bool = True,
     second: str | None = None,
     lang: str = "en",
+    system: str | None = None,
 ) -> Book:
     """The workbook of a gallery name, a checkpoint folder, or a model of your own.
 
     `n_tokens` counts the columns, prompt and continuation; `live` names the parts that recompute
     (default: all); `title` names a model of your own; with `special`, the tokenizer adds its
     special tokens; `second` is the sentence that a sentence encoder compares the prompt with;
-    `lang` is the language of its texts, "it" for Italian. Raises InputError for an invalid prompt,
+    `lang` is the language of its texts, "it" for Italian; with a `system` text, even an empty one,
+    the prompt is said in the model's own chat template. Raises InputError for an invalid prompt,
     or without one if the model has no default, and for an unknown language.
 
     >>> book = cf.build("cat-sat", prompt="the dog sat")
@@ -67,7 +69,9 @@ def build(
     True
     """
     with language.speaking(language.language(lang)):
-        return _build(what, prompt, ids, n_tokens, sampling, seed, live, title, special, second)
+        return _build(
+            what, prompt, ids, n_tokens, sampling, seed, live, title, special, second, system
+        )
 
 
 def _build(
@@ -81,6 +85,7 @@ def _build(
     title: str,
     special: bool,
     second: str | None,
+    system: str | None,
 ) -> Book:
     """The workbook, in the current language."""
     if not (isinstance(live, list | tuple) and all(isinstance(part, str) for part in live)):
@@ -93,15 +98,20 @@ def _build(
         return names.book(str(what))
     if ids is not None and prompt is not None:
         raise InputError("prompt and ids cannot be combined; give one")
+    if isinstance(what, Model) and system is not None:
+        said = names.conversation(title, what, prompt, None, system, live, True)
+        columns = said.n_tokens if n_tokens is None else n_tokens
+        words = passage(what, said.ids, columns, sampling, seed, chat=said.chat)
+        return model_workbook.build(title, what, words, live)
     if isinstance(what, Model):
         given = list(ids) if ids is not None else names.prompt_ids(what, prompt, special)
         other = names.prompt_ids(what, second, special) if second is not None else ()
         words = passage(what, given, n_tokens, sampling, seed, other)
         return model_workbook.build(title, what, words, live)
     text = ",".join(map(str, ids)) if ids is not None else None
-    loaded = names.load(str(what), prompt, text, special, live, second, force=True)
+    loaded = names.load(str(what), prompt, text, special, live, second, True, system=system)
     columns = loaded.n_tokens if n_tokens is None else n_tokens
-    words = passage(loaded.model, loaded.ids, columns, sampling, seed, loaded.second)
+    words = passage(loaded.model, loaded.ids, columns, sampling, seed, loaded.second, loaded.chat)
     return loaded.book(loaded.model, words, live)
 
 

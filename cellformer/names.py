@@ -112,7 +112,7 @@ def load(
         return replace(held, ids=held.ids if given is None else given)
     found = model(name, adapter)
     if system is not None:
-        return _conversation(name, found, prompt, ids, system, live, force)
+        return conversation(name, found, prompt, ids, system, live, force)
     if second is not None and found.spec.gives != "sentence":
         raise InputError(f"{name} is not a sentence encoder; leave out --second")
     given = _ids(found, prompt, ids, special)
@@ -134,7 +134,7 @@ def load(
 GREETING = "Hello"  # what is said where nothing else is
 
 
-def _conversation(
+def conversation(
     name: str,
     model: Model,
     prompt: str | None,

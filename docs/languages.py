@@ -37,8 +37,8 @@ from exporters.compose.book import Book
 from exporters.compose.dressing import in_words
 from exporters.model import glossary, layout, words
 from exporters.model.plan import LEAD, LOSS, Studies
-from exporters.pages import tokenizer
-from exporters.play import ranking, settings
+from exporters.pages import chat, tokenizer
+from exporters.play import ranking, sentence, settings
 
 ROOT = Path(__file__).parent.parent
 WORDED = re.compile(r"[^\W\d_]{2}")  # what has no two letters in a row is no text
@@ -145,10 +145,11 @@ def declared() -> dict[str, list[str]]:
     terms = [text for term in glossary.TERMS for text in (term.name, term.meaning, *term.headers)]
     stories = (encoder_workbook, model_workbook, answer_key, exercise)
     texts = [x for story in stories for k, x in vars(story).items() if k.isupper()]
-    by_kind = (ranking.HEADINGS, settings.LOOKED_AT, tour.TOKENS, encoder_workbook.PLAYS)
+    by_kind = (ranking.HEADINGS, chat.PIECES, chat.STRIPPED, chat.STEPS, sentence.SAID, sentence.NONE_HERE, settings.LOOKED_AT, tour.TOKENS, encoder_workbook.PLAYS)
     found = (
         *meanings,
         *(text for texts in by_kind for text in texts.values()),
+        *(sentence.TO_GO_ON, sentence.NEXT_WORD),
         *steps,
         *heads,
         *words.AXES.values(),

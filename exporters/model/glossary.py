@@ -144,6 +144,11 @@ TERMS = (
         ("loss before",),
     ),
     Term(
+        "min-p",
+        "Only tokens with this share of the likeliest one’s probability may be chosen; 0: all.",
+        ("min_p",),
+    ),
+    Term(
         "mixture of experts",
         "Several MLPs of which a router chooses some for each token.",
         ("router",),
@@ -178,6 +183,11 @@ TERMS = (
         ("sentence", "the prompt is"),
     ),
     Term("query", "What a token is looking for: it is matched with every key.", ("q",), ("Q",)),
+    Term(
+        "repetition penalty",
+        "Above 1: the logits of tokens so far are made smaller before one is chosen.",
+        ("repetition_penalty",),
+    ),
     Term(
         "residual stream",
         "The list of numbers that runs through the model for each token; every part adds to it.",

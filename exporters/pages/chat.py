@@ -5,6 +5,7 @@ they stand around what is typed, and where it strips white space from the ends o
 that do.
 """
 
+from engine.cells.language import worded
 from exporters.compose.composer import Composer
 from exporters.model import layout
 from exporters.model.layout import PROMPT_COL
@@ -42,7 +43,7 @@ def add(book: ModelBook) -> None:
     """Add the pieces, and the steps of what is stripped."""
     page = layout.page(book, SHEET)
     page.widths({0: 14, 1: 48, PROMPT_COL: 60})
-    page.heading("The pieces of its chat template")
+    page.heading(worded("The pieces of its chat template"))
     for name, meaning in PIECES.items():
         if name in book.graph.blocks:
             page.sheet.put(page.cursor, 1, meaning, "line label")
@@ -63,7 +64,7 @@ def _lines(book: ModelBook, name: str) -> int:
 
 def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
     """Add how white space is stripped from the ends of a text."""
-    page.heading("White space that the template takes from the ends of a text")
+    page.heading(worded("White space that the template takes from the ends of a text"))
     page.sheet.put(page.cursor, 1, label, "row label")
     top = page.cursor + 1
     blanks = book.graph[f"chat.{name}.blanks"]

@@ -75,7 +75,7 @@ def conversation(book: ModelBook, ws: Composer, top: int) -> None:
         else:
             ws.sheet.put(row, PROMPT_COL, NONE_HERE[name], "note")
     row = top + len(SAID) - book.plan.whole
-    ws.sheet.put(row, PROMPT_COL - 1, "as it reads it", "row label")
+    ws.sheet.put(row, PROMPT_COL - 1, worded("as it reads it"), "row label")
     ws.show("reads", (row, PROMPT_COL), _in_a_line(book.graph["sentence"][0, 0]), "note")
     _message(book, ws, row + 1)
 
@@ -95,16 +95,16 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
     g, sheet, at = book.graph, ws.sheet, (top, PROMPT_COL)
     if "text.whole" in g.blocks:
         chat = book.plan.chat
-        sheet.put(top, PROMPT_COL - 1, "answer" if chat else "as text", "line label")
+        sheet.put(top, PROMPT_COL - 1, worded("answer") if chat else "as text", "line label")
         whole = answered(book, g["text.whole"][0, 0], "" if chat else g["sentence"][0, 0] & "")
         ws.show("text", at, whole, "line")
         sheet.merged.append(sheet[top, PROMPT_COL : PROMPT_COL + WIDE].rect)
         sheet.heights[top] = TWO_LINES
         if "chat.so_far" in g.blocks:
-            sheet.put(top + 1, PROMPT_COL - 1, "to go on", "row label")
+            sheet.put(top + 1, PROMPT_COL - 1, worded("to go on"), "row label")
             sheet.put(top + 1, PROMPT_COL, TO_GO_ON, "note")
     elif book.plan.chat:
-        sheet.put(top, PROMPT_COL - 1, "and now", "row label")
+        sheet.put(top, PROMPT_COL - 1, worded("and now"), "row label")
         ws.show("text", at, _with_next(book), "text")
         sheet.put(top + 1, PROMPT_COL, NEXT_WORD, "note")
     elif book.plan.answers and "sentence" in g.blocks:
@@ -123,8 +123,8 @@ def asked(book: ModelBook) -> tuple[str, str]:
     if plan.live:
         return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
     if plan.chat:
-        purpose = "say something in the yellow cell You, and read what the model answers"
-        return purpose, "Talk to it: type in the yellow cells"
+        purpose = worded("say something in the yellow cell You, and read what the model answers")
+        return purpose, worded("Talk to it: type in the yellow cells")
     if plan.gives == "sentence":
         return worded("type two sentences: how alike are they?"), worded("Type a sentence")
     if plan.gives == "masked word":
