@@ -145,7 +145,17 @@ def declared() -> dict[str, list[str]]:
     terms = [text for term in glossary.TERMS for text in (term.name, term.meaning, *term.headers)]
     stories = (encoder_workbook, model_workbook, answer_key, exercise)
     texts = [x for story in stories for k, x in vars(story).items() if k.isupper()]
-    by_kind = (ranking.HEADINGS, chat.PIECES, chat.STRIPPED, chat.STEPS, sentence.SAID, sentence.NONE_HERE, settings.LOOKED_AT, tour.TOKENS, encoder_workbook.PLAYS)
+    by_kind = (
+        ranking.HEADINGS,
+        chat.PIECES,
+        chat.STRIPPED,
+        chat.STEPS,
+        sentence.SAID,
+        sentence.NONE_HERE,
+        settings.LOOKED_AT,
+        tour.TOKENS,
+        encoder_workbook.PLAYS,
+    )
     found = (
         *meanings,
         *(text for texts in by_kind for text in texts.values()),
