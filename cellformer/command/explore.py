@@ -105,8 +105,10 @@ def run(
     --second, the cosine of the two sentences.
     """
     given = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
-    given |= {"chat": chat, "system": system, "file": file}
-    asked = given | {"tokens": tokens, "mean": mean, "lens": lens, "adapter": adapter}
+    given |= {"chat": chat, "system": system}
+    asked = (
+        given | {"file": file} | {"tokens": tokens, "mean": mean, "lens": lens, "adapter": adapter}
+    )
     if names.is_workbook(name):
         names.check_keeps(name, **asked)
         return _run_opened(names.opened(name), sets, ablate, target, show)
