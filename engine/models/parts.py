@@ -218,9 +218,9 @@ def attend(
     if not h.readout.by_head:
         on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
         z = h.block("z", ops.mix, pattern, v, on)  # [n_tokens, d_head]
-        return Head(z, h.weight("W_O", "d_head", "d_model"), None)
+        return Head(z, h.weight("W_O", v.axes[1], "d_model"), None)
     z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
-    W_O = h.weight("W_O", "d_head", "d_model")
+    W_O = h.weight("W_O", v.axes[1], "d_model")
     on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
     result = h.block(
         "result", ops.switched_linear, z, W_O, on, stand_in(h, on)

@@ -143,6 +143,12 @@ GLM_MOE = TINY | {
     "head_dim": 4, "n_routed_experts": 4, "num_experts_per_tok": 1, "moe_intermediate_size": 3,
     "n_group": 2, "topk_group": 1, "routed_scaling_factor": 1.5,
 }  # fmt: skip
+DEEPSEEK = GLM_MOE | {
+    "num_hidden_layers": 1, "first_k_dense_replace": 0, "num_key_value_heads": 2,
+    "q_lora_rank": 3, "kv_lora_rank": 3, "qk_rope_head_dim": 2, "qk_nope_head_dim": 2,
+    "v_head_dim": 3,
+}  # fmt: skip
+del DEEPSEEK["head_dim"]
 BIGCODE = GPT2 | {"n_layer": 1}
 CODEGEN = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 4, "rotary_dim": 2}
 MPT = {"d_model": 9, "n_heads": 3, "n_layers": 1, "max_seq_len": 12, **SMALL}
@@ -263,6 +269,10 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     ),
     "gpt_oss": (74, lambda: t.GptOssForCausalLM(t.GptOssConfig(**TWO_KINDS, **EXPERTS, **OSS))),
     "glm4_moe": (75, lambda: with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**GLM_MOE)))),
+    "deepseek_v3": (
+        76,
+        lambda: with_biases(t.DeepseekV3ForCausalLM(t.DeepseekV3Config(**DEEPSEEK))),
+    ),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 

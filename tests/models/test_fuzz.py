@@ -551,6 +551,30 @@ def glm4_moe(rng: np.random.Generator) -> Network:
     return make.with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**config)))
 
 
+def deepseek_v3(rng: np.random.Generator) -> Network:
+    groups = int(rng.integers(1, 4))
+    config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2)), "n_group": groups}
+    del config["head_dim"]
+    config |= {
+        "num_key_value_heads": config["num_attention_heads"],
+        "q_lora_rank": pick(rng, None, 3),
+        "kv_lora_rank": int(rng.integers(1, 5)),
+        "qk_rope_head_dim": 2 * int(rng.integers(1, 4)),
+        "qk_nope_head_dim": 2 * int(rng.integers(1, 4)),
+        "v_head_dim": int(rng.integers(1, 6)),
+        "n_routed_experts": groups * int(rng.integers(2, 4)),
+        "num_experts_per_tok": int(rng.integers(1, 3)),
+        "topk_group": int(rng.integers(1, groups + 1)),
+        "moe_intermediate_size": int(rng.integers(1, 8)),
+        "first_k_dense_replace": int(rng.integers(0, 3)),
+        "norm_topk_prob": bool(rng.integers(2)),
+    }
+    yarn = {"rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "mscale": 1.0}
+    yarn |= {"mscale_all_dim": 1.0, "original_max_position_embeddings": 4}
+    config["rope_parameters"] = pick(rng, config["rope_parameters"], yarn)
+    return make.with_biases(t.DeepseekV3ForCausalLM(t.DeepseekV3Config(**config)))
+
+
 def starcoder2(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"use_bias": bool(rng.integers(2))}
     window = pick(rng, None, 2)

@@ -1,0 +1,164 @@
+"""DeepSeek-V3 (DeepSeek-AI 2024, section 2.1): latent attention, and GLM-4.5's experts.
+
+Keys and values of all heads are computed from one short vector for each token, the latent, and so
+are queries, from one of their own. Only some features of a key turn; they are the same for all
+heads, and are read from the stream. A key is the sum of both, each in its own columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from engine.cells.access import Mask
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import ops, parts, rope
+from engine.models.architectures import glm4_moe
+from engine.models.architectures.glm4_moe import GroupedSpec, experts
+from engine.models.architectures.llama import EPS, Turn, run
+from engine.models.foreign import Config, Piece, Pieces
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("deepseek_v3",)
+NEW = glm4_moe.NEW | {"n_group": 1, "topk_group": 1, "q_lora_rank": 4, "kv_lora_rank": 4}
+NEW |= {"qk_rope_head_dim": 2, "qk_nope_head_dim": 4, "v_head_dim": 4, "head_dim": 2}
+LATENT_EPS = 1e-6  # of the latents' norms, whatever the config says
+
+
+@dataclass(frozen=True, repr=False)
+class LatentSpec(GroupedSpec):
+    """GroupedSpec with the sizes of latent attention; d_head is d_still + d_turned."""
+
+    d_still: int = 0  # features of a key that do not turn,
+    d_turned: int = 0  # and those that do
+    d_value: int = 0
+    d_latent: int = 0  # of keys and values
+    d_query: int = 0  # the latent of queries; 0: they read the stream
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    run(g, ids, parts.rms_norm, attention, experts)
+
+
+def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
+    """The sum of what all heads write, [n_tokens, d_model]."""
+    spec, attn = b.spec, b.at("attn")
+    assert isinstance(spec, LatentSpec) and turn
+    of_all, bias = parts.of_all_heads(attn), spec.qkv_bias
+    latent = normed(attn, "latent", "d_latent", x, bias)  # [n_tokens, d_latent]
+    of_query, axis = x, "d_model"
+    if spec.d_query:
+        of_query, axis = normed(attn, "of_query", "d_query", x, bias), "d_query"
+    still, turned = places(attn)
+    shared = parts.linear(attn, "shared_k", x, "shared", ("d_model", "d_turned"), bias)
+    shared = attn.block("placed_k", ops.linear, shared, turned)  # [n_tokens, d_head]
+    heads = []
+    for n in range(spec.n_heads):
+        h = attn.at(f"h{n}")
+        q = parts.linear(h, "q", of_query, "Q", (axis, "d_head"), bias=False)
+        own = parts.linear(h, "own_k", latent, "K", ("d_latent", "d_still"), bias=False)
+        own = h.block("placed_k", ops.linear, own, still)  # [n_tokens, d_head]
+        k = h.block("k", ops.add, [own, shared])  # [n_tokens, d_head]
+        v = parts.linear(h, "v", latent, "V", ("d_latent", "d_value"), bias=False)
+        q, k = parts.rotate(h, "rot_q", q, turn), parts.rotate(h, "rot_k", k, turn)
+        heads.append(parts.attend(h, q, k, v, of_all, Mask(window=window)))
+    return parts.write_heads(b, heads, spec.out_bias)
+
+
+def normed(attn: Forward, name: str, axis: str, x: Block, bias: bool) -> Block:
+    """A latent: a linear map of the stream to `axis`, with RMSNorm."""
+    short, ln = parts.linear(attn, f"{name}.short", x, name, ("d_model", axis), bias), attn.at(name)
+    eps = ln.input("fixed_eps", LATENT_EPS)
+    scale = ln.block("scale", ops.root_mean_square, short, eps)  # [n_tokens, 1]
+    normalized = ln.block("normalized", ops.divide_rows, short, scale)  # [n_tokens, axis]
+    return ln.block("out", ops.affine, normalized, ln.weight("w", axis))  # [n_tokens, axis]
+
+
+def places(attn: Forward) -> tuple[Block, Block]:
+    """Which columns of a key the features that do not turn have, and those that do: [d_still,
+    d_head] and [d_turned, d_head]."""
+    spec = attn.spec
+    assert isinstance(spec, LatentSpec)
+    every = np.eye(spec.d_head)
+    still = attn.input("still_columns", every[: spec.d_still], ("d_still", "d_head"))
+    return still, attn.input("turned_columns", every[spec.d_still :], ("d_turned", "d_head"))
+
+
+def read_config(c: Config) -> ModelSpec:
+    """DeepSeek-V3's config."""
+    c.assume(num_hidden_layers=61, max_position_embeddings=4096, n_routed_experts=256)
+    c.assume(first_k_dense_replace=3, n_group=8, topk_group=4, moe_intermediate_size=2048)
+    c.assume(routed_scaling_factor=2.5, rms_norm_eps=1e-6)
+    c.refuse("rope_interleave", True, "neighbouring features turn")
+    c.ignore("num_key_value_heads", "head_dim", "qk_head_dim", "ep_size", "moe_layer_freq")
+    c.ignore("topk_method", "scoring_func", "seq_aux", "aux_loss_alpha", "num_nextn_predict_layers")
+    d_turned, d_still = c.get("qk_rope_head_dim", int, 64), c.get("qk_nope_head_dim", int, 128)
+    if d_still % 2 or d_turned % 2:
+        raise InputError(f"{c.path}: qk_nope_head_dim and qk_rope_head_dim must be even")
+    n_heads = c.get("num_attention_heads", int)
+    spec = glm4_moe.read_config(
+        c.otherwise(
+            head_dim=d_turned, partial_rotary_factor=1.0, use_qk_norm=False,
+            num_key_value_heads=n_heads,
+        )
+    )  # fmt: skip
+    rotary = rope.read(c, d_turned)
+    if rotary.factor != 1:
+        raise InputError(f"{c.path}: mscale and mscale_all_dim must be equal, as in DeepSeek-V3")
+    speeds = rotary.frequencies or tuple(rope.frequency(rotary.theta, d_turned).tolist())
+    return LatentSpec.of(
+        spec,
+        d_head=d_still + d_turned,
+        d_rotary=None,
+        rope_frequencies=(0.0,) * (d_still // 2) + speeds,
+        rope_neighbours=True,
+        sqrt_d_head=sqrt(d_still + d_turned) / grown(c) ** 2,
+        out_bias=spec.qkv_bias,
+        d_still=d_still,
+        d_turned=d_turned,
+        d_value=c.get("v_head_dim", int, 128),
+        d_latent=c.get("kv_lora_rank", int, 512),
+        d_query=c.optional("q_lora_rank", int, 1536) or 0,
+    )
+
+
+def grown(c: Config) -> float:
+    """What yarn multiplies queries and keys by, each."""
+    turns = Config(c.path, c.look("rope_scaling") or c.look("rope_parameters") or {})
+    all_of, factor = turns.get("mscale_all_dim", float, 0.0), turns.get("factor", float, 1.0)
+    return 0.1 * all_of * log(factor) + 1 if factor > 1 else 1.0
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; keys and values of a head stand one behind the other."""
+    assert isinstance(spec, LatentSpec)
+    both = spec.d_still + spec.d_value
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}.attn", f"model.layers.{layer}.self_attn"
+        query = f"{f}.q_b_proj.weight" if spec.d_query else f"{f}.q_proj.weight"
+        yield f"{b}.W_of_query", Piece(f"{f}.q_a_proj.weight", transposed=True)
+        yield f"{b}.b_of_query", Piece(f"{f}.q_a_proj.bias")
+        yield f"{b}.of_query.w", Piece(f"{f}.q_a_layernorm.weight")
+        yield f"{b}.latent.w", Piece(f"{f}.kv_a_layernorm.weight")
+        first, last = spec.d_latent, spec.d_latent + spec.d_turned
+        for which, start, stop in (("latent", 0, first), ("shared", first, last)):
+            down = f"{f}.kv_a_proj_with_mqa"
+            yield f"{b}.W_{which}", Piece(f"{down}.weight", 0, start, stop, transposed=True)
+            yield f"{b}.b_{which}", Piece(f"{down}.bias", 0, start, stop)
+        for n in range(spec.n_heads):
+            h, up, start = f"{b}.h{n}", f"{f}.kv_b_proj.weight", n * both
+            middle, stop = start + spec.d_still, start + both
+            d = spec.d_head
+            yield f"{h}.W_Q", Piece(query, 0, n * d, (n + 1) * d, transposed=True)
+            yield f"{h}.W_K", Piece(up, 0, start, middle, transposed=True)
+            yield f"{h}.W_V", Piece(up, 0, middle, stop, transposed=True)
+            d = spec.d_value
+            out = Piece(f"{f}.o_proj.weight", 1, n * d, (n + 1) * d, transposed=True)
+            yield f"{h}.W_O", out
+    yield from glm4_moe.pieces(spec)
