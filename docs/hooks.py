@@ -38,8 +38,7 @@ def on_files(files: Files, config: Any) -> Files:
         for _, link, _ in LINK.findall(text):
             path = _source(file.src_uri, link)
             if path is not None and files.get_file_from_path(_page(path)) is None:
-                text = f"# {path}\n\n```python\n{(ROOT / path).read_text(encoding='utf-8')}```\n"
-                files.append(File.generated(config, _page(path), content=text))
+                files.append(_shown(path, config))
     for page in sorted(gallery().glob("*.html")):
         if (book := page.with_suffix(".xlsx")).exists():
             files.append(File.generated(config, f"try/{page.stem}.md", content=_trial(page.stem)))
@@ -93,19 +92,33 @@ def _path(uri: str, link: str) -> str:
 
 
 def _source(uri: str, link: str) -> str | None:
-    """The Python file of the repository that a page links to, if it does."""
+    """The file of the repository that a page links to and docs/ has not as a page, if it does."""
     path = _path(uri, link)
-    return path if path.endswith(".py") and (ROOT / path).is_file() else None
+    if (ROOT / path / "__init__.py").is_file():
+        path += "/__init__.py"
+    other = path.endswith(".py") or not path.startswith("docs/")
+    return path if other and path not in PAGES and (ROOT / path).is_file() else None
 
 
 def _page(path: str) -> str:
-    return f"source/{path.removesuffix('.py')}.md".replace("__init__", "package")
+    """Where a file of the repository stands on the site: Python as a page."""
+    name = f"{path.removesuffix('.py')}.md" if path.endswith(".py") else path
+    return f"source/{name}".replace("__init__", "package")
+
+
+def _shown(path: str, config: Any) -> File:
+    """A file of the repository, on the site."""
+    if not path.endswith(".py"):
+        return File.generated(config, _page(path), abs_src_path=str(ROOT / path))
+    code = (ROOT / path).read_text(encoding="utf-8")
+    return File.generated(config, _page(path), content=f"# {path}\n\n````python\n{code}````\n")
 
 
 def _on_site(uri: str, link: str, files: Files) -> str | None:
     """The link from a page to what it links to in the repository; None if it needs no change."""
     path = _path(uri, link)
-    target = PAGES.get(path) or (_page(path) if _source(uri, link) else path.removeprefix("docs/"))
+    source = _source(uri, link)
+    target = PAGES.get(path) or (_page(source) if source else path.removeprefix("docs/"))
     target = EXAMPLES if path == "examples" else target
     if files.get_file_from_path(target) is None:
         return None
