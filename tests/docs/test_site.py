@@ -53,6 +53,15 @@ def test_one_workbook_is_the_first() -> None:
     assert f"from **`{first}`**" in (ROOT / "docs" / "gallery.md").read_text()
 
 
+def test_every_document_is_in_the_menu() -> None:
+    """A document that is written has a line in `nav` of mkdocs.yml."""
+    menu = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    listed = re.findall(r"([\w/-]+\.md)$", menu, re.MULTILINE)
+    docs = ROOT / "docs"
+    written = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+    assert {name for name in written if not name.startswith("paper/")} - set(listed) == set()
+
+
 def test_named_tests_exist() -> None:
     """What docs/held.md says holds a claim is there."""
     named = re.findall(r"`(tests/[\w/]+\.\w+)`", (ROOT / "docs" / "held.md").read_text())
