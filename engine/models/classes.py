@@ -1,7 +1,8 @@
 """Classifiers: models that score the labels of a text, or of one of its tokens, instead of words.
 
 (Devlin et al. 2019, "BERT", sections 4.1 and 5.3.) The labels are those of `id2label` in the
-config.
+config. The logits of a text are those of its first token, which stands for it, or of the mean of
+all tokens.
 """
 
 from collections.abc import Sequence

@@ -263,7 +263,7 @@ def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bo
 
 def looked_at(g: Forward, x: Block) -> Block:
     """The vectors to read out: of all tokens, or of the one at `position`."""
-    if not g.readout.one_token and g.spec.gives != "class":
+    if not g.readout.one_token:
         return x
     return g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engine.cells.block import Block
+from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models import ops
 
@@ -30,7 +31,12 @@ class Views:
 
 
 def add(g: Graph, position: int, target: int, rival: int) -> Views:
-    """Add lens and attribution to a graph that has none yet."""
+    """Add lens and attribution to a graph that has none yet. Raises InputError for a model that is
+    read out after the mean of its tokens."""
+    if "pooling.mean" in g.blocks:
+        raise InputError(
+            "a class is read out after the mean of all tokens: there is no lens for it"
+        )
     where = g.input("position", position, kind="ids")
     views = Views(stages(g))
     for n, stage in enumerate(views.stages):

@@ -21,7 +21,7 @@ from workbooks.dialogue_game import game
 from workbooks.dialogue_game import model as dialogue_model
 
 IDS = [3, 1, 5, 2, 4, 1]
-ENCODERS = ("bert", "distilbert", "minilm", "roberta")  # they have no next word
+ENCODERS = [name for name, model in golden_models().items() if not model.spec.causal]
 # Values that stay within a bound, as no share of one does; biases that experts' shares multiply.
 REFUSED = ("mpt", "olmo", "gpt_oss")
 SOME = ("gpt2", "mixtral")

@@ -109,7 +109,8 @@ def test_the_last_stage_of_the_lens_is_the_readout(name: str) -> None:
     last = len(views.stages) - 1
     stopped = graph.values[f"lens.{last}.logits"][0]
     np.testing.assert_allclose(stopped, graph.values["logits"][3], atol=1e-12)
-    first, normed = views.stages[0].name, "ln_embed.out" in graph.blocks
+    first = views.stages[0].name
+    normed = "ln_embed.out" in graph.blocks and "projected" not in graph.blocks
     assert first in (("ln_embed.out",) if normed else ("blocks.0.resid_pre", "resid_final"))
 
 

@@ -1,0 +1,84 @@
+"""Classifiers: held to transformers by golden files; their workbooks; what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, cli, recomputed_in_ironcalc
+from on_play import RANKS_OF_LAST
+from test_references import TOLERANCE, largest_gap
+
+import cellformer as cf
+from engine import InputError
+from engine.models import checkpoint
+from exporters.checking.verify import formula_cells
+from exporters.file.reading import WorkbookFile
+
+TEXT, TOKEN = (GOLDEN / "classes" / name for name in ("distilbert", "roberta"))
+IDS = [3, 1, 5, 2]
+CLASSES_ROW = 11  # of Play
+
+
+@pytest.mark.parametrize("folder", [TEXT, TOKEN], ids=str)
+def test_golden(folder: Path) -> None:
+    with np.load(folder / "golden.npz") as reference:
+        graph = checkpoint.load(folder).graph(reference["ids"].tolist())
+        assert largest_gap(graph, dict(reference)) < TOLERANCE
+
+
+@pytest.mark.parametrize("folder", [TEXT, TOKEN], ids=str)
+def test_saved_and_read_again(folder: Path, tmp_path: Path) -> None:
+    model = checkpoint.load(folder)
+    checkpoint.save(model, tmp_path / "again")
+    again = checkpoint.load(tmp_path / "again")
+    assert again.outputs == model.outputs
+    before, after = (found.graph(IDS).values["probs"] for found in (model, again))
+    np.testing.assert_array_equal(after, before)
+
+
+def test_workbook_ranks_the_classes_of_a_text(tmp_path: Path) -> None:
+    sheet = in_ironcalc(TEXT, tmp_path)
+    probs = checkpoint.load(TEXT).graph(IDS).values["probs"][0]
+    shown = {
+        sheet["Play", RANKS_OF_LAST + rank, 1]: sheet["Play", RANKS_OF_LAST + rank, 4]
+        for rank in range(2)
+    }
+    assert [*shown] == [["NEGATIVE", "POSITIVE"][k] for k in np.argsort(-probs)]
+    assert [*shown.values()] == pytest.approx(sorted(probs, reverse=True), abs=1e-9)
+
+
+def test_workbook_shows_the_class_of_each_token(tmp_path: Path) -> None:
+    sheet = in_ironcalc(TOKEN, tmp_path)
+    best = checkpoint.load(TOKEN).graph(IDS).values["logits"].argmax(axis=1)
+    expected = [["O", "B-PER", "B-LOC"][k] for k in best]
+    assert [sheet["Play", CLASSES_ROW, 2 + t] or "" for t in range(6)] == [*expected, "", ""]
+
+
+def in_ironcalc(folder: Path, tmp_path: Path):
+    path = tmp_path / "book.xlsx"
+    cf.write(cf.build(str(folder), ids=IDS, n_tokens=6), path)
+    return recomputed_in_ironcalc(formula_cells(WorkbookFile(path)), tmp_path)
+
+
+REFUSED = {
+    "one label": ({"id2label": {"0": "score"}}, "has 1 label"),
+    "several at once": ({"problem_type": "multi_label_classification"}, "one label of several"),
+    "numbers": ({"id2label": {"0": 1, "1": 2}}, "no list of labels"),
+    "gap": ({"id2label": {"0": "a", "5": "b"}}, "numbered 0 to 1"),
+}
+
+
+@pytest.mark.parametrize("change, said", REFUSED.values(), ids=REFUSED)
+def test_refused(change: dict, said: str, tmp_path: Path) -> None:
+    shutil.copytree(TEXT, tmp_path / "model")
+    config = json.loads((TEXT / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(InputError, match=said):
+        checkpoint.load(tmp_path / "model")
+
+
+def test_lens_and_target_of_a_class() -> None:
+    said = cli("run", TEXT, "--ids", "3,1,5", "--lens", "--target", "NEGATIVE")
+    assert said.code == 0 and "blocks.1.ln2.out" in said.out
