@@ -150,6 +150,10 @@ def sweep(
 ) -> "Figure":
     """The target's logit and probability at the last token as one cell runs through values
     (default: the likeliest word). Raises InputError for an unknown cell or word."""
+    if not isinstance(graph, Forward):
+        raise InputError("a sweep is of a word's logit; give the graph of a model")
+    if len(values) < 2:
+        raise InputError("a sweep needs values: give two or more")
     block, i, j = graph.parse(cell) if isinstance(cell, str) else (graph[cell[0]], *cell[1:])
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     words = [] if graph.outputs is None else list(shown(graph.outputs.texts))
@@ -212,12 +216,14 @@ def _figure(size: tuple[float, float]) -> "Figure":
 
 def _loaded(what: str | Path | Model, prompt: str | None) -> names.Loaded:
     """A model and a prompt's ids. Raises InputError for a model that ranks no words."""
-    if isinstance(what, Model):
-        ids = names.prompt_ids(what, prompt)
-        what.check_ids(ids)
-        loaded = names.Loaded("model", what, ids, len(ids))
+    name = "model" if isinstance(what, Model) else str(what)
+    model = what if isinstance(what, Model) else names.model(name)
+    if prompt is not None or isinstance(what, Model):
+        ids = names.prompt_ids(model, None) if prompt is None else names.text_ids(model, prompt)
+        model.check_ids(ids)
+        loaded = names.Loaded(name, model, ids, len(ids))
     else:
-        loaded = names.load(str(what), prompt, force=True)
+        loaded = names.load(name, force=True)
     if loaded.model.spec.gives == "sentence":
         raise InputError(f"a {loaded.model.kind} model ranks no words; plot its pattern")
     return loaded
@@ -236,7 +242,9 @@ def _patterns(graph: Graph, heads: str) -> list[str]:
     if set("*?[") & set(heads):
         found = [block.name for block in graph.find(heads) if block.leaf == "pattern"]
         if not found:
-            raise InputError(f"no block named {heads!r} is a head's pattern; try '*.pattern'")
+            known = [block.name for block in graph if block.leaf == "pattern"]
+            instead = nearest(heads, known) if known else "it has no attention"
+            raise InputError(f"the graph has no head's pattern named {heads!r}; {instead}")
         if len(found) > MOST_HEADS:
             raise InputError(
                 f"{len(found)} heads are too many for a picture; name a layer: 'blocks.0.*.pattern'"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import GOLDEN
 
 import cellformer as cf
 
@@ -34,7 +35,7 @@ def test_pattern_shows_a_head_and_its_changes(game) -> None:
     assert figure.axes[0].get_yticklabels()[1].get_text() == "1 Pietro"
     with pytest.raises(cf.InputError, match="nearest"):
         cf.plot.pattern(game, "1.9")
-    with pytest.raises(cf.InputError, match="no block named"):
+    with pytest.raises(cf.InputError, match="no head's pattern named"):
         cf.plot.pattern(game, "blocks.7.*")
 
 
@@ -77,6 +78,26 @@ def test_pictures_are_the_same_bytes(game, tmp_path: Path) -> None:
     assert cf.plot.pattern(game, "1.2")._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(cf.InputError, match="ends in"):
         cf.plot.save(cf.plot.pattern(game, "1.2"), tmp_path / "a.gif")
+
+
+def test_models_without_a_tokenizer_take_ids() -> None:
+    for name in ("llama", "bert"):
+        figure = cf.plot.lens(str(GOLDEN / name), "1,2,3")
+        assert squares(figure).shape[1] == 3
+    graph = cf.load(str(GOLDEN / "llama")).graph([1, 2, 3])
+    assert squares(cf.plot.stream(graph)).shape[1] == squares(cf.plot.pattern(graph)).shape[1] == 3
+
+
+def test_what_has_no_such_picture_is_refused(game) -> None:
+    loss = cf.graph("loss")
+    with pytest.raises(cf.InputError, match="no attention"):
+        cf.plot.pattern(loss)
+    with pytest.raises(cf.InputError, match="graph of a model"):
+        cf.plot.sweep(loss, "counts[0,0]", [1, 2])
+    with pytest.raises(cf.InputError, match="two or more"):
+        cf.plot.sweep(game, "W_E[0,0]", [])
+    with pytest.raises(cf.InputError, match="has no model"):
+        cf.plot.lens("loss")
 
 
 def test_without_matplotlib_the_package_is_whole(game, monkeypatch) -> None:
