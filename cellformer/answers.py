@@ -61,17 +61,24 @@ def why(
     rival: str | None = None,
     neurons: int = 0,
     against: Sequence[int] = (),
+    also: Sequence[Sequence[int]] = (),
     n_edges: int = 20,
 ) -> Said:
     """The strongest edges of the graph of a word's lead over a rival (default: the likeliest other
-    word), and the circuit that keeps it, tried on some of `others`.
+    word), and the circuit that keeps it, tried on some of `others`: texts of the workbook, or those
+    that are given, `also`.
 
     A cut edge is replaced by what stands there in the sentence `against`, or by its average over
     those of the others in which the rival leads: neither carries the answer itself.
 
-    Raises InputError for an unknown word, or a model that is no decoder.
+    Raises InputError for an unknown word, a model that is no decoder, or given texts of which none
+    is another and as long as the prompt.
     """
-    graph = loaded.graph
+    graph, texts = loaded.graph, others(loaded, also)
+    if also and not texts:
+        raise InputError(
+            f"no other text has {len(loaded.ids)} tokens, as the prompt; add longer ones"
+        )
     finite.check(graph, graph.values)
     row = len(loaded.ids) - 1
     target = word_of(loaded.model, say, graph, row, "--say")
@@ -83,7 +90,6 @@ def why(
         raise InputError("the word and its rival are the same; name another rival")
     answer = AnswerGraph(graph, row, target, beside)
     edges = answer.edges(neurons)[:n_edges]
-    texts = others(loaded)
     said = Said(target, beside, answer, cut(answer, edges), None, "", [])
     if not (against or texts):
         return replace(said, refused=NO_OTHERS)
@@ -133,12 +139,15 @@ def _without(
     return found if len(found) >= FEWEST else texts
 
 
-def others(loaded: Loaded) -> list[list[int]]:
-    """Other sentences of the prompt's length: of the workbook's own texts, or else random words
-    after the prompt's first. Each is there once, and the prompt is not."""
+def others(loaded: Loaded, given: Sequence[Sequence[int]] = ()) -> list[list[int]]:
+    """Other sentences of the prompt's length, the beginnings of longer ones: given ones, or of the
+    workbook's own texts, or else random words after the prompt's first. Each is there once, and the
+    prompt is not."""
     wanted, n = N_TRIED + N_DRAWN, len(loaded.ids)
     module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
-    if module is not None and hasattr(module, "fresh"):
+    if given:
+        texts = [list(ids[:n]) for ids in given if len(ids) >= n]
+    elif module is not None and hasattr(module, "fresh"):
         texts = [list(text.ids[:n]) for text in module.fresh() if len(text.ids) >= n]
     else:
         drawn = np.random.default_rng(SEED).integers(0, loaded.model.spec.d_vocab, (wanted, n))

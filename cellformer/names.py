@@ -16,6 +16,7 @@ from cellformer import budget
 from engine.cells.errors import InputError, nearest
 from engine.cells.files import possible
 from engine.cells.graph import Graph
+from engine.learning import corpus
 from engine.models import adapter as adapters
 from engine.models import checkpoint, encoding, formats
 from engine.models.generate import Passage, passage
@@ -311,6 +312,17 @@ def sentences(
     if isinstance(lists, Path):
         return sentence_lists.read(lists, encode)
     return sentence_lists.of_texts(lists, encode)
+
+
+def lines(model: Model, path: Path, special: bool = True) -> list[list[int]]:
+    """The ids of a file's texts, one a line. Raises InputError."""
+    encode = partial(text_ids, model, special=special)
+    texts = enumerate(map(str.strip, corpus.read(path).splitlines()), 1)
+    return [
+        sentence_lists.encoded(text, encode, f"{path}, line {number}")
+        for number, text in texts
+        if text
+    ]
 
 
 def text_ids(model: Model, text: str, special: bool = True, what: str = "the text") -> list[int]:

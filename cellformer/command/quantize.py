@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -17,10 +16,8 @@ from cellformer.command.printing import console, line
 from cellformer.names import needs_words, word_of
 from engine import InputError, Model
 from engine.cells import finite
-from engine.learning import corpus
 from engine.studies import quantization
 from engine.studies.quantization import ALL, Effect, Grid, Measure
-from engine.text import sentence_lists
 
 
 def quantize(
@@ -88,13 +85,7 @@ def widths(bits: str) -> list[int]:
 
 def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
     """The ids of the prompts in a file. Raises InputError."""
-    encode = partial(names.text_ids, model, special=special)
-    texts = enumerate(map(str.strip, corpus.read(path).splitlines()), 1)
-    found = [
-        sentence_lists.encoded(text, encode, f"{path}, line {number}")
-        for number, text in texts
-        if text
-    ]
+    found = names.lines(model, path, special)
     if not any(len(ids) > 1 for ids in found):
         raise InputError(f"{path} has no prompt of two tokens, so there is no next word to predict")
     return found

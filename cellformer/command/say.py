@@ -46,6 +46,14 @@ Against = Annotated[
         help="Text of equal length that replaces cut edges (default: an average of texts).",
     ),
 ]
+Also = Annotated[
+    Path | None,
+    typer.Option(
+        "--also",
+        help="File of other texts, one a line, for the average and to try the edges on, with --say "
+        "(default: the workbook's own, or random words).",
+    ),
+]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="Draw the answer's graph as SVG here.")
 ]
@@ -59,6 +67,7 @@ def say(
     rival: str | None,
     neurons: bool,
     against: str | None,
+    also: Path | None,
     output: Path | None,
     special: bool,
     force: bool,
@@ -73,7 +82,10 @@ def say(
         raise InputError(f"{output}: the picture of an answer is an SVG; end its name in .svg")
     budget.of_passes(loaded.model, len(loaded.ids), force, PASSES * len(loaded.ids))
     other = [] if against is None else pairs.others(loaded, against, special)
-    found = answers.why(loaded, word, rival, NEURONS * neurons, other)
+    texts = [] if also is None else names.lines(loaded.model, also, special)
+    if also is not None and not texts:
+        raise InputError(f"{also} has no text; give one a line")
+    found = answers.why(loaded, word, rival, NEURONS * neurons, other, texts)
     tokens = [shown(loaded.model.vocabulary.texts)[i] for i in loaded.ids]
     words = printing.output_words(loaded.model)
     if output is not None:

@@ -56,6 +56,7 @@ def why(
     rival: of_word.Rival = None,
     neurons: of_word.Neurons = False,
     against: of_word.Against = None,
+    also: of_word.Also = None,
     output: of_word.Output = None,
     force: Beyond = False,
 ) -> Answer:
@@ -74,10 +75,10 @@ def why(
             raise InputError(f"--{option} and --say cannot be combined; give one of them")
         loaded = names.load(name, prompt, ids, not no_special, force=force)
         special = not no_special
-        return of_word.say(loaded, say, rival, neurons, against, output, special, force)
-    if neurons or any(given is not None for given in (rival, against, output)):
+        return of_word.say(loaded, say, rival, neurons, against, also, output, special, force)
+    if neurons or any(given is not None for given in (rival, against, also, output)):
         raise InputError(
-            "--rival, --neurons, --against and --output are of a word: name it with --say"
+            "--rival, --neurons, --against, --also and --output are of a word: name it with --say"
         )
     if head is None:
         for option, given in (("from", from_), ("to", to), ("rival-key", rival_key)):

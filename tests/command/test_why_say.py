@@ -36,12 +36,25 @@ def test_the_caller_is_found_and_drawn(tmp_path: Path) -> None:
         (("--say", "Tarso", "--head", "1.2"), "--head and --say cannot be combined"),
         (("--say", "Tarso", "--against", "<BOS> 3"), "tokens"),
         (("--rival", "vice"), "name it with --say"),
+        (("--also", "no-such-file"), "name it with --say"),
+        (("--say", "Tarso", "--also", "no-such-file"), "no-such-file"),
         (("--say", "Tarso", "-o", "graph.png"), "end its name in .svg"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_a_line(options: tuple[str, ...], told: str) -> None:
     code, _, error = cli("why", "dialogue-game", *options)
     assert code == 2 and told in error
+
+
+def test_texts_of_a_file_are_averaged_and_tried(tmp_path: Path) -> None:
+    """Beginnings of longer ones, too; short ones and the prompt itself are left out."""
+    file, asked = tmp_path / "texts.txt", ("why", GOLDEN / "llama", "--ids", "3,4,5")
+    file.write_text("6,4,5\n3,4,5\n\n7,8\n8,4,5,9\n")
+    found = told(*asked, "--say", "7", "--also", str(file))
+    assert [other["ids"] for other in found["other_sentences"]] == [[6, 4, 5], [8, 4, 5]]
+    file.write_text("7,8\n")
+    code, _, error = cli(*asked, "--say", "7", "--also", file)
+    assert code == 2 and "no other text has 3 tokens" in error and error.count("\n") == 1
 
 
 def test_without_a_circuit_the_edges_are_told_all_the_same() -> None:
