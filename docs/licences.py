@@ -31,6 +31,7 @@ USED = {  # by what requires it in pyproject.toml; none of them is shipped
     "typer": "MIT",
     "rich": "MIT",
     "babel": "BSD-3-Clause",
+    "jinja2": "BSD-3-Clause",
     "isal": "PSF-2.0",
     "ironcalc": "MIT or Apache-2.0",
     "formulas": "EUPL-1.1 or later",
