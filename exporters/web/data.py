@@ -20,6 +20,7 @@ from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.formula import Formulas, InWords
 from engine.cells.javascript import kernel
+from engine.models.spec import CLASSES
 from engine.text.tokenizer import shown
 from exporters.assemble import tour
 from exporters.compose.book import Book
@@ -201,8 +202,10 @@ def _counts(x: Any) -> float:
 
 def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
     """What the page says of a model: its words, its views, the tour."""
+    classes = book.model.outputs if book.plan.gives in CLASSES else None
     return {
         "vocabulary": list(shown(book.model.vocabulary.texts)),
+        **({"outputs": list(shown(classes.texts))} if classes else {}),
         "given": book.passage.n_prompt,
         "gives": book.plan.gives,
         "stages": [stage.name for stage in book.views.stages],

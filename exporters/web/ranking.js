@@ -18,9 +18,9 @@ export class Ranking {
     this.title = element("h2");
     this.rows = element("tbody");
     this.note = element("p", { class: "remark" });
-    container.setAttribute("aria-label", this.isMasked ? "Words in its place" : "Next words");
+    container.setAttribute("aria-label", this.isOfClasses ? "Classes" : this.isMasked ? "Words in its place" : "Next words");
     this.draws = element("div", { class: "drawing", role: "img" });
-    const heads = [session.noun, "before, now", "now", "change"].map((text) => element("th", { scope: "col" }, text));
+    const heads = [this.isOfClasses ? "class" : session.noun, "before, now", "now", "change"].map((text) => element("th", { scope: "col" }, text));
     this.table = element("table", { class: "ranks" }, element("thead", {}, element("tr", {}, ...heads)), this.rows);
     container.append(this.title, this.table, this.draws, this.note);
     session.subscribe(() => this.draw());
@@ -32,14 +32,26 @@ export class Ranking {
     return this.session.data.gives === "masked word";
   }
 
+  /** Whether it ranks classes of the text, or of a token. */
+  get isOfClasses() {
+    return this.session.data.outputs !== undefined;
+  }
+
+  /** @param {string} here the token that is looked at */
+  heading(here) {
+    const { session } = this;
+    if (session.data.gives === "class") return "Which class the text is";
+    if (this.isOfClasses) return `Which class ${quoted(here)} is`;
+    return this.isMasked ? `In place of ${quoted(here)}` : `After ${quoted(here)}: the next ${session.noun}`;
+  }
+
   /** Shows the words after the token that is looked at. */
   draw() {
     const { session } = this;
     const { graph } = session;
     if (graph.has("cosine")) return this.drawCosine();
     const silent = session.unanswered();
-    const here = session.tokens()[session.position];
-    this.title.textContent = silent ? `The next ${session.noun}` : this.isMasked ? `In place of ${quoted(here?.text ?? "")}` : `After ${quoted(here?.text ?? "")}: the next ${session.noun}`;
+    this.title.textContent = silent ? `The next ${session.noun}` : this.heading(session.tokens()[session.position]?.text ?? "");
     this.table.hidden = !!silent || !graph.has("probs");
     this.note.textContent = silent;
     this.draws.hidden = true;

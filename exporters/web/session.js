@@ -165,7 +165,7 @@ export class Session {
     if (axis === "token") return this.word(Number(this.read("tokens", k, 0)));
     if (axis === "token_b") return this.word(Number(this.read("b.tokens", k, 0)));
     if (axis === "vocab") return this.word(k);
-    return axis === "vocab_out" ? String(this.read("outputs", k, 0) ?? this.word(k)) : String(k);
+    return axis === "vocab_out" ? String(this.read("outputs", k, 0) ?? this.data.outputs?.[k] ?? this.word(k)) : String(k);
   }
 
   /** The block that a text is typed into. @param {string} prefix "b.", or the name of a block of a conversation @returns {string} */

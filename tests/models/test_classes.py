@@ -15,6 +15,7 @@ from engine import InputError
 from engine.models import checkpoint
 from exporters.checking.verify import formula_cells
 from exporters.file.reading import WorkbookFile
+from exporters.web import data
 
 TEXT, TOKEN = (GOLDEN / "classes" / name for name in ("distilbert", "roberta"))
 IDS = [3, 1, 5, 2]
@@ -82,3 +83,8 @@ def test_refused(change: dict, said: str, tmp_path: Path) -> None:
 def test_lens_and_target_of_a_class() -> None:
     said = cli("run", TEXT, "--ids", "3,1,5", "--lens", "--target", "NEGATIVE")
     assert said.code == 0 and "blocks.1.ln2.out" in said.out
+
+
+def test_page_names_the_classes() -> None:
+    page = data.of_book(cf.build(str(TEXT), ids=IDS, n_tokens=6)).data
+    assert page["outputs"] == ["NEGATIVE", "POSITIVE"]
