@@ -21,6 +21,9 @@ from pathlib import Path
 
 from conftest import InIronCalc
 from learnt import LINES
+from many_scripts import KINDS as OF_SCRIPTS
+from many_scripts import of_scripts
+from many_scripts import texts as of_many
 from test_tokenizing import (
     EVERY_KIND,
     OURS,
@@ -50,10 +53,13 @@ LEAVES = ("ids", "n_ids", "fine", "message")
 
 def main() -> None:
     """Try each kind."""
-    OURS.update(published())
+    OURS.update(published() | {kind: of_scripts(kind) for kind in OF_SCRIPTS})
     EVERY_KIND.extend(kind for kind in OURS if kind not in EVERY_KIND)
     n, kinds = int((sys.argv[1:] or [500])[0]), sys.argv[2:] or EVERY_KIND
-    texts = {kind: tried(kind, n, LENGTH) for kind in kinds}
+    texts = {
+        kind: of_many(n, LENGTH - 8, len(kind)) if kind in OF_SCRIPTS else tried(kind, n, LENGTH)
+        for kind in kinds
+    }
     with tempfile.TemporaryDirectory() as folder:
         books, paths = {}, {}
         for k, kind in enumerate(kinds):

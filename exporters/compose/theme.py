@@ -93,6 +93,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "symbol": {"num_format": "0;-0;", "align": "center"},
     "symbol typed": {"num_format": "0", "align": "center", "font_color": BLUE},
     "rank": {"num_format": '[>=10000000]"·";0', "align": "center"},
+    "match": {"num_format": '0;"·";0', "align": "center"},
     "constant": {**_NUMBER, "font_color": GREY},
     "constant percent": {"num_format": "0.0%", "font_color": GREY},
     "live": {**_NUMBER, "font_color": GREEN},

@@ -40,9 +40,9 @@ SECTIONS = {  # the row that begins a part of the sheet
     "text": "The characters",
     "normal_entry": "Each character as normalized",
     "mark_class": "Marks behind a letter are sorted, and composed with it",
-    "again_entry": "Each of them as normalized further",
+    "again_entry": "What is left of them, normalized further",
     "belongs": "The classes of characters in the patterns: 1 where one belongs to it",
-    "match": "How many characters each part of the pattern matches from here on; negative: none",
+    "match": "How many characters each part of the pattern matches from here on; ·: none",
     "kind": "What each character is",
     "gives": "From characters to symbols",
     "symbols": "Every row merges the pair of neighbours of the lowest rank",
@@ -61,7 +61,7 @@ MEANINGS = {
     "character": "the character",
     "code": "its Unicode number; 0: the text has ended",
     "entry": "its row in the table of characters",
-    "kind": "3 space, 5 other, 6 by itself, 7 outside; from 8 on: a row of the table of classes",
+    "kind": "3 space, 6 by itself, 7 outside; 8 and more: by class",
     "mark_class": "its combining class: 0 for all but marks",
     "letter": "how many letters stand up to here",
     "key": "what characters are sorted by: letter, class, column",
@@ -73,7 +73,7 @@ MEANINGS = {
     "marks_between": "the class of the mark between them; 0: none",
     "whole": "the letter with all that is composed with it",
     "composed_code": "the code; of a composed mark, the letter's",
-    "length": "how long a match is if it begins here; negative: none",
+    "length": "how long a match is if it begins here; ·: none",
     "begins": "1 where a word begins: nothing is joined across that",
     "kept": "0: the character is dropped",
     "next": "where the match ends, or the next character",
@@ -147,6 +147,8 @@ TABLE_HEADS = {
 STYLES = {
     "symbols": "symbol",
     "rank": "rank",
+    "match": "match",
+    "length": "match",
     "character": "word",
     "text": "text",
     "score": "symbol",
@@ -266,7 +268,7 @@ class Page:
         if _texts_of(leaf) in self.blocks:
             self._texts(self.blocks[_texts_of(leaf)])
         place = Place(block, self.sheet.name, self.row, LEFT, turned=False)
-        self.book.lay(place, STYLES.get(leaf, "id"))
+        self.book.lay(place, STYLES.get(_plain(leaf), "id"))
         self.row += n_rows
 
     def _texts(self, block: Block) -> None:

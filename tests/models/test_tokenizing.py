@@ -328,10 +328,28 @@ def changed(kind: str, **parts: object) -> Library:
 SPACES_ALONE = {"type": "Replace", "pattern": {"String": " "}, "content": ""}
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 DIGITS = {"type": "Digits", "individual_digits": True}
-BYTES_FIRST = {"type": "Sequence", "pretokenizers": [BYTES, DIGITS]}
+SPLIT = {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Isolated", "invert": False}
+SPACED = {**BYTES, "add_prefix_space": True}
+SIGNED = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": True}
+SPACES_OUT = {"type": "Replace", "pattern": {"Regex": "a+"}, "content": "b"}
+
+
+def one_after_another(*parts: object) -> dict[str, object]:
+    return {"pre_tokenizer": {"type": "Sequence", "pretokenizers": parts}}
+
+
 REFUSED = [
+    ("gpt2", one_after_another(SPLIT, SPACED), "a space before every word"),
+    ("gpt2", one_after_another(SPLIT, SIGNED), "Metaspace behind another"),
+    ("gpt2", {"pre_tokenizer": {"type": "FixedLength", "length": 3}}, "FixedLength"),
+    ("bert", {"pre_tokenizer": SPLIT}, "WordPiece with the pre-tokenizer Split"),
+    ("bert", {"pre_tokenizer": DIGITS}, "does not split at spaces"),
+    ("unigram", {"pre_tokenizer": SPLIT}, "Unigram over bytes"),
+    ("gpt2", {"normalizer": SPACES_OUT}, "a normalizer that replaces 'a+'"),
+    ("gpt2", {"normalizer": {"type": "Prepend", "prepend": "x"}}, "the normalizer Prepend"),
+    ("gpt2", {"normalizer": {"type": "ByteLevel"}}, "the normalizer ByteLevel"),
     ("gpt2", {"pre_tokenizer": {"type": "UnicodeScripts"}}, "pre-tokenizer UnicodeScripts"),
-    ("gpt2", {"pre_tokenizer": BYTES_FIRST}, "Digits behind one that changes the text"),
+    ("gpt2", one_after_another(BYTES, DIGITS), "Digits behind one that changes the text"),
     ("gpt2", {"model__dropout": 0.1}, "dropout"),
     ("bert", {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "Strip"),
     ("unigram nfkc", {"normalizer": SPACES_ALONE}, "replaces ' '"),

@@ -22,6 +22,7 @@ Behavior = Literal[  # `Kept`: what lies between matches is dropped
 ]
 MOST = 16  # times that a part may be repeated, if its number is bounded
 FEW = 3  # characters of a class that are compared by code
+IGNORING = "(?i:"  # upper and lower case
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class Choice:
     @property
     def text(self) -> str:
         written = "|".join(text_of(way) for way in self.ways if way)
+        if all(one.text.startswith(IGNORING) for one in ones((self,))):  # written once, before all
+            inner = re.sub(rf"{re.escape(IGNORING)}(.|\\.)\)", r"\1", written)
+            return f"{IGNORING}{inner})" + ("?" if self.ways[-1] == () else "")
         whole = written if len(self.ways) == 2 and len(self.ways[0]) == 1 else f"(?:{written})"
         return f"{whole}?" if self.ways[-1] == () else f"(?:{written})"
 
@@ -173,7 +177,7 @@ class _Reader:
         return found
 
     def part(self) -> Part:
-        for opening, before in (("(?i:", True), ("(?:", self.ignores_case)):
+        for opening, before in ((IGNORING, True), ("(?:", self.ignores_case)):
             if self.takes(opening):
                 return self.group(before)
         if self.takes("(?!"):
@@ -208,7 +212,7 @@ class _Reader:
         else:
             raise self.refused(rest[:2])
         self.at += len(text)
-        return One(f"(?i:{text})" if self.ignores_case else text)
+        return One(f"{IGNORING}{text})" if self.ignores_case else text)
 
     def repeated(self, part: Part) -> Sequence:
         """A part as often as its quantifier says."""

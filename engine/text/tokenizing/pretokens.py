@@ -97,7 +97,8 @@ class Splitting:
         self.steps, self.n, self.before = words.steps, words.steps.n, words.begins
         self.rows: dict[str, tuple[int, Sequence]] = {}  # by what each part looks like
         self.match: Block | None = None
-        self._length(0)  # to know which parts there are
+        for way in split.pattern.ways:  # to know which parts there are
+            self._value(way, 0, expression(NO_MATCH))
         done = 0
         while done < len(self.rows):
             self._row(list(self.rows.values())[done][1], 0)

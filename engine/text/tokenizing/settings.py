@@ -252,6 +252,8 @@ def _metaspace(found: Settings, part: dict[str, Any]) -> None:
     found.signed, found.split = True, part.get("split", True)
     if found.collapsed == "ends too" and scheme != "always":
         raise _refused(f"that splits at spaces, with the prepend scheme {scheme}")
+    if found.splits:
+        raise _refused("with the pre-tokenizer Metaspace behind another")
     found.once = scheme == "first"
     if scheme != "never":
         found.prefix = "always" if found.prefix == "always" else "unless there"
@@ -266,8 +268,6 @@ def _check_model(found: Settings) -> None:
         if found.suffix and model.get("byte_fallback"):
             raise _refused("with end_of_word_suffix and byte_fallback")
         if found.split:
-            if found.splits:
-                raise _refused("with the pre-tokenizer Metaspace behind another")
             found.splits = (Split(patterns.read(f"[ {SPACE_SIGN}]"), "MergedWithNext"),)
     elif kind == "Unigram" and (found.bytes or found.splits):
         raise _refused("of the kind Unigram over bytes")
