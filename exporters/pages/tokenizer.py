@@ -115,7 +115,7 @@ MEANINGS = {
 }
 NORMAL = {  # of the rows in which characters become others
     "entry": "its row in the table of normalized characters",
-    "kind": "7: it cannot be normalized here",
+    "kind": "1 a mark, 2 a letter with marks, 7 outside",
     "gives": "how many characters it becomes",
     "before": "how many there are before those",
     "total": "how many there are",

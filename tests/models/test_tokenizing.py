@@ -244,7 +244,8 @@ MESSAGES = [
     ("bert", "[CLS] a [MASK]b", "6 tokens"),
     ("gpt2", "a  <|endoftext|> b", "4 tokens"),
     ("qwen2", "e\u0301", "2 tokens"),
-    ("unigram nfkc", "e\u0301", "code 769"),
+    ("unigram nfkc", "e\u0301", "3 tokens"),
+    ("unigram nfkc", "a \ufdfa", "code 65018"),
     ("words", "the dog sat", "begins at character 5 is not in the vocabulary"),
     ("characters", "a☃b", "the character ☃ (code 9731) has no ids"),
     ("characters", "", "nothing is typed"),
@@ -295,7 +296,7 @@ def test_replace_and_strip_normalizers(text: str) -> None:
     assert assert_right(learnt("unigram albert"), text, in_engine(graph_of("unigram albert"), text))
 
 
-@pytest.mark.parametrize("text", ["a \x01 b", "a\n", "a\u00a0"])
+@pytest.mark.parametrize("text", ["a \x01 b", "a\u3000", "a\u00a0"])
 def test_unsupported_replacement_is_reported(text: str) -> None:
     row = in_engine(graph_of("unigram albert"), text)
     assert not assert_right(learnt("unigram albert"), text, row)

@@ -19,7 +19,7 @@ from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, INDEX, LARGE, MATCH, MOD
 from engine.text.tokenizers_library import normalizing
 from engine.text.tokenizing.settings import Settings
-from engine.text.tokenizing.steps import Steps
+from engine.text.tokenizing.steps import Steps, shifted
 from engine.text.tokenizing.unicode import (
     FIRST_MARK,
     MOST_OUT,
@@ -35,6 +35,7 @@ from engine.text.tokenizing.unicode import (
 Parts = list[dict[str, Any]]
 OF_EACH = {"Lowercase", "StripAccents", "Nmt"}  # what looks at one character alone
 DECOMPOSED = {"NFC": "NFD", "NFKC": "NFKD", "NFD": "NFD", "NFKD": "NFKD"}
+MARK, WHOLE = 1, 2  # kinds of characters: marks, and what a letter and marks compose
 BASE = 1 << 21  # more than there are codes
 CLASSES = 256  # more than there are combining classes
 # Hangul: first letters and vowels, last letters; a syllable is computed from their numbers
@@ -49,6 +50,7 @@ class Plan:
     character by itself again. `outside` are characters that it cannot be done to."""
 
     first: Parts
+    form: Parts = field(default_factory=list)  # what `first` and composing come to
     sorts: bool = False
     composes: bool = False
     then: Parts = field(default_factory=list)
@@ -70,7 +72,14 @@ def plan(parts: Parts) -> Plan:
     if not composes and "StripAccents" in kinds[at:]:
         left = frozenset(mark for mark in combining() if moved(parts).get(mark) != "")
         return Plan(parts, outside=left)
-    return Plan([*parts[:at], {"type": DECOMPOSED[form]}], True, composes, then)
+    apart = [*parts[:at], {"type": DECOMPOSED[form]}]
+    return Plan(apart, parts[: at + 1], True, composes, then)
+
+
+def sorts_marks(parts: Parts) -> bool:
+    """Whether marks are sorted, and nothing is taken away after that."""
+    what = plan(parts)
+    return what.sorts and all(part["type"] == "Lowercase" for part in what.then)
 
 
 def add(steps: Steps, settings: Settings) -> None:
@@ -81,10 +90,13 @@ def add(steps: Steps, settings: Settings) -> None:
     outside = what.outside
     if settings.prefix:  # which asks for a space before anything is normalized
         outside |= {c for c, out in moved(settings.normalizers).items() if out[:1].isspace()}
+    if settings.collapsed or settings.stripped:  # which look at spaces before that
+        outside |= {c for c, out in moved(settings.normalizers).items() if " " in out}
     signs = {chr(FIRST_MARK + k) for k in range(len(steps.marks))}  # which no normalizer sees
     syllables = set(map(chr, range(SYLLABLES, BEYOND_SYLLABLES))) if what.composes else set()
-    rows = _table(what.first, outside, signs | syllables)
-    _changed(steps, rows, "normal")
+    whole = moved(what.first).keys() - moved(what.form).keys() if what.composes else set()
+    rows = _table(what.first, outside, signs | syllables, whole)
+    _changed(steps, rows, "normal", wholes=what.composes)
     if not what.sorts:
         return
     ranks = _sorted(steps)
@@ -93,24 +105,30 @@ def add(steps: Steps, settings: Settings) -> None:
         _changed(steps, _table(what.then, (), signs), "again", gone)
 
 
-def _table(parts: Parts, outside: Iterable[str], left: Set[str]) -> np.ndarray:
+def _table(
+    parts: Parts, outside: Iterable[str], left: Set[str], whole: Set[str] = frozenset()
+) -> np.ndarray:
     """What each character becomes but those that are `left` as they are: ranges of codes [ranges,
-    1 + fields of Character]."""
+    1 + fields of Character]. Those of `whole` are what they would be composed to again."""
 
     def of(old: str, new: str) -> Character:
         if len(new) > MOST_OUT:
             return Character(OUTSIDE)
         codes = [*map(ord, new), 0, 0, 0]
         shift = codes[0] - ord(old) if new else 0
-        return Character(OTHER, len(new), shift, codes[1], codes[2])
+        return Character(WHOLE if old in whole else OTHER, len(new), shift, codes[1], codes[2])
 
     others = {old: of(old, new) for old, new in moved(parts).items() if old not in left}
-    others |= dict.fromkeys(outside, Character(OUTSIDE))
+    marks = {mark: others.get(mark, Character(OTHER))._replace(kind=MARK) for mark in combining()}
+    others |= marks | dict.fromkeys(outside, Character(OUTSIDE))
     return table({}, others)
 
 
-def _changed(steps: Steps, rows: np.ndarray, name: str, gone: Block | None = None) -> None:
-    """Replace each character by those of a table; those that are `gone`, by none."""
+def _changed(
+    steps: Steps, rows: np.ndarray, name: str, gone: Block | None = None, wholes: bool = False
+) -> None:
+    """Replace each character by those of a table; those that are `gone`, by none. With `wholes`,
+    a letter that would be composed again stays as it is, unless a mark follows."""
     table = steps.input(f"{name}_characters", rows)
     first, kinds = table[:, 0].fixed, table[:, 1].fixed
     code = steps.code
@@ -118,15 +136,28 @@ def _changed(steps: Steps, rows: np.ndarray, name: str, gone: Block | None = Non
     kind = steps.row(f"{name}_kind", lambda k: INDEX(kinds, entry[0, k]), runs=True)
     steps.refuse_first(kind, OUTSIDE)
 
+    def all_of(k: Any) -> Expression:
+        return INDEX(table[:, 2].fixed, entry[0, k])
+
+    def before_mark(k: Any) -> Expression:
+        alone = IF(kind[0, k + 1] == MARK, all_of(k), 1)  # no AND, which is one of a whole run
+        return IF(kind[0, k] == WHOLE, alone, all_of(k))
+
     def gives(k: Any) -> Expression:
-        n = INDEX(table[:, 2].fixed, entry[0, k])
-        return n if gone is None else IF(gone[0, k] > 0, 0, n)
+        if wholes:
+            return shifted(
+                before_mark, k, steps.n - 1, lambda k: IF(kind[0, k] == WHOLE, 1, all_of(k))
+            )
+        return all_of(k) if gone is None else IF(gone[0, k] > 0, 0, all_of(k))
 
     letters = steps.spread(gives, prefix=f"{name}_")
 
     def become(k: Any) -> Expression:
         place, at = letters.within[0, k], letters.of(entry, k)
         shift, second, third = (INDEX(table[:, column].fixed, at) for column in (3, 4, 5))
+        if wholes:
+            apart = IF(letters.of(letters.gives, k) == 1, 0, shift)
+            shift = IF(letters.of(kind, k) == WHOLE, apart, shift)
         own = letters.of(code, k) + shift
         return IF(letters.source[0, k] > 0, IF(place == 0, own, IF(place == 1, second, third)), 0)
 

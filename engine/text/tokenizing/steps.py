@@ -31,7 +31,7 @@ from engine.cells.graph import Graph
 from engine.cells.sentence import sentence
 from engine.text.tokenizer import Tokenizer, shown
 from engine.text.tokenizing.settings import SPACE_SIGN, Mark, Settings
-from engine.text.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, with_marks
+from engine.text.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, moved, with_marks
 
 # taken away one after another: any number up to 63
 SPACES = tuple(" " * n for n in (32, 16, 8, 4, 2, 1))
@@ -367,10 +367,13 @@ def _collapsed(typed: Expression, settings: Settings) -> Expression:
     """Apply the tokenizer's replacements, and collapse runs of spaces if it does."""
     for old, new in settings.replaced:
         typed = SUBSTITUTE(typed, old, new)
-    if settings.collapsed == "ends too":
-        return TRIM(SUBSTITUTE(SUBSTITUTE(typed, UNICHAR(10), " "), UNICHAR(9), " "))
-    if settings.collapsed != "between":
+    if settings.collapsed not in ("between", "ends too"):
         return typed
+    ends_too = settings.collapsed == "ends too"
+    if ends_too or moved(settings.normalizers).get("\n") == " ":
+        typed = SUBSTITUTE(SUBSTITUTE(typed, UNICHAR(10), " "), UNICHAR(9), " ")
+    if ends_too:
+        return TRIM(typed)
     first, last = LEFT(typed, 1), MID(typed, LEN(typed), 1)
     inner: Expression = TRIM(typed)
     if settings.stripped != "ends":

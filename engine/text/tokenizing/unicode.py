@@ -182,9 +182,8 @@ def normalized(
         codes = [*map(ord, core), 0, 0]
         return Character(kind, len(core), codes[0] - ord(character), codes[1], codes[2])
 
-    outside = apart if cut_off or not parts else apart | set(spaces()) - {" "}
     others = {character: of(character, out) for character, out in moved(parts).items()}
-    return table({**kind_of, **dict.fromkeys(outside, OUTSIDE)}, others)
+    return table({**kind_of, **dict.fromkeys(apart, OUTSIDE)}, others)
 
 
 @lru_cache(maxsize=1)

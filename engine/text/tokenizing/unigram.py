@@ -5,7 +5,7 @@ tokens that end there, of the token's score plus the best before it. Following t
 the last symbol gives the result.
 """
 
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX
-from engine.text.tokenizing import result
+from engine.text.tokenizing import normalizing, result
 from engine.text.tokenizing.result import Result
 from engine.text.tokenizing.settings import SPACE_SIGN, Settings
 from engine.text.tokenizing.steps import Steps
@@ -33,22 +33,24 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     if len(found.rows) > MOST_NODES:
         raise InputError("this tokenizer's vocabulary is larger than a sheet")
     steps.text(settings)
-    steps.look_up(_characters(settings))
+    sorts = normalizing.sorts_marks(settings.normalizers)
+    if sorts:
+        normalizing.add(steps, settings)
+    steps.look_up(_characters(settings, () if sorts else settings.normalizers))
     worst = min(score for _, score in vocabulary)
     return Path(steps, settings, found, worst - UNKNOWN).result(special)
 
 
-@lru_cache(maxsize=16)  # it asks the library about every character
-def _characters(settings: Settings) -> np.ndarray:
-    """The character table. If spaces are collapsed, white space, a typed ▁, and characters that
-    leave adjacent spaces are unsupported."""
+def _characters(settings: Settings, normalizers: Sequence[dict[str, Any]]) -> np.ndarray:
+    """The character table, with what normalizers make of each. If spaces are collapsed, white
+    space, a typed ▁, and characters that leave adjacent spaces are unsupported."""
     typed_sign = OUTSIDE if settings.collapsed == "ends too" else OTHER
     white = OUTSIDE if settings.stripped else typed_sign
 
     kinds = dict.fromkeys(spaces(), white) | {" ": OTHER, SPACE_SIGN: typed_sign}
     nothing = OUTSIDE if settings.collapsed else OTHER
     alphabet = {" "}.union(*(piece for piece, _ in settings.model["vocab"]))
-    return normalized(settings.normalizers, kinds, alphabet, nothing=nothing)
+    return normalized(list(normalizers), kinds, alphabet, nothing=nothing)
 
 
 class Path:
