@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
+from engine.cells.functions import IFERROR
 from engine.cells.language import AsIs, worded
 from exporters.assemble.tour import Stop
+from exporters.compose import theme
 from exporters.compose.address import quoted
 from exporters.compose.book import START, Book, Sheet
-from exporters.compose.composer import Composer
+from exporters.compose.composer import Composer, Table
 from exporters.compose.story import Story, Suggestion
 from exporters.model.model_book import ModelBook
 from exporters.model.words import BY_HAND
 
 TOP = 4  # below the ledger and the verdict
 ABOUT = "What this is"
+WHOLE = ("0", "#,##0")  # formats of whole numbers
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
 LONGEST_MERGED = 145  # of one that the last column is part of
 PROTECTED = (
@@ -29,24 +32,14 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     """Add the first sheet; for a model, with the stops of its tour."""
     sheet = book.sheet(START)
     book.suggestions = story.suggestions
-    sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
+    sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24, 4: 12}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
     by_hand = isinstance(book, ModelBook) and book.by_hand
     row = _section(sheet, TOP, ABOUT, [*story.about, *([BY_HAND] * by_hand)])
+    row = _tries(book, sheet, row, story.suggestions)
     if stops:
         row = _tour(book, sheet, row, stops)
-    sheet.put(row, 0, "Three things to try", "heading")
-    for k, suggestion in enumerate(story.suggestions, 1):
-        where = cell_of(book, suggestion)
-        sheet.put(row + k, 0, k, "stop number")
-        _lead(sheet, row + k, 1, AsIs(where.replace("'", "")), where)
-        sheet.put(row + k, 2, suggestion.text, "wrapped")
-        sheet.heights[row + k] = LINE * (1 + len(sheet.entries[row + k, 2].value) // LONGEST)
-        if suggestion.watch:
-            seen = _address(book, *suggestion.watch)
-            _lead(sheet, row + k, 3, worded("see {cell}", cell=seen.replace(chr(39), "")), seen)
-    row += len(story.suggestions) + 2
     row = _section(sheet, row, "What to look at", story.look)
     sheet.put(row, 0, "Sheets", "heading")
     for name, other in book.sheets.items():
@@ -81,6 +74,40 @@ def ways(book: Book) -> Iterator[tuple[Sheet, str]]:
         found.append((sheet, following))
         following = following if sheet.hidden else name
     yield from found[-2::-1]
+
+
+def _tries(book: Book, sheet: Sheet, row: int, suggestions: Sequence[Suggestion]) -> int:
+    """Add the suggested edits, each with the cell to watch and what it shows now; returns the row
+    below."""
+    sheet.put(row, 0, "Three things to try", "heading")
+    sheet.put(row, 4, "now", "label")
+    shown = Composer(book, START).table("watched", (row + 1, 4), (len(suggestions), 1))
+    for k, suggestion in enumerate(suggestions):
+        at, where = row + 1 + k, cell_of(book, suggestion)
+        sheet.put(at, 0, k + 1, "stop number")
+        _lead(sheet, at, 1, AsIs(where.replace("'", "")), where)
+        sheet.put(at, 2, suggestion.text, "wrapped")
+        sheet.heights[at] = LINE * (1 + len(sheet.entries[at, 2].value) // LONGEST)
+        if suggestion.watch:
+            seen = _address(book, *suggestion.watch)
+            _lead(sheet, at, 3, worded("see {cell}", cell=seen.replace(chr(39), "")), seen)
+            _show(book, shown, k, suggestion.watch)
+    return row + len(suggestions) + 2
+
+
+def _show(book: Book, shown: Table, k: int, watch: tuple[str, int, int]) -> None:
+    """Repeat a cell, so that an edit shows beside what it promises."""
+    name, i, j = watch
+    place, cell = book.places[name], book.places[name].block[i, j]
+    sheet, at = book.sheet(place.sheet), place.cell(i, j)
+    styles = {id(own): style for own, style in sheet.regions}
+    style = styles[id(place)] if id(place) in styles else sheet.entries[at].style
+    number = theme.STYLES[style].get("num_format", "")
+    if isinstance(book.clean(cell), str):
+        shown.put(k, 0, cell & "", "stop text")
+    else:
+        kind = "percent" if "%" in number else "count" if number in WHOLE else "live"
+        shown.put(k, 0, IFERROR(cell + 0, ""), f"stop {kind}")
 
 
 def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:

@@ -337,7 +337,7 @@ def write(
         _check_fits(place)
         _check_formulas(book, place, writing.longest)
     with language.speaking(book.language), replacing(path) as temporary:
-        workbook = _Book(temporary)
+        workbook = _Book(temporary, {"default_format_properties": theme.FONT})
         workbook.worksheet_class, workbook.iterates = _Sheet, book.iterates
         workbook.set_properties({"title": readable(book.title), "created": CREATED})
         workbook.set_calc_mode("auto")

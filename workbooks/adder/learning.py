@@ -5,11 +5,14 @@ digits and their distance: all scores that can occur are one small table. So the
 gradient are written out for this case, each part with the way back through it; the graph's own
 backward pass takes ten times as long. A test holds both to be equal.
 
-A run with the same seed repeats the included weights bit for bit on one machine. Another processor
-or version of numpy rounds last bits in another way, and such a run ends in other weights. About
-every second start learns to add, which its loss tells early; hence several.
+A run with the same seed repeats the included weights bit for bit, on any processor: 20,000 steps turn
+a last bit that is rounded otherwise into other weights, so nothing here is left to libraries whose
+sums have another order on another processor (`@`, e^x, complex numbers). Sums, products, quotients
+and roots are rounded alike everywhere. About every second start learns to add, which its loss tells
+early; hence several.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -38,7 +41,10 @@ SHAPES = {  # of the weights, in the order in which they stand in one vector
 }  # fmt: skip
 SIZES = [int(np.prod(shape)) for shape in SHAPES.values()]
 N_SCORES = BASE * BASE * LENGTH  # of a head: digit that looks, digit looked at, distance
-TURN = np.exp(-1j * np.outer(np.arange(LENGTH), THETA ** (-np.arange(0, D_HEAD, 2) / D_HEAD)))
+ANGLES = np.outer(np.arange(LENGTH), THETA ** (-np.arange(0, D_HEAD, 2) / D_HEAD))
+COS, SIN = np.cos(ANGLES).round(12), np.sin(ANGLES).round(12)  # [distances, D_HEAD / 2]
+LN_2 = 0.6931471805599453
+SERIES = [1 / math.factorial(k) for k in range(13, -1, -1)]  # of e^x, as Horner takes it
 
 Array = np.ndarray
 Back = Callable[
@@ -75,7 +81,7 @@ class Run:
         recipe, (kept, usual), n = self.recipe, self.recipe.betas, len(self.losses)
         ids = sums.drawn(self.rng, recipe.batch)
         loss, gradient = loss_and_gradient(self.vector, Batch(ids))
-        gradient *= min(1.0, recipe.clip / np.sqrt(gradient @ gradient))
+        gradient *= min(1.0, recipe.clip / np.sqrt((gradient * gradient).sum()))
         self.velocity += (1 - kept) * (gradient - self.velocity)
         self.second += (1 - usual) * (gradient * gradient - self.second)
         mean, size = self.velocity / (1 - kept ** (n + 1)), self.second / (1 - usual ** (n + 1))
@@ -165,12 +171,12 @@ def normed(x: Array, gain: Array) -> tuple[Array, Back]:
 
 def linear(x: Array, W: Array) -> tuple[Array, Back]:
     """x W"""
-    return x @ W, lambda grad: (grad @ W.T, flat(x).T @ flat(grad))
+    return product(x, W), lambda grad: (product(grad, W.T), outer(flat(x), flat(grad)).sum(0))
 
 
 def gated(gate: Array, x: Array) -> tuple[Array, Back]:
     """SiLU of the gate, times x (Shazeer 2020, "GLU Variants Improve Transformer")."""
-    share = 1 / (1 + np.exp(-gate))
+    share = 1 / (1 + exp(-gate))
     opened = gate * share
     return opened * x, lambda grad: (grad * x * (share + opened * (1 - share)), grad * opened)
 
@@ -179,29 +185,39 @@ def attend(q: Array, k: Array, v: Array, batch: Batch) -> tuple[Array, Back]:
     """Attention with rotary positions (Su et al. 2021) of the digits' queries [digits, n_heads,
     d_head], keys and values [digits, d_head]: [n, 11, n_heads * d_head].
 
-    The two halves of a query or key are complex numbers, which turn with the distance.
+    The two halves of a query or key are the two coordinates of points, which turn with the
+    distance.
     """
-    n, half, root = len(batch.ids), D_HEAD // 2, np.sqrt(D_HEAD)
-    Q, K = q[..., :half] + 1j * q[..., half:], k[..., :half] + 1j * k[..., half:]
-    scores = np.einsum("ahp,bp,dp->habd", Q.conj(), K, TURN, optimize=True).real / root
+    n, half, root = len(batch.ids), D_HEAD // 2, math.sqrt(D_HEAD)
+    (q1, q2), (k1, k2) = ((x[..., :half], x[..., half:]) for x in (q, k))
+    near = q1[:, :, None] * k1 + q2[:, :, None] * k2  # [digits, n_heads, digits, half]
+    far = q1[:, :, None] * k2 - q2[:, :, None] * k1
+    scores = product(near, COS.T) + product(far, SIN.T)  # [digits, n_heads, digits, distances]
+    scores = scores.transpose(1, 0, 2, 3) / root
     table = np.zeros((N_HEADS, N_SCORES + 1))  # exponentials; 0 for what comes later
-    table[:, :-1] = np.exp(scores - scores.max()).reshape(N_HEADS, -1)
+    table[:, :-1] = exp(scores - scores.max()).reshape(N_HEADS, -1)
     pattern = table[:, batch.score].transpose(1, 0, 2, 3).reshape(n, -1, LENGTH - 1)
     pattern /= pattern.sum(-1, keepdims=True)  # [n, n_heads * 11, 34]
     values = v[batch.ids]  # [n, 34, d_head]
-    z = pattern @ values
+    z = mixed(pattern, values)
 
     def back(grad: Array) -> tuple[Array, ...]:
         d_z = heads_apart(grad)
-        d_v = by_digit(batch.ids, pattern.transpose(0, 2, 1) @ d_z)
-        along = d_z @ values.transpose(0, 2, 1) - (d_z * z).sum(-1, keepdims=True)
+        d_v = by_digit(batch.ids, mixed(pattern.transpose(0, 2, 1), d_z))
+        along = product(d_z, values.transpose(0, 2, 1)) - (d_z * z).sum(-1, keepdims=True)
         shares = (pattern * along).reshape(n, N_HEADS, -1).transpose(1, 0, 2)
         where = batch.score.ravel()
         found = [np.bincount(where, x.ravel(), N_SCORES + 1)[:-1] for x in shares]
-        d_scores = np.reshape(found, scores.shape) / root
-        d_q = np.einsum("habd,bp,dp->ahp", d_scores, K, TURN, optimize=True)
-        d_k = np.einsum("habd,ahp,dp->bp", d_scores, Q, TURN.conj(), optimize=True)
-        return *(np.concatenate([x.real, x.imag], -1) for x in (d_q, d_k)), d_v
+        d_scores = np.reshape(found, scores.shape).transpose(1, 0, 2, 3) / root
+        d_near, d_far = product(d_scores, COS), product(d_scores, SIN)
+        d_q = d_near * k1 + d_far * k2, d_near * k2 - d_far * k1
+        at = slice(None), slice(None), None  # of digits that look, for each digit looked at
+        d_k = d_near * q1[at] - d_far * q2[at], d_near * q2[at] + d_far * q1[at]
+        return (
+            np.concatenate([x.sum(2) for x in d_q], -1),
+            np.concatenate([x.sum((0, 1)) for x in d_k], -1),
+            d_v,
+        )
 
     together = z.reshape(n, N_HEADS, -1, D_HEAD).transpose(0, 2, 1, 3)
     return together.reshape(n, -1, HEADS), back
@@ -216,7 +232,7 @@ def heads_apart(x: Array) -> Array:
 def surprise(logits: Array, ids: Array) -> tuple[float, Array]:
     """The mean cross-entropy of the digits that follow, and its gradient."""
     logits = logits - logits.max(-1, keepdims=True)
-    exps = np.exp(logits)
+    exps = exp(logits)
     totals = exps.sum(-1, keepdims=True)
     one = np.eye(BASE)[ids]  # [n, 11, digits]
     loss = (np.log(totals[..., 0]) - (logits * one).sum(-1)).mean()
@@ -225,10 +241,41 @@ def surprise(logits: Array, ids: Array) -> tuple[float, Array]:
 
 def by_digit(ids: Array, x: Array) -> Array:
     """The sum of the vectors of each digit: [digits, ...]."""
-    found: Array = np.eye(BASE)[ids.ravel()].T @ flat(x)
-    return found
+    columns = [np.bincount(ids.ravel(), column, BASE) for column in flat(x).T]
+    return np.stack(columns, -1)
 
 
 def flat(x: Array) -> Array:
     """Vectors as the rows of one matrix."""
     return x.reshape(-1, x.shape[-1])
+
+
+# --- rounded alike by every processor ------------------------------------------------------------
+
+
+def product(x: Array, W: Array) -> Array:
+    """x W, summed over the columns of x one after another; W [..., n, m] may have x's axes."""
+    found = x[..., :1] * W[..., :1, :]
+    for k in range(1, x.shape[-1]):
+        found += x[..., k : k + 1] * W[..., k : k + 1, :]
+    return found
+
+
+def mixed(shares: Array, vectors: Array) -> Array:
+    """The same over many columns: [n, a, b] and [n, b, d] give [n, a, d]."""
+    return (shares[..., None] * vectors[:, None]).sum(2)
+
+
+def outer(x: Array, y: Array) -> Array:
+    """Each row of one as a column, times that of the other: [n, a] and [n, b] give [n, a, b]."""
+    return x[:, :, None] * y[:, None, :]
+
+
+def exp(x: Array) -> Array:
+    """e^x: 2 to a whole power, times the series of what is left, which is at most ln 2 / 2."""
+    whole = np.rint(x / LN_2)
+    rest = x - whole * LN_2
+    found = np.full_like(rest, SERIES[0])
+    for term in SERIES[1:]:
+        found = found * rest + term
+    return np.ldexp(found, whole.astype(int))

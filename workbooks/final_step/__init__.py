@@ -18,6 +18,7 @@ from engine.models.parts import softmax
 from exporters.assemble.transformer import assemble
 from exporters.compose.book import Book
 from exporters.compose.story import Printed, Story, Suggestion
+from workbooks.final_step import searches
 
 TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
 PROMPT = "posited"
@@ -35,11 +36,12 @@ STORY = Story(
         "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
         "Here are three words and a query of three numbers. What the model did before, to make the query, is left out; in the essay the query",
         "stands for the prompt ‘Pietro chiama Paolo’. If you choose a word instead, that word's own list becomes the query.",
-        "The essay compares two other searches. A system that looks documents up (RAG) finds them by the same dot product, of a question",
-        "with stored texts. And a tool call is some tokens of text like any others, which a program outside the model then carries out (tool-call).",
+        "The essay compares it with a vector database, which finds documents by the same dot product, of a question with stored texts: the sheet",
+        "Two searches has both. And a tool call is some tokens of text like any others, which a program outside the model carries out (tool-call).",
     ],
     look=[
         "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",
+        "Two searches: the same products in the model, among its words, and in a vector database, among texts.",
         "Play: the words by their shares. Beside each live share stands the one as built, so that you see what an edit changed.",
     ],
     suggestions=[
@@ -86,7 +88,8 @@ def model() -> Model:
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of one query; the printed tables only for the posited one."""
     printed = PRINTED if passage.ids == [0] else ()
-    return assemble("final-step", model, passage, STORY, printed, HEADINGS)
+    study = searches.add if model.outputs and model.outputs.texts == WORDS else None
+    return assemble("final-step", model, passage, STORY, printed, HEADINGS, study=study)
 
 
 HEADINGS = {

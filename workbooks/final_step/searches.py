@@ -1,0 +1,192 @@
+"""The sheet Two searches: a language model's last step beside a vector database.
+
+Both multiply a query with every vector of a list, add up, and sort. The model's list is its words,
+and it computes the query itself; the database's are stored texts, and another program makes the
+vectors of texts and question. Here that program counts words, so that every number can be checked.
+"""
+
+from functools import reduce
+from operator import and_
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import COUNTIF, IF, IFERROR, INDEX, MAX, SQRT, TRIM, dot
+from exporters.compose.composer import Composer
+from exporters.compose.lookups import place_of_largest
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+
+SHEET = "Two searches"
+PURPOSE = "the last step of the model, and a vector database: the same search in two lists"
+ABOUT = (
+    "Each multiplies one vector, the query, number by number with every vector of a list, adds up, and takes the largest sum.",
+    "What differs is the list, who makes the query, and what the vectors were trained for.",
+)
+COUNTED = ("bank", "rate", "loan", "bond", "share", "dividend")
+QUESTION = "when is the dividend of the share".split()
+STORED = [
+    text.split()
+    for text in (
+        "the bank raises the rate of its loan",
+        "the bond falls when the rate rises",
+        "the share pays a dividend in May",
+        "a share of the bank costs 12 euros",
+        "a loan of the bank runs ten years",
+    )
+]
+LONGEST = 8  # words of a question or a text
+MODEL_ROW, ASKED_ROW, COUNTS_ROW, FOUND_ROW, TRIES_ROW, KINDS_ROW, TEXTS_ROW = 7, 13, 17, 24, 28, 32, 43
+SCORE, LEAST = 2 + len(COUNTED), 1e-9  # a column; a score below which nothing is found
+NOTHING = "nothing: no text has a word of the question that is counted"
+COMPARED = (  # what is compared, the model, the database
+    ("", "language model", "vector database"),
+    ("the list", "its words, always the same", "your texts, as many as you store"),
+    ("the query is made by", "the model itself, from all words so far", "an encoder, from the question"),
+    ("the vectors are trained to", "predict the next word", "bring a question and its answer close together"),
+    ("they come from", "its own training, together with all other weights", "an encoder that was trained before, and is left as it is"),
+    ("what is found", "one word; then all begins again", "texts that somebody wrote, unchanged"),
+    ("what it cannot do", "say where it has it from", "answer: it shows what lies near"),
+    ("where nothing fits", "a word is found all the same", "a text is found all the same, unless a least score is set"),
+)  # fmt: skip
+
+
+def add(book: ModelBook) -> None:
+    """Add both searches, what they have in common, and the stored texts."""
+    page = layout.page(book, SHEET)
+    page.sheet.purpose = PURPOSE
+    page.sheet.widths = {0: 24} | dict.fromkeys(range(1, SCORE + 3), 10)
+    for k, line in enumerate(ABOUT):
+        page.sheet.put(4 + k, 0, line)
+    _in_words(book, page)
+    page.sheet.put(TEXTS_ROW - 1, 0, "The stored texts, a word in a cell", "heading")
+    stored = page.typed_at("search.stored", (TEXTS_ROW, 1), list(map(_padded, STORED)), "token")
+    _in_texts(page, stored)
+    Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions())
+    page.sheet.put(KINDS_ROW - 1, 0, "What they share, and what not", "heading")
+    for k, texts in enumerate(COMPARED):
+        for col, text in zip((0, 1, 6), texts, strict=True):
+            page.sheet.put(KINDS_ROW + k, col, text, "text" if k and col else "block")
+
+
+def _in_words(book: ModelBook, page: Composer) -> None:
+    """Add the model's own search, with the numbers of Readout."""
+    g, words = book.graph, book.labels["vocab_out"]
+    query, table = g["resid_final"], g["W_U"]
+    page.sheet.put(MODEL_ROW - 1, 0, "The model looks its query up among its words", "heading")
+    d, n = table.shape
+    page.heads_at((MODEL_ROW, SCORE), "score", "share", style="label")
+    shown = page.computed_at(
+        "search.query", (MODEL_ROW + 1, 1), (1, d), lambda _, i: query[0, i] + 0, "live"
+    )
+    page.sheet.put(MODEL_ROW + 1, 0, "query, from the sentence", "row label")
+    vectors = page.computed_at(
+        "search.words", (MODEL_ROW + 2, 1), (n, d), lambda k, i: table[i, k] + 0, "live"
+    )
+    for k in range(n):
+        page.sheet.put(MODEL_ROW + 2 + k, 0, words[k], "row label")
+    page.computed_at(
+        "search.logits",
+        (MODEL_ROW + 2, SCORE),
+        (n, 1),
+        lambda k, _: dot(shown[0, :], vectors[k, :]),
+        "activation black",
+    )
+    page.computed_at(
+        "search.shares",
+        (MODEL_ROW + 2, SCORE + 1),
+        (n, 1),
+        lambda k, _: g["probs"][0, k] + 0,
+        "live percent",
+    )
+
+
+def _in_texts(page: Composer, stored: Area) -> None:
+    """Add the database's search: a question, counts of words, cosines, and the text found."""
+    page.sheet.put(
+        ASKED_ROW - 1, 0, "A vector database looks a question up among texts", "heading"
+    )
+    page.sheet.put(ASKED_ROW, 0, "question, a word in a cell", "row label")
+    asked = page.typed_at("search.asked", (ASKED_ROW, 1), [_padded(QUESTION)], "token")
+    page.sheet.put(
+        ASKED_ROW + 1, 0,
+        "Its encoder counts the six words below, which you may change; a real one is a trained network, and its vectors have hundreds of numbers.",
+        "note",
+    )  # fmt: skip
+    page.sheet.put(COUNTS_ROW - 1, 0, "the encoder counts", "row label")
+    counted = page.typed_at("search.counted", (COUNTS_ROW - 1, 1), [COUNTED], "token")
+    page.heads_at((COUNTS_ROW - 1, SCORE), "cosine", style="label")
+    shape = (1, len(COUNTED))
+    query = page.computed_at(
+        "search.question",
+        (COUNTS_ROW, 1),
+        shape,
+        lambda _, c: COUNTIF(asked[0, :], counted[0, c]),
+        "symbol",
+    )
+    page.sheet.put(COUNTS_ROW, 0, "query, from the question", "row label")
+    vectors = page.computed_at(
+        "search.texts",
+        (COUNTS_ROW + 1, 1),
+        (len(STORED), len(COUNTED)),
+        lambda k, c: COUNTIF(stored[k, :], counted[0, c]),
+        "symbol",
+    )
+
+    def cosine(k: int, _: int) -> Expression:
+        text, here = vectors[k, :], query[0, :]
+        return IFERROR(dot(text, here) / SQRT(dot(text, text) * dot(here, here)), 0)
+
+    scores = page.computed_at(
+        "search.cosines", (COUNTS_ROW + 1, SCORE), (len(STORED), 1), cosine, "activation black"
+    )
+    page.dress(scores, "scale")
+    texts = page.computed_at(
+        "search.text",
+        (COUNTS_ROW + 1, SCORE + 1),
+        (len(STORED), 1),
+        lambda k, _: _joined(stored[k, :]),
+        "text",
+    )
+    for k in range(len(STORED)):
+        page.sheet.put(COUNTS_ROW + 1 + k, 0, f"text {k + 1}", "row label")
+    column = scores[:, 0]
+    best = INDEX(texts[:, 0], place_of_largest(column), 1)
+    page.sheet.put(FOUND_ROW, 0, "found", "row label")
+    found = page.computed_at(
+        "search.found",
+        (FOUND_ROW, 1),
+        (1, 1),
+        lambda *_: IF(MAX(column) > LEAST, best, NOTHING),
+        "block",
+    )
+    page.sheet.put(FOUND_ROW + 1, 0, "a language model reads", "row label")
+    reads = IF(MAX(column) > LEAST, found[0, 0] & " . ", "") & _joined(asked[0, :])
+    page.computed_at("search.reads", (FOUND_ROW + 1, 1), (1, 1), lambda *_: reads, "text")
+    page.sheet.put(
+        FOUND_ROW + 2, 0,
+        "So what was found becomes part of the sentence (RAG), and the model’s own search begins with a better query.",
+        "note",
+    )  # fmt: skip
+
+
+def _joined(words: Area) -> Expression:
+    """Words in a row as one text."""
+    return TRIM(reduce(and_, (word & " " for word in words.cells)))
+
+
+def _padded(words: list[str]) -> list[str]:
+    return words + [""] * (LONGEST - len(words))
+
+
+def _suggestions() -> list[Suggestion]:
+    """Two edits: another question, and a longer query."""
+    return [
+        Suggestion(
+            "Type bond: other counts, another direction, and another text is found.",
+            ("search.asked", 0, 3), "bond", ("search.found", 0, 0),
+        ),
+        Suggestion(
+            "Type 3: the model is surer. A cosine leaves lengths out, so a database is never surer; it says how near, not how sure.",
+            ("query_length", 0, 0), 3.0, ("search.shares", 0, 0),
+        ),
+    ]  # fmt: skip
