@@ -124,7 +124,7 @@ def entropy(ws: Composer) -> None:
     shape, terms, heads = (1, len(sums)), list(sums.values()), list(sums)
     series = [Series("P", words, P), Series("Q", words, Q)]
     title = "The true shares P, and a model’s Q"
-    ws.chart(Chart(6, 10, "column", title, series, (430, 300), shares=True))
+    ws.chart(Chart(6, 10, "column", title, series, (410, 300), shares=True))
     bits = ws.computed("bits", shape, lambda _, j: terms[j], ["bits"], heads, style="readout")
     ws.computed("nats", shape, lambda _, j: bits[j] * LN(2), ["nats"])
     ws.computed("power", shape, lambda _, j: 2 ** bits[j], ["2^bits"])

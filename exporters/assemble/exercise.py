@@ -20,6 +20,7 @@ from engine.cells.functions import (
     IFERROR,
     INDEX,
     MATCH,
+    MAX,
     MIN,
     SUM,
     N,
@@ -32,8 +33,9 @@ from engine.studies.exercises import Exercise, Level, told_apart
 from engine.studies.slips import bare
 from exporters.assemble.answer_key import KEY, RIGHT, Answer, AnswerKey
 from exporters.assemble.worksheets import worksheet
+from exporters.compose import theme
 from exporters.compose.book import Blanks, Book, Entry, Filled, Place, Sheet
-from exporters.compose.composer import Composer
+from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import When
 from exporters.compose.sentences import rounded, sentence
 from exporters.compose.story import Suggestion
@@ -45,7 +47,7 @@ PURPOSE = "fill in the yellow cells; each answer is checked, and a slip is named
 VERSION = 1  # of the exercises and how they are checked
 NAME = (4, 2)  # the cell on the sheet for the reader's name
 FACTS = (1, 0)  # the cell of the sheet Key that says how to build it again
-TOP = 10  # the first question's row; each has two
+TOP, EACH = 10, 3  # the first question's row; the rows of each
 SCORE = (4, 5)  # the cell with the score
 FORWARD = ("Embedding", "Block", "Readout")  # the sheets of a model whose cells are asked
 TELLING = ("block", "heading", "equation")  # styles of texts that say what a table is
@@ -55,7 +57,9 @@ HERE = {
     "input_title": "Exercise",
     "input_message": "Type a number, or a formula that begins with =. The sheet Exercise checks.",
 }
-OTHER_INPUTS = "Do your formulas hold for other inputs? Type {value} into this cell, and see:"
+OTHER_INPUTS = "Do formulas hold for other inputs? Type {value} into"
+LINK_WIDTH = 11  # of the first column, for the link back
+TO_FILL, APART = "–", "   "  # of an answer that is blank; between two
 
 
 def asked(book: Book, level: Level, declared: Sequence[str] = ()) -> list[Exercise]:
@@ -156,44 +160,72 @@ def _blank(book: Book, key: Composer, found: Sequence[Exercise], solved: bool) -
 def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Level) -> None:
     """Add the sheet Exercise: a question, a link, the answer, hints and the check for each."""
     page = worksheet(book, SHEET, PURPOSE)
-    page.widths({0: 4, 1: 66, 2: 18, 3: 12, 4: 7, 5: 76})
+    page.widths({0: 4, 1: 62, 2: 18, 3: 12, 4: 7, 5: 64})
     sheet, n = page.sheet, len(found)
     sheet.put(NAME[0], 1, "your name", "row label")
     sheet.put(*NAME, "", "token")
-    sheet.put(5, 1, "Follow a link, type into the yellow cell there, and come back for the check.")
+    sheet.put(
+        5,
+        1,
+        "Follow a link, and type into the yellow cell. The top of its sheet says if it is right.",
+    )
     sheet.put(6, 1, "What follows a yellow cell goes on with the right number, whatever you type.")
     sheet.put(
         7, 1, "Hints: type 1 for what it reads, 2 for its formula with names, 3 for the answer."
     )
     _other_inputs(book, page, checked.answers)
     page.heads_at((TOP - 1, 0), "", "what to compute", "where", "your answer", "hints", "check")
-    shape = (2 * n, 1)  # a question has two rows
+    shape = (EACH * n, 1)
     columns = {"hints": 1, "answer": 3, "check": 5, "right": 6}
     tables = {name: page.table(name, (TOP, col), shape) for name, col in columns.items()}
+    told: list[Area] = []
     for e, exercise in enumerate(found):
         rows = [k for k, a in enumerate(checked.answers) if a.exercise == e]
-        row = TOP + 2 * e
+        row, k = TOP + EACH * e, EACH * e
         sheet.put(row, 0, e + 1, "stop number")
-        sheet.put(row, 1, question(book, exercise), "block")
+        sheet.put(row, 1, AsIs(question(book, exercise)), "block")
+        sheet.put(row + 1, 1, AsIs(cut(meaning_of(book, exercise.block).partition(";")[0], 120)))
         where = book.address(_cells(exercise))
         sheet.link(row, 2, AsIs(where.replace("'", "")), where)
         sheet.put(row, 4, 0, "dial")
         dial = IFERROR(N(sheet[row, 4]), 0)
-        tables["answer"].put(2 * e, 0, _shown(checked, rows), "step green")
-        tables["check"].put(2 * e, 0, _told(checked, rows), "text")
-        tables["right"].put(2 * e, 0, MIN(checked.good[rows[0] : rows[-1] + 1, 0]), "hidden")
+        tables["answer"].put(k, 0, _shown(checked, rows), "step green")
+        told.append(tables["check"].put(k, 0, _told(checked, rows), "wrapped"))
+        sheet.merged.append(sheet[row : row + EACH - 1, 5].rect)
+        tables["right"].put(k, 0, MIN(checked.good[rows[0] : rows[-1] + 1, 0]), "hidden")
         help_ = _hints(book, exercise, dial, checked.right[rows[0]])
-        tables["hints"].put(2 * e + 1, 0, help_, "note")
+        tables["hints"].put(k + 2, 0, help_, "note")
     score = sentence(
-        "Score: {right} of {all}; level {level}: {what}.",
+        "Score: {right} of {all}",
         right=SUM(tables["right"].area),
         all=expression(n),
-        level=expression(level),
-        what=expression(worded(exercises.LEVELS[level])),
     )
+    what = worded(exercises.LEVELS[level])
+    sheet.put(NAME[0] - 1, 1, worded("level {level}: {what}", level=level, what=what), "note")
     page.show("score", SCORE, score, "block")
     good = sheet[TOP, 6].fixed_cols == 1
-    sheet.dress(sheet[TOP : TOP + 2 * n, 5], When("right", good))
+    sheet.dress(sheet[TOP : TOP + EACH * n, 5], When("right", good))
+    _beside(book, found, checked, told)
+
+
+def _beside(
+    book: Book, found: Sequence[Exercise], checked: AnswerKey, told: Sequence[Area]
+) -> None:
+    """On each sheet with yellow cells, in place of its purpose: what is said of them; and a link
+    back."""
+    lines: dict[str, Expression] = {}
+    for e, exercise in enumerate(found):
+        kinds = [checked.kind[k, 0] for k, a in enumerate(checked.answers) if a.exercise == e]
+        blank = MIN(*kinds) + MAX(*kinds) == 2
+        text = expression(f"{e + 1}: ") & IF(blank, TO_FILL, told[e])
+        name = book.places[exercise.block.name].sheet
+        lines[name] = lines[name] & APART & text if name in lines else text
+    for name, line in lines.items():
+        sheet = book.sheet(name)
+        sheet.link(1, 0, "← Exercise", f"{SHEET}!A1")
+        sheet.widths[0] = max(sheet.widths.get(0, theme.COLUMN_WIDTH), LINK_WIDTH)
+        sheet.frozen = (3, sheet.frozen[1])
+        Composer(book, name).table(f"exercise.{slug(name)}", (2, 0)).put(0, 0, line, "block")
 
 
 def _cells(exercise: Exercise) -> Area:
@@ -224,17 +256,16 @@ def _told(checked: AnswerKey, rows: Sequence[int]) -> Expression:
 
 
 def question(book: Book, exercise: Exercise) -> str:
-    """What to compute, in words: the block's meaning or title, and the labels of row and column."""
+    """What to compute: the name of the cell, and the labels of its row and column."""
     block = exercise.block
     place = book.places[block.name]
     sheet, rect = book.sheet(place.sheet), place.rect(exercise.rect)
     down = _label(book, sheet, range(place.left - 1, -1, -1), [rect.top], rect.bottom - rect.top)
     across = _label(book, sheet, [rect.left], range(place.top - 1, -1, -1), rect.right - rect.left)
-    what = meaning_of(book, block).partition(";")[0]
     (i, j), n = exercise.cells[0], len(exercise.cells)
     name = ".".join(block.name.split(".")[-2:]).lstrip(".0123456789")
     cells = f"{name}[{i},{j}]" if n == 1 else worded("{name}, {n} cells", name=name, n=n)
-    return AsIs(cut(" · ".join(text for text in (cells, down, across, what) if text), 84))
+    return AsIs(cut(" · ".join(text for text in (cells, down, across) if text), 60))
 
 
 def meaning_of(book: Book, block: Block) -> str:

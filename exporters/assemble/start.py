@@ -32,7 +32,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     """Add the first sheet; for a model, with the stops of its tour."""
     sheet = book.sheet(START)
     book.suggestions = story.suggestions
-    sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24, 4: 12}
+    sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24, 4: 16}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
     by_hand = isinstance(book, ModelBook) and book.by_hand
@@ -80,7 +80,8 @@ def _tries(book: Book, sheet: Sheet, row: int, suggestions: Sequence[Suggestion]
     """Add the suggested edits, each with the cell to watch and what it shows now; returns the row
     below."""
     sheet.put(row, 0, "Three things to try", "heading")
-    sheet.put(row, 4, "now", "label")
+    if any(suggestion.watch for suggestion in suggestions):
+        sheet.put(row, 4, "now", "row label")
     shown = Composer(book, START).table("watched", (row + 1, 4), (len(suggestions), 1))
     for k, suggestion in enumerate(suggestions):
         at, where = row + 1 + k, cell_of(book, suggestion)

@@ -4,12 +4,14 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
 from engine.cells.language import ENGLISH
 from engine.models import encoding
 from engine.models.model import Model
+from exporters.compose.story import Chosen
 from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from exporters.model.source import CHECKPOINT_ROW, FACTS_ROW, LONGEST, SHEET, carried, pack
@@ -35,7 +37,7 @@ def add(book: ModelBook) -> None:
         "sampling": asdict(book.passage.sampling),
         "numbers": book.passage.numbers.tolist(),
         "headings": book.headings if book.by_hand else None,
-        "chosen": asdict(replace(book.chosen, suggestions=())) if book.chosen else None,
+        "chosen": _chosen(book.chosen) if book.chosen else None,
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }
@@ -77,3 +79,9 @@ def _effect_of_digits(book: ModelBook, model: Model) -> float | None:
 def _put_text(put: Callable[..., None], row: int, text: str) -> None:
     for k in range(0, len(text), LONGEST):
         put(row + k // LONGEST, 0, text[k : k + LONGEST], "note")
+
+
+def _chosen(chosen: Chosen) -> dict[str, Any]:
+    """The words of the maps; their places by UMAP only where there are some."""
+    facts = asdict(replace(chosen, suggestions=()))
+    return {k: v for k, v in facts.items() if k != "umap" or v}

@@ -3,10 +3,12 @@
 Concept directions: the user chooses the axes. Principal components: the axes of greatest variance
 of the words as built, with live projections. Cosine: the same for directions alone. t-SNE:
 neighbourhoods without a projection; its positions are constants, four pictures of the same words
-for two seeds and two perplexities.
+for two seeds and two perplexities. UMAP: two more of a list of words of the reader's, where
+umap-learn is installed; the file remembers its positions.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from engine.cells.expression import Area
 from engine.cells.language import worded
 from engine.studies.lens import scoring
 from engine.studies.tsne import tsne
+from engine.studies.umap import umap
 from exporters.compose import label_placement, theme
 from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
@@ -31,8 +34,9 @@ AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
 TOP, PANEL, TABLES, TSNE = 5, (4, 4), 27, 80  # a row; a cell; columns
-CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (450, 300)
-TRIES = CHART_ROWS[-1] + 17
+CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64, 81), (4, 11), (450, 300)
+TRIES = CHART_ROWS[-1]
+UMAP_SEEDS = (0, 1)
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
 METHODS = (  # a column each: what it is asked, who brings the axes, what it keeps and destroys
     ("", "who brings the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
@@ -76,7 +80,9 @@ def add(book: ModelBook) -> None:
     page.sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE), 9.3)
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
-    end = max(TOP + len(x), TRIES) + 4
+    if chosen.umap is None:
+        chosen = book.chosen = replace(chosen, umap=umap(x, UMAP_SEEDS))
+    end = max(TOP + len(x), TRIES + 17 * bool(chosen.umap)) + 4
     below = end + 8
     page.sheet.print_area = Rect(0, end, 0, TABLES)
     spots = Spots((TOP, 1), PANEL, (TOP, TABLES), (below, 4))
@@ -121,7 +127,7 @@ def by_default(book: ModelBook) -> Chosen:
 def of_groups(groups: Mapping[str, Sequence[int]]) -> Chosen:
     """Chosen words from a list, by group; the first four make the directions."""
     a, b, c, d, *_ = (v for ids in groups.values() for v in ids)
-    return Chosen(groups, [([a], [b]), ([c], [d])], a)
+    return Chosen(groups, [([a], [b]), ([c], [d])], a, umap=None)
 
 
 def vectors_of(book: ModelBook, ids: Sequence[int]) -> np.ndarray:
@@ -223,22 +229,32 @@ def _methods(page: Composer) -> None:
 
 
 def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Chosen) -> None:
-    """Add four pictures by t-SNE, constants: two seeds across, two perplexities down."""
+    """Add four pictures by t-SNE, constants: two seeds across, two perplexities down; below them
+    two by UMAP, where there are some."""
     words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
-    named = TSNE + 2 * len(RUNS)  # the words' own cells: in a chart wow!A1 would be a reference
+    drawn = [
+        (
+            worded("t-SNE {seed}, {perplexity:g}", seed=seed, perplexity=perplexity),
+            worded(
+                "t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only",
+                seed=seed,
+                perplexity=perplexity,
+            ),
+            points.round(3),  # a picture shows no more digits
+        )
+        for (seed, perplexity), points in zip(RUNS, tsne(vectors, RUNS), strict=True)
+    ]
+    for seed, run in zip(UMAP_SEEDS, chosen.umap or (), strict=False):
+        title = worded("UMAP, seed {seed}: neighbours only", seed=seed)
+        drawn.append((f"UMAP {seed}", title, np.array(run)))
+    named = TSNE + 2 * len(drawn)  # the words' own cells: in a chart wow!A1 would be a reference
     page.sheet.put(TOP - 1, named, "drawn", "label")
     for k, word in enumerate(words):
         page.sheet.put(TOP + k, named, word, "word")
-    runs = zip(RUNS, tsne(vectors, RUNS), strict=True)
-    for n, ((seed, perplexity), points) in enumerate(runs):  # points: [n_words, 2]
+    for n, (label, title, points) in enumerate(drawn):  # points: [n_words, 2]
         col = TSNE + 2 * n
-        page.sheet.put(
-            TOP - 1,
-            col,
-            worded("t-SNE {seed}, {perplexity:g}", seed=seed, perplexity=perplexity),
-            "label",
-        )
-        for k, (a, b) in enumerate(points.round(3).tolist()):  # a picture shows no more digits
+        page.sheet.put(TOP - 1, col, label, "label")
+        for k, (a, b) in enumerate(points.tolist()):
             page.sheet.put(TOP + k, col, a, "basis")
             page.sheet.put(TOP + k, col + 1, b, "basis")
         series = []
@@ -246,10 +262,5 @@ def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Ch
             x, y = (page.sheet[TOP + k, c] for c in (col, col + 1))
             name = page.sheet[TOP + k, named] if side else " "
             series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
-        title = worded(
-            "t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only",
-            seed=seed,
-            perplexity=perplexity,
-        )
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])
         page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))

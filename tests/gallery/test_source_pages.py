@@ -5,6 +5,7 @@ import pytest
 from conftest import default_book
 
 from workbooks import tokenization
+from workbooks.final_step import searches
 
 
 def shown(name: str, *tables: str) -> list[np.ndarray]:
@@ -17,6 +18,24 @@ def shown(name: str, *tables: str) -> list[np.ndarray]:
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
+
+
+def test_a_database_finds_by_cosine_and_says_where_nothing_is_near() -> None:
+    book, g = default_book("final-step"), default_book("final-step").graph
+    words = [str(word) for word in searches.COUNTED]
+    counts = np.array([[text.count(word) for word in words] for text in searches.STORED])
+    asked = np.array([searches.QUESTION.count(word) for word in words])
+    cosines = counts @ asked / np.linalg.norm(counts, axis=1) / np.linalg.norm(asked)
+    assert book.clean(g["search.cosines"].area).ravel() == pytest.approx(cosines)
+    logits, query, table = (book.values[name] for name in ("logits", "resid_final", "W_U"))
+    assert book.clean(g["search.logits"].area).ravel() == pytest.approx((query @ table)[0])
+    assert book.clean(g["search.logits"].area).ravel() == pytest.approx(logits[0])
+    best = " ".join(searches.STORED[int(cosines.argmax())])
+    assert book.clean(g["search.found"][0, 0]) == best
+    unknown = {g["search.asked"][0, k]: "" for k in range(searches.LONGEST)}
+    after = book.edited(unknown)
+    assert after(g["search.found"][0, 0]) == searches.NOTHING
+    assert after(g["search.reads"][0, 0]) == ""
 
 
 @pytest.mark.parametrize("told", [0.0, 1.0])

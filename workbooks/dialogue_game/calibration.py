@@ -140,7 +140,7 @@ def _chart(book: ModelBook, page: Composer) -> None:
     title = "What the grammar gives each word, against what the model says"
     axes = ("the model says", "the grammar's share")
     page.sheet.charts.append(
-        Chart(CHART_ROW, 0, "scatter", title, series, (520, 400), axes, number="0%")
+        Chart(CHART_ROW, 0, "scatter", title, series, (520, 380), axes, number="0%")
     )
 
 

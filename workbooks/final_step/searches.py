@@ -23,7 +23,7 @@ ABOUT = (
     "What differs is the list, who makes the query, and what the vectors were trained for.",
 )
 COUNTED = ("bank", "rate", "loan", "bond", "share", "dividend")
-QUESTION = "when is the dividend of the share".split()
+QUESTION = ["when", "is", "the", "dividend", "of", "the", "share"]
 STORED = [
     text.split()
     for text in (
@@ -35,7 +35,15 @@ STORED = [
     )
 ]
 LONGEST = 8  # words of a question or a text
-MODEL_ROW, ASKED_ROW, COUNTS_ROW, FOUND_ROW, TRIES_ROW, KINDS_ROW, TEXTS_ROW = 7, 13, 17, 24, 28, 32, 43
+MODEL_ROW, ASKED_ROW, COUNTS_ROW, FOUND_ROW, TRIES_ROW, KINDS_ROW, TEXTS_ROW = (
+    7,
+    13,
+    17,
+    24,
+    28,
+    32,
+    43,
+)
 SCORE, LEAST = 2 + len(COUNTED), 1e-9  # a column; a score below which nothing is found
 NOTHING = "nothing: no text has a word of the question that is counted"
 COMPARED = (  # what is compared, the model, the database
@@ -102,9 +110,7 @@ def _in_words(book: ModelBook, page: Composer) -> None:
 
 def _in_texts(page: Composer, stored: Area) -> None:
     """Add the database's search: a question, counts of words, cosines, and the text found."""
-    page.sheet.put(
-        ASKED_ROW - 1, 0, "A vector database looks a question up among texts", "heading"
-    )
+    page.sheet.put(ASKED_ROW - 1, 0, "A vector database looks a question up among texts", "heading")
     page.sheet.put(ASKED_ROW, 0, "question, a word in a cell", "row label")
     asked = page.typed_at("search.asked", (ASKED_ROW, 1), [_padded(QUESTION)], "token")
     page.sheet.put(
@@ -179,11 +185,15 @@ def _padded(words: list[str]) -> list[str]:
 
 
 def _suggestions() -> list[Suggestion]:
-    """Two edits: another question, and a longer query."""
+    """Three edits: another question, a text that says what is counted, and a longer query."""
     return [
         Suggestion(
             "Type bond: other counts, another direction, and another text is found.",
             ("search.asked", 0, 3), "bond", ("search.found", 0, 0),
+        ),
+        Suggestion(
+            "Type dividend: now text 4 is as near as text 3, though it says nothing of when. What is not counted is not found.",
+            ("search.stored", 3, 4), "dividend", ("search.cosines", 3, 0),
         ),
         Suggestion(
             "Type 3: the model is surer. A cosine leaves lengths out, so a database is never surer; it says how near, not how sure.",

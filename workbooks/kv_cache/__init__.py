@@ -161,7 +161,7 @@ def cache(ws: Composer) -> tuple[Area, Area]:
             "scatter",
             "GB of keys and values",
             [Series(MODELS[j], contexts, grown[:, j]) for j in (1, 2)],
-            (560, 250),
+            (530, 250),
             axes=("tokens in the context", "GB"),
             joined=True,
             number="#,##0",

@@ -312,7 +312,7 @@ def curve(ws: Composer) -> None:
         "scatter",
         "Loss, mean of 20 steps",
         series,
-        (450, 300),
+        (420, 300),
         axes,
         joined=True,
         number="General",

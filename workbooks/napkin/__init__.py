@@ -111,7 +111,7 @@ def rule_of_thumb(ws: Composer, rows: Rows) -> None:
         Series("of attention and MLPs", models, rows["r_layers"]),
     ]
     title = "The rule as a share of the exact count"
-    ws.chart(Chart(ws.cursor + 1, 0, "column", title, series, (1100, 320)))
+    ws.chart(Chart(ws.cursor + 1, 0, "column", title, series, (1100, 240)))
 
 
 def story(w: Workbook, rows: Rows) -> Story:

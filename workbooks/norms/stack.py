@@ -54,7 +54,7 @@ def add(w: Workbook, eps: Area) -> Stack:
     shape = (LAYERS + 1, len(KINDS))
     sizes = ws.computed("sizes", shape, size, range(LAYERS + 1), KINDS)
     chart(ws, (top - 1, 7), "Before or after", sizes, (PRE, POST))
-    chart(ws, (top - 1, 15), "Or none", sizes, (NONE, PRE))
+    chart(ws, (top - 1, 13), "Or none", sizes, (NONE, PRE))
     return Stack(sublayer.strength, sizes)
 
 
@@ -122,4 +122,4 @@ def chart(
     top, bottom, left, _ = ws.rect(sizes)
     layers = ws.sheet[top:bottom, left - 1]
     lines = [Series(KINDS[kind], layers, sizes[:, kind]) for kind in kinds]
-    ws.chart(Chart(*at, "line", title, lines, (440, 300), ("layers", "size"), number="0"))
+    ws.chart(Chart(*at, "line", title, lines, (350, 300), ("layers", "size"), number="0"))

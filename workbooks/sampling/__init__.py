@@ -41,7 +41,6 @@ NUMBERS = np.random.default_rng(0).integers(0, 10_000, 1000) / 10_000
 TEN_LOGITS = (-0.48, 0.27, 2.01, -0.91, 0.35, -1.04, -1.80, 1.03, 0.60, 0.36)
 TEN_PRINTED = (0.04, 0.07, 0.42, 0.02, 0.08, 0.02, 0.01, 0.16, 0.10, 0.08)
 FIRST_PRINTED = (0.32, 0.24, 0.16)
-CHART_ROWS = 16  # that a chart covers
 
 
 class Settings(NamedTuple):
@@ -246,8 +245,8 @@ def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
     columns.computed("spreads", "spread", spread)
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "The shares kept, and those of the draws"
-    ws.chart(Chart(top + n + 3, 3, "column", title, series, shares=True))
-    ws.sheet.print_area = Rect(0, top + n + 3 + CHART_ROWS, 0, 12)  # not a thousand rows
+    ws.chart(Chart(top - 1, 9, "column", title, series, shares=True))
+    ws.sheet.print_area = Rect(0, top + n + 3, 0, 18)  # not a thousand rows
 
 
 # --- what the essay prints ------------------------------------------------------------------
