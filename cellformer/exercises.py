@@ -40,7 +40,9 @@ class Recipe:
         self, solved: bool = False, on_layout: OnLayout | None = None
     ) -> tuple[Book, list[Answer]]:
         """The same, and its yellow cells. Raises InputError."""
-        with language.speaking(language.language(self.lang)):
+        known = language.current()
+        words = known if known.code == self.lang else language.language(self.lang)
+        with language.speaking(words):
             return self._asked(solved, on_layout)
 
     def _asked(self, solved: bool, on_layout: OnLayout | None) -> tuple[Book, list[Answer]]:

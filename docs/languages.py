@@ -23,7 +23,8 @@ import workbooks
 from cellformer import exercises, names, pairs
 from engine.cells import language
 from engine.models.generate import passage
-from engine.studies import steering
+from engine.studies import slips, steering
+from engine.studies.exercises import LEVELS
 from exporters.assemble import (
     answer_key,
     encoder_workbook,
@@ -165,6 +166,9 @@ def declared() -> dict[str, list[str]]:
         *words.AXES.values(),
         *sheets,
         *terms,
+        *slips.TOLD.values(),
+        *LEVELS.values(),
+        *exercise.HERE.values(),
         *(x for x in texts if isinstance(x, str) and " " in x),
     )
     return {text: ["exporters"] for text in found if WORDED.search(text)}

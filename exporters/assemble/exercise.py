@@ -223,7 +223,8 @@ def _beside(
     for name, line in lines.items():
         sheet = book.sheet(name)
         sheet.link(1, 0, "← Exercise", f"{SHEET}!A1")
-        sheet.widths[0] = max(sheet.widths.get(0, theme.COLUMN_WIDTH), LINK_WIDTH)
+        own = sheet.widths.get(0, theme.COLUMN_WIDTH)
+        sheet.widths = {**sheet.widths, 0: max(own, LINK_WIDTH)}
         sheet.frozen = (3, sheet.frozen[1])
         Composer(book, name).table(f"exercise.{slug(name)}", (2, 0)).put(0, 0, line, "block")
 

@@ -241,8 +241,10 @@ def surprise(logits: Array, ids: Array) -> tuple[float, Array]:
 
 def by_digit(ids: Array, x: Array) -> Array:
     """The sum of the vectors of each digit: [digits, ...]."""
-    columns = [np.bincount(ids.ravel(), column, BASE) for column in flat(x).T]
-    return np.stack(columns, -1)
+    found: Array = np.zeros((BASE, x.shape[-1]))
+    for k, column in enumerate(flat(x).T):
+        found[:, k] = np.bincount(ids.ravel(), column, BASE)
+    return found
 
 
 def flat(x: Array) -> Array:
@@ -255,7 +257,7 @@ def flat(x: Array) -> Array:
 
 def product(x: Array, W: Array) -> Array:
     """x W, summed over the columns of x one after another; W [..., n, m] may have x's axes."""
-    found = x[..., :1] * W[..., :1, :]
+    found: Array = x[..., :1] * W[..., :1, :]
     for k in range(1, x.shape[-1]):
         found += x[..., k : k + 1] * W[..., k : k + 1, :]
     return found
@@ -263,12 +265,14 @@ def product(x: Array, W: Array) -> Array:
 
 def mixed(shares: Array, vectors: Array) -> Array:
     """The same over many columns: [n, a, b] and [n, b, d] give [n, a, d]."""
-    return (shares[..., None] * vectors[:, None]).sum(2)
+    found: Array = (shares[..., None] * vectors[:, None]).sum(2)
+    return found
 
 
 def outer(x: Array, y: Array) -> Array:
     """Each row of one as a column, times that of the other: [n, a] and [n, b] give [n, a, b]."""
-    return x[:, :, None] * y[:, None, :]
+    found: Array = x[:, :, None] * y[:, None, :]
+    return found
 
 
 def exp(x: Array) -> Array:
@@ -278,4 +282,5 @@ def exp(x: Array) -> Array:
     found = np.full_like(rest, SERIES[0])
     for term in SERIES[1:]:
         found = found * rest + term
-    return np.ldexp(found, whole.astype(int))
+    scaled: Array = np.ldexp(found, whole.astype(int))
+    return scaled

@@ -5,11 +5,13 @@ and it computes the query itself; the database's are stored texts, and another p
 vectors of texts and question. Here that program counts words, so that every number can be checked.
 """
 
+from collections.abc import Callable
 from functools import reduce
 from operator import and_
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COUNTIF, IF, IFERROR, INDEX, MAX, SQRT, TRIM, dot
+from engine.cells.language import worded
 from exporters.compose.composer import Composer
 from exporters.compose.lookups import place_of_largest
 from exporters.compose.story import Suggestion
@@ -45,6 +47,8 @@ MODEL_ROW, ASKED_ROW, COUNTS_ROW, FOUND_ROW, TRIES_ROW, KINDS_ROW, TEXTS_ROW = (
     43,
 )
 SCORE, LEAST = 2 + len(COUNTED), 1e-9  # a column; a score below which nothing is found
+ENCODER = "Its encoder counts the six words below, which you may change; a real one is a trained network, and its vectors have hundreds of numbers."
+BELT = "So what was found becomes part of the sentence (RAG), and the model’s own search begins with a better query."
 NOTHING = "nothing: no text has a word of the question that is counted"
 COMPARED = (  # what is compared, the model, the database
     ("", "language model", "vector database"),
@@ -111,68 +115,52 @@ def _in_words(book: ModelBook, page: Composer) -> None:
 def _in_texts(page: Composer, stored: Area) -> None:
     """Add the database's search: a question, counts of words, cosines, and the text found."""
     page.sheet.put(ASKED_ROW - 1, 0, "A vector database looks a question up among texts", "heading")
-    page.sheet.put(ASKED_ROW, 0, "question, a word in a cell", "row label")
+    for row, text in (
+        (ASKED_ROW, "question, a word in a cell"),
+        (COUNTS_ROW - 1, "the encoder counts"),
+        (COUNTS_ROW, "query, from the question"),
+        (FOUND_ROW, "found"),
+        (FOUND_ROW + 1, "a language model reads"),
+    ):
+        page.sheet.put(row, 0, text, "row label")
+    page.sheet.put(ASKED_ROW + 1, 0, ENCODER, "note")
+    page.sheet.put(FOUND_ROW + 2, 0, BELT, "note")
     asked = page.typed_at("search.asked", (ASKED_ROW, 1), [_padded(QUESTION)], "token")
-    page.sheet.put(
-        ASKED_ROW + 1, 0,
-        "Its encoder counts the six words below, which you may change; a real one is a trained network, and its vectors have hundreds of numbers.",
-        "note",
-    )  # fmt: skip
-    page.sheet.put(COUNTS_ROW - 1, 0, "the encoder counts", "row label")
+    scores, texts = _scored(page, stored, asked)
+    near, best = MAX(scores) > LEAST, INDEX(texts, place_of_largest(scores), 1)
+    found = page.computed_at(
+        "search.found", (FOUND_ROW, 1), (1, 1), lambda *_: IF(near, best, worded(NOTHING)), "block"
+    )
+    reads = IF(near, found[0, 0] & " . ", "") & _joined(asked[0, :])
+    page.computed_at("search.reads", (FOUND_ROW + 1, 1), (1, 1), lambda *_: reads, "text")
+
+
+def _scored(page: Composer, stored: Area, asked: Area) -> tuple[Area, Area]:
+    """Add the counts of question and texts, and how near they are; the scores, and the texts."""
+    n, top = len(COUNTED), COUNTS_ROW + 1
     counted = page.typed_at("search.counted", (COUNTS_ROW - 1, 1), [COUNTED], "token")
     page.heads_at((COUNTS_ROW - 1, SCORE), "cosine", style="label")
-    shape = (1, len(COUNTED))
-    query = page.computed_at(
-        "search.question",
-        (COUNTS_ROW, 1),
-        shape,
-        lambda _, c: COUNTIF(asked[0, :], counted[0, c]),
-        "symbol",
-    )
-    page.sheet.put(COUNTS_ROW, 0, "query, from the question", "row label")
-    vectors = page.computed_at(
-        "search.texts",
-        (COUNTS_ROW + 1, 1),
-        (len(STORED), len(COUNTED)),
-        lambda k, c: COUNTIF(stored[k, :], counted[0, c]),
-        "symbol",
-    )
+
+    def counts(words: Area) -> Callable[[int, int], Expression]:
+        return lambda k, c: COUNTIF(words[k, :], counted[0, c])
+
+    query = page.computed_at("search.question", (COUNTS_ROW, 1), (1, n), counts(asked), "symbol")
+    shape = (len(STORED), n)
+    vectors = page.computed_at("search.texts", (top, 1), shape, counts(stored), "symbol")
 
     def cosine(k: int, _: int) -> Expression:
         text, here = vectors[k, :], query[0, :]
         return IFERROR(dot(text, here) / SQRT(dot(text, text) * dot(here, here)), 0)
 
-    scores = page.computed_at(
-        "search.cosines", (COUNTS_ROW + 1, SCORE), (len(STORED), 1), cosine, "activation black"
-    )
+    shape, at = (len(STORED), 1), (top, SCORE)
+    scores = page.computed_at("search.cosines", at, shape, cosine, "activation black")
     page.dress(scores, "scale")
     texts = page.computed_at(
-        "search.text",
-        (COUNTS_ROW + 1, SCORE + 1),
-        (len(STORED), 1),
-        lambda k, _: _joined(stored[k, :]),
-        "text",
+        "search.text", (top, SCORE + 1), shape, lambda k, _: _joined(stored[k, :]), "text"
     )
     for k in range(len(STORED)):
-        page.sheet.put(COUNTS_ROW + 1 + k, 0, f"text {k + 1}", "row label")
-    column = scores[:, 0]
-    best = INDEX(texts[:, 0], place_of_largest(column), 1)
-    page.sheet.put(FOUND_ROW, 0, "found", "row label")
-    found = page.computed_at(
-        "search.found",
-        (FOUND_ROW, 1),
-        (1, 1),
-        lambda *_: IF(MAX(column) > LEAST, best, NOTHING),
-        "block",
-    )
-    page.sheet.put(FOUND_ROW + 1, 0, "a language model reads", "row label")
-    reads = IF(MAX(column) > LEAST, found[0, 0] & " . ", "") & _joined(asked[0, :])
-    page.computed_at("search.reads", (FOUND_ROW + 1, 1), (1, 1), lambda *_: reads, "text")
-    page.sheet.put(
-        FOUND_ROW + 2, 0,
-        "So what was found becomes part of the sentence (RAG), and the model’s own search begins with a better query.",
-        "note",
-    )  # fmt: skip
+        page.sheet.put(top + k, 0, worded("text {k}", k=k + 1), "row label")
+    return scores[:, 0], texts[:, 0]
 
 
 def _joined(words: Area) -> Expression:
