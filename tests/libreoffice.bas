@@ -64,6 +64,12 @@ Function Fault(commands)
       rows = rows & Told(watched, last, Errors(book)) & Chr(10)
     Case "show"  ' what the watched cells show; the others wait
       rows = rows & Told(watched, last, "") & Chr(10)
+    Case "places"  ' where the charts of each visible sheet end, and then a cell: to the right, and below
+      For Each sheet In book.Sheets
+        If sheet.IsVisible Then rows = rows & Charts(sheet)
+      Next
+      sheet = book.Sheets.getByName(f(1))
+      rows = rows & Ending(sheet.Name, sheet.getCellByPosition(CLng(f(3)), CLng(f(2))))
     Case "write"  ' what was told
       stream = createUnoService("com.sun.star.io.TextOutputStream")
       stream.setOutputStream(files.openFileWrite(f(1)))
@@ -136,6 +142,18 @@ Sub Act(book, f)  ' as somebody does it with a mouse: what a locked sheet refuse
     book.DatabaseRanges.getByName("filtered").AutoFilter = True
   End Select
 End Sub
+
+Function Charts(sheet)
+  Charts = ""
+  For k = 0 To sheet.DrawPage.Count - 1
+    shape = sheet.DrawPage.getByIndex(k)
+    If shape.supportsService("com.sun.star.drawing.OLE2Shape") Then Charts = Charts & Ending(sheet.Name, shape)
+  Next
+End Function
+
+Function Ending(name, thing)  ' in hundredths of a millimetre
+  Ending = Join(Array(name, thing.Position.X + thing.Size.Width, thing.Position.Y + thing.Size.Height), Chr(9)) & Chr(10)
+End Function
 
 Function Errors(book)
   n = 0

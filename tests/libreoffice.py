@@ -22,6 +22,7 @@ from exporters.checking.programs import CSV, XLSX, Recomputed, written_sheets
 
 # One thread reads a sheet and parses it: two take a twelfth more of the cores that tests share.
 ALONE = {"SAX_DISABLE_THREADS": "1"}
+PIXEL = 2540 / 96  # hundredths of a millimetre
 PDF = "pdf:calc_pdf_Export"
 ODS = "ods:calc8"
 TIMEOUT = 600  # seconds in which it answers
@@ -196,6 +197,14 @@ def told_of(
     kinds = [(folder / when).iterdir() for when in ("before", "after")]
     before, again = ({file.name: file.read_bytes() for file in files} for files in kinds)
     return rows, before == again
+
+
+def places(path: Path, at: CellAt, folder: Path) -> list[tuple[str, float, float]]:
+    """Where each chart ends, to the right and below, and at last a cell: sheet, pixels, pixels."""
+    told = folder / "told"
+    office().does([_open(path), ("places", *at), ("write", told.as_uri()), ("close",)])
+    rows = (line.split("\t") for line in told.read_text(encoding="utf-8").splitlines())
+    return [(sheet, int(x) / PIXEL, int(y) / PIXEL) for sheet, x, y in rows]
 
 
 def save(path: Path, target: Path) -> Path:

@@ -160,7 +160,7 @@ def _blank(book: Book, key: Composer, found: Sequence[Exercise], solved: bool) -
 def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Level) -> None:
     """Add the sheet Exercise: a question, a link, the answer, hints and the check for each."""
     page = worksheet(book, SHEET, PURPOSE)
-    page.widths({0: 4, 1: 62, 2: 18, 3: 12, 4: 7, 5: 64})
+    page.widths({0: 4, 1: 62, 2: 18, 3: 15, 4: 7, 5: 64})
     sheet, n = page.sheet, len(found)
     sheet.put(NAME[0], 1, "your name", "row label")
     sheet.put(*NAME, "", "token")

@@ -1,10 +1,12 @@
 """The first minute: first lists that are not certain, one start, tables as their labels say."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli, default_book
+from conftest import Built, cli, default_book
+from libreoffice import places
 
 import workbooks
 from exporters.model import layout
@@ -81,3 +83,29 @@ def test_every_token_has_a_row(name: str) -> None:
     assert n_tables > 3
     copies = [block for block in book.blocks if layout.is_copy(block)]
     assert all(layout.caption(block).endswith("ᵀ") for block in copies)
+
+
+SCREEN = 1313, 586  # pixels of cells that LibreOffice's window of 1366 x 768 shows at 100 %
+BELOW = {  # sheets that begin with the table that their chart draws
+    ("positions", "Hands"), ("no-attention", "Streams"),
+}  # fmt: skip
+PLACED = [
+    pytest.param(n, marks=() if n in ("adder", "loss") else pytest.mark.slow)
+    for n in workbooks.path()
+    if n != "shakespeare"
+]
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_results_stand_on_the_first_screen(
+    libreoffice: None, built: Built, name: str, tmp_path: Path
+) -> None:
+    """Where LibreOffice has them: on each sheet with charts one of them whole, and on Start what
+    the cells of all three suggested edits show."""
+    book = default_book(name)
+    watched = book.shown["start.watched"]
+    last = ("Start", watched.top + 2, watched.left)
+    *charts, cell = places(built[name], last, tmp_path)
+    assert cell[1] <= SCREEN[0] and cell[2] <= SCREEN[1]
+    seen = {sheet for sheet, right, bottom in charts if right <= SCREEN[0] and bottom <= SCREEN[1]}
+    assert {(name, sheet) for sheet, *_ in charts if sheet not in seen} <= BELOW

@@ -245,7 +245,7 @@ def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
     columns.computed("spreads", "spread", spread)
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "The shares kept, and those of the draws"
-    ws.chart(Chart(top - 1, 9, "column", title, series, shares=True))
+    ws.chart(Chart(top - 1, 9, "column", title, series, (560, 300), shares=True))
     ws.sheet.print_area = Rect(0, top + n + 3, 0, 18)  # not a thousand rows
 
 
