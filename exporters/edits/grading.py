@@ -22,6 +22,7 @@ from engine.studies import exercises
 from engine.studies.exercises import judged
 from exporters.assemble import answer_key, exercise
 from exporters.assemble.answer_key import KEY, Answer
+from exporters.compose import theme
 from exporters.compose.address import a1, position
 from exporters.compose.book import Book, Entry, Reading
 from exporters.file import xlsx
@@ -31,6 +32,7 @@ VARIED = ("weight", "setting", "table")  # the kinds of blocks whose numbers are
 APART = 0.37  # how far other inputs are from those as built, as a share
 ONE = r"\$?([A-Z]{1,3})\$?(\d+)"
 REFERENCE = re.compile(rf"(?:('(?:[^']|'')+'|[A-Za-z_][\w.]*)!)?{ONE}(?::{ONE})?(?![\w(.])")
+MOST_GONE = 2  # labels that somebody may have typed over
 MOST_READ = 200_000  # cells that a formula names
 NUMBER = re.compile(r"(?<![A-Za-z$\d.])\d+\.?\d*(?:[eE][-+]?\d+)?")
 
@@ -81,7 +83,9 @@ class Marking:
         ]
 
     def grade(self, file: WorkbookFile, path: str) -> Grade:
-        """The marks of a file. Raises InputError for one whose hidden sheet was changed."""
+        """The marks of a file. Raises InputError for one whose hidden sheet was changed,
+        or whose cells have moved."""
+        check_in_place(self.book, self.answers, file)
         self.hidden.check(file)
         cells = [typed(file, a) for a in self.answers]
         formulas = {k: c.formula for k, c in enumerate(cells) if c.formula is not None}
@@ -248,6 +252,25 @@ def value_at(book: Book, look: Reading, sheet: str, row: int, col: int) -> Any:
 
 
 # --- what must not change ------------------------------------------------------------------------
+
+
+def check_in_place(book: Book, answers: Sequence[Answer], file: WorkbookFile) -> None:
+    """Raise InputError if the labels of a sheet with yellow cells are not where they were."""
+    for name in dict.fromkeys(a.cell.grid.name for a in answers):
+        labels = {
+            at: entry.value
+            for at, entry in book.sheets[name].entries.items()
+            if isinstance(entry.value, str)
+            and entry.value
+            and entry.formula is None
+            and theme.STYLES[entry.style].get("locked", True)
+        }
+        gone = [at for at, text in labels.items() if name in file and file[name][at] != text]
+        if len(gone) > MOST_GONE:
+            raise InputError(
+                f"cells of its sheet {name} have moved, from row {min(gone)[0] + 1} on: rows or "
+                "columns were inserted, deleted or sorted; undo that, or take a new file"
+            )
 
 
 class Hidden:

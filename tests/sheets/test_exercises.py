@@ -216,6 +216,17 @@ def test_a_changed_hidden_sheet_is_refused(tmp_path: Path) -> None:
         exercises.Grader().grade(plain)
 
 
+def test_a_file_with_inserted_rows_is_refused(tmp_path: Path) -> None:
+    """By openpyxl, which leaves formulas as they were."""
+    path = asked("loss").write(tmp_path, "loss")
+    for change in ("insert_rows", "insert_cols", "delete_rows"):
+        workbook = openpyxl.load_workbook(path)
+        getattr(workbook["Entropy"], change)(5)
+        workbook.save(tmp_path / "moved.xlsx")
+        with pytest.raises(InputError, match="cells of its sheet Entropy have moved, from row"):
+            exercises.Grader().grade(tmp_path / "moved.xlsx")
+
+
 def _put(book: Book, a: Answer, typed: float | str) -> None:
     """Write an answer into a book, as if it had been typed."""
     sheet, row, col = at(a)
