@@ -32,7 +32,12 @@ SHARED = ("num_key_value_heads", "num_kv_heads")  # heads of keys and values
 WIDTH = ("hidden_size", "n_embd", "dim", "d_model", "word_embed_proj_dim")
 FOURFOLD = ("codegen",)  # their heads are a multiple of four, and stay
 WINDOWS = ("sliding_window", "window_size")
-UNLIKE = ("attention_types", "mlp_only_layers", "no_rope_layers")  # where they stand, layers differ
+UNLIKE = (
+    "attention_types",
+    "first_k_dense_replace",
+    "mlp_only_layers",
+    "no_rope_layers",
+)  # where they stand, layers differ
 
 
 def corner(name: str, folder: Path) -> Path:

@@ -75,6 +75,7 @@ MEANING = {
     "n_counted": "how many experts count in a group’s score",
     "two": "scores of the experts that count; 0 for the others",
     "member": "1 where an expert is in a group",
+    "members": "the same, a row for each group",
     "open": "1 for the chosen groups",
     "open_to": "1 for experts in chosen groups",
     "n_open": "how many groups are chosen",

@@ -89,7 +89,8 @@ def in_open_groups(r: Forward, ranked: Block, numbers: Block) -> Block:
     number = o.input("number", np.arange(spec.n_groups)[None], ("", "n_groups"))
     rank = o.block("rank", ops.rank, score, score, number, number)  # [n_tokens, n_groups]
     chosen = o.block("open", ops.is_first, rank, o.input("n_open", spec.n_open))
-    return o.block("open_to", ops.linear_tied, chosen, member)  # [n_tokens, n_experts]
+    members = o.input("members", np.eye(spec.n_groups)[:, group], ("n_groups", "n_experts"))
+    return o.block("open_to", ops.linear, chosen, members)  # [n_tokens, n_experts]
 
 
 def read_config(c: Config) -> ModelSpec:
