@@ -100,6 +100,12 @@ QWEN_MOE_PARTS = {
     "ffn_up_exps": "mlp.experts.{}.up_proj",
     "ffn_down_exps": "mlp.experts.{}.down_proj",
 }
+SHARED_PARTS = {
+    "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+    "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+    "ffn_up_shexp": "mlp.shared_expert.up_proj",
+    "ffn_down_shexp": "mlp.shared_expert.down_proj",
+}
 WINDOW = {"attention.sliding_window": "sliding_window"}
 AROUND_BOTH = {  # norms after each sublayer
     "post_attention_norm": "post_attention_layernorm",
@@ -127,6 +133,12 @@ def of_llama(values: Values, places: Mapping[str, Place]) -> Values:
     kind = "mistral" if values.get("sliding_window") else "llama"
     kind = "mixtral" if values.get("num_local_experts") else kind
     return {"model_type": kind, **by_tensors("attention_bias", "mlp_bias")(values, places)}
+
+
+def of_seed(values: Values, places: Mapping[str, Place]) -> Values:
+    """Whether attention has biases, its output apart."""
+    out = "blk.0.attn_output.bias" in places
+    return {**by_tensors("attention_bias", "mlp_bias")(values, places), "attention_out_bias": out}
 
 
 # --- Gemma --------------------------------------------------------------------------------------
@@ -218,6 +230,26 @@ FAMILIES = {
         EXPERTS | {"expert_feed_forward_length": "moe_intermediate_size"},
         QWEN_MOE_PARTS,
         said={"norm_topk_prob": True},
+    ),
+    "qwen2moe": llama_like(
+        "qwen2_moe",
+        {
+            "expert_count": "num_experts",
+            "expert_used_count": "num_experts_per_tok",
+            "expert_feed_forward_length": "moe_intermediate_size",
+            "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+        },
+        {**QWEN_MOE_PARTS, **SHARED_PARTS},
+        settle=nothing,
+    ),
+    "arcee": llama_like(
+        "arcee",
+        said={"hidden_act": "relu2"},
+        paired=QUERIES_AND_KEYS,
+        settle=by_tensors("attention_bias"),
+    ),
+    "seed_oss": llama_like(
+        "seed_oss", parts={"post_attention_norm": "post_attention_layernorm"}, settle=of_seed
     ),
     "smollm3": llama_like("smollm3", paired=QUERIES_AND_KEYS),
     "granite": llama_like(

@@ -32,6 +32,7 @@ GGUF_NAMES = {
     "mistral": "llama",
     "mixtral": "llama",
     "qwen3_moe": "qwen3moe",
+    "qwen2_moe": "qwen2moe",
     "gemma3_text": "gemma3",
     "phi": "phi2",
     "gpt_neox": "gptneox",
@@ -124,8 +125,9 @@ def write_gguf(
         bare = name.removeprefix("bert.").removeprefix("transformer." * (kind == "bloom"))
         own = names.get_name(bare, (".weight", ".bias"))
         for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
-            if kind in ("llama", "granite", "smollm3") and f"{part}_proj" in name:
+            if kind in ("llama", "granite", "smollm3", "arcee") and f"{part}_proj" in name:
                 values = paired(values, config[heads])
+        values = values[0] if "shared_expert_gate." in name else values
         if "query_key_value" in name:
             values = all_queries_first(values, config)
         if kind.startswith("gemma") and name.endswith("norm.weight"):
@@ -200,11 +202,14 @@ def llama_values(writer: Any, config: Mapping[str, Any]) -> None:
     writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
-    if "num_local_experts" in config:
-        writer.add_expert_count(config["num_local_experts"])
+    n_experts = config.get("num_local_experts", config.get("num_experts"))
+    if n_experts:
+        writer.add_expert_count(n_experts)
         writer.add_expert_used_count(config["num_experts_per_tok"])
     if "moe_intermediate_size" in config:
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    if "shared_expert_intermediate_size" in config:
+        writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
 

@@ -32,6 +32,8 @@ FOLDERS: dict[str, dict[str, Any]] = {
     "falcon": {"rope_parameters": None},
     "bloom": {},
     "gpt_neox": {},
+    "arcee": {},
+    "seed_oss": {},
     "bert": {"architectures": ["BertModel"]},
 }
 PHI3 = ("long", "short")

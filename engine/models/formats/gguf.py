@@ -40,6 +40,7 @@ OF_NO_CONSEQUENCE = (  # the embedding says it; history; a remark on `fused`
 NEUTRAL: tuple[Any, ...] = (0, None, "none", "", [])  # values of keys that then change nothing
 MOST_EXPERTS = 10_000  # of a layer; the largest models have 512
 FACTORS = "rope_freqs.weight"  # what Llama 3 divides its frequencies by
+ROUTER = "ffn_gate_inp_shexp"  # of Qwen's shared expert
 SHORT, LONG = "rope_factors_short.weight", "rope_factors_long.weight"  # of Phi-3
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
@@ -220,6 +221,8 @@ def named(
             continue
         name, part = hugging_face_name(family, own)
         turned[name] = part in family.turned and len(place.shape) == 2
+        if part == ROUTER and len(place.shape) == 1:  # a matrix with one row
+            place = replace(place, shape=(1, *place.shape), row_bytes=place.end - place.offset)
         if part in family.paired:
             place = replace(place, paired=paired)
         elif part and part == family.fused:
