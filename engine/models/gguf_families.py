@@ -22,6 +22,7 @@ BIASED = {  # a field of a config, and the tensor that is there if it is true
     "use_qkv_bias": "blk.0.attn_q.bias",
     "use_bias": "blk.0.attn_q.bias",
     "qk_layernorm": "blk.0.attn_q_norm.weight",
+    "use_qk_norm": "blk.0.attn_q_norm.weight",
 }
 
 
@@ -215,6 +216,7 @@ def of_bert(values: Values, places: Mapping[str, Place]) -> Values:
     return found
 
 
+OF_COHERE = {LAYER_NORM: "layer_norm_eps", "logit_scale": "logit_scale"}
 FAMILIES = {
     "llama": llama_like(
         "llama",
@@ -250,6 +252,27 @@ FAMILIES = {
     ),
     "seed_oss": llama_like(
         "seed_oss", parts={"post_attention_norm": "post_attention_layernorm"}, settle=of_seed
+    ),
+    "nemotron": llama_like(
+        "nemotron",
+        {LAYER_NORM: "norm_eps"},
+        said={"hidden_act": "relu2"},
+        above_one=True,
+        share="partial_rotary_factor",
+    ),
+    "command-r": llama_like(
+        "cohere", OF_COHERE, settle=by_tensors("attention_bias", "use_qk_norm")
+    ),
+    "cohere2": llama_like("cohere2", {**OF_COHERE, **WINDOW}),
+    "ernie4_5": llama_like("ernie4_5", settle=by_tensors("use_bias")),
+    "glm4": llama_like(
+        "glm4",
+        parts={
+            "post_attention_norm": "post_self_attn_layernorm",
+            "post_ffw_norm": "post_mlp_layernorm",
+            "ffn_up": "mlp.gate_up_proj",
+        },
+        share="partial_rotary_factor",
     ),
     "smollm3": llama_like("smollm3", paired=QUERIES_AND_KEYS),
     "granite": llama_like(

@@ -34,6 +34,7 @@ GGUF_NAMES = {
     "qwen3_moe": "qwen3moe",
     "qwen2_moe": "qwen2moe",
     "gemma3_text": "gemma3",
+    "cohere": "command-r",
     "phi": "phi2",
     "gpt_neox": "gptneox",
 }
@@ -130,7 +131,7 @@ def write_gguf(
         values = values[0] if "shared_expert_gate." in name else values
         if "query_key_value" in name:
             values = all_queries_first(values, config)
-        if kind.startswith("gemma") and name.endswith("norm.weight"):
+        if kind.startswith(("gemma", "nemotron")) and name.endswith("norm.weight"):
             values = values + np.float32(1)
         if kind == "gpt2" and values.ndim == 2 and ".h." in name:
             values = np.ascontiguousarray(values.T)
@@ -224,6 +225,18 @@ def gpt2_values(writer: Any, config: Mapping[str, Any]) -> None:
 
 
 KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order of converters
+    "nemotron": {"attention.layer_norm_epsilon": "norm_eps"},
+    "command-r": {
+        "attention.layer_norm_epsilon": "layer_norm_eps",
+        "logit_scale": "logit_scale",
+    },
+    "cohere2": {
+        "attention.layer_norm_epsilon": "layer_norm_eps",
+        "logit_scale": "logit_scale",
+        "attention.sliding_window": "sliding_window",
+    },
+    "ernie4_5": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
+    "glm4": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
     "gemma": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
     "gemma2": {
         "attn_logit_softcapping": "attn_logit_softcapping",
@@ -264,7 +277,7 @@ KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order
     },
     "bert": {"attention.layer_norm_epsilon": "layer_norm_eps"},
 }
-PARTIAL = ("phi2", "phi3", "stablelm", "gptneox")  # whose heads rotate in part
+PARTIAL = ("phi2", "phi3", "stablelm", "gptneox", "nemotron", "glm4")  # whose heads rotate in part
 NO_THETA = ("phi2", "stablelm", "gptneox", "falcon", "bloom", "bert")  # which converters leave out
 
 
