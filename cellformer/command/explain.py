@@ -1,6 +1,6 @@
 """The command `explain`: a cell in words: what it is, what it reads, and why it changed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from exporters.edits.edited import Edited, EditedCell
 from exporters.file.reading import WorkbookFile, present
 from exporters.model.words import meaning
 
-MOST_EDITS = 50  # each of which is made alone, to see what it does
+MOST_EDITS = 50  # each of which is made alone, to see what it does; of more, each block's
 SAME = 1e-13  # what rounding may change in a value about 1
 LISTED = 8  # edits, cells
 LONGEST = 160  # characters of a formula, or of a text
@@ -77,12 +77,29 @@ def _tell(asked: Sequence["Asked"]) -> None:
             line(text)
 
 
+Values = Mapping[tuple[str, int, int], Any]
+
+
 @dataclass(frozen=True)
 class Reached:
-    """An edit that reaches a cell, and the cell's value with that edit alone."""
+    """An edit, or all edits of a block, that reach a cell, and its value with these alone."""
 
-    edit: EditedCell
+    name: str
+    at: str
     alone: Any
+    was: Any = None  # of one edit: its cell as built,
+    now: Any = None  # and what was typed
+    n: int = 1
+
+    def told(self) -> str:
+        """It in a sentence."""
+        if self.n > 1:
+            alone = _short(self.alone)
+            return f"{self.n:,} edits of {self.name} reach it: alone they make it {alone}."
+        return (
+            f"{self.at} ({self.name}), {_short(self.was)} as built and {_short(self.now)} now, "
+            f"reaches it: alone it makes it {_short(self.alone)}."
+        )
 
 
 @dataclass(frozen=True)
@@ -120,16 +137,29 @@ class Asked:
 
     @cached_property
     def reached(self) -> list[Reached]:
-        """The edits that reach it: alone, each changes it."""
+        """The edits that reach it, those of the largest effect first: alone, each changes it. Of
+        very many, all edits of a block are one."""
+        edits, found = self.opened.values, list[Reached]()
         by_name = {one.name: one for one in (*self.opened.inputs, *self.opened.overwritten)}
-        found = []
-        for at, value in list(self.opened.values.items())[:MOST_EDITS]:
-            live = self.opened.after({at: value})
+        for values in (
+            _by_block(edits) if len(edits) > MOST_EDITS else ({at: edits[at]} for at in edits)
+        ):
+            live = self.opened.after(values)
             alone = self._with(self.book.reading(live)).value
-            edit = by_name.get(f"{at[0]}[{at[1]},{at[2]}]")
-            if edit is not None and not _alike(alone, self.built.value, SAME):
-                found.append(Reached(edit, alone))
-        return found
+            if _alike(alone, self.built.value, SAME):
+                continue
+            block, i, j = next(iter(values))
+            one = by_name.get(f"{block}[{i},{j}]")
+            if one is None or len(values) > 1:
+                found.append(Reached(block, self.book.area(block), alone, n=len(values)))
+            else:
+                found.append(Reached(one.name, one.where, alone, one.was, one.now))
+        return sorted(found, key=lambda one: -self._apart(one.alone))
+
+    def _apart(self, value: Any) -> float:
+        """How far a value is from that as built; of texts, 0."""
+        numbers = isinstance(value, int | float) and isinstance(self.built.value, int | float)
+        return abs(value - self.built.value) if numbers else 0.0
 
     @property
     def value(self) -> Any:
@@ -240,20 +270,15 @@ class Asked:
         n = len(self.opened.values)
         if not n or self.own is not None or self.built.formula is None or self._kept:
             return
-        reached = self.reached
-        if not reached:
-            tried = f"the first {MOST_EDITS} of {n:,}" if n > MOST_EDITS else f"{n:,}"
-            some = f"{tried} edits; none reaches it"
-            edits = "one edit, which does not reach it" if n == 1 else some
-            yield f"The file has {edits}."
-            return
-        for one in reached[:LISTED]:
-            yield (
-                f"{one.edit.where} ({one.edit.name}), {_short(one.edit.was)} as built and "
-                f"{_short(one.edit.now)} now, reaches it: alone it makes it {_short(one.alone)}."
+        if not self.reached:
+            some = (
+                "one edit, which does not reach it" if n == 1 else f"{n:,} edits; none reaches it"
             )
-        if len(reached) > LISTED:
-            yield f"{len(reached) - LISTED} more edits reach it."
+            yield f"The file has {some}."
+        for one in self.reached[:LISTED]:
+            yield one.told()
+        if (more := sum(one.n for one in self.reached[LISTED:])) > 0:
+            yield f"{more:,} more {'edit reaches' if more == 1 else 'edits reach'} it."
 
     def result(self) -> results.Explained:
         """The same as JSON."""
@@ -269,15 +294,24 @@ class Asked:
             "reads": self.areas(),
             "edits": [
                 {
-                    "cell": one.edit.name,
-                    "at": one.edit.where,
-                    "was": one.edit.was,
-                    "now": one.edit.now,
+                    "cell": one.name,
+                    "at": one.at,
+                    "was": one.was,
+                    "now": one.now,
+                    "n": one.n,
                     "alone": one.alone,
                 }
                 for one in self.reached
             ],
         }
+
+
+def _by_block(edits: Values) -> list[Values]:
+    """The edits of each block."""
+    found: dict[str, dict[tuple[str, int, int], Any]] = {}
+    for at, value in edits.items():
+        found.setdefault(at[0], {})[at] = value
+    return list(found.values())
 
 
 def _alike(a: Any, b: Any, within: float) -> bool:

@@ -151,9 +151,10 @@ class Trace(TypedDict):
 
 
 class Reached(Change):
-    """An edit of the file that reaches a cell."""
+    """An edit of the file that reaches a cell; of more than 50, all those of a block."""
 
     at: Annotated[str, "its address"]
+    n: Annotated[int, "how many edits; of several, was and now are null"]
     alone: Annotated[float | str | bool | None, "the cell's value with this edit alone"]
 
 

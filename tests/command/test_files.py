@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from conftest import Built, cli, told
+from conftest import Built, cli, default_book, told
 
 import cellformer as cf
 from engine.cells.access import Rect
@@ -70,6 +70,16 @@ def test_explain_says_which_edit_reaches_a_cell(folder: Path) -> None:
     assert "Somebody typed 0.5; as built it was 0.3." in done.out
     (kept,) = told("explain", "edited.xlsx", "embed[0,0]", cwd=folder)["cells"]
     assert kept["edits"] == [] and "none reaches it" in kept["says"][-1]
+
+
+def test_explain_takes_the_many_edits_of_a_block_as_one(tmp_path: Path) -> None:
+    edits = {("W_E", i, j): 0.1 * i - 0.2 * j for i in range(12) for j in range(5)}
+    cf.write(cf.build("cat-sat"), tmp_path / "many.xlsx", edits=edits)
+    (one,) = told("explain", tmp_path / "many.xlsx", "logits[2,6]")["cells"]
+    (group,) = one["edits"]
+    assert (group["cell"], group["at"]) == ("W_E", default_book("cat-sat").area("W_E"))
+    assert group["alone"] == one["value"] != one["was"] and group["n"] > 50
+    assert "edits of W_E reach it" in one["says"][-1]
 
 
 def test_trace_run_and_sweep_take_an_edited_file(folder: Path) -> None:
