@@ -19,7 +19,7 @@ from engine.cells.functions import ABS, IFERROR, MAX, SUM, SUMPRODUCT, N, lookup
 from engine.cells.language import AsIs, worded
 from engine.studies import live_cuts
 from engine.studies.answer_graph import ANSWER as OBJECTIVE
-from engine.studies.answer_graph import AnswerGraph, short
+from engine.studies.answer_graph import AnswerGraph, short, writers
 from engine.studies.edge_cuts import Cuts, Ends, ends
 from engine.studies.live_cuts import KEPT
 from exporters.compose.composer import Composer
@@ -38,10 +38,11 @@ AFTER_CUTS, REALLY = "graph.after_cuts", "graph.really"
 VALUES, NODES, REST, GAPS = "graph.values", "graph.nodes", "graph.rest", "graph.gaps"
 BEGUN = 0.5  # of the threshold
 N_CUTS = 12  # edges that can be cut
-MOST_TOKENS = 8  # up to the answer: edges grow with their square
+FEW_TOKENS = 8  # up to the answer: all models have the sheet; edges grow with their square,
+MOST_EDGES = 10_000  # and longer prompts have it as long as there are no more edges
 TOP = 5
 VALUE, WORKINGS = 4, 8  # columns: of edges' values, of the workings
-HEADS = ("from", "at token", "to", "at token", "value", "of the lead")
+HEADS = ("from", "at token", "to", "at token", "edge value", "of the lead")
 CUT_HEADS = (*HEADS[:5], "1 keep, 0 cut", "predicted", "real, as built", "value as built")
 LINES = (
     ("edges smaller than", "fold into the rest of their node: type another threshold"),
@@ -57,8 +58,17 @@ OF_EACH = (
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks built with --why, of a short prompt, and a stream that is a sum of its parts."""
-    few = 1 < book.passage.n_prompt <= MOST_TOKENS
-    return book.plan.studies.why and few and answer_cells.supported(book)
+    n = book.passage.n_prompt
+    if not book.plan.studies.why or n < 2 or not answer_cells.supported(book):
+        return False
+    return n <= FEW_TOKENS or _most_edges(book) <= MOST_EDGES
+
+
+def _most_edges(book: ModelBook) -> int:
+    """A bound of the number of edges: each writer is read by those after it, at its token or a
+    later one, as heads read it."""
+    n_tokens, n_writers = book.passage.n_prompt, len(writers(book.graph))
+    return n_writers * (n_writers + 1) // 2 * (n_tokens * (n_tokens + 1) // 2)
 
 
 def place(book: ModelBook) -> None:
@@ -72,7 +82,7 @@ def add(book: ModelBook) -> None:
     """Add the settings, three suggested edits, the edges to cut, the nodes, all edges, and the
     workings."""
     page = layout.page(book, SHEET)
-    page.widths({0: 20} | dict.fromkeys(range(1, 40), 11) | {5: 13, 7: 13, 8: 14})
+    page.widths({0: 20} | dict.fromkeys(range(1, 40), 11) | {5: 15, 7: 15, 8: 15})
     page.sheet.put(TOP - 1, 0, "The graph of an answer", "heading")
     cuts = TOP + len(LINES) + 9  # rows: of the edges to cut, the nodes, all edges
     nodes = cuts + N_CUTS + 4

@@ -81,6 +81,17 @@ def test_other_architectures_have_the_sheet(name: str, tmp_path: Path) -> None:
     assert_is_the_engines(built(checkpoint.load(corner(name, tmp_path / name))))
 
 
+def test_longer_prompts_have_the_sheet_if_edges_are_few() -> None:
+    """Of 13 tokens the bound is 10,920."""
+    model, ids = thin_game(), [4, 2, 6, 5] * 4
+    longest, too_long = (
+        model_workbook.build("g", model, passage(model, ids[:n], n), studies=Studies(why=True))
+        for n in (12, 13)
+    )
+    assert page.SHEET not in too_long.sheets
+    assert_is_the_engines(longest)
+
+
 def test_norms_on_the_stream_leave_the_sheet_out(tmp_path: Path) -> None:
     found = built(checkpoint.load(corner("olmo2", tmp_path / "olmo2")))
     assert page.SHEET not in found.sheets and "Why" in found.sheets
