@@ -63,7 +63,7 @@ class Hooked:
         return logits if cap is None else torch.tanh(logits / cap) * cap
 
     def layer(self, b: str, x: Tensor) -> Tensor:
-        after, both = self.spec.norm_after, getattr(self.spec, "norm_both", False)
+        after, both = self.spec.norm_after, getattr(self.spec, "norms", "") == "both"
         x = self.hook(f"{b}.resid_pre", x)
         wrote = self.attention(b, x if after else self.norm(f"{b}.ln1", x))
         wrote = self.hook(f"{b}.attn_out", wrote)
