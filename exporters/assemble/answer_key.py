@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import ABS, AND, IF, IFERROR, ISNUMBER, MAX, MID, MIN, OR, SUM, N
+from engine.cells.functions import ABS, AND, IF, IFERROR, INT, ISNUMBER, MAX, MID, MIN, OR, SUM, N
 from engine.cells.language import worded
 from engine.studies import exercises
 from engine.studies.exercises import EXACT
@@ -33,6 +33,8 @@ ROUNDED = "right, rounded; what follows goes on with all decimals"
 NOT_YET = "not yet: {slips}"
 BETWEEN = " or "
 NO_SLIP = "not yet: look at the hints; what follows goes on with the right number"
+A_DATE = "this became a date: begin a fraction with =, as in =2/6"
+DATES = 40_000, 60_000  # the numbers of days that programs make of 2/6
 BEFORE = "not yet: it reads another yellow cell, which is not right yet; fill that in first"
 AS_BUILT = "this was right for the inputs as built: a formula would follow when they change"
 OTHER = {"row": "column", "column": "row", "row before": "column before"}
@@ -161,6 +163,10 @@ class AnswerKey:
         rest = sentence(NO_SLIP)
         if before:
             rest = IF(SUM(*before) < len(before), sentence(BEFORE), rest)
+        first, last = DATES
+        typed_as = self.number[k]
+        dated = AND(typed_as == INT(typed_as), typed_as > first, typed_as < last)
+        rest = IF(dated, sentence(A_DATE), rest)
         wrong = IF(self.slip[k] == 1, self._named(k), IF(moved, sentence(AS_BUILT), rest))
         typed = IF(self.good[k] == 1, number, wrong)
         kind = self.kind[k]

@@ -25,7 +25,7 @@ from cellformer import exercises
 from engine.cells.errors import InputError
 from engine.studies.exercises import FEWEST, judged
 from exporters.assemble import exercise
-from exporters.assemble.answer_key import A_TEXT, AN_ERROR, BLANK, KEY, Answer
+from exporters.assemble.answer_key import A_DATE, A_TEXT, AN_ERROR, BLANK, KEY, Answer
 from exporters.compose.book import Book, Entry, Filled
 from exporters.file import xlsx
 
@@ -55,11 +55,13 @@ def test_odd_answers_get_a_line_and_make_no_error(tmp_path: Path) -> None:
     found = asked("zero-layer")
     open_ = InIronCalc(found, tmp_path)
     (one, two, three, four, *_) = (at(a) for a in found.answers)
-    said = open_.said({one: "abc", two: "=1/0", three: 1e308, four: "TRUE"})
+    (five,) = (at(a) for a in found.answers[4:5])
+    said = open_.said({one: "abc", two: "=1/0", three: 1e308, four: "TRUE", five: 46059.0})
     assert said[:2] == [A_TEXT, AN_ERROR]
     assert said[2].startswith("not yet")
     assert said[3] == A_TEXT
-    assert {*said[4:]} == {BLANK}
+    assert said[4] == A_DATE
+    assert {*said[5:]} == {BLANK}
     assert open_.errors() == []
 
 
