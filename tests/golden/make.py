@@ -149,6 +149,8 @@ DEEPSEEK = GLM_MOE | {
     "v_head_dim": 3,
 }  # fmt: skip
 del DEEPSEEK["head_dim"]
+DEEPSEEK_V2 = DEEPSEEK | {"q_lora_rank": None, "kv_lora_rank": 4, "n_shared_experts": 1}
+DEEPSEEK_V2 |= {"topk_method": "group_limited_greedy"}
 BIGCODE = GPT2 | {"n_layer": 1}
 CODEGEN = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 4, "rotary_dim": 2}
 MPT = {"d_model": 9, "n_heads": 3, "n_layers": 1, "max_seq_len": 12, **SMALL}
@@ -269,6 +271,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     ),
     "gpt_oss": (74, lambda: t.GptOssForCausalLM(t.GptOssConfig(**TWO_KINDS, **EXPERTS, **OSS))),
     "glm4_moe": (75, lambda: with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**GLM_MOE)))),
+    "deepseek_v2": (77, lambda: t.DeepseekV2ForCausalLM(t.DeepseekV2Config(**DEEPSEEK_V2))),
     "deepseek_v3": (
         76,
         lambda: with_biases(t.DeepseekV3ForCausalLM(t.DeepseekV3Config(**DEEPSEEK))),

@@ -551,14 +551,14 @@ def glm4_moe(rng: np.random.Generator) -> Network:
     return make.with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**config)))
 
 
-def deepseek_v3(rng: np.random.Generator) -> Network:
+def deepseek_sizes(rng: np.random.Generator) -> dict:
     groups = int(rng.integers(1, 4))
     config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2)), "n_group": groups}
     del config["head_dim"]
     config |= {
         "num_key_value_heads": config["num_attention_heads"],
         "q_lora_rank": pick(rng, None, 3),
-        "kv_lora_rank": int(rng.integers(1, 5)),
+        "kv_lora_rank": 2 * int(rng.integers(1, 4)),
         "qk_rope_head_dim": 2 * int(rng.integers(1, 4)),
         "qk_nope_head_dim": 2 * int(rng.integers(1, 4)),
         "v_head_dim": int(rng.integers(1, 6)),
@@ -567,11 +567,21 @@ def deepseek_v3(rng: np.random.Generator) -> Network:
         "topk_group": int(rng.integers(1, groups + 1)),
         "moe_intermediate_size": int(rng.integers(1, 8)),
         "first_k_dense_replace": int(rng.integers(0, 3)),
-        "norm_topk_prob": bool(rng.integers(2)),
     }
     yarn = {"rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "mscale": 1.0}
     yarn |= {"mscale_all_dim": 1.0, "original_max_position_embeddings": 4}
-    config["rope_parameters"] = pick(rng, config["rope_parameters"], yarn)
+    return config | {"rope_parameters": pick(rng, config["rope_parameters"], yarn)}
+
+
+def deepseek_v2(rng: np.random.Generator) -> Network:
+    config = deepseek_sizes(rng) | {"topk_method": pick(rng, "greedy", "group_limited_greedy")}
+    config["hidden_size"] = config["num_attention_heads"] * int(rng.integers(1, 5))
+    config["routed_scaling_factor"] = pick(rng, 1.0, 2.5)
+    return t.DeepseekV2ForCausalLM(t.DeepseekV2Config(**config))
+
+
+def deepseek_v3(rng: np.random.Generator) -> Network:
+    config = deepseek_sizes(rng) | {"norm_topk_prob": bool(rng.integers(2))}
     return make.with_biases(t.DeepseekV3ForCausalLM(t.DeepseekV3Config(**config)))
 
 

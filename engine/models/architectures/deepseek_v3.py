@@ -1,4 +1,5 @@
-"""DeepSeek-V3 (DeepSeek-AI 2024, section 2.1): latent attention, and GLM-4.5's experts.
+"""DeepSeek-V3 (DeepSeek-AI 2024, section 2.1): latent attention, and GLM-4.5's experts. In V2
+(section 2.1) shares are softmax of scores, and a group's score is its largest share.
 
 Keys and values of all heads are computed from one short vector for each token, the latent, and so
 are queries, from one of their own. Only some features of a key turn; they are the same for all
@@ -24,9 +25,27 @@ from engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
-MODEL_TYPES = ("deepseek_v3",)
+MODEL_TYPES = ("deepseek_v2", "deepseek_v3")
 NEW = glm4_moe.NEW | {"n_group": 1, "topk_group": 1, "q_lora_rank": 4, "kv_lora_rank": 4}
 NEW |= {"qk_rope_head_dim": 2, "qk_nope_head_dim": 4, "v_head_dim": 4, "head_dim": 2}
+V3 = {  # the reference's defaults
+    "num_hidden_layers": 61,
+    "n_routed_experts": 256,
+    "first_k_dense_replace": 3,
+    "n_group": 8,
+    "topk_group": 4,
+    "moe_intermediate_size": 2048,
+    "routed_scaling_factor": 2.5,
+    "rms_norm_eps": 1e-6,
+}
+V2 = {
+    "num_hidden_layers": 32,
+    "n_routed_experts": 64,
+    "n_shared_experts": 2,
+    "first_k_dense_replace": 0,
+    "moe_intermediate_size": 1407,
+    "rms_norm_eps": 1e-6,
+}
 LATENT_EPS = 1e-6  # of the latents' norms, whatever the config says
 
 
@@ -91,10 +110,14 @@ def places(attn: Forward) -> tuple[Block, Block]:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """DeepSeek-V3's config."""
-    c.assume(num_hidden_layers=61, max_position_embeddings=4096, n_routed_experts=256)
-    c.assume(first_k_dense_replace=3, n_group=8, topk_group=4, moe_intermediate_size=2048)
-    c.assume(routed_scaling_factor=2.5, rms_norm_eps=1e-6)
+    """The configs of DeepSeek-V2 and V3."""
+    second = c.values["model_type"] == "deepseek_v2"
+    c.assume(**(V2 if second else V3), max_position_embeddings=2048 if second else 4096)
+    if second:
+        c.refuse("mlp_bias", False, "MLPs have no biases here")
+        if c.get("topk_method", str, "greedy") == "greedy":
+            c = c.otherwise(n_group=1, topk_group=1)
+        c = c.otherwise(norm_topk_prob=False)  # its reference does not read it
     c.refuse("rope_interleave", True, "neighbouring features turn")
     c.ignore("num_key_value_heads", "head_dim", "qk_head_dim", "ep_size", "moe_layer_freq")
     c.ignore("topk_method", "scoring_func", "seq_aux", "aux_loss_alpha", "num_nextn_predict_layers")
@@ -120,6 +143,8 @@ def read_config(c: Config) -> ModelSpec:
         rope_neighbours=True,
         sqrt_d_head=sqrt(d_still + d_turned) / grown(c) ** 2,
         out_bias=spec.qkv_bias,
+        softmax=second,
+        n_counted=1 if second else 2,
         d_still=d_still,
         d_turned=d_turned,
         d_value=c.get("v_head_dim", int, 128),

@@ -31,6 +31,8 @@ class GroupedSpec(MoeSpec):
 
     n_groups: int = 1
     n_open: int = 1  # groups that are chosen
+    n_counted: int = 2  # experts in a group's score
+    softmax: bool = False  # shares are those of all experts (DeepSeek-V2); else logistic functions
     share_scale: float = 1.0  # what the chosen experts' shares sum to
 
 
@@ -46,9 +48,11 @@ def experts(b: Forward, x: Block) -> Block:
     share = shares(m, x)  # [n_tokens, n_experts]
     switch = m.input("switch", 1.0)  # of all of them
     found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
-    always = m.at("shared").input("share", np.ones((x.shape[0], 1)), ("token", ""))
-    found.append(expert(m.at("shared"), x, "d_shared", always, 0, switch))
-    return parts.sum_of(b, "mlp_out", found)
+    chosen, s = parts.sum_of(b, "mlp.chosen", found), m.at("shared")  # [n_tokens, d_model]
+    always = s.input("share", np.ones((x.shape[0], 1)), ("token", ""))
+    post, W_out, result = expert(s, x, "d_shared", always, 0, switch)
+    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
+    return b.block("mlp_out", ops.add, [chosen, result])
 
 
 def shares(m: Forward, x: Block) -> Block:
@@ -57,8 +61,11 @@ def shares(m: Forward, x: Block) -> Block:
     spec, r = m.spec, m.at("router")
     assert isinstance(spec, GroupedSpec)
     scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
-    suits = r.block("suits", ops.logistic, scores)  # [n_tokens, n_experts]
-    ranked = r.block("ranked", ops.add, [suits], r.weight("b_choice", "n_experts"))
+    if spec.softmax:
+        ranked = suits = parts.softmax(r, scores, out=(r, "share_of_all"))
+    else:
+        suits = r.block("suits", ops.logistic, scores)  # [n_tokens, n_experts]
+        ranked = r.block("ranked", ops.add, [suits], r.weight("b_choice", "n_experts"))
     numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
     if spec.n_open < spec.n_groups:
         ranked = r.block("in_open", ops.open_alone, ranked, in_open_groups(r, ranked, numbers))
@@ -72,7 +79,7 @@ def shares(m: Forward, x: Block) -> Block:
 
 def in_open_groups(r: Forward, ranked: Block, numbers: Block) -> Block:
     """1 for experts of the chosen groups, 0 for others: [n_tokens, n_experts]. A group's score is
-    the sum of its two largest."""
+    the sum of its two largest, or its largest."""
     spec, o = r.spec, r.at("groups")
     assert isinstance(spec, GroupedSpec)
     size = spec.n_experts // spec.n_groups
@@ -83,7 +90,7 @@ def in_open_groups(r: Forward, ranked: Block, numbers: Block) -> Block:
     place = o.block("rank_in_all", ops.rank, apart, apart, numbers, numbers)  # in all of them
     others = o.input("others", -before[None], ("", "n_experts"))
     within = o.block("within", ops.add, [place], others)  # the rank in the expert's own group
-    two = o.block("two", ops.first_k, ranked, within, o.input("n_counted", 2.0))
+    two = o.block("two", ops.first_k, ranked, within, o.input("n_counted", spec.n_counted))
     member = o.input("member", np.eye(spec.n_groups)[group], ("n_experts", "n_groups"))
     score = o.block("score", ops.linear, two, member)  # [n_tokens, n_groups]
     number = o.input("number", np.arange(spec.n_groups)[None], ("", "n_groups"))
