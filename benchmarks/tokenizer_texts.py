@@ -57,7 +57,12 @@ def main() -> None:
     EVERY_KIND.extend(kind for kind in OURS if kind not in EVERY_KIND)
     n, kinds = int((sys.argv[1:] or [500])[0]), sys.argv[2:] or EVERY_KIND
     texts = {
-        kind: of_many(n, LENGTH - 8, len(kind)) if kind in OF_SCRIPTS else tried(kind, n, LENGTH)
+        kind: [
+            text.replace("\r\n", "\n").replace("\r", "")  # which no cell holds
+            for text in (
+                of_many(n, LENGTH - 8, len(kind)) if kind in OF_SCRIPTS else tried(kind, n, LENGTH)
+            )
+        ]
         for kind in kinds
     }
     with tempfile.TemporaryDirectory() as folder:
