@@ -19,7 +19,7 @@ def repeated(model, ids: list[int], n: int, sampling: Sampling, seed: int) -> li
     numbers, ids = np.random.default_rng(seed).random(len(ids) + n), list(ids)
     for _ in range(n):
         logits = model.graph(ids).values["logits"][-1]
-        ids.append(sampling.choose(logits, float(numbers[len(ids)])))
+        ids.append(sampling.choose(logits, float(numbers[len(ids)]), ids))
     return ids[-n:]
 
 
@@ -35,6 +35,8 @@ def test_generation_equals_repeated_full_passes() -> None:
             temperature=float(rng.choice([0, 0.5, 1, 2])),
             top_k=int(rng.choice([0, 1, 3])),
             top_p=float(rng.choice([1, 0.9, 0.3])),
+            min_p=float(rng.choice([0, 0.2])),
+            repetition_penalty=float(rng.choice([1, 0.7, 1.5])),
         )
         steps = list(generate(model, ids, n, sampling, seed=case))
         assert [s.token for s in steps] == repeated(model, ids, n, sampling, case), case
@@ -87,3 +89,26 @@ def test_impossible_generation_is_refused() -> None:
     for refused, ids, n in [(model, [0], 4), (model, [], 1), (model, [0], 0), (both_ways, [0], 1)]:
         with pytest.raises(InputError):
             generate(refused, ids, n, Sampling())
+
+
+@pytest.mark.slow
+def test_words_drawn_are_those_of_transformers_processors(torch, transformers) -> None:
+    """In the order in which its `generate` applies them."""
+    of, rng = transformers.generation.logits_process, np.random.default_rng(3)
+    for case in range(60):
+        logits, so_far = rng.normal(size=200) * 3, rng.integers(0, 200, 30)
+        how = Sampling(1.3, int(rng.choice([0, 40])), float(rng.choice([0.8, 1])), 0.03, 1.4)
+        steps = [of.RepetitionPenaltyLogitsProcessor(how.repetition_penalty)]
+        steps += [of.TemperatureLogitsWarper(how.temperature)]
+        steps += [of.TopKLogitsWarper(how.top_k)] if how.top_k else []
+        steps += [of.TopPLogitsWarper(how.top_p)] if how.top_p < 1 else []
+        steps += [of.MinPLogitsWarper(how.min_p)]
+        scores = torch.tensor(logits[None], dtype=torch.float64)
+        for step in steps:
+            scores = step(torch.tensor(so_far[None]), scores)
+        shares = torch.softmax(scores, -1)[0].numpy()
+        order = np.argsort(-shares, kind="stable")
+        ends = np.cumsum(shares[order])
+        for r in rng.random(5):
+            found = how.choose(logits, float(r), so_far.tolist())
+            assert found == order[np.searchsorted(ends, r, side="right")], case

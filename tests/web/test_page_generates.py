@@ -22,6 +22,7 @@ SETTINGS = (
     Sampling(0.7, top_k=5),
     Sampling(1.5, top_p=0.8),
     Sampling(2.0, top_k=9, top_p=0.9),
+    Sampling(1.5, min_p=0.05, repetition_penalty=1.4),
 )
 TEXTS = {
     "dialogue-game": ("3 chiama 2 Tarso", "vice 3 chiama", "1 chiama 3 vice 3 chiama 2"),
@@ -40,6 +41,8 @@ def typed(text: str, n: int, ids: list[int], sampling: Sampling, seed: int) -> l
         ["temperature", 0, 0, 1.0 if greedy else sampling.temperature],
         ["top_k", 0, 0, float(sampling.top_k or 0)],
         ["top_p", 0, 0, float(sampling.top_p)],
+        ["min_p", 0, 0, sampling.min_p],
+        ["repetition_penalty", 0, 0, sampling.repetition_penalty],
         *(["random", t, 0, float(numbers[t])] for t in range(len(ids), n)),
     ]
 
