@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.cells.stored import Place
+from engine.models.foreign import FULL, WINDOWED
 
 Values = dict[str, Any]
 Settle = Callable[[Values, Mapping[str, Place]], Values]
@@ -108,6 +109,9 @@ SHARED_PARTS = {
     "ffn_down_shexp": "mlp.shared_expert.down_proj",
 }
 WINDOW = {"attention.sliding_window": "sliding_window"}
+WINDOWS = {**WINDOW, "attention.sliding_window_pattern": "sliding_window_pattern"}
+NUM_EXPERTS = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok"}
+BOUND = {"attention.clamp_kqv": "clip_qkv"}
 AROUND_BOTH = {  # norms after each sublayer
     "post_attention_norm": "post_attention_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
@@ -140,6 +144,42 @@ def of_seed(values: Values, places: Mapping[str, Place]) -> Values:
     """Whether attention has biases, its output apart."""
     out = "blk.0.attn_output.bias" in places
     return {**by_tensors("attention_bias", "mlp_bias")(values, places), "attention_out_bias": out}
+
+
+# --- OLMo and EXAONE ----------------------------------------------------------------------------
+
+
+def of_olmo(values: Values, places: Mapping[str, Place]) -> Values:
+    """Whether attention has biases. What keeps its norms' divisors above zero is 1e-5, and no field
+    of its config."""
+    if values.get("layer_norm_eps") == 1e-5:
+        del values["layer_norm_eps"]
+    return by_tensors("attention_bias")(values, places)
+
+
+def of_olmo2(values: Values, places: Mapping[str, Place]) -> Values:
+    """What it is called: an olmo2 with windows is an olmo3, whose layers with windows turn without
+    scaling."""
+    found = {**by_layers(values), **by_tensors("attention_bias")(values, places)}
+    if not values.get("sliding_window"):
+        return found
+    theta = values.pop("rope_theta", 1e4)
+    near = {"rope_type": "default", "rope_theta": values.pop("rope_theta_near", theta)}
+    far = {"rope_type": "default", "rope_theta": theta, **values.pop("rope_scaling", {})}
+    return {**found, "model_type": "olmo3", "rope_parameters": {WINDOWED: near, FULL: far}}
+
+
+def of_exaone4(values: Values, places: Mapping[str, Place]) -> Values:
+    """Which layers have windows."""
+    return by_layers(values)
+
+
+def by_layers(values: Values) -> Values:
+    """Which layers have windows, if the file lists them."""
+    if not isinstance(values.get("sliding_window_pattern"), list):
+        return {}
+    near = values.pop("sliding_window_pattern")
+    return {"layer_types": [WINDOWED if is_near else FULL for is_near in near]}
 
 
 # --- Gemma --------------------------------------------------------------------------------------
@@ -195,6 +235,14 @@ def of_neox(values: Values, places: Mapping[str, Place]) -> Values:
     return {"attention_bias": "blk.0.attn_qkv.bias" in places}
 
 
+def of_mpt(values: Values, places: Mapping[str, Place]) -> Values:
+    """The fields of attention. MLPs are four times as wide as the stream in every MPT."""
+    values.pop("n_inner", None)
+    slope, bound = (values.pop(name, None) for name in ("alibi_bias_max", "clip_qkv"))
+    slope = int(slope) if isinstance(slope, float) and slope.is_integer() else slope
+    return {"attn_config": {"alibi": bool(slope), "alibi_bias_max": slope, "clip_qkv": bound}}
+
+
 # --- others --------------------------------------------------------------------------------------
 
 
@@ -216,7 +264,40 @@ def of_bert(values: Values, places: Mapping[str, Place]) -> Values:
     return found
 
 
+GPT2 = Family(
+    fixed={"model_type": "gpt2", "activation_function": "gelu_new"},
+    keys={
+        "context_length": "n_positions",
+        "embedding_length": "n_embd",
+        "block_count": "n_layer",
+        "feed_forward_length": "n_inner",
+        "attention.head_count": "n_head",
+        LAYER_NORM: "layer_norm_epsilon",
+    },
+    names={
+        "token_embd": "transformer.wte",
+        "position_embd": "transformer.wpe",
+        "output_norm": "transformer.ln_f",
+        "output": "lm_head",
+    },
+    block="transformer.h",
+    parts={
+        "attn_norm": "ln_1",
+        "attn_qkv": "attn.c_attn",
+        "attn_output": "attn.c_proj",
+        "ffn_norm": "ln_2",
+        "ffn_up": "mlp.c_fc",
+        "ffn_down": "mlp.c_proj",
+    },
+    turned=("attn_qkv", "attn_output", "ffn_up", "ffn_down"),
+)
 OF_COHERE = {LAYER_NORM: "layer_norm_eps", "logit_scale": "logit_scale"}
+OF_GRANITE = {
+    "attention.scale": "attention_multiplier",
+    "embedding_scale": "embedding_multiplier",
+    "residual_scale": "residual_multiplier",
+    "logit_scale": "logits_scaling",
+}
 FAMILIES = {
     "llama": llama_like(
         "llama",
@@ -236,8 +317,7 @@ FAMILIES = {
     "qwen2moe": llama_like(
         "qwen2_moe",
         {
-            "expert_count": "num_experts",
-            "expert_used_count": "num_experts_per_tok",
+            **NUM_EXPERTS,
             "expert_feed_forward_length": "moe_intermediate_size",
             "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
         },
@@ -277,16 +357,36 @@ FAMILIES = {
     "smollm3": llama_like("smollm3", paired=QUERIES_AND_KEYS),
     "granite": llama_like(
         "granite",
-        {
-            "attention.scale": "attention_multiplier",
-            "embedding_scale": "embedding_multiplier",
-            "residual_scale": "residual_multiplier",
-            "logit_scale": "logits_scaling",
-        },
+        OF_GRANITE,
         paired=QUERIES_AND_KEYS,
         settle=by_tensors("attention_bias", "mlp_bias"),
     ),
-    "olmo2": llama_like("olmo2", parts=AROUND_BOTH),
+    "granitemoe": llama_like(
+        "granitemoe",
+        OF_GRANITE | EXPERTS,
+        {**MIXTRAL_PARTS, "ffn_gate_inp": "block_sparse_moe.router.layer"},
+        paired=QUERIES_AND_KEYS,
+    ),
+    "olmo": llama_like(
+        "olmo",
+        {LAYER_NORM: "layer_norm_eps", **BOUND},
+        paired=QUERIES_AND_KEYS,
+        settle=of_olmo,
+    ),
+    "olmo2": llama_like(
+        "olmo2", {**WINDOWS, "rope.freq_base_swa": "rope_theta_near"}, AROUND_BOTH, settle=of_olmo2
+    ),
+    "olmoe": llama_like("olmoe", NUM_EXPERTS, QWEN_MOE_PARTS),
+    "exaone4": llama_like(
+        "exaone4", WINDOWS, AROUND_BOTH, said={"sliding_window": None}, settle=of_exaone4
+    ),
+    "hunyuan-dense": llama_like(
+        "hunyuan_v1_dense",
+        parts={
+            "attn_q_norm": "self_attn.query_layernorm",
+            "attn_k_norm": "self_attn.key_layernorm",
+        },
+    ),
     "gemma": llama_like("gemma", said=GEMMA_ACT, above_one=True),
     "gemma2": llama_like(
         "gemma2",
@@ -392,32 +492,40 @@ FAMILIES = {
         share="rotary_pct",
         settle=of_neox,
     ),
-    "gpt2": Family(
-        fixed={"model_type": "gpt2", "activation_function": "gelu_new"},
+    "gpt2": GPT2,
+    "starcoder": replace(
+        GPT2,
+        fixed={"model_type": "gpt_bigcode", "activation_function": "gelu_pytorch_tanh"},
+        keys={**GPT2.keys, "attention.head_count_kv": "num_key_value_heads"},
+        turned=(),
+    ),
+    "mpt": Family(
+        fixed={"model_type": "mpt"},
         keys={
-            "context_length": "n_positions",
-            "embedding_length": "n_embd",
-            "block_count": "n_layer",
+            "context_length": "max_seq_len",
+            "embedding_length": "d_model",
+            "block_count": "n_layers",
             "feed_forward_length": "n_inner",
-            "attention.head_count": "n_head",
+            "attention.head_count": "n_heads",
+            "attention.max_alibi_bias": "alibi_bias_max",
             LAYER_NORM: "layer_norm_epsilon",
+            **BOUND,
         },
         names={
             "token_embd": "transformer.wte",
-            "position_embd": "transformer.wpe",
-            "output_norm": "transformer.ln_f",
+            "output_norm": "transformer.norm_f",
             "output": "lm_head",
         },
-        block="transformer.h",
+        block="transformer.blocks",
         parts={
-            "attn_norm": "ln_1",
-            "attn_qkv": "attn.c_attn",
-            "attn_output": "attn.c_proj",
-            "ffn_norm": "ln_2",
-            "ffn_up": "mlp.c_fc",
-            "ffn_down": "mlp.c_proj",
+            "attn_norm": "norm_1",
+            "attn_qkv": "attn.Wqkv",
+            "attn_output": "attn.out_proj",
+            "ffn_norm": "norm_2",
+            "ffn_up": "ffn.up_proj",
+            "ffn_down": "ffn.down_proj",
         },
-        turned=("attn_qkv", "attn_output", "ffn_up", "ffn_down"),
+        settle=of_mpt,
     ),
     "bert": Family(
         fixed={"model_type": "bert", "hidden_act": "gelu", "architectures": ["BertModel"]},

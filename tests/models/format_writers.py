@@ -28,6 +28,7 @@ def in_folder(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return config, {n: t for n, t in tensors.items() if not n.endswith((".attn.bias", "inv_freq"))}
 
 
+PAIRED = ("llama", "granite", "granitemoe", "smollm3", "arcee", "olmo")  # see `paired`
 GGUF_NAMES = {
     "mistral": "llama",
     "mixtral": "llama",
@@ -37,6 +38,9 @@ GGUF_NAMES = {
     "cohere": "command-r",
     "phi": "phi2",
     "gpt_neox": "gptneox",
+    "gpt_bigcode": "starcoder",
+    "hunyuan_v1_dense": "hunyuan-dense",
+    "olmo3": "olmo2",
 }
 
 
@@ -54,6 +58,19 @@ def stacked(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         name: np.stack([values[k] for k in sorted(values)]) if isinstance(values, dict) else values
         for name, values in found.items()
     }
+
+
+def apart(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Gates and inputs of Granite's experts in two stacks, by Mixtral's names."""
+    found: dict[str, np.ndarray] = {}
+    for name, values in tensors.items():
+        front, both, _ = name.partition(".input_linear")
+        if both:
+            for part, rows in zip(("w1", "w3"), np.split(values, 2, axis=1), strict=True):
+                found[f"{front}.experts.{part}.weight"] = np.ascontiguousarray(rows)
+        else:
+            found[name] = values
+    return found
 
 
 def paired(rows: np.ndarray, n_heads: int) -> np.ndarray:
@@ -112,13 +129,13 @@ def write_gguf(
 
     config, tensors = in_folder(folder)
     kind = GGUF_NAMES.get(config["model_type"], config["model_type"])
-    tensors = stacked(tensors)
+    tensors = apart(stacked(tensors))
     arch = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
     writer = gguf.GGUFWriter(str(path), kind)
     VALUES.get(kind, llama_values)(writer, config)
     for key, value in (said or {}).items():
         add_value(writer, key, value)
-    layers = config.get("num_hidden_layers", config.get("n_layer"))
+    layers = next(config[n] for n in ("num_hidden_layers", "n_layer", "n_layers") if n in config)
     names = gguf.get_tensor_name_map(arch, layers)
     for name, values in headed(tensors).items():
         if name.startswith("cls.") or "pooler." in name:
@@ -126,7 +143,7 @@ def write_gguf(
         bare = name.removeprefix("bert.").removeprefix("transformer." * (kind == "bloom"))
         own = names.get_name(bare, (".weight", ".bias"))
         for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
-            if kind in ("llama", "granite", "smollm3", "arcee") and f"{part}_proj" in name:
+            if kind in PAIRED and f"{part}_proj" in name:
                 values = paired(values, config[heads])
         values = values[0] if "shared_expert_gate." in name else values
         if "query_key_value" in name:
@@ -224,6 +241,33 @@ def gpt2_values(writer: Any, config: Mapping[str, Any]) -> None:
     writer.add_layer_norm_eps(config["layer_norm_epsilon"])
 
 
+def mpt_values(writer: Any, config: Mapping[str, Any]) -> None:
+    writer.add_context_length(config["max_seq_len"])
+    writer.add_embedding_length(config["d_model"])
+    writer.add_block_count(config["n_layers"])
+    writer.add_feed_forward_length(4 * config["d_model"])
+    writer.add_head_count(config["n_heads"])
+    writer.add_layer_norm_eps(1e-5)
+    writer.add_clamp_kqv(config["attn_config"]["clip_qkv"])
+    writer.add_max_alibi_bias(config["attn_config"]["alibi_bias_max"])
+
+
+def starcoder_values(writer: Any, config: Mapping[str, Any]) -> None:
+    gpt2_values(writer, config)
+    writer.add_head_count_kv(1)
+
+
+WINDOWED = {
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.sliding_window": "sliding_window",
+}
+GRANITE = {
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.scale": "attention_multiplier",
+    "embedding_scale": "embedding_multiplier",
+    "residual_scale": "residual_multiplier",
+    "logit_scale": "logits_scaling",
+}
 KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order of converters
     "nemotron": {"attention.layer_norm_epsilon": "norm_eps"},
     "command-r": {
@@ -260,15 +304,22 @@ KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order
         "attention.layer_norm_epsilon": "layer_norm_eps",
         "use_parallel_residual": "use_parallel_residual",
     },
-    "granite": {
-        "attention.layer_norm_rms_epsilon": "rms_norm_eps",
-        "attention.scale": "attention_multiplier",
-        "embedding_scale": "embedding_multiplier",
-        "residual_scale": "residual_multiplier",
-        "logit_scale": "logits_scaling",
+    "granite": GRANITE,
+    "granitemoe": {
+        **GRANITE,
+        "expert_count": "num_local_experts",
+        "expert_used_count": "num_experts_per_tok",
     },
     "smollm3": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
-    "olmo2": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
+    "olmo": {"attention.clamp_kqv": "clip_qkv"},
+    "olmo2": WINDOWED,
+    "exaone4": WINDOWED,
+    "olmoe": {
+        "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+        "expert_count": "num_experts",
+        "expert_used_count": "num_experts_per_tok",
+    },
+    "hunyuan-dense": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
     "falcon": {"attention.layer_norm_epsilon": "layer_norm_epsilon"},
     "bloom": {"attention.layer_norm_epsilon": "layer_norm_epsilon"},
     "gptneox": {
@@ -304,12 +355,23 @@ def values_by_keys(writer: Any, config: Mapping[str, Any]) -> None:
     if kind not in NO_THETA:
         near = turning.get("sliding_attention")
         turning = turning.get("full_attention", turning)
+        if turning["rope_type"] == "dynamic":  # Hunyuan's
+            raised = turning["rope_theta"] * turning["alpha"] ** (head / (head - 2))
+            turning = turning | {"rope_theta": raised}
+            add_value(writer, f"{kind}.rope.scaling.type", "none")
+            writer.add_rope_scaling_factor(1)
+            writer.add_rope_scaling_orig_ctx_len(config["max_position_embeddings"])
         writer.add_rope_freq_base(turning["rope_theta"])
         if near:
             writer.add_rope_freq_base_swa(near["rope_theta"])
         if turning["rope_type"] == "linear":
             add_value(writer, f"{kind}.rope.scaling.type", "linear")
             add_value(writer, f"{kind}.rope.scaling.factor", turning["factor"])
+    if kind == "olmo":
+        writer.add_layer_norm_eps(1e-5)
+    if kind in ("olmo2", "exaone4") and "layer_types" in config:
+        near = [layer == "sliding_attention" for layer in config["layer_types"]]
+        writer.add_sliding_window_pattern(near)
     if kind == "bert":
         writer.add_causal_attention(False)
     if kind == "falcon":
@@ -321,6 +383,8 @@ def values_by_keys(writer: Any, config: Mapping[str, Any]) -> None:
 
 VALUES: dict[str, Callable[[Any, Mapping[str, Any]], None]] = {
     "gpt2": gpt2_values,
+    "starcoder": starcoder_values,
+    "mpt": mpt_values,
     **dict.fromkeys(KEYS, values_by_keys),
 }
 

@@ -27,7 +27,15 @@ FOLDERS: dict[str, dict[str, Any]] = {
     "starcoder2": {"sliding_window": None},
     "granite": {},
     "smollm3": {"no_rope_layers": None},
+    "granitemoe": {},
+    "olmo": {},
     "olmo2": {},
+    "olmo3": {},
+    "olmoe": {},
+    "exaone4": {},
+    "hunyuan": {},
+    "gpt_bigcode": {},
+    "mpt": {},
     "stablelm": {"rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 10000.0}},
     "falcon": {"rope_parameters": None},
     "bloom": {},
@@ -82,11 +90,14 @@ def test_logits_equal_the_folder(name: str, tmp_path: Path) -> None:
     expected = read_out(folder)
     for held in (checkpoint.MOST_HELD, 0):
         np.testing.assert_allclose(read_out(path, held), expected, rtol=0, atol=1e-9)
+    checkpoint.save(checkpoint.load(path), tmp_path / "saved")
+    np.testing.assert_allclose(read_out(tmp_path / "saved"), expected, rtol=0, atol=1e-9)
 
 
 WIDE = {
     "hidden_size": 64, "head_dim": 16, "intermediate_size": 96, "ffn_hidden_size": 96,
     "num_attention_heads": 4, "num_key_value_heads": 2, "num_kv_heads": 2, "n_head": 4,
+    "d_model": 64, "n_heads": 4, "n_embd": 64,
     "query_pre_attn_scalar": 16,
 }  # fmt: skip
 SIX = {

@@ -2,8 +2,8 @@
 stream, scores and logits."""
 
 from engine.models.architectures.llama import EPS, around_mlp, granite, usual
-from engine.models.architectures.mixtral import MoeSpec, forward
-from engine.models.foreign import Config, Piece, Pieces, of_stack
+from engine.models.architectures.mixtral import OLDER, MoeSpec, forward
+from engine.models.foreign import Config, Piece, Pieces, linear, of_stack
 from engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
@@ -27,7 +27,8 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; all experts' are stacked, the gate's before the input's."""
+    """Linear weights are [out, in]; all experts' are stacked, the gate's before the input's, or
+    stand alone, as in GGUF files."""
     assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
@@ -39,3 +40,4 @@ def pieces(spec: ModelSpec) -> Pieces:
             yield f"{e}.W_gate", of_stack(both, 2 * n, spec.d_expert, stack, turn=True)
             yield f"{e}.W_in", of_stack(both, 2 * n + 1, spec.d_expert, stack, turn=True)
             yield f"{e}.W_out", of_stack(out, n, spec.d_model, stack, turn=True)
+            yield from linear(e, f"{f}.experts.{n}", OLDER)
