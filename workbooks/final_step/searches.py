@@ -66,7 +66,7 @@ def add(book: ModelBook) -> None:
     """Add both searches, what they have in common, and the stored texts."""
     page = layout.page(book, SHEET)
     page.sheet.purpose = PURPOSE
-    page.sheet.widths = {0: 24} | dict.fromkeys(range(1, SCORE + 3), 10)
+    page.sheet.widths = {0: 28} | dict.fromkeys(range(1, SCORE + 3), 10)
     for k, line in enumerate(ABOUT):
         page.sheet.put(4 + k, 0, line)
     _in_words(book, page)
