@@ -278,7 +278,8 @@ def foreign_tensors(
         if piece.stack:
             width = tensors[piece.name].shape[-1]
             tensors[piece.name] = tensors[piece.name].reshape(piece.stack, -1, width)
-    return tensors
+    constants = getattr(architecture, "constants", None)
+    return tensors | (constants(model.spec, dtype) if constants else {})
 
 
 def held_places(

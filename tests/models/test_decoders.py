@@ -24,7 +24,8 @@ def drawn(rng: np.random.Generator, n: int) -> np.ndarray:
 def test_transformers_loads_a_trained_decoder(
     name: str, tmp_path: Path, torch, transformers
 ) -> None:
-    decoder = decoders.new(name, **SIZES)
+    sizes = SIZES | ({"n_heads": 4} if name == "codegen" else {})  # a multiple of four
+    decoder = decoders.new(name, **sizes)
     *_, weights = training.train(decoder, RECIPE, drawn, 0)
     model = training.trained(decoder, weights, WORDS)
     checkpoint.save(model, tmp_path / "m")

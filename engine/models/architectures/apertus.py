@@ -4,6 +4,9 @@ layer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from engine.cells.block import Block
 from engine.models import ops, parts
@@ -17,7 +20,8 @@ __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("apertus",)
 NEW = {"hidden_act": "xielu"}
-UNREAD = ("*.act_fn.beta", "*.act_fn.eps")  # which are no weights: 0.5 and -1e-6
+CONSTANTS = {"beta": 0.5, "eps": -1e-6}  # of the activation function
+UNREAD = tuple(f"*.act_fn.{name}" for name in CONSTANTS)
 NORMS = {"ln1": "attention_layernorm", "ln2": "feedforward_layernorm"}  # our name -> theirs
 LLAMA3 = {  # where the config has no rotary positions
     "rope_type": "llama3",
@@ -51,6 +55,12 @@ def read_config(c: Config) -> ModelSpec:
     turns = c.look("rope_scaling") or c.look("rope_parameters") or LLAMA3
     plain = c.otherwise(hidden_act="silu", rope_scaling=None, rope_parameters=turns)
     return replace(usual(plain, theta=12e6), qk_norm=True, gated=False)
+
+
+def constants(spec: ModelSpec, dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
+    """The tensors of xIELU's constants, without which its reference does not load a model."""
+    places = [f"model.layers.{layer}.mlp.act_fn" for layer in range(spec.n_layers)]
+    return {f"{f}.{name}": np.array(v, dtype) for f in places for name, v in CONSTANTS.items()}
 
 
 def pieces(spec: ModelSpec) -> Pieces:
