@@ -26,6 +26,7 @@ PRINTED = {  # a line of each example's output
     "build_a_workbook": "the-dog-sat.xlsx: 20 sheets",
     "change_a_weight": "mat      0.312 -> 0.189",
     "generate_text": "chiama",
+    "talk_in_a_template": "<|user|>What is the capital of France?<|end|>",
     "make_a_wish": "now it says Cefa",
     "patch_a_caller": "blocks.0.attn.h0.result at chiama: 48.1%, the gradient says 8.9%",
     "read_the_depth": "after blocks.1.resid_mid   Tarso    0.999",
