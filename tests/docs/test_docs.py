@@ -36,7 +36,6 @@ PRINTED = {  # a line of each example's output
     "switch_heads_off": "after Pietro chiama Paolo: Tarso",
     "where_an_answer_comes_from": "+9.16; without it the lead changes by -8.88",
     "why_a_head_looks_there": "blocks.0.mlp_out x embed: +1.981",
-    "talk_in_a_template": "<|assistant|>",
     "trace_a_cell": "is read by blocks.0.attn.h0.row_max[2,0]",
 }
 
