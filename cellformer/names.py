@@ -157,7 +157,8 @@ def conversation(
     found = model.vocabulary.encode(chat.text, special=False)
     model.check_ids(found)
     budget.of_passes(model, len(found), force)
-    n_tokens = min(len(found) + ROOM_TO_ANSWER, model.spec.n_ctx)
+    room = ROOM_TO_ANSWER if for_model(model).ranks_every_token else FEW_COLUMNS
+    n_tokens = min(len(found) + room, model.spec.n_ctx)
     return Loaded(name, model, found, len(found) if live else n_tokens, chat=chat)
 
 
