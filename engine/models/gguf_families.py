@@ -108,6 +108,34 @@ SHARED_PARTS = {
     "ffn_up_shexp": "mlp.shared_expert.up_proj",
     "ffn_down_shexp": "mlp.shared_expert.down_proj",
 }
+GLM_MOE_KEYS = {
+    "expert_count": "n_routed_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_shared_count": "n_shared_experts",
+    "expert_weights_scale": "routed_scaling_factor",
+    "expert_weights_norm": "norm_topk_prob",
+    "expert_gating_func": "scoring_func",
+    "expert_group_count": "n_group",
+    "expert_group_used_count": "topk_group",
+    "leading_dense_block_count": "first_k_dense_replace",
+    "nextn_predict_layers": "num_nextn_predict_layers",
+}
+GLM_MOE_PARTS = {
+    **QWEN_MOE_PARTS,
+    "ffn_gate_shexp": "mlp.shared_experts.gate_proj",
+    "ffn_up_shexp": "mlp.shared_experts.up_proj",
+    "ffn_down_shexp": "mlp.shared_experts.down_proj",
+    "exp_probs_b": "mlp.gate.e_score_correction",
+    "post_attention_norm": "post_attention_layernorm",
+    "nextn.eh_proj": "eh_proj",
+    "nextn.enorm": "enorm",
+    "nextn.hnorm": "hnorm",
+    "nextn.embed_tokens": "embed_tokens",
+    "nextn.shared_head_head": "shared_head.head",
+    "nextn.shared_head_norm": "shared_head.norm",
+}
+LOGISTIC = 2  # llama.cpp's number for how experts' scores become shares
 WINDOW = {"attention.sliding_window": "sliding_window"}
 WINDOWS = {**WINDOW, "attention.sliding_window_pattern": "sliding_window_pattern"}
 NUM_EXPERTS = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok"}
@@ -144,6 +172,17 @@ def of_seed(values: Values, places: Mapping[str, Place]) -> Values:
     """Whether attention has biases, its output apart."""
     out = "blk.0.attn_output.bias" in places
     return {**by_tensors("attention_bias", "mlp_bias")(values, places), "attention_out_bias": out}
+
+
+def of_glm_moe(values: Values, places: Mapping[str, Place]) -> Values:
+    """The number of layers that predict the next token; files count those of further ones, too."""
+    if values.get("scoring_func") == LOGISTIC:
+        del values["scoring_func"]
+    found = by_tensors("attention_bias", "use_qk_norm")(values, places)
+    n_layers, further = values.get("num_hidden_layers"), values.get("num_nextn_predict_layers")
+    if isinstance(n_layers, int) and isinstance(further, int):
+        found["num_hidden_layers"] = n_layers - further
+    return found
 
 
 # --- OLMo and EXAONE ----------------------------------------------------------------------------
@@ -353,6 +392,14 @@ FAMILIES = {
             "ffn_up": "mlp.gate_up_proj",
         },
         share="partial_rotary_factor",
+    ),
+    "glm4moe": llama_like(
+        "glm4_moe",
+        GLM_MOE_KEYS,
+        GLM_MOE_PARTS,
+        said={"norm_topk_prob": False, "first_k_dense_replace": 0},
+        share="partial_rotary_factor",
+        settle=of_glm_moe,
     ),
     "smollm3": llama_like("smollm3", paired=QUERIES_AND_KEYS),
     "granite": llama_like(

@@ -41,6 +41,7 @@ GGUF_NAMES = {
     "gpt_bigcode": "starcoder",
     "hunyuan_v1_dense": "hunyuan-dense",
     "olmo3": "olmo2",
+    "glm4_moe": "glm4moe",
 }
 
 
@@ -140,6 +141,7 @@ def write_gguf(
     for name, values in headed(tensors).items():
         if name.startswith("cls.") or "pooler." in name:
             continue
+        name = name.replace("e_score_correction_bias", "e_score_correction.bias")
         bare = name.removeprefix("bert.").removeprefix("transformer." * (kind == "bloom"))
         own = names.get_name(bare, (".weight", ".bias"))
         for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
@@ -280,6 +282,19 @@ KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order
         "attention.sliding_window": "sliding_window",
     },
     "ernie4_5": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
+    "glm4moe": {
+        "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+        "expert_count": "n_routed_experts",
+        "expert_used_count": "num_experts_per_tok",
+        "expert_group_count": "n_group",
+        "expert_group_used_count": "topk_group",
+        "expert_feed_forward_length": "moe_intermediate_size",
+        "expert_shared_count": "n_shared_experts",
+        "leading_dense_block_count": "first_k_dense_replace",
+        "expert_weights_scale": "routed_scaling_factor",
+        "expert_weights_norm": "norm_topk_prob",
+        "nextn_predict_layers": "num_nextn_predict_layers",
+    },
     "glm4": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
     "gemma": {"attention.layer_norm_rms_epsilon": "rms_norm_eps"},
     "gemma2": {
@@ -328,7 +343,15 @@ KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order
     },
     "bert": {"attention.layer_norm_epsilon": "layer_norm_eps"},
 }
-PARTIAL = ("phi2", "phi3", "stablelm", "gptneox", "nemotron", "glm4")  # whose heads rotate in part
+PARTIAL = (
+    "phi2",
+    "phi3",
+    "stablelm",
+    "gptneox",
+    "nemotron",
+    "glm4",
+    "glm4moe",
+)  # whose heads rotate in part
 NO_THETA = ("phi2", "stablelm", "gptneox", "falcon", "bloom", "bert")  # which converters leave out
 
 
@@ -339,7 +362,8 @@ def values_by_keys(writer: Any, config: Mapping[str, Any]) -> None:
     head = config.get("head_dim") or config["hidden_size"] // heads
     writer.add_context_length(config.get("max_position_embeddings", 2048))
     writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config.get("n_layer") or config["num_hidden_layers"])
+    layers = config.get("n_layer") or config["num_hidden_layers"]
+    writer.add_block_count(layers + config.get("num_nextn_predict_layers", 0))
     width = config.get("intermediate_size") or config.get("ffn_hidden_size")
     writer.add_feed_forward_length(width or 4 * config["hidden_size"])
     writer.add_head_count(heads)
@@ -367,6 +391,8 @@ def values_by_keys(writer: Any, config: Mapping[str, Any]) -> None:
         if turning["rope_type"] == "linear":
             add_value(writer, f"{kind}.rope.scaling.type", "linear")
             add_value(writer, f"{kind}.rope.scaling.factor", turning["factor"])
+    if kind == "glm4moe":
+        add_value(writer, "glm4moe.expert_gating_func", 2)
     if kind == "olmo":
         writer.add_layer_norm_eps(1e-5)
     if kind in ("olmo2", "exaone4") and "layer_types" in config:

@@ -17,11 +17,15 @@ from engine.models.foreign import GATED, Config, Piece, Pieces, linear
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "UNREAD", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("glm4_moe",)
 NEW = {"hidden_act": "silu", "n_routed_experts": 4, "num_experts_per_tok": 2}
 NEW |= {"first_k_dense_replace": 0}
+UNREAD = (
+    "model.layers.46.*",
+    "model.layers.92.*",
+)  # of further tokens, in the models of its makers
 FAR = 1000.0  # apart are the scores of groups, so that ranks within a group are told
 
 
@@ -139,7 +143,8 @@ def pieces(spec: ModelSpec) -> Pieces:
             yield from linear(m, f, GATED)
             continue
         yield f"{m}.W_router", Piece(f"{f}.gate.weight", transposed=True)
-        yield f"{m}.router.b_choice", Piece(f"{f}.gate.e_score_correction_bias")
+        for name in ("e_score_correction_bias", "e_score_correction.bias"):  # the latter in GGUF
+            yield f"{m}.router.b_choice", Piece(f"{f}.gate.{name}")
         for n in range(spec.n_experts):
             yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
         yield from stacked(m, f, spec)
