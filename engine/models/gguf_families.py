@@ -596,4 +596,35 @@ FAMILIES = {
         },
         settle=of_bert,
     ),
+    "modern-bert": Family(
+        fixed={
+            "model_type": "modernbert",
+            "hidden_activation": "gelu",
+            "architectures": ["ModernBertModel"],
+        },
+        keys={
+            **SIZES,
+            LAYER_NORM: "norm_eps",
+            "attention.sliding_window": "local_attention",
+            "attention.sliding_window_pattern": "global_attn_every_n_layers",
+            "rope.freq_base": "global_rope_theta",
+            "rope.freq_base_swa": "local_rope_theta",
+            "pooling_type": "pooling_type",
+        },
+        names={
+            "token_embd": "model.embeddings.tok_embeddings",
+            "token_embd_norm": "model.embeddings.norm",
+            "output_norm": "model.final_norm",
+        },
+        block="model.layers",
+        parts={
+            "attn_norm": "attn_norm",
+            "attn_qkv": "attn.Wqkv",
+            "attn_output": "attn.Wo",
+            "ffn_norm": "mlp_norm",
+            "ffn_up": "mlp.Wi",
+            "ffn_down": "mlp.Wo",
+        },
+        settle=of_bert,
+    ),
 }

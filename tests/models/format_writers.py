@@ -38,6 +38,7 @@ GGUF_NAMES = {
     "cohere": "command-r",
     "phi": "phi2",
     "gpt_neox": "gptneox",
+    "modernbert": "modern-bert",
     "gpt_bigcode": "starcoder",
     "hunyuan_v1_dense": "hunyuan-dense",
     "olmo3": "olmo2",
@@ -139,10 +140,11 @@ def write_gguf(
     layers = next(config[n] for n in ("num_hidden_layers", "n_layer", "n_layers") if n in config)
     names = gguf.get_tensor_name_map(arch, layers)
     for name, values in headed(tensors).items():
-        if name.startswith("cls.") or "pooler." in name:
+        if name.startswith(("cls.", "head.", "decoder.")) or "pooler." in name:
             continue
         name = name.replace("e_score_correction_bias", "e_score_correction.bias")
         bare = name.removeprefix("bert.").removeprefix("transformer." * (kind == "bloom"))
+        bare = bare.removeprefix("model." * (kind == "modern-bert"))
         own = names.get_name(bare, (".weight", ".bias"))
         for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
             if kind in PAIRED and f"{part}_proj" in name:
@@ -342,6 +344,10 @@ KEYS: dict[str, dict[str, str]] = {  # GGUF's key -> config.json's, in the order
         "use_parallel_residual": "use_parallel_residual",
     },
     "bert": {"attention.layer_norm_epsilon": "layer_norm_eps"},
+    "modern-bert": {
+        "attention.layer_norm_epsilon": "norm_eps",
+        "attention.sliding_window": "local_attention",
+    },
 }
 PARTIAL = (
     "phi2",
@@ -367,7 +373,7 @@ def values_by_keys(writer: Any, config: Mapping[str, Any]) -> None:
     width = config.get("intermediate_size") or config.get("ffn_hidden_size")
     writer.add_feed_forward_length(width or 4 * config["hidden_size"])
     writer.add_head_count(heads)
-    if kind not in ("gptneox", "bert"):
+    if kind not in ("gptneox", "bert", "modern-bert"):
         shared = config.get("num_key_value_heads") or config.get("num_kv_heads")
         writer.add_head_count_kv(shared or heads)
     if config.get("head_dim"):
@@ -398,7 +404,9 @@ def values_by_keys(writer: Any, config: Mapping[str, Any]) -> None:
     if kind in ("olmo2", "exaone4") and "layer_types" in config:
         near = [layer == "sliding_attention" for layer in config["layer_types"]]
         writer.add_sliding_window_pattern(near)
-    if kind == "bert":
+    if kind == "modern-bert":
+        writer.add_sliding_window_pattern(3)
+    if kind in ("bert", "modern-bert"):
         writer.add_causal_attention(False)
     if kind == "falcon":
         writer.add_tensor_data_layout("jploski")

@@ -398,6 +398,16 @@ def test_checkpoint_without_prefix(gpt2) -> None:
         np.testing.assert_array_equal(found.weights[name], values)
 
 
+@pytest.mark.parametrize(("name", "layer"), [("glm4_moe", 46), ("deepseek_v3", 61)])
+def test_layers_of_further_tokens_are_not_read(name: str, layer: int, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    held = load_file(folder / "model.safetensors")
+    held[f"model.layers.{layer}.enorm.weight"] = np.ones(8, np.float32)
+    save_file(held, folder / "model.safetensors")
+    found, expected = (cf.load(of).graph([1, 2]).values["logits"] for of in (folder, GOLDEN / name))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_own_config_names_a_wrong_field(tmp_path) -> None:
     checkpoint.save(random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)), tmp_path)
     config(n_layer=1)(tmp_path)

@@ -49,8 +49,10 @@ FOLDERS: dict[str, dict[str, Any]] = {
     "glm4_moe": {},
     "seed_oss": {},
     "bert": {"architectures": ["BertModel"]},
+    "modernbert": {"architectures": ["ModernBertModel"]},
 }
 PHI3 = ("long", "short")
+ENCODERS = ("bert", "modernbert")
 
 
 def folder_of(name: str, at: Path) -> Path:
@@ -101,7 +103,7 @@ def test_logits_equal_the_folder(name: str, tmp_path: Path) -> None:
 WIDE = {
     "hidden_size": 64, "head_dim": 16, "intermediate_size": 96, "ffn_hidden_size": 96,
     "num_attention_heads": 4, "num_key_value_heads": 2, "num_kv_heads": 2, "n_head": 4,
-    "d_model": 64, "n_heads": 4, "n_embd": 64,
+    "d_model": 64, "n_heads": 4, "n_embd": 64, "moe_intermediate_size": 32,
     "query_pre_attn_scalar": 16,
 }  # fmt: skip
 SIX = {
@@ -133,7 +135,7 @@ def test_packed_logits_equal_the_unpacked_folder(kind: str, tmp_path, torch, tra
         if name == "phi3":
             values["rope_parameters"] |= SIX
         config = transformers.AutoConfig.for_model(**values)
-        auto = transformers.AutoModel if name == "bert" else transformers.AutoModelForCausalLM
+        auto = transformers.AutoModel if name in ENCODERS else transformers.AutoModelForCausalLM
         auto.from_config(config, dtype=torch.float32).save_pretrained(folder)
         (folder / "config.json").write_text(json.dumps(values))
         tensors = load_file(folder / "model.safetensors")

@@ -23,9 +23,10 @@ from engine.models.foreign import Config, Piece, Pieces
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "UNREAD", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("deepseek_v2", "deepseek_v3")
+UNREAD = ("model.layers.61.*",)  # of further tokens, in the models of its makers
 NEW = glm4_moe.NEW | {"n_group": 1, "topk_group": 1, "q_lora_rank": 4, "kv_lora_rank": 4}
 NEW |= {"qk_rope_head_dim": 2, "qk_nope_head_dim": 4, "v_head_dim": 4, "head_dim": 2}
 V3 = {  # the reference's defaults
