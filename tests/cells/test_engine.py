@@ -15,6 +15,7 @@ from engine.cells.name import Name
 WEIGHT_EDITS = 3
 
 
+@pytest.mark.slow
 @given(graphs())
 @settings(max_examples=60)
 def test_logits_equal_straight_numpy(graph: Graph) -> None:

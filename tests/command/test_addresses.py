@@ -19,6 +19,7 @@ def test_trace_takes_an_address_in_any_spelling(address: str) -> None:
     assert any("resid_pre[0,0] = " in line for line in rest)
 
 
+@pytest.mark.slow
 def test_trace_of_an_address_follows_into_the_blocks() -> None:
     book = default_book("cat-sat")
     where = book.address(book.graph["logits"][2, 5])

@@ -32,6 +32,7 @@ def test_list_names_every_workbook() -> None:
     assert all(name in out for name in ("cat-sat", "fluffy-creature", "final-step"))
 
 
+@pytest.mark.slow
 def test_build_writes_a_workbook_for_any_prompt(tmp_path: Path) -> None:
     done = cellformer("build", "cat-sat", "--prompt", "a dog ran on", "-o", "x.xlsx", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -85,6 +86,7 @@ def test_trace_shows_how_a_word_was_chosen() -> None:
     assert step in sampled and "rank[8,0]" in sampled
 
 
+@pytest.mark.slow
 def test_verify_prints_a_line_per_engine(built) -> None:
     done = cli("verify", str(built["fluffy-creature"]), "--engine", "ironcalc")
     assert done.code == 0

@@ -82,6 +82,7 @@ def test_explain_takes_the_many_edits_of_a_block_as_one(tmp_path: Path) -> None:
     assert "edits of W_E reach it" in one["says"][-1]
 
 
+@pytest.mark.slow
 def test_trace_run_and_sweep_take_an_edited_file(folder: Path) -> None:
     by_name = cli("run", "cat-sat", "--set", "W_E[1,0]=0.5", "--set", "Block 0!K53=3").out
     assert cli("run", folder / "edited.xlsx").out == by_name
@@ -97,6 +98,7 @@ def test_trace_run_and_sweep_take_an_edited_file(folder: Path) -> None:
     assert seen["values"][0]["watched"] == pytest.approx(first["logit"], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_worksheets_are_run_as_they_were_saved(folder: Path) -> None:
     changes = {one["cell"]: one for one in told("run", folder / "loss-edited.xlsx")["changes"]}
     assert changes["counts[0,0]"] == {"cell": "counts[0,0]", "was": 8.0, "now": 5.0}
@@ -105,6 +107,7 @@ def test_worksheets_are_run_as_they_were_saved(folder: Path) -> None:
     assert len(swept["values"]) == 21
 
 
+@pytest.mark.slow
 def test_other_commands_take_the_model_of_a_file(folder: Path) -> None:
     parts = told("ablate", folder / "edited.xlsx")
     assert parts["probability"] == pytest.approx(0.4190, abs=1e-4)

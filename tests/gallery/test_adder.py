@@ -105,6 +105,7 @@ def test_gradient_of_training_is_the_graphs_own() -> None:
         assert summed(values[gradients[name].name]) == pytest.approx(np.atleast_2d(own), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_training_repeats_on_any_processor(tmp_path: Path) -> None:
     """The bits of the weights after 20 steps are those that were found with and without AVX2, FMA
     and AVX-512."""

@@ -370,7 +370,7 @@ def test_build_all_with_an_index(tmp_path: Path) -> None:
     ("line", "fault"),
     [
         ("build", "name a workbook"),
-        ("build cat-sat --all", "name a workbook"),
+        ("build cat-sat --all", "cat-sat is no folder of models"),
         ("build attention-by-columns --prompt a", "besides its name it takes only -o"),
         ("build attention-by-columns --seed 3", "besides its name it takes only -o"),
         ("build --all --temperature 0.5", "--all takes only -o"),

@@ -59,6 +59,7 @@ def test_first_layer_writes_the_caller_at_the_verb() -> None:
     assert "alone does (0.81)" in page and "first layer does (0.99)" in page
 
 
+@pytest.mark.slow
 def test_head_is_not_missed_when_off() -> None:
     live = Evaluator(GAME.graph(OURS))
     live.set("blocks.0.attn.h0.switch", 0, 0, 0.0)

@@ -148,6 +148,7 @@ def test_training_on_a_napkin() -> None:
     assert dollars == pytest.approx(1.5 * hours)
 
 
+@pytest.mark.slow
 def test_merges_equal_the_library() -> None:
     """Texts that the corpus does not have, in other scripts too; and the corpus itself."""
     book, merges = default_book("tokenization"), tokenization.learnt(tokenization.CORPUS, 12)

@@ -1,5 +1,6 @@
 """tool-call: a model that writes sums, a calculator that answers, a text that goes on."""
 
+import pytest
 from conftest import default_book
 
 from workbooks import tool_call
@@ -18,6 +19,7 @@ def asked(text: str) -> list[str]:
     return belt({("sentence", 0, 0): text})
 
 
+@pytest.mark.slow
 def test_calculator_answers_what_is_written() -> None:
     book = default_book("tool-call")
     told = [*Sum("*", 12, 10).words]

@@ -64,6 +64,7 @@ EDITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
 def test_sheet_chooses_experts_as_the_engine(name: str, book: Book, sheet: InIronCalc) -> None:
     live = Evaluator(prompt.graph(MODEL, passage(MODEL, IDS, 5)))

@@ -95,6 +95,7 @@ def test_the_nearest_number_decides() -> None:
     assert not judged(0.5, 0.3150, wrong).right
 
 
+@pytest.mark.slow
 def test_a_class_of_40_files_is_graded_and_each_slip_named(tmp_path: Path) -> None:
     needs("ironcalc")
     book, answers = exercises.recipe("loss", 1).asked()

@@ -201,6 +201,7 @@ def test_error_in_any_input_is_named(name: str, written: dict[str, Path]) -> Non
             sheet._type({at: before})
 
 
+@pytest.mark.slow
 def test_error_text_and_blank_are_told_apart(written: dict[str, Path]) -> None:
     book, sheet = book_of("cat-sat"), InIronCalc(written["cat-sat"])
     at = book.cell("blocks.0.attn.h0.W_V", 2, 2)
