@@ -411,7 +411,7 @@ class Page {
     const series = chart.series.map((/** @type {any} */ one) => ({
       name: Array.isArray(one.name) ? String(this.area(one.name)[0] ?? "") : (one.name ?? ""),
       x: this.area(one.x),
-      y: this.area(one.y).map((value) => (typeof value === "number" ? value : NaN)),
+      y: this.area(one.y ?? nextColumn(one.x)).map((value) => (typeof value === "number" ? value : NaN)),
       labels: one.labels ?? [],
       colour: one.colour ?? "",
       joined: !!one.joined,
@@ -439,4 +439,9 @@ class Page {
 /** @param {number} row @param {number} col */
 function keyAt(row, col) {
   return row * 16384 + col;
+}
+
+/** @param {any[]} area @returns {any[]} */
+function nextColumn([name, top, bottom, left, right, isBlock]) {
+  return [name, top, bottom, left + 1, right + 1, isBlock];
 }

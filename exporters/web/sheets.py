@@ -287,7 +287,7 @@ class _Page:
 
     def _chart(self, chart: Chart) -> Data:
         """A chart; its areas are [sheet, rectangle], or [block, rectangle, 1] of a block on a sheet
-        that is not shown."""
+        that is not shown. A series whose y is the next column of its x lacks it."""
         found: Data = {
             "at": [chart.row, chart.col],
             "kind": chart.kind,
@@ -312,6 +312,9 @@ class _Page:
             for s in chart.series
         ]
         for series in found["series"]:
+            where, top, bottom, left, right, *rest = series["x"]
+            if series["y"] == [where, top, bottom, left + 1, right + 1, *rest]:
+                del series["y"]
             for name in [name for name, part in series.items() if not part]:
                 del series[name]
         return found

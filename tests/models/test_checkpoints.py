@@ -244,7 +244,7 @@ MALFORMED: dict[str, tuple[Spoil, str]] = {
     "config is a list": (text("config.json", "[]"), "object"),
     "config is binary": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe") and None, "JSON"),
     "no model type": (text("config.json", "{}"), "model_type"),
-    "an unknown architecture": (config(model_type="mamba"), "llama"),
+    "an unknown architecture": (config(model_type="lama"), "nearest: llama"),
     "model type is a number": (config(model_type=3), "model_type"),
     "heads do not divide": (config(n_head=5), "divide"),
     "no heads": (config(n_head=0), "n_head"),

@@ -15,7 +15,7 @@ A file declares
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from engine.cells.errors import InputError, declared
+from engine.cells.errors import InputError, declared, nearest
 from engine.cells.packages import modules
 from engine.models.foreign import Config, Pieces
 from engine.models.forward import Forward
@@ -58,5 +58,8 @@ def find(model_type: str) -> Declared:
     """The architecture of a model type. Raises InputError if it is not supported."""
     found = known()
     if model_type not in found:
-        raise InputError(f"no architecture {model_type!r}; supported: {' '.join(found)}")
+        raise InputError(
+            f"no architecture {model_type!r}; {nearest(model_type, found)}; "
+            f"docs/architectures.md lists all {len(found)}"
+        )
     return found[model_type]
