@@ -16,7 +16,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.evaluation import evaluate
-from engine.cells.expression import Area, Expression, Operation
+from engine.cells.expression import Area, Call, Expression, Operation
 from engine.cells.stored import Stored
 from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
 
@@ -138,7 +138,7 @@ class Reader:
             return
         assert block.expression is not None
         array[i, left:right] = UNDER_WAY
-        formula = block.expression(i, np.arange(left, right))
+        formula = unguarded(block.expression(i, np.arange(left, right)))
         try:
             if _adds_to(formula, block[i, left - 1 : right - 1]):
                 begin, added = self(block[i, left - 1]), np.ravel(formula.right.value(self))
@@ -176,6 +176,16 @@ class Reader:
     def fill(self, block: Block) -> None:
         """Compute all of a table; if all values are numbers they become float64."""
         self.values[block.name] = self.rows(block, range(block.shape[0]))
+
+
+def unguarded(formula: Expression) -> Expression:
+    """A formula without IFERROR: the same, where nothing is an error. An error in one cell of a row
+    would else count as one of them all."""
+    parts = [unguarded(part) for part in formula.parts]
+    if isinstance(formula, Call) and formula.function.name == "IFERROR":
+        return parts[0]
+    same = all(new is old for new, old in zip(parts, formula.parts, strict=True))
+    return formula if same else formula.of(*parts)
 
 
 def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
