@@ -203,7 +203,7 @@ def in_shell(line: str, cwd: Path) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     "line",
     [
-        "run dialogue-game --json | head -c 100",
+        "run dialogue-game --json --show '*' | head -c 100",
         "list | true",
         "run cat-sat | true",
         "--help | true",
