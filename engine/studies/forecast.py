@@ -138,8 +138,10 @@ def labels(graph: Forward, n_tokens: int) -> int:
 def pages(model: Model, n_tokens: int) -> int:
     """About how many formulas the pages around a model have; the large ones are counted."""
     spec, n_words = model.spec, model.spec.d_vocab
-    ranks, beyond = min(n_words, N_RANKS), 8 * n_words.bit_length() if n_words > N_RANKS else 0
-    sampling = n_tokens * (n_words + 5 * ranks + beyond + 10) if spec.gives == "next word" else 0
+    ranks, many = min(n_words, N_RANKS), n_words > N_RANKS
+    beyond = n_words + 8 * n_words.bit_length() if many else 0
+    choice = n_tokens * (2 * n_words + 5 * ranks + beyond + 12)
+    sampling = choice if spec.gives == "next word" else 0
     patterns = spec.n_layers * spec.n_heads * n_tokens * (n_tokens + 3)  # on Heads and on Machine
     machine = 12 * n_tokens * (spec.n_layers + 1)
     lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
