@@ -26,12 +26,16 @@ from cellformer.command.options import (
     block_names,
 )
 from cellformer.command.printing import console
+from cellformer.command.saved_cells import SavedCell
 from engine import Cell, Evaluator
 from engine.cells.errors import UnknownNameError
 from engine.models import formats
-from exporters.compose.cells import SheetCell, is_address
+from exporters.compose.book import START, Book
+from exporters.compose.cells import SheetCell, is_address, position
 from exporters.edits.edited import Edited
+from exporters.file.reading import WorkbookFile, present
 
+Traceable = Cell | SheetCell | SavedCell
 MAX_BRANCHES = 12  # precedents shown per cell of a trace
 
 
@@ -72,7 +76,11 @@ def trace(
         graph = continued(loaded.model, loaded, tokens)
         found = Cells(graph, partial(loaded.built, tokens))
     has_sheets = opened is not None or not formats.means(name)
-    roots = [_root(found, text, opened, sets, has_sheets) for text in cell]
+    saved = WorkbookFile(present(name)) if names.is_workbook(name) else None
+    roots = [
+        (saved and _saved(found.book, text, saved)) or _root(found, text, opened, sets, has_sheets)
+        for text in cell
+    ]
     edits = {} if opened is None else content_as_built(opened)
     trees = [followed(root, depth, force, edits) for root in roots]
     return Answer(
@@ -104,6 +112,21 @@ def _root(
     return on_sheet(found.book, text, live, sets)
 
 
+def _saved(book: Book, text: str, file: WorkbookFile) -> SavedCell | None:
+    """A formula that the file alone has, or whose value tells what stands in the file, as on Start;
+    None for all others."""
+    if not is_address(text):
+        return None
+    for sheet in file:
+        book.sheet(sheet)  # those that are not rebuilt are there, and empty
+    sheet, row, col = position(book, text)
+    cell = SavedCell(file, sheet, row, col) if sheet in file else None
+    if cell is None or cell.formula is None:
+        return None
+    rebuilt = SheetCell(book.clean, sheet, row, col).exists and sheet != START
+    return None if rebuilt else cell
+
+
 WasNow = tuple[str, str]  # a cell's content as built, and as typed
 
 
@@ -119,7 +142,7 @@ def content_as_built(opened: Edited) -> dict[str, WasNow]:
 class Read:
     """A cell of a trace with those that it reads, as far as they are listed."""
 
-    cell: Cell | SheetCell
+    cell: Traceable
     depth: int
     edit: WasNow | None = None  # what was typed into it
     reads: list["Read"] = field(default_factory=list)
@@ -131,7 +154,7 @@ class Read:
             yield from read.all()
 
 
-def followed(root: Cell | SheetCell, depth: int, force: bool, edits: Mapping[str, WasNow]) -> Read:
+def followed(root: Traceable, depth: int, force: bool, edits: Mapping[str, WasNow]) -> Read:
     """A cell and the cells it reads, as a tree, which ends at formulas that were typed over. Raises
     InputError for a tree beyond the budget, unless `force`."""
     top = Read(root, 0, edits.get(root.name))

@@ -55,12 +55,11 @@ def test_random_formulas_are_explained_and_traced(name: str, folder: Path, built
         assert one["at"] == where and one["says"][0].startswith(f"{where} is ")
         assert_same(one["value"], saved, where)
         assert any(said.startswith("Its value is") for said in one["says"])
-    rebuilt = [one for one in explained if one["a1"]]  # what differs is not compared on Start
-    assert len(rebuilt) > 0.8 * N_CELLS
-    traced = told("trace", path, *(one["at"] for one in rebuilt), "--depth", 0)["cells"]
-    for one, other in zip(rebuilt, traced, strict=True):
-        assert (one["cell"], one["value"]) == (other["cell"], other["value"])
-        assert bool(one["reads"]) == bool(other["reads"]), one["at"]
+    traced = told("trace", path, *cells, "--depth", 0)["cells"]
+    for one, other in zip(explained, traced, strict=True):
+        assert other["cell"] in (one["cell"], one["at"])
+        assert one["value"] == other["value"]
+        assert bool(one["reads"]) <= bool(other["reads"]), one["at"]
 
 
 def test_explain_says_which_edit_reaches_a_cell(folder: Path) -> None:
