@@ -54,6 +54,7 @@ WRITES = {
     ("diff", "edited.xlsx"): "Diff",
     ("diff", "loss.xlsx"): "Diff",
     ("diff", "exercise.xlsx"): "Diff",
+    ("explain", "edited.xlsx", "Start!A4", "logits[2,5]", "W_E[0,0]"): "Explain",
     ("import", "edited.xlsx", "-o", "folder"): "Import",
     ("grade", "exercise.xlsx"): "Grade",
     ("verify", "edited.xlsx", "--engine", "ironcalc"): "Verify",
