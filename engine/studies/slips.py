@@ -93,10 +93,10 @@ TOLD = {
     "one less": "the last product was forgotten",
     "a term": "one of the terms was forgotten",
     "last term": "the last of the terms was forgotten",
-    "row": "this is the number of the cell one row on in this table",
-    "row before": "this is the number of the cell one row back in this table",
-    "column": "this is the number of the cell one column on in this table",
-    "column before": "this is the number of the cell one column back in this table",
+    "row": "this is the number of the cell below, in this table",
+    "row before": "this is the number of the cell above, in this table",
+    "column": "this is the number of the cell to the right, in this table",
+    "column before": "this is the number of the cell to the left, in this table",
     "rounded": "the numbers that it is computed from were rounded to one decimal first",
 }
 

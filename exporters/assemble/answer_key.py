@@ -27,12 +27,12 @@ LONGEST_TOLD = 300  # characters of the slips that are named
 
 BLANK = "type a number, or a formula that begins with ="
 A_TEXT = "this is a text: type a number, or a formula that begins with ="
-AN_ERROR = "this formula gives an error: look at the cells that it names"
+AN_ERROR = "this formula gives an error: look at the cells that it names, and the shapes of ranges"
 RIGHT = "right"
-ROUNDED = "right, rounded; what follows goes on with all decimals"
+ROUNDED = "right, rounded; cells that read it use all decimals"
 NOT_YET = "not yet: {slips}"
 BETWEEN = " or "
-NO_SLIP = "not yet: look at the hints; what follows goes on with the right number"
+NO_SLIP = "not yet: look at the hints; cells that read it use the right number"
 A_DATE = "this became a date: begin a fraction with =, as in =2/6"
 DATES = 40_000, 60_000  # the numbers of days that programs make of 2/6
 BEFORE = "not yet: it reads another yellow cell, which is not right yet; fill that in first"
@@ -167,7 +167,7 @@ class AnswerKey:
         typed_as = self.number[k]
         dated = AND(typed_as == INT(typed_as), typed_as > first, typed_as < last)
         rest = IF(dated, sentence(A_DATE), rest)
-        wrong = IF(self.slip[k] == 1, self._named(k), IF(moved, sentence(AS_BUILT), rest))
+        wrong = IF(moved, sentence(AS_BUILT), IF(self.slip[k] == 1, self._named(k), rest))
         typed = IF(self.good[k] == 1, number, wrong)
         kind = self.kind[k]
         other = IF(kind == 1, worded(BLANK), IF(kind == 2, worded(A_TEXT), worded(AN_ERROR)))

@@ -33,8 +33,9 @@ from engine.studies.exercises import Exercise, Level, told_apart
 from engine.studies.slips import bare
 from exporters.assemble.answer_key import KEY, RIGHT, Answer, AnswerKey
 from exporters.assemble.worksheets import worksheet
+from exporters.compose import digest as digests
 from exporters.compose import theme
-from exporters.compose.book import Blanks, Book, Entry, Filled, Place, Sheet
+from exporters.compose.book import START, Blanks, Book, Entry, Filled, Place, Sheet
 from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import When
 from exporters.compose.sentences import rounded, sentence
@@ -57,6 +58,8 @@ HERE = {
     "input_title": "Exercise",
     "input_message": "Type a number, or a formula that begins with =. The sheet Exercise checks.",
 }
+TO_BE_FILLED = "Cells to fill in are blank: the sheet Exercise checks them."
+COUNTED = "Names count rows and columns from 0: [1,0] is the second row, the first column."
 OTHER_INPUTS = "Do formulas hold for other inputs? Type {value} into"
 LINK_WIDTH = 11  # of the first column, for the link back
 TO_FILL, APART = "–", "   "  # of an answer that is blank; between two
@@ -96,8 +99,18 @@ def make(
     key.sheet.hold(*FACTS, json.dumps(facts), "note")
     names = [SHEET, *(n for n in book.sheets if n not in (SHEET, KEY)), KEY]
     book.sheets = {name: book.sheets[name] for name in names}
+    if not solved:
+        _say_why_ranges_differ(book)
     book.refresh()
     return answers
+
+
+def _say_why_ranges_differ(book: Book) -> None:
+    """On Start, in place of the verdict of Digest, to which blank cells are differences."""
+    start, row = book.sheet(START), digests.SUMMARY
+    start.dressings = [one for one in start.dressings if not one[0].top <= row < one[0].bottom]
+    start.put(row, 0, TO_BE_FILLED, "ledger")
+    start.put(row, 3, "", "ledger")
 
 
 def digest(book: Book, answers: Sequence[Answer]) -> str:
@@ -160,7 +173,7 @@ def _blank(book: Book, key: Composer, found: Sequence[Exercise], solved: bool) -
 def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Level) -> None:
     """Add the sheet Exercise: a question, a link, the answer, hints and the check for each."""
     page = worksheet(book, SHEET, PURPOSE)
-    page.widths({0: 4, 1: 62, 2: 18, 3: 15, 4: 7, 5: 64})
+    page.widths({0: 4, 1: 56, 2: 18, 3: 15, 4: 7, 5: 56})
     sheet, n = page.sheet, len(found)
     sheet.put(NAME[0], 1, "your name", "row label")
     sheet.put(*NAME, "", "token")
@@ -169,10 +182,11 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
         1,
         "Follow a link, and type into the yellow cell. The top of its sheet says if it is right.",
     )
-    sheet.put(6, 1, "What follows a yellow cell goes on with the right number, whatever you type.")
+    sheet.put(6, 1, "Cells that read a yellow cell use the right number, whatever you type.")
     sheet.put(
         7, 1, "Hints: type 1 for what it reads, 2 for its formula with names, 3 for the answer."
     )
+    sheet.put(8, 1, COUNTED)
     _other_inputs(book, page, checked.answers)
     page.heads_at((TOP - 1, 0), "", "what to compute", "where", "your answer", "hints", "check")
     shape = (EACH * n, 1)
@@ -266,7 +280,7 @@ def question(book: Book, exercise: Exercise) -> str:
     (i, j), n = exercise.cells[0], len(exercise.cells)
     name = ".".join(block.name.split(".")[-2:]).lstrip(".0123456789")
     cells = f"{name}[{i},{j}]" if n == 1 else worded("{name}, {n} cells", name=name, n=n)
-    return AsIs(cut(" · ".join(text for text in (cells, down, across) if text), 60))
+    return AsIs(cut(" · ".join(text for text in (cells, down, across) if text), 54))
 
 
 def meaning_of(book: Book, block: Block) -> str:
@@ -309,7 +323,7 @@ def _hints(book: Book, exercise: Exercise, dial: Expression, right: Expression) 
     block, (i, j) = exercise.block, exercise.cells[0]
     text = book.text(Filled(block, i, j, book.locate), book.places[block.name].sheet)
     own = readable(block, i, j) if block.op else bare(block.formula(i, j)).text(InWords(block.name))
-    one = f"{block.leaf} = {equation(block)}" if block.op else _read_by(block, i, j)
+    one = f"{block.leaf} = {equation(block)}" if block.op else _read_by(book, block, i, j)
     first = sentence("1: {all}", all=expression(cut(one, LONGEST_SHOWN)))
     second = sentence(" · 2: {own}", own=expression(cut(own, LONGEST_SHOWN)))
     third = sentence(
@@ -320,11 +334,12 @@ def _hints(book: Book, exercise: Exercise, dial: Expression, right: Expression) 
     return IF(dial < 1, "", first & IF(dial < 2, "", second & IF(dial < 3, "", third)))
 
 
-def _read_by(block: Block, i: int, j: int) -> str:
-    """The tables that a cell reads."""
-    names = dict.fromkeys(area.grid.name for area in block.formula(i, j).areas())
-    if names:
-        return worded("it reads {tables}", tables=", ".join(names))
+def _read_by(book: Book, block: Block, i: int, j: int) -> str:
+    """The tables that a cell reads, and where."""
+    areas = dict.fromkeys(block.formula(i, j).areas())
+    if areas:
+        told = (f"{area.grid.name} ({book.address(area)})".replace("'", "") for area in areas)
+        return worded("it reads {tables}", tables=", ".join(told))
     return worded("it reads no other cell")
 
 
