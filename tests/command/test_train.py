@@ -75,7 +75,7 @@ def test_retrained_folder_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
         ("--text text.txt --vocab words", "neither `characters` nor a number of tokens"),
         ("--text text.txt --vocab 9", "257"),
         ("--text text.txt --heads 5", "do not divide"),
-        ("--text text.txt --architecture gpt9", "'gpt9' is unknown; choose one of bloom, falcon,"),
+        ("--text text.txt --architecture gpt9", "'gpt9' is unknown; choose one of apertus,"),
         (
             "--text text.txt --architecture bert",
             "'bert' does not predict the next word",
