@@ -15,7 +15,7 @@ from rich.text import Text
 from cellformer.command import results
 from engine import Evaluator, Graph, Model
 from engine.cells.arrays import ranked
-from engine.cells.texts import on_terminal
+from engine.cells.texts import on_terminal, readable
 from engine.models.generate import Step
 from engine.studies.ablation import Effect
 from engine.studies.lens import Views
@@ -84,7 +84,9 @@ def table_of(*heads: str) -> Table:
 
 def output_words(model: Model) -> list[str]:
     """The texts of the words that have a logit."""
-    return list(shown((model.outputs or model.vocabulary).texts))
+    if model.outputs:
+        return list(map(readable, model.outputs.texts))
+    return list(shown(model.vocabulary.texts))
 
 
 def block(graph: Graph, live: Evaluator, name: str) -> None:

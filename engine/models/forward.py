@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from engine.cells.graph import Graph, Readable
+from engine.cells.texts import readable
 from engine.models.spec import ModelSpec
 from engine.text.tokenizer import Tokenizer, shown
 
@@ -50,7 +51,9 @@ class Forward(Graph):
         """The tokens, numbered, or the words of the vocabulary."""
         if self.vocabulary is None or self.outputs is None:
             return ()
-        if axis in ("vocab", "vocab_out"):
+        if axis == "vocab_out":
+            return [readable(text) for text in self.outputs.texts]
+        if axis == "vocab":
             return shown((self.outputs if side else self.vocabulary).texts)
         if axis != "token" or "tokens" not in self.blocks:
             return ()

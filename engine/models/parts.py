@@ -33,9 +33,9 @@ def softmax(
 
 def layer_norm(ln: Graph, x: Block, eps: float, bias: bool = True) -> Block:
     """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
-    normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
+    normalized = standardize(ln, "normalized", x, eps)  # as x
     w, b = ln.weight("w", x.axes[1]), ln.weight("b", x.axes[1]) if bias else None
-    return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
+    return ln.block("out", ops.affine, normalized, w, b)  # as x
 
 
 def layer_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
@@ -45,10 +45,9 @@ def layer_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
     return ln.block("out", ops.gain_above_one, normalized, w, b)  # [n_tokens, d_model]
 
 
-def layer_norm_without_bias(ln: Graph, x: Block, eps: float, axis: str = "d_model") -> Block:
-    """LayerNorm with a gain alone; of a head's queries or keys, if `axis` is d_head: as x."""
-    normalized = standardize(ln, "normalized", x, eps)  # as x
-    return ln.block("out", ops.affine, normalized, ln.weight("w", axis))  # as x
+def layer_norm_without_bias(ln: Graph, x: Block, eps: float) -> Block:
+    """LayerNorm with a gain alone: as x."""
+    return layer_norm(ln, x, eps, bias=False)
 
 
 def standardize(ln: Graph, name: str, x: Block, eps: float) -> Block:

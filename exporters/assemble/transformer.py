@@ -10,6 +10,7 @@ from engine.cells.graph import Graph
 from engine.cells.language import worded
 from engine.cells.packages import modules
 from engine.cells.part import freeze_rest
+from engine.cells.texts import readable
 from engine.learning import objective
 from engine.models import encoding, prompt
 from engine.models.forward import Forward
@@ -129,7 +130,7 @@ def _blocks(
         _add_loss(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
-        labels["vocab_out"] = shown(model.outputs.texts)
+        labels["vocab_out"] = tuple(map(readable, model.outputs.texts))
     _follow_what_is_typed(graph, model, passage, plan)
     if plan.ranks_every_token:
         prompt.look(graph, labels[graph["logits"].axes[1]])

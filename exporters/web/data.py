@@ -20,6 +20,7 @@ from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.formula import Formulas, InWords
 from engine.cells.javascript import kernel
+from engine.cells.texts import readable
 from engine.models.spec import CLASSES
 from engine.text.tokenizer import shown
 from exporters.assemble import tour
@@ -205,7 +206,7 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
     classes = book.model.outputs if book.plan.gives in CLASSES else None
     return {
         "vocabulary": list(shown(book.model.vocabulary.texts)),
-        **({"outputs": list(shown(classes.texts))} if classes else {}),
+        **({"outputs": list(map(readable, classes.texts))} if classes else {}),
         "given": book.passage.n_prompt,
         "gives": book.plan.gives,
         "stages": [stage.name for stage in book.views.stages],

@@ -85,6 +85,15 @@ def test_lens_and_target_of_a_class() -> None:
     assert said.code == 0 and "blocks.1.ln2.out" in said.out
 
 
+def test_label_keeps_its_spaces(tmp_path: Path) -> None:
+    shutil.copytree(TEXT, tmp_path / "model")
+    config = json.loads((TEXT / "config.json").read_text())
+    labels = {"id2label": {"0": "=5 stars", "1": "1 star"}}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | labels))
+    said = cli("run", tmp_path / "model", "--ids", "3,1,5", "--target", "=5 stars")
+    assert said.code == 0 and "=5 stars" in said.out and "1 star" in said.out
+
+
 def test_page_names_the_classes() -> None:
     page = data.of_book(cf.build(str(TEXT), ids=IDS, n_tokens=6)).data
     assert page["outputs"] == ["NEGATIVE", "POSITIVE"]

@@ -32,7 +32,7 @@ def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Bl
     def ready(h: Forward, which: str, x: Block) -> Block:
         if h.spec.qk_norm:
             ln = h.at(f"{which}_norm")
-            x = parts.layer_norm_without_bias(ln, x, h.spec.norm_eps, "d_head")
+            x = parts.layer_norm_without_bias(ln, x, h.spec.norm_eps)
         return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
 
     return of_heads(b, x, parts.of_all_heads(b.at("attn")), Mask(window=window), ready)

@@ -64,7 +64,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def normed(ln: Forward, x: Block) -> Block:
     """LayerNorm of a head's queries or keys, with a gain and no bias: [n_tokens, d_head]."""
-    return parts.layer_norm_without_bias(ln, x, ln.spec.norm_eps, "d_head")
+    return parts.layer_norm_without_bias(ln, x, ln.spec.norm_eps)
 
 
 def read_config(c: Config) -> ModelSpec:
