@@ -34,7 +34,7 @@ MEANINGS = {  # of the tables around the pass
 PRINTED = 46  # rows of the sheet Inside that a handout shows
 GAINS = ("first", "query", "key", "MLP", "last")  # what each norm is of
 TABLES = {  # row and place in the row -> a table of weights, what it is, whether it is turned
-    (4, 0): ("W_E", "embedding: a row for each digit", False),
+    (4, 0): ("W_E", "embedding, by digit", False),
     (4, 1): (f"{HEADS[0]}.W_Q", "queries of head 0", False),
     (4, 2): (f"{KEYS}.W_K", "keys of both", False),
     (4, 3): (f"{HEADS[0]}.W_O", "output of head 0", False),
