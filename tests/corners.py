@@ -37,7 +37,8 @@ UNLIKE = (
     "first_k_dense_replace",
     "mlp_only_layers",
     "no_rope_layers",
-)  # where they stand, layers differ
+    "num_hidden_groups",
+)  # where they stand, layers differ, or share their weights
 
 
 def corner(name: str, folder: Path) -> Path:

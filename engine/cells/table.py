@@ -187,7 +187,9 @@ def unguarded(formula: Expression) -> Expression:
         if formula.function.name == "IFERROR":
             return parts[0]
         if formula.function.name in ("AND", "OR"):
-            raise ValueError(f"{formula.function.name} is one value for a row: no runs=True with it")
+            raise ValueError(
+                f"{formula.function.name} is one value for a row: no runs=True with it"
+            )
     same = all(new is old for new, old in zip(parts, formula.parts, strict=True))
     return formula if same else formula.of(*parts)
 

@@ -5,12 +5,15 @@ model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
+from engine.cells.block import Block
 from engine.cells.graph import Graph, Readable
 from engine.cells.texts import readable
+from engine.models import ops
 from engine.models.spec import ModelSpec
 from engine.text.tokenizer import Tokenizer, shown
 
@@ -46,6 +49,23 @@ class Forward(Graph):
         self.readout = readout
         self.vocabulary: Tokenizer | None = None  # of what it reads,
         self.outputs: Tokenizer | None = None  # and of the words that get a logit
+        self._owner = ("", "")  # a prefix, and that of the weights which stand for its own
+
+    def with_weights_of(self, owner: str) -> Self:
+        """This part, which has no weights of its own: it reads those of another, by its whole
+        name."""
+        scoped = copy(self)
+        scoped._owner = (self.prefix, f"{owner}.")
+        return scoped
+
+    def weight(self, name: str, *axes: str) -> Block:
+        """The weight of that name, or the one that stands for it; a vector in a block of its own,
+        so that what it adds to the stream here has a name."""
+        own, owner = self._owner
+        shared = self.blocks.get(owner + (self.prefix + name).removeprefix(own)) if owner else None
+        if shared is None:
+            return super().weight(name, *axes)
+        return shared if len(axes) == 2 else self.block(name, ops.same, shared)
 
     def labels(self, axis: str, side: int, values: Readable) -> Sequence[str]:
         """The tokens, numbered, or the words of the vocabulary."""

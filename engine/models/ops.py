@@ -284,6 +284,21 @@ def fraction(x: X, total: X) -> X:
     return x / total
 
 
+# --- masked tokens without a vector (Lin et al. 2023, supplement A.1) ---------------------------
+
+
+@op(masked=":,0", present=":,0", share="0,0")
+def compensation(masked: X, present: X, share: X) -> X:
+    """What the vectors of unmasked tokens are multiplied by, so that as much of them is in the
+    text as the `share` of training."""
+    return share * SUM(present) / MAX(SUM(present) - SUM(masked), 1)
+
+
+@op(x="i,j", masked="i,0", by="0,0")
+def unmasked(x: X, masked: X, by: X) -> X:
+    return x * (1 - masked) * by
+
+
 # --- one vector of all tokens (Reimers & Gurevych 2019, section 3) ------------------------------
 
 
@@ -456,6 +471,24 @@ def is_first(rank: X, k: X) -> X:
 def open_alone(x: X, open: X) -> X:
     """Scores of experts in chosen groups (1); very low elsewhere, so that these come last."""
     return or_far_below(x, open)
+
+
+@op(x="i,j", rank="i,j", place="0,0")
+def not_before(x: X, rank: X, place: X) -> X:
+    """Scores of the experts from a place on; very low for those that were chosen before."""
+    return or_far_below(x, IF(rank < place, 0, 1))
+
+
+@op(x="i,j", best="i,0", reach="0,0")
+def near(x: X, best: X, reach: X) -> X:
+    """1 for scores that are hardly below the best, measured by the larger of both (Liu et al. 2024,
+    "GRIN", section 2.2)."""
+    return IF(reach * MAX(x, 0 - x, best) < best - x, 0, 1)
+
+
+@op(x="i,j", rank="i,j", place="0,0")
+def at_place(x: X, rank: X, place: X) -> X:
+    return x * IF(rank == place, 1, 0)
 
 
 @op(x="i,j")

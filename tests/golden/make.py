@@ -117,6 +117,10 @@ MODERNBERT = {
     "local_attention": 32,
     **dict.fromkeys([f"{of}_token_id" for of in ("pad", "bos", "eos", "cls", "sep")]),
 }
+ESM = BERT | {
+    "position_embedding_type": "rotary", "token_dropout": True, "mask_token_id": 16,
+    "pad_token_id": 1,
+}  # fmt: skip
 ONE = TINY | {"num_hidden_layers": 1}
 TWO_KINDS = TINY | {
     "sliding_window": 3, "layer_types": ["sliding_attention", "full_attention"],
@@ -134,6 +138,9 @@ GROWING = {
     "original_max_position_embeddings": 3, "llama_4_scaling_beta": 0.5,
 }  # fmt: skip
 EXPERTS = {"num_local_experts": 3, "num_experts_per_tok": 2}
+PHIMOE = ONE | EXPERTS | {
+    "attention_bias": True, "lm_head_bias": True, "router_jitter_noise": 0.3, "sliding_window": 4,
+}  # fmt: skip
 OSS = {"head_dim": 4, "swiglu_limit": 1.0}
 OSS["rope_parameters"] = {
     "rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "truncate": False,
@@ -220,6 +227,8 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "minilm": (31, lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM))),
     "electra": (93, lambda: t.ElectraForMaskedLM(t.ElectraConfig(**BERT, embedding_size=6))),
     "modernbert": (92, lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERNBERT))),
+    "albert": (110, lambda: t.AlbertForMaskedLM(t.AlbertConfig(**BERT, embedding_size=6))),
+    "esm": (111, lambda: t.EsmForMaskedLM(t.EsmConfig(**ESM))),
     "classes/distilbert": (
         90,
         lambda: t.DistilBertForSequenceClassification(
@@ -269,6 +278,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         73,
         lambda: t.GraniteMoeForCausalLM(t.GraniteMoeConfig(**ONE, **EXPERTS, **GRANITE)),
     ),
+    "phimoe": (112, lambda: t.PhimoeForCausalLM(t.PhimoeConfig(**PHIMOE))),
     "gpt_oss": (74, lambda: t.GptOssForCausalLM(t.GptOssConfig(**TWO_KINDS, **EXPERTS, **OSS))),
     "glm4_moe": (75, lambda: with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**GLM_MOE)))),
     "deepseek_v2": (77, lambda: t.DeepseekV2ForCausalLM(t.DeepseekV2Config(**DEEPSEEK_V2))),

@@ -520,6 +520,29 @@ def granitemoe(rng: np.random.Generator) -> Network:
     return t.GraniteMoeForCausalLM(t.GraniteMoeConfig(**config, logits_scaling=pick(rng, 1.0, 3.0)))
 
 
+def phimoe(rng: np.random.Generator) -> Network:
+    config = llama_sizes(rng) | {"sliding_window": pick(rng, None, 1, 3)}
+    config |= {name: bool(rng.integers(2)) for name in ("attention_bias", "lm_head_bias")}
+    config |= {
+        "head_dim": 4,
+        "num_local_experts": int(rng.integers(2, 6)),
+        "router_jitter_noise": pick(rng, 0.01, 0.3, 0.8),
+        "rope_parameters": pick(rng, config["rope_parameters"], LONGROPE_OF_PHIMOE),
+    }
+    return t.PhimoeForCausalLM(t.PhimoeConfig(**config))
+
+
+LONGROPE_OF_PHIMOE = {
+    "rope_type": "longrope",
+    "rope_theta": 50.0,
+    "short_factor": [1.5, 2.0],
+    "long_factor": [3.0, 5.0],
+    "short_mscale": 1.25,
+    "long_mscale": 1.5,
+    "original_max_position_embeddings": 10,
+}
+
+
 def gpt_oss(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2))}
     config |= {"num_local_experts": int(rng.integers(2, 6)), "num_experts_per_tok": 2}
@@ -750,6 +773,38 @@ def electra(rng: np.random.Generator) -> Network:
     return getattr(t, f"ElectraFor{task}")(config)
 
 
+def albert(rng: np.random.Generator) -> Network:
+    groups = int(rng.integers(1, 3))
+    values = bert_sizes(rng) | {
+        "num_hidden_layers": groups + int(rng.integers(0, 3)),
+        "num_hidden_groups": groups,
+        "inner_group_num": int(rng.integers(1, 3)),
+        "embedding_size": int(rng.integers(1, 9)),
+        "num_labels": int(rng.integers(2, 5)),
+    }
+    task = pick(rng, "MaskedLM", "SequenceClassification", "TokenClassification")
+    return getattr(t, f"AlbertFor{task}")(t.AlbertConfig(**values))
+
+
+def esm(rng: np.random.Generator) -> Network:
+    values = bert_sizes(rng)
+    del values["hidden_act"], values["type_vocab_size"]
+    kind, words = pick(rng, "rotary", "rotary", "absolute"), values["vocab_size"]
+    values |= {
+        "hidden_size": values["num_attention_heads"] * 2 * int(rng.integers(1, 4)),
+        "vocab_size": words + 1,
+        "pad_token_id": words,  # in no text
+        "position_embedding_type": kind,
+        "max_position_embeddings": words + 12,
+        "emb_layer_norm_before": bool(rng.integers(2)),
+        "token_dropout": bool(rng.integers(2)),
+        "mask_token_id": int(rng.integers(words)),
+        "num_labels": int(rng.integers(2, 5)),
+    }
+    task = pick(rng, "MaskedLM", "SequenceClassification", "TokenClassification")
+    return getattr(t, f"EsmFor{task}")(t.EsmConfig(**values))
+
+
 def modernbert(rng: np.random.Generator) -> Network:
     config = bert_sizes(rng) | dict.fromkeys(TOKENS_OF_MODERNBERT)
     for name in ("hidden_act", "type_vocab_size", "layer_norm_eps"):
@@ -789,15 +844,20 @@ Maker = Callable[[np.random.Generator], Network]
 
 
 def drawn(rng: np.random.Generator, model: Network) -> list[int]:
-    """A prompt; without the padding token that RoBERTa counts no position for."""
+    """A prompt; without the padding token that RoBERTa counts no position for, and with one that
+    is not masked."""
     ids = rng.integers(0, model.config.vocab_size, int(rng.integers(1, 10))).tolist()
     padding = model.config.pad_token_id if is_bert(model) else None
-    return [(padding + 1) if i == padding else i for i in ids]
+    ids = [(padding + 1) % model.config.vocab_size if i == padding else i for i in ids]
+    mask = getattr(model.config, "mask_token_id", None)
+    return [*ids, int(mask == 0)] if {*ids} == {mask} else ids  # ESM divides by the others' number
 
 
 def is_bert(model: Network) -> bool:
     """Whether it is BERT, or one of its kin."""
-    return "bert" in type(model).__name__.lower() or isinstance(model, t.ElectraPreTrainedModel)
+    return "bert" in type(model).__name__.lower() or isinstance(
+        model, t.ElectraPreTrainedModel | t.EsmPreTrainedModel
+    )
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -46,22 +46,20 @@ def embed(g: Forward, ids: Sequence[int], size: str = "d_model") -> tuple[Block,
     return W_E, parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)
 
 
-def of_layers(g: Forward, x: Block, W_E: Block) -> None:
-    """All layers over the embedded tokens x [n_tokens, d_model], and the output."""
+def of_layers(g: Forward, x: Block, W_E: Block, owners: Sequence[int] = ()) -> None:
+    """All layers over the embedded tokens x [n_tokens, d_model], and the output; `owners` are the
+    layers whose weights each reads (default: its own)."""
     spec, n_tokens = g.spec, x.shape[0]
     present = g.input("attention_mask", np.ones((n_tokens, 1)), ("token", ""))  # [n_tokens, 1]
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
+        b = b.with_weights_of(f"blocks.{owners[layer]}") if owners else b
         x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attention(b, x, present)])  # [n_tokens, d_model]
         x = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
 
-        mlp = b.at("mlp")
-        pre = parts.linear(mlp, "pre", x, "in", ("d_model", "d_mlp"), bias=True)
-        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
-        x = b.block("resid_post", ops.add, [x, mlp_out])  # [n_tokens, d_model]
+        x = b.block("resid_post", ops.add, [x, mlp(b, x)])  # [n_tokens, d_model]
         x = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, [x])  # [n_tokens, d_model]
@@ -89,9 +87,17 @@ def attention(
     return parts.write_heads(b, heads, bias)
 
 
-def read_out(g: Forward, x: Block, W_E: Block) -> None:
-    """The head: a dense layer and an activation function, but for the labels of tokens; a norm, for
-    words; then a score for each word or label."""
+def mlp(b: Forward, x: Block) -> Block:
+    """The MLP: expand, apply the activation function, contract; each token by itself."""
+    m = b.at("mlp")
+    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), bias=True)  # [n_tokens, d_mlp]
+    post = m.block("post", getattr(ops, b.spec.activation), pre)  # [n_tokens, d_mlp]
+    return parts.contract(b, post, bias=True)  # [n_tokens, d_model]
+
+
+def read_out(g: Forward, x: Block, W_E: Block, ln: str = "ln_final") -> None:
+    """The head: a dense layer and an activation function, but for the labels of tokens; a norm,
+    `ln`, for words; then a score for each word or label."""
     head, spec = g.at("head"), g.spec
     if spec.gives == "token class":
         return parts.rank_classes_of_tokens(g, x, W_E)
@@ -100,7 +106,7 @@ def read_out(g: Forward, x: Block, W_E: Block) -> None:
     pre = head.block("pre", ops.linear, parts.looked_at(g, x), W, b)  # [n_tokens or 1, out]
     x = head.block("post", getattr(ops, spec.head_activation), pre)
     if spec.gives == "masked word":
-        x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens or 1, out]
+        x = parts.layer_norm(g.at(ln), x, spec.norm_eps)  # [n_tokens or 1, out]
     parts.rank_words(g, x, W_E, None, bias=True)
 
 
@@ -177,12 +183,7 @@ def of_classes(dense: str, scores: str) -> Pieces:
 
 def of_base(spec: ModelSpec, base: str) -> Pieces:
     """All weights but the head's: matrices are [out, in]."""
-    e = f"{base}.embeddings"
-    yield "W_E", Piece(f"{e}.word_embeddings.weight")
-    yield "W_pos", Piece(f"{e}.position_embeddings.weight")
-    yield "W_segment", Piece(f"{e}.token_type_embeddings.weight")
-    yield from norm("ln_embed", f"{e}.LayerNorm")
-    yield from sentence_modules.pieces()
+    yield from of_embeddings(base)
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"{base}.encoder.layer.{layer}"
         names = {w: f"{f}.attention.self.{n}" for w, n in zip("QKV", KINDS, strict=True)}
@@ -191,6 +192,16 @@ def of_base(spec: ModelSpec, base: str) -> Pieces:
         yield from norm(f"{b}.ln2", f"{f}.output.LayerNorm")
         mlp = (("in", "intermediate.dense"), ("out", "output.dense"))
         yield from linear(f"{b}.mlp", f, mlp)
+
+
+def of_embeddings(base: str) -> Pieces:
+    """The vectors of words, positions and segments, and what follows the last layer."""
+    e = f"{base}.embeddings"
+    yield "W_E", Piece(f"{e}.word_embeddings.weight")
+    yield "W_pos", Piece(f"{e}.position_embeddings.weight")
+    yield "W_segment", Piece(f"{e}.token_type_embeddings.weight")
+    yield from norm("ln_embed", f"{e}.LayerNorm")
+    yield from sentence_modules.pieces()
 
 
 KINDS = ("query", "key", "value")

@@ -49,6 +49,7 @@ class LlamaSpec(ModelSpec):
     sinks: bool = False  # each head has a score that belongs to no token (gpt-oss)
     gated: bool = True  # the MLP has a gate
     dense: tuple[int, ...] = ()  # layers that have one MLP in place of experts
+    word_bias: bool = False  # of the words' scores
     local: rope.Rotary | None = None  # how positions turn within windows; None: as elsewhere
 
     @property
@@ -113,7 +114,7 @@ def run(
         pool(g, x, g.input("attention_mask", np.ones((len(ids), 1)), ("token", "")))
         return
     x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E)
+    parts.unembed(g, x, W_E, bias=spec.word_bias)
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:

@@ -1,0 +1,114 @@
+"""Phi-3.5-MoE (Abdin et al. 2024; Liu et al. 2024, "GRIN", section 2.2): Mixtral's pass with
+LayerNorm, biases, and two experts at each token, chosen one after the other.
+
+The share of each is its softmax among the experts that are left and near it: those whose scores are
+hardly below its own. So the two shares do not sum to 1, and a clear choice has the share 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.models import ops, parts
+from engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
+from engine.models.architectures.mixtral import OLDER, MoeSpec, expert, stacked
+from engine.models.foreign import Config, Piece, Pieces, linear
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("phimoe",)
+NEW = {"hidden_act": "silu", "num_local_experts": 4, "num_experts_per_tok": 2}
+TWO = ("first", "second")  # experts at each token
+SCALES = ("short_mscale", "long_mscale")  # of cosines and sines
+
+
+@dataclass(frozen=True, repr=False)
+class PhimoeSpec(MoeSpec):
+    """MoeSpec with Phi-3.5-MoE's own field."""
+
+    reach: float = 0.02  # how far below the best, in parts of the larger score, is near it
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    run(g, ids, parts.layer_norm, attention, experts)
+
+
+def experts(b: Forward, x: Block) -> Block:
+    """The sum of what the experts write: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("mlp")
+    assert isinstance(spec, PhimoeSpec)
+    share = shares(m, x)  # [n_tokens, n_experts]
+    switch = m.input("switch", 1.0)  # of all of them
+    found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
+    return parts.sum_of(b, "mlp_out", found)
+
+
+def shares(m: Forward, x: Block) -> Block:
+    """The share of each expert at each token, 0 for all but two: [n_tokens, n_experts]."""
+    spec, r = m.spec, m.at("router")
+    assert isinstance(spec, PhimoeSpec)
+    scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
+    numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
+    rank = r.block("rank", ops.rank, scores, scores, numbers, numbers)  # [n_tokens, n_experts]
+    reach, found = r.input("reach", spec.reach), []
+    for place, name in enumerate(TWO):
+        one, chosen = r.at(name), r.input(f"{name}.place", place)
+        left = one.block("left", ops.not_before, scores, rank, chosen)  # [n_tokens, n_experts]
+        best = one.block("best", ops.row_max, left)  # [n_tokens, 1]
+        near = one.block("near", ops.near, left, best, reach)  # [n_tokens, n_experts]
+        near = one.block("scores", ops.open_alone, left, near)  # [n_tokens, n_experts]
+        shared = parts.softmax(one, near, out=(one, "share_of_near"))
+        found.append(one.block("share", ops.at_place, shared, rank, chosen))
+    return r.block("share", ops.add, found)  # [n_tokens, n_experts]
+
+
+def read_config(c: Config) -> ModelSpec:
+    """The config of Phi-3.5-MoE."""
+    c.assume(num_hidden_layers=32, max_position_embeddings=131072, hidden_act="silu")
+    c.refuse("num_experts_per_tok", 2, "two experts are chosen, one after the other")
+    c.ignore("router_aux_loss_coef", "input_jitter_noise")  # of training
+    plain, scale = without_scales(c)
+    spec, window = usual(plain, theta=1e6), c.optional("sliding_window", int, None)
+    return PhimoeSpec.of(
+        spec,
+        norm="layer",
+        rope_factor=spec.rope_factor if scale is None else scale,
+        windows=() if window is None else (window,) * spec.n_layers,
+        word_bias=c.get("lm_head_bias", bool, False),
+        n_experts=c.get("num_local_experts", int, 16),
+        n_chosen=2,
+        d_expert=spec.d_mlp,
+        reach=2 * c.get("router_jitter_noise", float, 0.01),
+    )
+
+
+def without_scales(c: Config) -> tuple[Config, float | None]:
+    """The config without the factors of cosines and sines that only this architecture states, and
+    the one within the original length, if it has them."""
+    field = "rope_scaling" if c.look("rope_scaling") else "rope_parameters"
+    given: Any = c.look(field)
+    if not isinstance(given, dict) or not {*SCALES} & {*given}:
+        return c, None
+    scale = Config(c.path, given).get(SCALES[0], float)
+    return c.otherwise(**{field: {k: v for k, v in given.items() if k not in SCALES}}), scale
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Mixtral's layout, with biases of norms and words."""
+    assert isinstance(spec, MoeSpec)
+    yield from around_mlp(spec)
+    yield "b_U", Piece("lm_head.bias")
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}"
+        older = f"{f}.block_sparse_moe"
+        yield f"{m}.W_router", Piece(f"{older}.gate.weight", transposed=True)
+        for n in range(spec.n_experts):
+            yield from linear(f"{m}.e{n}", f"{older}.experts.{n}", OLDER)
+        yield f"{m}.W_router", Piece(f"{f}.mlp.router.weight", transposed=True)
+        yield from stacked(m, f"{f}.mlp", spec)
