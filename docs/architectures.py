@@ -27,7 +27,8 @@ model's sizes. An unsupported option that changes what a model computes is an er
 |---|---|---|
 """
 TAIL = """
-Of models that see as well ({seeing}), the language model is read.
+Of models that see as well ({seeing}), the language model is read. A decoder may have the head for
+the class of a text (`ForSequenceClassification`) in place of that for the next word.
 
 Activation functions, by their names in configs: {activations}. Scalings of rotary positions:
 {kinds}; longrope within its original length, dynamic within the model's length.

@@ -101,7 +101,9 @@ def _check(loaded: names.Loaded, path: Path) -> None:
         raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     check_file(path)
     if loaded.model.spec.gives != "next word":
-        raise InputError(f"{loaded.name} is an encoder and predicts no next word; name a decoder")
+        raise InputError(
+            f"{loaded.name} is an encoder or classifier and predicts no next word; name a decoder"
+        )
     if loaded.model.spec.d_vocab > MANY_WORDS:
         raise InputError(
             f"{loaded.name} has more than {MANY_WORDS:,} words, and an edited workbook of so many "

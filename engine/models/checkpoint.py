@@ -68,15 +68,15 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     spec = _spec(architecture, config)
     config.check_unread()
     check_sizes(spec, config, files)
-    everywhere = dict(architecture.pieces(spec))
+    everywhere = dict(pieces_of(architecture, spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
-    files.restore_prefix(embedding, {piece.name for _, piece in architecture.pieces(spec)})
+    files.restore_prefix(embedding, {piece.name for _, piece in pieces_of(architecture, spec)})
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
         config.values["tie_word_embeddings"] = False
     wanted = weight_shapes(architecture.forward, spec)
-    places = held_places(architecture.pieces(spec), wanted, files.held)
+    places = held_places(pieces_of(architecture, spec), wanted, files.held)
     check_head(spec, config, files, head)
     unread = getattr(architecture, "UNREAD", ())
     files.check(foreign_shapes(places, wanted), head, unread)
@@ -107,7 +107,7 @@ def with_adapter(model: Model, folder: str | Path, base: str) -> Model:
     }
     architecture = architectures.find(model.config.get("model_type", OWN))
     wanted = weight_shapes(architecture.forward, model.spec)
-    places = held_places(architecture.pieces(model.spec), wanted)
+    places = held_places(pieces_of(architecture, model.spec), wanted)
     shapes = foreign_shapes(places, wanted)
     return replace(model, adapter=adapter.read(path, tensors, places, shapes, base))
 
@@ -128,12 +128,20 @@ def packed(name: str, model: Model) -> dict[str, Packed]:
     kinds, integers, scales = gguf.integers(name)
     architecture = architectures.find(model.config["model_type"])
     wanted = weight_shapes(architecture.forward, model.spec)
-    places = held_places(architecture.pieces(model.spec), wanted, integers.held)
+    places = held_places(pieces_of(architecture, model.spec), wanted, integers.held)
     return {
         ours: Packed(kinds[piece.name], integers.read(piece), scales.read(piece))
         for ours, piece in places.items()
         if piece.name in kinds
     }
+
+
+def pieces_of(architecture: architectures.Declared, spec: ModelSpec) -> Pieces:
+    """Where each weight stands; a decoder's scores of labels in a tensor of that name."""
+    if not (spec.causal and spec.gives == "class"):
+        return (yield from architecture.pieces(spec))
+    yield from (found for found in architecture.pieces(spec) if found[0] not in ("W_U", "b_U"))
+    yield "W_U", Piece(classes.SCORES, transposed=True)
 
 
 def check_head(spec: ModelSpec, config: Config, files: Tensors, head: str) -> None:
@@ -148,7 +156,8 @@ def check_head(spec: ModelSpec, config: Config, files: Tensors, head: str) -> No
         what = "has no head" if bare else "has a head that is not known here"
         raise InputError(
             f"{config.path}: a {name} {what}; a decoder is read with the head for the next word, "
-            "ForCausalLM, or as a sentence encoder by its modules.json"
+            "ForCausalLM, that for a text's class, ForSequenceClassification, or as a sentence "
+            "encoder by its modules.json"
         )
 
 
@@ -182,7 +191,7 @@ def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
     """The spec of a config; any error that an odd value causes becomes an InputError."""
     kind = config.values["model_type"]
     try:
-        spec = architecture.read_config(config)
+        spec = classes.of_decoder(config, architecture.read_config(config))
         if kind != OWN and spec.n_layers and not spec.n_heads:
             raise InputError(f"{config.path} says 0 attention heads; a {kind} has them")
         return spec
@@ -266,7 +275,7 @@ def foreign_tensors(
 ) -> dict[str, np.ndarray]:
     """A model's weights as the tensors of its layout."""
     wanted = weight_shapes(architecture.forward, model.spec)
-    places = held_places(architecture.pieces(model.spec), wanted)
+    places = held_places(pieces_of(architecture, model.spec), wanted)
     shapes = foreign_shapes(places, wanted)
     tensors = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
     for ours, piece in places.items():

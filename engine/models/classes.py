@@ -1,18 +1,21 @@
 """Classifiers: models that score the labels of a text, or of one of its tokens, instead of words.
 
 (Devlin et al. 2019, "BERT", sections 4.1 and 5.3.) The labels are those of `id2label` in the
-config. The logits of a text are those of its first token, which stands for it, or of the mean of
-all tokens.
+config. An encoder's logits of a text are those of its first token, which stands for it, or of the
+mean of all tokens; a decoder's those of its last token that is no padding (Radford et al. 2018,
+section 3.2), without a bias.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from engine.cells.errors import InputError
 from engine.models.foreign import Config
 from engine.models.spec import CLASSES, Gives, ModelSpec
 from engine.text.tokenizer import WordList
+
+SCORES = "score.weight"  # of a decoder's labels
 
 TASKS: dict[str, Gives] = dict(
     zip(("ForSequenceClassification", "ForTokenClassification"), CLASSES, strict=True)
@@ -51,6 +54,13 @@ def readout(c: Config, gives: Gives) -> dict[str, Any]:
             f"{c.path} has {n} label: the model gives a number, and no class; two or more are read"
         )
     return {"gives": gives, "d_vocab_out": n, "tied": False}
+
+
+def of_decoder(c: Config, spec: ModelSpec) -> ModelSpec:
+    """The spec of a model; a decoder that scores the labels of a text gives a class."""
+    if spec.gives != "next word" or task(c.listed("architectures", str)) != "class":
+        return spec
+    return replace(spec, **readout(c, "class"))
 
 
 def outputs(c: Config, spec: ModelSpec) -> Labels | None:

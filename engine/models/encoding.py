@@ -7,13 +7,14 @@ with `b.`, and `cosine` compares their vectors.
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, IFERROR, MATCH, MAX
+from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX
 from engine.cells.name import SECOND
 from engine.models import ops, prompt
 from engine.models.forward import EVERYTHING, Forward, Readout
@@ -74,6 +75,8 @@ def follow(g: Forward, passage: Passage, model: Model) -> None:
         _follow(at, ids, text, model.vocabulary, n_tokens, room)
     if model.spec.gives == "masked word":
         _look(g, mask_of(model.vocabulary))
+    if model.spec.gives == "class" and model.spec.causal:
+        _look_last(g, model.config.get("pad_token_id"))
 
 
 def _follow(
@@ -103,6 +106,16 @@ def _look(g: Forward, mask: int | None) -> None:
     tokens = g["tokens"].area.as_range
     place = last if mask is None else IFERROR(MATCH(mask, tokens, 0) - 1, last)
     g.follow("position", lambda *_: place)
+
+
+def _look_last(g: Forward, padding: int | None) -> None:
+    """Set the position to the last token's, or to that before it where a padding token ends the
+    text."""
+    n_prompt, tokens = g["n_prompt"][0, 0], g["tokens"]
+    before: Any = 0
+    if padding is not None and tokens.shape[0] > 1:
+        before = IF(INDEX(tokens.area.as_range, 1, n_prompt) == padding, 1, 0)
+    g.follow("position", lambda *_: MAX(0, n_prompt - 1 - before))
 
 
 def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:

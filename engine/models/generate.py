@@ -17,6 +17,7 @@ from engine.cells.values import is_whole
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.forward import Forward
 from engine.models.model import Model
+from engine.models.spec import CLASSES
 from engine.text.chat import Chat
 
 EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to it
@@ -118,8 +119,9 @@ def generate(
     if not (is_whole(n_tokens) and n_tokens >= 1):
         raise InputError(f"{n_tokens!r} tokens to generate; ask for at least 1")
     if model.spec.gives != "next word":
+        what = "a classifier" if model.spec.gives in CLASSES else "an encoder"
         raise InputError(
-            f"a {model.kind} model is an encoder and cannot continue a text; use a decoder"
+            f"a {model.kind} model is {what} and cannot continue a text; use a decoder"
         )
     if not model.spec.causal:
         raise InputError("a model without a causal mask cannot generate token by token")

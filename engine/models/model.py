@@ -133,7 +133,11 @@ class Model:
 
     def place_of_answer(self, ids: Sequence[int]) -> int:
         """The token whose words are ranked: an encoder's masked one, or else the last; of a
-        classifier the first, which stands for the text, or the one after it."""
+        classifier the first, which stands for the text, or the one after it. A decoder's text has
+        the class of its last token that is no padding."""
+        if self.spec.gives == "class" and self.spec.causal:
+            padding = self.config.get("pad_token_id")
+            return max((t for t, i in enumerate(ids) if i != padding), default=0)
         if self.spec.gives in CLASSES:
             return min(CLASSES.index(self.spec.gives), len(ids) - 1)
         mask = mask_of(self.vocabulary) if self.spec.gives == "masked word" else None

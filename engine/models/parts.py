@@ -256,7 +256,11 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
 
 
 def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bool = False) -> None:
-    """The final scores of the words for the stream: see `looked_at` and `rank_words`."""
+    """The final scores of the words for the stream: see `looked_at` and `rank_words`. A text's
+    labels have neither a cap nor a bias."""
+    if g.spec.gives == "class":
+        g.input("attention_mask", np.ones((x.shape[0], 1)), ("token", ""))  # [n_tokens, 1]
+        cap, bias = None, False
     rank_words(g, looked_at(g, x), W_E, cap, bias)
 
 

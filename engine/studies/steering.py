@@ -25,6 +25,7 @@ from engine.models import ops
 from engine.models.choosing import GREEDY
 from engine.models.generate import check_room, generate
 from engine.models.model import Model
+from engine.models.spec import CLASSES
 from engine.studies import probes
 from engine.studies.lens import GAINS, operands, scoring
 from engine.studies.probes import Accuracy
@@ -82,7 +83,8 @@ def contrast(
     two lists. Raises InputError for an encoder, an unknown site, or other than two lists of two
     sentences or more."""
     if model.spec.gives != "next word" or not model.spec.causal:
-        raise InputError(f"a {model.kind} model is an encoder and continues no text; use a decoder")
+        what = "a classifier" if model.spec.gives in CLASSES else "an encoder"
+        raise InputError(f"a {model.kind} model is {what} and continues no text; use a decoder")
     if len(lists) != 2 or min(map(len, lists.values())) < 2:
         sizes = " and ".join(str(len(sentences)) for sentences in lists.values())
         raise InputError(

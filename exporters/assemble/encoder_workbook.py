@@ -18,6 +18,14 @@ PLAYS = {
     "class": "Play: type a text; the classes are ranked.",
     "token class": "Play: type a text, and the place of a token; its classes are ranked.",
 }
+SEES_ALL = (
+    "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
+    "tokens; every token sees all others."
+)
+SEES_BEFORE = (
+    "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
+    "tokens; every token sees those before it."
+)
 MORE = "Heads: where each token looks. Tokenizer: how the text becomes ids."
 
 
@@ -36,8 +44,7 @@ def build(
         source="Made by cellformer from a checkpoint.",
         about=[
             worded(
-                "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
-                "tokens; every token sees all others.",
+                SEES_BEFORE if spec.causal else SEES_ALL,
                 n_layers=spec.n_layers,
                 n_heads=spec.n_heads,
                 d_model=spec.d_model,

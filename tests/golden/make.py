@@ -138,6 +138,7 @@ GROWING = {
     "original_max_position_embeddings": 3, "llama_4_scaling_beta": 0.5,
 }  # fmt: skip
 EXPERTS = {"num_local_experts": 3, "num_experts_per_tok": 2}
+SAFE = {0: "Safe", 1: "Unsafe", 2: "Controversial"}
 PHIMOE = ONE | EXPERTS | {
     "attention_bias": True, "lm_head_bias": True, "router_jitter_noise": 0.3, "sliding_window": 4,
 }  # fmt: skip
@@ -239,6 +240,18 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         91,
         lambda: t.RobertaForTokenClassification(
             t.RobertaConfig(**ROBERTA, id2label={0: "O", 1: "B-PER", 2: "B-LOC"})
+        ),
+    ),
+    "classes/qwen3": (
+        113,
+        lambda: t.Qwen3ForSequenceClassification(
+            t.Qwen3Config(**ONE | {"pad_token_id": 0}, head_dim=4, id2label=SAFE)
+        ),
+    ),
+    "classes/gpt2": (
+        114,
+        lambda: t.GPT2ForSequenceClassification(
+            t.GPT2Config(**GPT2 | {"n_layer": 1}, id2label=SAFE)
         ),
     ),
     "olmo": (52, lambda: t.OlmoForCausalLM(t.OlmoConfig(**ONE, clip_qkv=0.8))),

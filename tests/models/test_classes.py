@@ -18,18 +18,20 @@ from exporters.file.reading import WorkbookFile
 from exporters.web import data
 
 TEXT, TOKEN = (GOLDEN / "classes" / name for name in ("distilbert", "roberta"))
+DECODERS = [GOLDEN / "classes" / name for name in ("qwen3", "gpt2")]
+PADDING = 0  # of the golden qwen3
 IDS = [3, 1, 5, 2]
 CLASSES_ROW = 11  # of Play
 
 
-@pytest.mark.parametrize("folder", [TEXT, TOKEN], ids=str)
+@pytest.mark.parametrize("folder", [TEXT, TOKEN, *DECODERS], ids=str)
 def test_golden(folder: Path) -> None:
     with np.load(folder / "golden.npz") as reference:
         graph = checkpoint.load(folder).graph(reference["ids"].tolist())
         assert largest_gap(graph, dict(reference)) < TOLERANCE
 
 
-@pytest.mark.parametrize("folder", [TEXT, TOKEN], ids=str)
+@pytest.mark.parametrize("folder", [TEXT, TOKEN, *DECODERS], ids=str)
 def test_saved_and_read_again(folder: Path, tmp_path: Path) -> None:
     model = checkpoint.load(folder)
     checkpoint.save(model, tmp_path / "again")
@@ -57,9 +59,42 @@ def test_workbook_shows_the_class_of_each_token(tmp_path: Path) -> None:
     assert [sheet["Play", CLASSES_ROW, 2 + t] or "" for t in range(6)] == [*expected, "", ""]
 
 
-def in_ironcalc(folder: Path, tmp_path: Path):
+@pytest.mark.parametrize("ids", [[3, 1, 5, 2], [3, 1, 5, PADDING], [3, PADDING, 5]])
+def test_workbook_of_a_decoder_ranks_by_the_last_token_that_is_no_padding(ids, tmp_path) -> None:
+    sheet = in_ironcalc(DECODERS[0], tmp_path, ids)
+    place = 2 if PADDING in ids else 3
+    probs = checkpoint.load(DECODERS[0]).graph(ids).values["probs"][place]
+    shown = {
+        sheet["Play", RANKS_OF_LAST + rank, 1]: sheet["Play", RANKS_OF_LAST + rank, 4]
+        for rank in range(3)
+    }
+    assert [*shown] == [["Safe", "Unsafe", "Controversial"][k] for k in np.argsort(-probs)]
+    assert [*shown.values()] == pytest.approx(sorted(probs, reverse=True), abs=1e-9)
+
+
+def test_class_is_read_from_the_last_token_that_is_no_padding() -> None:
+    model = checkpoint.load(DECODERS[0])
+    places = [model.place_of_answer(ids) for ids in ([3, 1], [3, 1, PADDING, PADDING], [PADDING])]
+    assert places == [1, 1, 0]
+
+
+def test_decoder_without_a_head_says_which_heads_are_read(tmp_path: Path) -> None:
+    shutil.copytree(DECODERS[0], tmp_path / "model")
+    config = json.loads((DECODERS[0] / "config.json").read_text())
+    bare = config | {"architectures": ["Qwen3Model"]}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(bare))
+    with pytest.raises(InputError, match=r"Qwen3Model has no head.*ForSequenceClassification"):
+        checkpoint.load(tmp_path / "model")
+
+
+def test_classifier_continues_no_text() -> None:
+    said = cli("generate", DECODERS[0], "--ids", "3,1")
+    assert said.code == 2 and "is a classifier and cannot continue" in said.err
+
+
+def in_ironcalc(folder: Path, tmp_path: Path, ids: list[int] = IDS):
     path = tmp_path / "book.xlsx"
-    cf.write(cf.build(str(folder), ids=IDS, n_tokens=6), path)
+    cf.write(cf.build(str(folder), ids=ids, n_tokens=6), path)
     return recomputed_in_ironcalc(formula_cells(WorkbookFile(path)), tmp_path)
 
 

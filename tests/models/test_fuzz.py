@@ -764,6 +764,16 @@ def classifier(rng: np.random.Generator) -> Network:
     return getattr(t, kind + task)(getattr(t, f"{kind}Config")(**model.config.to_dict()))
 
 
+def decoder_classifier(rng: np.random.Generator) -> Network:
+    """A decoder that gives the class of a text: the logits of its last token."""
+    kinds = {"Llama": llama, "Qwen3": qwen3, "Mistral": mistral, "GPT2": gpt2, "Gemma2": gemma2}
+    kinds |= {"Phi": phi, "Phi3": phi3, "GPTNeoX": gpt_neox, "Mixtral": mixtral, "OPT": opt}
+    kind = pick(rng, *kinds)
+    config = kinds[kind](rng).config
+    config.num_labels, config.pad_token_id = int(rng.integers(2, 5)), None
+    return getattr(t, f"{kind}ForSequenceClassification")(config)
+
+
 def electra(rng: np.random.Generator) -> Network:
     values = bert_sizes(rng)
     size = pick(rng, values["hidden_size"], int(rng.integers(1, 9)))

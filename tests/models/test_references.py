@@ -19,7 +19,8 @@ def largest_gap(graph: Forward, reference: dict[str, np.ndarray]) -> float:
     """The largest difference in what is read out, hidden states and attention patterns."""
     spec, values = graph.spec, graph.values
     read_out = "vector" if spec.gives == "sentence" else "logits"
-    found = values[read_out][:1] if spec.gives == "class" else values[read_out]
+    place = -1 if spec.causal else 0  # of the token that a class is read from
+    found = values[read_out][[place]] if spec.gives == "class" else values[read_out]
     gaps = [np.abs(found - reference[read_out]).max()]
     hidden = [values[f"blocks.{n}.resid_pre"] for n in range(spec.n_layers)]
     hidden.append(values[last_hidden(graph).name])

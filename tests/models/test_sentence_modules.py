@@ -83,7 +83,7 @@ def test_last_token_of_a_decoder(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cf.load(tmp_path / "back").graph(IDS).values["vector"][0], found)
 
 
-@pytest.mark.parametrize("name", ["LlamaForSequenceClassification", "GPT2ForTokenClassification"])
+@pytest.mark.parametrize("name", ["LlamaForQuestionAnswering", "GPT2ForTokenClassification"])
 def test_other_heads_of_decoders_are_named(name: str, tmp_path: Path) -> None:
     where = Path(shutil.copytree(GOLDEN / "llama", tmp_path / "model"))
     values = json.loads((where / "config.json").read_text()) | {"architectures": [name]}

@@ -113,7 +113,8 @@ def run(
     if spec.gives == "sentence":
         pool(g, x, g.input("attention_mask", np.ones((len(ids), 1)), ("token", "")))
         return
-    x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
+    if spec.gives == "next word":
+        x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
     parts.unembed(g, x, W_E, bias=spec.word_bias)
 
 
