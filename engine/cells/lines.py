@@ -143,8 +143,9 @@ def entry(table: Any, ids: Any, first: int = 0) -> Any:
     if index.shape[:-1] == (1,):
         picked = table.values[..., index[0]]
     else:
-        lines = np.broadcast_to(table.values, (*index.shape[:-2], *table.values.shape[-2:]))
-        index = np.broadcast_to(index, (*lines.shape[:-1], index.shape[-1]))
+        shape = np.broadcast_shapes(table.values.shape[:-1], index.shape[:-1])
+        lines = np.broadcast_to(table.values, (*shape, table.n))
+        index = np.broadcast_to(index, (*shape, index.shape[-1]))
         picked = np.take_along_axis(lines, index, axis=-1)
     found = np.where(known, picked, np.nan)
     return found.swapaxes(-1, -2) if table.along == "j" else found

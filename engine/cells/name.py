@@ -2,6 +2,7 @@
 
     name := { pass "." } [ "blocks." layer "." ] [ part "." ] { word "." } leaf
     pass := turned | gradient | nudged | b | other | clean | path | step int | cut | seen int
+         | encoder
     part := ln1 | attn | ln2 | mlp | ln_embed | ln_final | softmax | rotary | alibi | lens | ...
     head := ("h" | "kv" | "e") int | shared, one of the words
 
@@ -20,8 +21,9 @@ from functools import cached_property
 
 TURNED, GRADIENT, NUDGED, SECOND = "turned", "gradient", "nudged", "b"
 OTHER, CLEAN, PATH, CUT, SEEN = "other", "clean", "path", "cut", "seen"
+ENCODER = "encoder"
 OWN, USED = "own", "used"
-PASSES = (TURNED, GRADIENT, NUDGED, SECOND, OTHER, CLEAN, PATH, CUT, rf"{SEEN}\d+", r"step\d+")
+PASSES = (TURNED, GRADIENT, NUDGED, SECOND, OTHER, CLEAN, PATH, CUT, ENCODER, rf"{SEEN}\d+", r"step\d+")
 PASS = re.compile("|".join(PASSES))
 HEAD = re.compile(r"(h|kv|e)\d+|shared")
 

@@ -47,6 +47,7 @@ class Forward(Graph):
         super().__init__(spec, weights)
         self.spec = spec
         self.readout = readout
+        self.source: Sequence[int] = (0,)  # the ids that the encoder of two stacks reads
         self.vocabulary: Tokenizer | None = None  # of what it reads,
         self.outputs: Tokenizer | None = None  # and of the words that get a logit
         self._owner = ("", "")  # a prefix, and that of the weights which stand for its own

@@ -16,7 +16,7 @@ from engine.cells.values import is_whole
 from engine.models import architectures
 from engine.models.adapter import Adapter
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
-from engine.models.spec import CLASSES, ModelSpec
+from engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
 from engine.text.tokenizer import Tokenizer, mask_of, show
 
 SIZES = ("d_vocab", "n_ctx", "n_layers", "n_heads", "d_model", "d_head", "d_mlp")
@@ -61,6 +61,7 @@ class Model:
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
     adapter: Adapter | None = None  # read beside the weights; see `checkpoint.with_adapter`
     exact: "Model | None" = None  # this one with all digits; see `with_decimals`
+    source: tuple[int, ...] = (0,)  # of two stacks: the sentence that the encoder reads
 
     def __repr__(self) -> str:
         """Its kind and sizes."""
@@ -117,6 +118,7 @@ class Model:
         """The graph of a forward pass over the ids. Raises InputError for invalid ids."""
         self.check_ids(ids)
         graph = Forward(self.spec, self.weights, readout)
+        graph.source = self.source
         graph.vocabulary, graph.outputs = self.vocabulary, self.outputs or self.vocabulary
         self.architecture(graph, ids)
         if "position" in graph.blocks:
@@ -124,6 +126,18 @@ class Model:
         for name, values in self.averages.items():
             graph.fill(name, values)
         return self.adapter.added(graph) if self.adapter else graph
+
+    @property
+    def has_two_stacks(self) -> bool:
+        """Whether an encoder reads a source sentence, and a decoder answers."""
+        return isinstance(self.spec, TwoStackSpec)
+
+    def reading(self, ids: Sequence[int]) -> "Model":
+        """This model of two stacks with another source sentence: its graphs, and what is computed
+        with them, are of the decoder's tokens after it. Raises InputError for invalid ids."""
+        assert isinstance(self.spec, TwoStackSpec)
+        self._check_tokens(ids, self.spec.n_source)
+        return replace(self, source=tuple(ids))
 
     def merged(self) -> "Model":
         """This model with its adapter, if it has one, added into the weights."""
@@ -155,11 +169,15 @@ class Model:
 
     def check_ids(self, ids: Sequence[int]) -> None:
         """Raise InputError for no ids, too many, or one out of range."""
+        self._check_tokens(ids, self.spec.n_ctx)
+
+    def _check_tokens(self, ids: Sequence[int], n_ctx: int) -> None:
+        """The same for a context of `n_ctx` tokens."""
         if not len(ids):
             raise InputError("the prompt is empty; give at least one token")
-        if len(ids) > self.spec.n_ctx:
+        if len(ids) > n_ctx:
             raise InputError(
-                f"the prompt has {len(ids)} tokens, and the context holds {self.spec.n_ctx}; "
+                f"the prompt has {len(ids)} tokens, and the context holds {n_ctx}; "
                 "shorten the prompt"
             )
         for i in ids:

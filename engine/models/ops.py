@@ -245,6 +245,18 @@ def farther(x: X, query: X, key: X) -> X:
     return x - (query - key)
 
 
+@op(bucket="i,j", table="?,@", out="i,≤i")
+def of_bucket(bucket: X, table: X) -> X:
+    """The bias of the n-th head for the bucket that a distance is in."""
+    return lookup(table, bucket)
+
+
+@op(x="i,j", bias="i,j", out="i,≤i", blank=-inf)
+def biased(x: X, bias: X) -> X:
+    """Scores with a bias by distance (Raffel et al. 2020, section 2.1)."""
+    return x + bias
+
+
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
 def mix(pattern: X, v: X, on: X = None) -> X:
     return SUMPRODUCT(pattern, v) if on is None else SUMPRODUCT(pattern, v) * on

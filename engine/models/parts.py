@@ -200,19 +200,23 @@ def attend(
     present: Block | None = None,
     n: int = 0,
     sink: Block | None = None,
+    bias: Block | None = None,
 ) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1), up to the values weighted by its pattern.
 
     With ALiBi, `places` [n_tokens, n_heads] reduce scores with distance, by column n. `present`
     [n_tokens, 1] is 0 for tokens that nothing attends to (default: all are present). `sink` as in
-    `softmax`.
+    `softmax`; `bias` [queries, keys] is added to scores (see `distance`). In cross attention k and v
+    are of another sentence's tokens.
     """
-    name = "of_content" if places else "scores" if layer.cap is None else "uncapped"
+    name = "of_content" if places or bias else "scores" if layer.cap is None else "uncapped"
     scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
     if layer.cap:
         scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
     if places:
         scores = h.block("scores", ops.farther, scores, places, places, nth=n)  # [queries, keys]
+    if bias:
+        scores = h.block("scores", ops.biased, scores, bias)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"), sink=sink)  # [queries, keys]
     if not h.readout.by_head:
         on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]

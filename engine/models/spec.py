@@ -1,6 +1,6 @@
 """ModelSpec: the sizes and architectural choices of a decoder or an encoder."""
 
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -156,6 +156,31 @@ class ModelSpec:
         known = axis in self.__dataclass_fields__
         size = 1 if not axis else getattr(self, axis if known else f"d_{axis}")
         return self.d_vocab if size is None else size
+
+
+@dataclass(frozen=True, repr=False)
+class TwoStackSpec(ModelSpec):
+    """ModelSpec of an encoder-decoder (Vaswani et al. 2017, figure 1): the fields of ModelSpec are
+    the decoder's; those of the encoder are beside them."""
+
+    start: int = 0  # the id that every answer begins with
+    n_source: int = 1  # the longest source sentence, in tokens
+    n_encoder_layers: int = 0
+    n_encoder_heads: int = 0
+    d_encoder_mlp: int = 0
+
+    @property
+    def encoder(self) -> Self:
+        """The encoder's spec: as the decoder's, with sizes of its own; every token sees all."""
+        return replace(
+            self,
+            n_layers=self.n_encoder_layers,
+            n_heads=self.n_encoder_heads,
+            n_kv_heads=None,
+            d_head=self.n_heads * self.d_head // self.n_encoder_heads,
+            d_mlp=self.d_encoder_mlp,
+            causal=False,
+        )
 
 
 def _fits(value: Any, kind: Any) -> bool:

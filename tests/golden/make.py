@@ -6,7 +6,9 @@ For each model a folder: config.json and model.safetensors as `save_pretrained` 
 modules of a sentence encoder, and
 golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers, n_tokens,
 d_model], the last one, normed, beside them (in older files among them), and attention patterns
-[n_layers, n_heads, n_tokens, n_tokens].
+[n_layers, n_heads, n_tokens, n_tokens]. Of an encoder-decoder these are the decoder's; there are
+also the ids of the source [n_source], the encoder's hidden states, the last one normed, and the
+patterns of cross attention [n_layers, n_heads, n_tokens, n_source].
 """
 
 import json
@@ -163,6 +165,12 @@ BIGCODE = GPT2 | {"n_layer": 1}
 CODEGEN = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 4, "rotary_dim": 2}
 MPT = {"d_model": 9, "n_heads": 3, "n_layers": 1, "max_seq_len": 12, **SMALL}
 MPT["attn_config"] = {"clip_qkv": 0.4}
+T5 = {
+    "vocab_size": 17, "d_model": 8, "d_kv": 4, "d_ff": 6, "num_layers": 1, "num_heads": 2,
+    "relative_attention_num_buckets": 6, "relative_attention_max_distance": 5,
+    "decoder_start_token_id": 0, "n_positions": 12,
+}  # fmt: skip
+FLAN = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
 
 
@@ -171,6 +179,12 @@ def with_biases(model: torch.nn.Module) -> torch.nn.Module:
     for name, buffer in model.named_buffers():
         if name.endswith("correction_bias"):
             buffer.normal_(0, 0.3)
+    return model
+
+
+def untied(model: torch.nn.Module) -> torch.nn.Module:
+    """An encoder-decoder whose unembedding is a matrix of its own."""
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     return model
 
 
@@ -299,6 +313,8 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         76,
         lambda: with_biases(t.DeepseekV3ForCausalLM(t.DeepseekV3Config(**DEEPSEEK))),
     ),
+    "t5": (100, lambda: t.T5ForConditionalGeneration(t.T5Config(**T5))),
+    "flan-t5": (101, lambda: untied(t.T5ForConditionalGeneration(t.T5Config(**FLAN)))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 
@@ -313,7 +329,7 @@ def randomize(model: torch.nn.Module, scale: float = 0.3) -> None:
 
 
 def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
-    """What the reference makes of the ids.
+    """What the reference makes of the ids; of an encoder-decoder, after a source sentence.
 
     Without patterns where Falcon has ALiBi: its eager form, which gives them, adds biases twice.
     """
@@ -324,6 +340,8 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     model.config._attn_implementation = kind  # Falcon does not let it be set
     model.set_experts_implementation("eager")
     with torch.no_grad():
+        if model.config.is_encoder_decoder:
+            return compute_both(model, source_of(ids), ids)
         asked = {"output_hidden_states": True, "output_attentions": patterns, "use_cache": False}
         out = model(torch.tensor([ids]), **asked)
     *states, last = [h[0].numpy() for h in out.hidden_states]
@@ -333,6 +351,30 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         "hidden": np.stack(states),
         "last": last,
         "patterns": np.stack([a[0].numpy() for a in out.attentions]) if patterns else np.zeros(0),
+    }
+
+
+def source_of(ids: list[int]) -> list[int]:
+    """A source sentence for an answer: it has other tokens, and is longer."""
+    return [*ids[::-1], ids[0], ids[-1]]
+
+
+def compute_both(
+    model: torch.nn.Module, source: list[int], ids: list[int]
+) -> dict[str, np.ndarray]:
+    """What both stacks of an encoder-decoder make of a source sentence and an answer."""
+    asked = {"output_hidden_states": True, "output_attentions": True, "use_cache": False}
+    out = model(torch.tensor([source]), decoder_input_ids=torch.tensor([ids]), **asked)
+    *states, last = [h[0].numpy() for h in out.decoder_hidden_states]
+    return {
+        "ids": np.array(ids),
+        "source": np.array(source),
+        "logits": out.logits[0].numpy(),
+        "hidden": np.stack(states),
+        "last": last,
+        "patterns": np.stack([a[0].numpy() for a in out.decoder_attentions]),
+        "encoder": np.stack([h[0].numpy() for h in out.encoder_hidden_states]),
+        "cross": np.stack([a[0].numpy() for a in out.cross_attentions]),
     }
 
 

@@ -9,6 +9,7 @@ from conftest import GOLDEN
 from engine.cells.block import Block
 from engine.models import checkpoint, ops
 from engine.models.forward import Forward
+from engine.models.model import Model
 from engine.studies import lens
 
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
@@ -26,11 +27,24 @@ def largest_gap(graph: Forward, reference: dict[str, np.ndarray]) -> float:
     hidden.append(values[last_hidden(graph).name])
     expected = [*reference["hidden"], *([reference["last"]] if "last" in reference else [])]
     gaps += [np.abs(a - b).max() for a, b in zip(hidden, expected, strict=True)]
-    for layer, patterns in enumerate(reference["patterns"]):
-        for head, pattern in enumerate(patterns):
-            found = values[f"blocks.{layer}.attn.h{head}.pattern"]
-            gaps.append(np.abs(found - pattern).max())
+    for part, of in (("attn", "patterns"), ("cross", "cross")):
+        for layer, patterns in enumerate(reference.get(of, ())):
+            for head, pattern in enumerate(patterns):
+                found = values[f"blocks.{layer}.{part}.h{head}.pattern"]
+                gaps.append(np.abs(found - pattern).max())
+    if "encoder" in reference:
+        *states, last = reference["encoder"]
+        gaps += [
+            np.abs(values[f"encoder.blocks.{n}.resid_pre"] - x).max() for n, x in enumerate(states)
+        ]
+        gaps.append(np.abs(values[graph["blocks.0.cross.h0.k"].operands[0][2].name] - last).max())
     return float(max(gaps))
+
+
+def graph_of(model: Model, reference: dict[str, np.ndarray]) -> Forward:
+    """The graph of what a reference was given."""
+    model = model.reading(reference["source"].tolist()) if "source" in reference else model
+    return model.graph(reference["ids"].tolist())
 
 
 def last_hidden(graph: Forward) -> Block:
@@ -45,7 +59,7 @@ def last_hidden(graph: Forward) -> Block:
 @pytest.mark.parametrize("name", NAMES)
 def test_golden(name: str) -> None:
     with np.load(GOLDEN / name / "golden.npz") as reference:
-        graph = checkpoint.load(GOLDEN / name).graph(reference["ids"].tolist())
+        graph = graph_of(checkpoint.load(GOLDEN / name), dict(reference))
         assert largest_gap(graph, dict(reference)) < TOLERANCE
 
 

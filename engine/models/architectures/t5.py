@@ -1,0 +1,221 @@
+"""T5 (Raffel et al. 2020, section 2.1) and Flan-T5: the two stacks of Vaswani et al. 2017, figure 1.
+
+An encoder reads the source sentence, every token with all others; a decoder writes the answer, and
+each of its layers also attends to what the encoder made of the source. RMSNorm before each sublayer;
+instead of positions, a bias of scores by distance; scores are not divided by a root.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.access import EVERYTHING, Mask
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.name import ENCODER
+from engine.models import distance, ops, parts
+from engine.models.architectures.llama import times
+from engine.models.distance import Buckets
+from engine.models.foreign import ACTIVATIONS, Config, Piece, Pieces, head_of
+from engine.models.forward import Forward
+from engine.models.spec import Activation, ModelSpec, TwoStackSpec
+
+MODEL_TYPES = ("t5",)
+EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+UNREAD = ("*.embed_tokens.weight", "*.EncDecAttention.relative_attention_bias.weight")
+
+
+@dataclass(frozen=True, repr=False)
+class T5Spec(TwoStackSpec):
+    """TwoStackSpec with options of T5's."""
+
+    n_buckets: int = 32  # of distances
+    farthest: int = 128  # tokens; all distances from here on share a bucket
+    gated: bool = False  # the MLP has a gate, as in version 1.1
+    scales_output: bool = True  # the last vectors are divided by the root of d_model
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the decoder's token ids, after the source sentence of the graph."""
+    W_E, x = parts.embed(g, ids)  # [n_tokens, d_model]
+    source, present = encoder(g, W_E)  # [n_source, d_model], [n_source, 1]
+    decoder(g, x, source, present, W_E)
+
+
+def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
+    """The first stack: vectors of the source sentence's tokens, and which of them are present."""
+    ids, g = g.source, of_encoder(g)
+    spec = g.spec
+    assert isinstance(spec, T5Spec)
+    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("source", ""), "ids")
+    present = g.input("attention_mask", np.ones((len(ids), 1)), ("source", ""))  # [n_source, 1]
+    buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=True)
+    biases = distance.biases(g, len(ids), "source", buckets, EVERYTHING)
+    stream = [g.block("embed", ops.embed, tokens, W_E)]  # [n_source, d_model]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_source, d_model]
+        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)
+        attn_out = attention(b, "attn", y, y, EVERYTHING, present, biases)
+        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_source, d_model]
+        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)
+        stream = [b.block("resid_post", ops.add, [x, mlp(b, y)])]  # [n_source, d_model]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_source, d_model]
+    return parts.rms_norm(g.at("ln_final"), x, spec.norm_eps), present
+
+
+def of_encoder(g: Forward) -> Forward:
+    """The graph with the encoder's spec, and `encoder.` before names."""
+    found, spec = g.at(ENCODER), g.spec
+    assert isinstance(spec, TwoStackSpec)
+    found.spec = found.sizes = spec.encoder
+    return found
+
+
+def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> None:
+    """The second stack, over the embedded tokens x [n_tokens, d_model], and the output."""
+    spec = g.spec
+    assert isinstance(spec, T5Spec)
+    buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=False)
+    biases = distance.biases(g, x.shape[0], "token", buckets, Mask())
+    stream = [x]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)
+        x = b.block("resid_mid", ops.add, [x, attention(b, "attn", y, y, Mask(), None, biases)])
+        y = parts.rms_norm(b.at("ln_cross"), x, spec.norm_eps)
+        cross_out = attention(b, "cross", y, source, EVERYTHING, present)
+        x = b.block("resid_cross", ops.add, [x, cross_out])  # [n_tokens, d_model]
+        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)
+        stream = [b.block("resid_post", ops.add, [x, mlp(b, y)])]  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    scale = spec.d_model**-0.5 if spec.scales_output else 1.0
+    parts.unembed(g, times(g, "logits.read", x, "logits", scale), W_E)
+
+
+def attention(
+    b: Forward,
+    part: str,
+    x: Block,
+    of: Block,
+    mask: Mask,
+    present: Block | None,
+    biases: Sequence[Block] = (),
+) -> Block:
+    """The sum of what all heads write, [n_tokens, d_model]: queries of x, keys and values of `of`,
+    which is x itself or, in cross attention, the source [n_source, d_model]."""
+    attn, head_axes = b.at(part), ("d_model", "d_head")
+    of_all = parts.of_all_heads(attn)
+    heads = []
+    for n in range(b.spec.n_heads):
+        h = attn.at(f"h{n}")
+        q = parts.linear(h, "q", x, "Q", head_axes, bias=False)  # [n_tokens, d_head]
+        k = parts.linear(h, "k", of, "K", head_axes, bias=False)  # [n_keys, d_head]
+        v = parts.linear(h, "v", of, "V", head_axes, bias=False)  # [n_keys, d_head]
+        bias = biases[n] if biases else None
+        heads.append(parts.attend(h, q, k, v, of_all, mask, present=present, bias=bias))
+    return parts.sum_of(b, f"{part}_out", heads)
+
+
+def mlp(b: Forward, x: Block) -> Block:
+    """The MLP, with a gate in version 1.1: [n_tokens, d_model]."""
+    m, spec, axes = b.at("mlp"), b.spec, ("d_model", "d_mlp")
+    assert isinstance(spec, T5Spec)
+    act = getattr(ops, spec.activation)
+    if not spec.gated:
+        pre = parts.linear(m, "pre", x, "in", axes, bias=False)  # [n_tokens, d_mlp]
+        return parts.contract(b, m.block("post", act, pre), bias=False)
+    gate = parts.linear(m, "gate", x, "gate", axes, bias=False)  # [n_tokens, d_mlp]
+    pre = parts.linear(m, "pre", x, "in", axes, bias=False)  # [n_tokens, d_mlp]
+    post = m.block("post", ops.gated, m.block("act", act, gate), pre)  # [n_tokens, d_mlp]
+    return parts.contract(b, post, bias=False)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """T5's config."""
+    c.assume(num_layers=6, num_heads=8, d_model=512, d_kv=64, d_ff=2048, vocab_size=32128)
+    c.refuse("is_encoder_decoder", True, "both stacks are read")
+    c.ignore("initializer_factor", "dense_act_fn", "is_gated_act", "classifier_dropout")
+    gated, activation = mlp_of(c)
+    n_layers, n_heads = c.get("num_layers", int), c.get("num_heads", int)
+    longest = c.get("n_positions", int, 512)  # of the sentences that it was trained with
+    tied = c.get("tie_word_embeddings", bool, True)
+    scales = c.get("scale_decoder_outputs", bool, tied)
+    c.values["scale_decoder_outputs"] = scales  # where ties turn out to be none, it stays
+    return T5Spec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("d_model", int),
+        n_ctx=longest,
+        n_layers=c.optional("num_decoder_layers", int, None) or n_layers,
+        n_heads=n_heads,
+        d_head=c.get("d_kv", int),
+        d_mlp=c.get("d_ff", int),
+        activation=activation,
+        norm="rms",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-6),
+        tied=tied,
+        sqrt_d_head=1.0,
+        start=c.get("decoder_start_token_id", int, c.look("pad_token_id") or 0),
+        n_source=longest,
+        n_encoder_layers=n_layers,
+        n_encoder_heads=n_heads,
+        d_encoder_mlp=c.get("d_ff", int),
+        n_buckets=c.get("relative_attention_num_buckets", int, 32),
+        farthest=c.get("relative_attention_max_distance", int, 128),
+        gated=gated,
+        scales_output=scales,
+    )
+
+
+def mlp_of(c: Config) -> tuple[bool, Activation]:
+    """Whether the MLP has a gate, and its activation function, by its name here."""
+    value = c.get("feed_forward_proj", str, "relu")
+    gate, _, name = value.rpartition("-")
+    name = "gelu_new" if value == "gated-gelu" else name
+    if gate not in ("", "gated") or name not in ACTIVATIONS:
+        raise InputError(
+            f"{c.path}: feed_forward_proj = {value!r} is not known here; known: relu, gated-gelu"
+        )
+    return gate == "gated", ACTIVATIONS[name]
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Matrices are [out, in]; a layer's sublayers are numbered."""
+    assert isinstance(spec, T5Spec)
+    yield "W_E", Piece("shared.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    for ours, theirs, own in ((f"{ENCODER}.", "encoder", spec.encoder), ("", "decoder", spec)):
+        table = f"{theirs}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        yield f"{ours}distance.W", Piece(table)
+        yield f"{ours}ln_final.w", Piece(f"{theirs}.final_layer_norm.weight")
+        for layer in range(own.n_layers):
+            b, f = f"{ours}blocks.{layer}", f"{theirs}.block.{layer}.layer"
+            sublayers = [("attn", "ln1", "SelfAttention"), ("mlp", "ln2", "DenseReluDense")]
+            if own is spec:
+                sublayers.insert(1, ("cross", "ln_cross", "EncDecAttention"))
+            for n, (part, ln, name) in enumerate(sublayers):
+                yield f"{b}.{ln}.w", Piece(f"{f}.{n}.layer_norm.weight")
+                yield from of_sublayer(f"{b}.{part}", f"{f}.{n}.{name}", own)
+
+
+def of_sublayer(ours: str, theirs: str, spec: T5Spec) -> Pieces:
+    """The weights of attention, or of an MLP."""
+    if ours.endswith("mlp"):
+        names = {"gate": "wi_0", "in": "wi_1"} if spec.gated else {"in": "wi"}
+        for which, name in (names | {"out": "wo"}).items():
+            yield f"{ours}.W_{which}", Piece(f"{theirs}.{name}.weight", transposed=True)
+        return
+    for n in range(spec.n_heads):
+        for which in "QKV":
+            name = f"{theirs}.{which.lower()}.weight"
+            yield f"{ours}.h{n}.W_{which}", head_of(name, n, spec.d_head, 0, turn=True)
+        out = head_of(f"{theirs}.o.weight", n, spec.d_head, 1, turn=True)
+        yield f"{ours}.h{n}.W_O", out
