@@ -21,6 +21,7 @@ from engine.models import adapter as adapters
 from engine.models import checkpoint, encoding, formats
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
+from engine.models.spec import TwoStackSpec
 from engine.studies.folding import folded
 from engine.studies.forecast import forecast
 from engine.text import sentence_lists, tokenizing
@@ -119,10 +120,13 @@ def load(
     given = _ids(found, prompt, ids, special)
     if formats.means(name):
         given = prompt_ids(found, None, special) if given is None else given
+        if isinstance(found.spec, TwoStackSpec):  # what is given is the source; the answer begins
+            found, given = found.reading(given), [found.spec.start]
         found.check_ids(given)
         other = [] if second is None else prompt_ids(found, second, special)
-        budget.of_passes(found, max(len(given), len(other)), force)
-        n_tokens = _columns(found, max(len(given), len(other)), live)
+        longest = max(len(given), len(other))
+        budget.of_passes(found, longest, force)
+        n_tokens = _columns(found, longest, live)
         return Loaded(name, found, given, n_tokens, other)
     module = workbooks.find(name)
     if given is None and is_worksheet(name):

@@ -102,7 +102,8 @@ def run(
     With --target, also print what each head, MLP and embedding adds to that word's logit. With
     --tokens, continue the prompt in cells: `choose`, `temperature`, `top_k`, `top_p` and `sentence`
     can be --set. An encoder ranks the words for its mask, or prints the sentence's vector; with
-    --second, the cosine of the two sentences.
+    --second, the cosine of the two sentences. An encoder-decoder reads the prompt with its encoder,
+    and ranks the words that its answer begins with.
     """
     given = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
     given |= {"chat": chat, "system": system}
@@ -158,7 +159,7 @@ class Ran:
 
     def tell(self, blocks: Sequence[str]) -> None:
         """Print blocks, ranked words, lens and attribution."""
-        for given in filter(None, (self.ids, self.second)):
+        for given in filter(None, (self.model.read, self.ids, self.second)):
             printing.prompt(readable(_spelt(self.model, given)), len(given))
         for block in blocks:
             printing.block(self.live.graph, self.live, block)
@@ -178,7 +179,7 @@ class Ran:
         live, words = self.live, printing.output_words(self.model)
         ranks = "probs" in live.graph.blocks
         found: results.Run = {
-            "prompt": _spelt(self.model, self.ids),
+            "prompt": _spelt(self.model, self.model.read or self.ids),
             "ids": list(self.ids),
             "words": printing.ranked_words(words, live, self.wanted, self.row) if ranks else [],
             "blocks": {block: _rows(live[block]) for block in blocks},
@@ -385,7 +386,7 @@ def generate(
     """Print a prompt and its continuation, token by token, up to an end-of-text token.
 
     Each token takes one new row of every block, as with a KV cache. With --chat, only the answer is
-    printed.
+    printed. An encoder-decoder reads the prompt with its encoder; its answer alone is printed.
     """
     prompt, said = prompting.text(prompt, file), prompting.system(chat, system, no_special)
     stops = prompting.stops(stop)
@@ -411,7 +412,8 @@ def generate(
 
 def _written(loaded: names.Loaded, tokens: Iterable[int], stops: Sequence[str]) -> Iterator[str]:
     """A prompt and its continuation, or in a conversation the answer alone, part by part."""
-    vocabulary, given = loaded.model.vocabulary, [] if loaded.chat else loaded.ids
+    vocabulary = loaded.model.vocabulary
+    given = [] if loaded.chat or loaded.model.read else loaded.ids
     begun = len(vocabulary.decode(given)) if given and stops else 0  # it may hold such a text
     return until(stream(vocabulary, chain(given, tokens)), stops, begun)
 
@@ -421,7 +423,9 @@ def _generated(loaded: names.Loaded, text: str, done: Sequence[Step]) -> results
     vocabulary = loaded.model.vocabulary
     texts = shown(vocabulary.texts)
     return {
-        "prompt": loaded.chat.text if loaded.chat else vocabulary.decode(loaded.ids),
+        "prompt": loaded.chat.text
+        if loaded.chat
+        else vocabulary.decode(loaded.model.read or loaded.ids),
         "text": text,
         "ids": [step.token for step in done],
         "tokens": [

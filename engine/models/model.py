@@ -128,9 +128,9 @@ class Model:
         return self.adapter.added(graph) if self.adapter else graph
 
     @property
-    def has_two_stacks(self) -> bool:
-        """Whether an encoder reads a source sentence, and a decoder answers."""
-        return isinstance(self.spec, TwoStackSpec)
+    def read(self) -> list[int]:
+        """The source sentence that an encoder-decoder reads; of other models, nothing."""
+        return list(self.source) if isinstance(self.spec, TwoStackSpec) else []
 
     def reading(self, ids: Sequence[int]) -> "Model":
         """This model of two stacks with another source sentence: its graphs, and what is computed

@@ -25,7 +25,7 @@ OPS = [
     for module in (ops, optimizers)
     for _, op in inspect.getmembers(module, lambda x: isinstance(x, Op))
 ]
-HELD = {("exp", "top"), ("row_sum", "top"), ("surprise", "top")}  # operands that count as constants
+HELD = {("of_bucket", "table"), ("exp", "top"), ("row_sum", "top"), ("surprise", "top")}  # operands that count as constants
 MOST = {"missing": 0.9}  # of operands that are below 1; others are below 2
 STEP = 1e-5
 SIZES = {"i": 4, "j": 4, ":": 3, "≤i": 4, "?": 6, "0": 1, "~": 4, "@": 3}  # by subscript
@@ -36,7 +36,7 @@ def drawn(g: Graph, op: Op, mask: Mask, rng: np.random.Generator) -> Block:
     given: dict = {}
     for name, codes in op.subscripts.items():
         shape = tuple(SIZES[code] for code in codes)
-        if name == "ids":
+        if name in ("ids", "bucket"):
             given[name] = g.input(name, rng.integers(0, 4, shape), kind="ids")
             continue
         many = [f"{name}{n}" for n in (1, 2)] if name in op.many else [name]
