@@ -120,8 +120,8 @@ def load(
     given = _ids(found, prompt, ids, special)
     if formats.means(name):
         given = prompt_ids(found, None, special) if given is None else given
-        if isinstance(found.spec, TwoStackSpec):  # what is given is the source; the answer begins
-            found, given = found.reading(given), [found.spec.start]
+        if isinstance(found.spec, TwoStackSpec):  # it is the source; then begins an answer
+            given, found = [found.spec.start], found.reading(given)
         found.check_ids(given)
         other = [] if second is None else prompt_ids(found, second, special)
         longest = max(len(given), len(other))

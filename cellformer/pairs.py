@@ -13,6 +13,7 @@ from engine.studies.patching import Comparison, Path
 def others(loaded: Loaded, against: str, special: bool = True) -> list[int]:
     """The ids of the sentence that another is patched from; where the model has no tokenizer,
     `against` is a list of them. Raises InputError."""
+    loaded.model.check_one_stack("patching")
     found = names.text_ids(loaded.model, against, special, "--against")
     patching.check_pair(loaded.model, loaded.ids, found)
     return found

@@ -84,6 +84,8 @@ def unlike() -> tuple[str, ...]:
     seen: set[tuple[object, ...]] = set()
     found = []
     for name in sorted(golden_models(), key=lambda name: (name not in FIRST, name)):
+        if golden_models()[name].read:  # two stacks, which have no workbook
+            continue
         graph = golden_models()[name].graph([2, 1, 3])
         own = {_kind(block) for block in graph}
         if own - seen:

@@ -23,7 +23,19 @@ TURNED, GRADIENT, NUDGED, SECOND = "turned", "gradient", "nudged", "b"
 OTHER, CLEAN, PATH, CUT, SEEN = "other", "clean", "path", "cut", "seen"
 ENCODER = "encoder"
 OWN, USED = "own", "used"
-PASSES = (TURNED, GRADIENT, NUDGED, SECOND, OTHER, CLEAN, PATH, CUT, ENCODER, rf"{SEEN}\d+", r"step\d+")
+PASSES = (
+    TURNED,
+    GRADIENT,
+    NUDGED,
+    SECOND,
+    OTHER,
+    CLEAN,
+    PATH,
+    CUT,
+    ENCODER,
+    rf"{SEEN}\d+",
+    r"step\d+",
+)
 PASS = re.compile("|".join(PASSES))
 HEAD = re.compile(r"(h|kv|e)\d+|shared")
 

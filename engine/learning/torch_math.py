@@ -71,7 +71,11 @@ def smallest(x: Any, *others: Any) -> Tensor:
 
 
 def lookup(table: Line, ids: Tensor) -> Tensor:
-    """Entry `ids` of each line of a table that all sentences share."""
+    """Entry `ids` of each line of a table that all sentences share; of one line, an entry for each
+    cell of the output."""
+    if ids.shape[-1] > 1:
+        rows = table.values.expand(-1, -1, ids.shape[-2], -1)
+        return torch.gather(rows, -1, ids.long().expand(*rows.shape[:3], -1))
     n = max(table.values.shape[1], ids.shape[1])
     tables, entries = table.values[0].expand(n, -1, -1), ids[..., 0].long().expand(-1, n, -1)
     return torch.stack([F.embedding(entries[:, k], tables[k].T) for k in range(n)], 1)
@@ -244,6 +248,7 @@ def view(x: Tensor, at: tuple[str, str]) -> Any:
     if cols in ALONG:
         return Line(x, "j" if rows == "j" else "i")
     if rows in ALONG:
+        x = x[..., int(cols[1:]), None] if cols[0] == "@" else x
         return Line(x.mT, "j" if cols == "j" else "i")
     if cols[0] == "@":
         x = x[..., int(cols[1:]), None]

@@ -1,5 +1,5 @@
-"""A bias of attention's scores by distance (Raffel et al. 2020, "T5", section 2.1): each head learns
-one number for each bucket of distances; near ones have a bucket each, farther ones share."""
+"""A bias of attention's scores by distance (Raffel et al. 2020, section 2.1): each head learns one
+number for each bucket of distances; near ones have a bucket each, farther ones share."""
 
 import math
 from typing import NamedTuple
@@ -29,7 +29,8 @@ class Buckets(NamedTuple):
         grown = np.log(np.maximum(apart, 1).astype(np.float32) / np.float32(max(exact, 1)))
         steps = grown / np.float32(math.log(self.farthest / exact)) * np.float32(n - exact)
         shared = np.minimum(exact + steps.astype(np.int64), n - 1)
-        return later + np.where(apart < exact, apart, shared)
+        found: np.ndarray = later + np.where(apart < exact, apart, shared)
+        return found
 
 
 def biases(g: Forward, n_tokens: int, axis: str, buckets: Buckets, mask: Mask) -> list[Block]:

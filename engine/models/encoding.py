@@ -1,4 +1,5 @@
-"""Encoders: a prompt padded to a number of positions, and two sentences side by side.
+"""Encoders: a prompt padded to a number of positions, two sentences side by side, and the source
+sentence of an encoder-decoder.
 
 Nothing attends to an empty position (`attention_mask`), so a shorter sentence has exactly the
 numbers that it has alone. Two sentences go through the same weights: the second one's blocks begin
@@ -15,7 +16,8 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX
-from engine.cells.name import SECOND
+from engine.cells.graph import Graph
+from engine.cells.name import ENCODER, SECOND
 from engine.models import ops, prompt
 from engine.models.forward import EVERYTHING, Forward, Readout
 from engine.models.generate import EMPTY, Passage
@@ -29,6 +31,8 @@ AXIS = "token_b"  # the axis of its tokens
 
 def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forward:
     """The graph of a passage, and of its second sentence if it has one."""
+    if passage.n_source:
+        return _after_source(model, passage, readout)
     g = model.graph(passage.ids, readout)
     if model.spec.gives == "next word":
         return g
@@ -38,6 +42,15 @@ def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forw
         g.fill("position", np.array([[float(place)]]))
     if passage.second:
         _add_second(g, passage.second, len(passage.ids))
+    return g
+
+
+def _after_source(model: Model, passage: Passage, readout: Readout) -> Forward:
+    """The graph of an encoder-decoder, whose source sentence is padded."""
+    n, n_source = len(model.source), passage.n_source
+    padded = model.reading([*model.source, *[EMPTY] * (n_source - n)])
+    g = padded.graph(passage.ids, readout)
+    g.fill(f"{ENCODER}.attention_mask", _present(n, n_source))
     return g
 
 
@@ -79,8 +92,16 @@ def follow(g: Forward, passage: Passage, model: Model) -> None:
         _look_last(g, model.config.get("pad_token_id"))
 
 
+def follow_source(g: Graph, passage: Passage, model: Model) -> None:
+    """Make the source sentence of an encoder-decoder follow a typed one."""
+    ids = list(model.source)
+    text = text_of(model.vocabulary, ids)
+    room = prompt.room(text[0] if text else "", passage)
+    _follow(g.at(ENCODER), ids, text, model.vocabulary, passage.n_source, room)
+
+
 def _follow(
-    g: Forward,
+    g: Graph,
     ids: Sequence[int],
     text: tuple[str, bool] | None,
     tokenizer: Tokenizer,

@@ -12,10 +12,13 @@ from typing import Any, Self
 
 from engine.cells.block import Block
 from engine.cells.graph import Graph, Readable
+from engine.cells.name import ENCODER
 from engine.cells.texts import readable
 from engine.models import ops
 from engine.models.spec import ModelSpec
 from engine.text.tokenizer import Tokenizer, shown
+
+SOURCE = "source"  # the axis of the tokens that the encoder of two stacks reads
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,11 @@ class Forward(Graph):
             return [readable(text) for text in self.outputs.texts]
         if axis == "vocab":
             return shown((self.outputs if side else self.vocabulary).texts)
-        if axis != "token" or "tokens" not in self.blocks:
+        tokens = {"token": "tokens", SOURCE: f"{ENCODER}.tokens"}.get(axis, "")
+        if tokens not in self.blocks:
             return ()
         texts = shown(self.vocabulary.texts)
-        return [f"{t} {texts[int(i)]}" for t, i in enumerate(values["tokens"][:, 0])]
+        return [f"{t} {texts[int(i)]}" for t, i in enumerate(values[tokens][:, 0])]
 
 
 Architecture = Callable[[Forward, Sequence[int]], None]  # adds the blocks of a pass over the ids

@@ -17,7 +17,7 @@ from engine.cells.values import is_whole
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.forward import Forward
 from engine.models.model import Model
-from engine.models.spec import CLASSES
+from engine.models.spec import CLASSES, TwoStackSpec
 from engine.text.chat import Chat
 
 EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to it
@@ -43,6 +43,7 @@ class Passage:
     text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
     second: tuple[int, ...] = ()  # a sentence encoder's other sentence
     chat: Chat | None = None  # the conversation that the prompt is
+    n_source: int = 0  # of an encoder-decoder: the positions of its source sentence, empty ones too
 
     def __repr__(self) -> str:
         return f"<Passage of {len(self.ids)} tokens, {self.n_prompt} of them given>"
@@ -173,7 +174,10 @@ def passage(
     model.check_ids(ids)
     steps = generate(model, ids, more, sampling, seed) if more else ()
     tokens = [*ids, *(step.token for step in steps)]
-    return Passage(tokens, len(ids), sampling, numbers, chat=chat)
+    n_source = 0
+    if isinstance(model.spec, TwoStackSpec):
+        n_source = max(len(model.source), min(n_tokens, model.spec.n_source))
+    return Passage(tokens, len(ids), sampling, numbers, chat=chat, n_source=n_source)
 
 
 def random_numbers(seed: int, n: int) -> np.ndarray:

@@ -139,6 +139,15 @@ class Model:
         self._check_tokens(ids, self.spec.n_source)
         return replace(self, source=tuple(ids))
 
+    def check_one_stack(self, what: str) -> None:
+        """Raise InputError for an encoder-decoder, whose answers begin alike: `what` is of models
+        that continue the prompt itself."""
+        if self.read:
+            raise InputError(
+                f"a {self.kind} model has two stacks, and {what} is of models with one; run, "
+                "generate, ablate, gradient and sweep take it"
+            )
+
     def merged(self) -> "Model":
         """This model with its adapter, if it has one, added into the weights."""
         if not self.adapter:

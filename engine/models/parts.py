@@ -206,8 +206,8 @@ def attend(
 
     With ALiBi, `places` [n_tokens, n_heads] reduce scores with distance, by column n. `present`
     [n_tokens, 1] is 0 for tokens that nothing attends to (default: all are present). `sink` as in
-    `softmax`; `bias` [queries, keys] is added to scores (see `distance`). In cross attention k and v
-    are of another sentence's tokens.
+    `softmax`; `bias` [queries, keys] is added to scores (see `distance`). In cross attention k and
+    v are of another sentence's tokens.
     """
     name = "of_content" if places or bias else "scores" if layer.cap is None else "uncapped"
     scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]

@@ -26,6 +26,7 @@ from engine.cells.errors import InputError
 from engine.cells.evaluation import evaluate
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
+from engine.cells.name import ENCODER
 from engine.learning import objective
 from engine.models import ops
 from engine.models.spec import Activation
@@ -79,8 +80,14 @@ class Reader:
 def readers(graph: Graph) -> list[Reader]:
     """Everything that reads the stream and writes into it, in the order of the graph.
 
-    Raises InputError for a part whose op cannot be followed, as an encoder's head.
+    Raises InputError for a part whose op cannot be followed, as an encoder's head, and for two
+    stacks.
     """
+    if any(ENCODER in block.passes for block in graph):
+        raise InputError(
+            "the graph of an answer is of one stack, and this model has two; --target of run tells "
+            "what each part adds to a word"
+        )
     return [_reader(graph, wrote) for wrote in writers(graph) if not begins(wrote)]
 
 

@@ -15,7 +15,7 @@ from engine.cells.stored import Stored
 from engine.models import encoding
 from engine.models.choosing import N_RANKS
 from engine.models.encoding import AXIS
-from engine.models.forward import EVERYTHING, Forward, Readout
+from engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
 from engine.models.generate import passage
 from engine.models.model import Model
 from engine.text.subwords import Library
@@ -102,7 +102,7 @@ def cells_of_part(model: Model, n_tokens: int, readout: Readout, live: Sequence[
 
 def _graph(model: Model, n_tokens: int, readout: Readout) -> Forward:
     """The graph of any prompt of so many tokens; nothing of it is computed."""
-    if model.spec.gives == "next word":
+    if model.spec.gives == "next word" and not model.read:
         return model.graph([0] * n_tokens, readout)
     return encoding.graph(model, passage(model, [0] * n_tokens), readout)
 
@@ -128,7 +128,7 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
 def labels(graph: Forward, n_tokens: int) -> int:
     """The number of formulas beside the blocks: token texts above and beside them, and the table of
     words."""
-    names = ("token", AXIS)
+    names = ("token", AXIS, SOURCE)
     texts = sum(sum(map(block.axes.count, names)) * n_tokens for block in graph if block.op)
     words = graph.blocks.get("probs")
     table = 0 if graph.readout.one_token or words is None else 5 * words.shape[1]

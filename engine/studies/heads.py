@@ -48,6 +48,7 @@ def repeated(model: Model) -> tuple[np.ndarray, int]:
 
 def habits(model: Model) -> list[Habits]:
     """Of every head, in the order of the forward pass. Raises InputError as `repeated` does."""
+    model.check_one_stack("the search for induction heads")
     ids, n = repeated(model)
     graph = model.graph(ids[0].tolist())
     values = filled(graph, {"tokens": ids[:, :, None].astype(np.float64)})

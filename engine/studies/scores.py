@@ -43,7 +43,7 @@ CARRIED = {
     )
 }
 MAPS = (ops.linear, ops.stretch)  # of one writer alone: they are that writer, in the stream's size
-OUTSIDE = {ops.soft_cap.name: "soft cap", ops.farther.name: "distance"}
+OUTSIDE = {ops.soft_cap.name: "soft cap", ops.farther.name: "distance", ops.biased.name: "distance"}
 ABSENT = "absent key"
 AT_ONCE = 16  # writers that are followed together: memory
 

@@ -85,6 +85,7 @@ def contrast(
     if model.spec.gives != "next word" or not model.spec.causal:
         what = "a classifier" if model.spec.gives in CLASSES else "an encoder"
         raise InputError(f"a {model.kind} model is {what} and continues no text; use a decoder")
+    model.check_one_stack("steering")
     if len(lists) != 2 or min(map(len, lists.values())) < 2:
         sizes = " and ".join(str(len(sentences)) for sentences in lists.values())
         raise InputError(

@@ -79,6 +79,11 @@ def build(
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
     before its values are computed. Raises InputError if the model does not support them.
     """
+    if model.read:
+        raise InputError(
+            f"a {model.kind} model has two stacks, which a workbook does not show; run and generate "
+            "take it"
+        )
     plan, words = for_model(model, live, limits=limits), studies.words
     plan = replace(plan, studies=studies, chat=passage.chat is not None)
     if words and (live or plan.gives != "next word"):

@@ -131,6 +131,10 @@ MEANING = {
     "z": "values, weighted by the pattern",
     "result": "what this head writes into the stream",
     "attn_out": "what attention writes into the stream",
+    "cross_out": "what cross attention writes into the stream",
+    "resid_cross": "the residual stream after cross attention",
+    "bucket": "how far apart query and key are, sorted into buckets",
+    "bias": "what each query and key are given for their distance",
     "added": "what is written, as it is added to the stream",
     "read": "the stream, as the vocabulary reads it",
     "multiplier": "the factor that every cell is multiplied by",
@@ -177,7 +181,7 @@ MEANING = {
     "turned": "the transpose",
     "by": "the divisors of all norms on the way",
     "cap": "scores are softly capped at this value",
-    "of_content": "scores before the penalty for distance",
+    "of_content": "scores before what distance adds or takes",
     "slope": "each head's penalty for each token of distance",
     "place": "where each token stands for each head, in units of score",
     "uncapped": "scores before they are capped",
@@ -238,6 +242,7 @@ OF_STATE = {  # what an optimizer keeps of a weight's gradients, by the first wo
     "v": "the running mean of the gradient's square that earlier steps left",
 }
 AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
+AXES |= {"source": "source tokens"}
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 
@@ -262,7 +267,9 @@ def _meaning(block: Block, gradient_of: str) -> str:
         return OF_LOSS[block.leaf]
     if block.leaf.isdigit():
         return MEANING.get(block.inside[-1], "")
-    if block.leaf == "scale" and block.part != "attn":
+    if block.name.endswith("distance.W"):
+        return "the bias of each bucket of distances, a column for each head"
+    if block.leaf == "scale" and block.part not in ("attn", "cross"):
         return "what each token is divided by"
     if block.leaf == "chosen" and "router" not in block.inside:
         return "what the chosen experts write together"
@@ -308,10 +315,16 @@ def shape(block: Block, turned: bool = False) -> str:
 AN_MLP = "layer {layer} MLP"
 SUBLAYERS = {
     "attn_out": "layer {layer} attention",
+    "cross_out": "layer {layer} cross attention",
     "mlp_out": AN_MLP,
     "": "layer {layer}",
 }
-SHORT = {"attn_out": "{layer} attention", "mlp_out": "{layer} MLP", "": "{layer}"}
+SHORT = {
+    "attn_out": "{layer} attention",
+    "cross_out": "{layer} cross",
+    "mlp_out": "{layer} MLP",
+    "": "{layer}",
+}
 
 
 def stage_names(graph: Graph, stages: Sequence[Block], short: bool = False) -> list[str]:

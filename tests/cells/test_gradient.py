@@ -25,7 +25,12 @@ OPS = [
     for module in (ops, optimizers)
     for _, op in inspect.getmembers(module, lambda x: isinstance(x, Op))
 ]
-HELD = {("of_bucket", "table"), ("exp", "top"), ("row_sum", "top"), ("surprise", "top")}  # operands that count as constants
+HELD = {
+    ("of_bucket", "table"),
+    ("exp", "top"),
+    ("row_sum", "top"),
+    ("surprise", "top"),
+}  # operands that count as constants
 MOST = {"missing": 0.9}  # of operands that are below 1; others are below 2
 STEP = 1e-5
 SIZES = {"i": 4, "j": 4, ":": 3, "≤i": 4, "?": 6, "0": 1, "~": 4, "@": 3}  # by subscript

@@ -1,8 +1,8 @@
-"""T5 (Raffel et al. 2020, section 2.1) and Flan-T5: the two stacks of Vaswani et al. 2017, figure 1.
+"""T5 (Raffel et al. 2020, section 2.1) and Flan-T5: the two stacks of Vaswani et al. 2017, fig. 1.
 
 An encoder reads the source sentence, every token with all others; a decoder writes the answer, and
-each of its layers also attends to what the encoder made of the source. RMSNorm before each sublayer;
-instead of positions, a bias of scores by distance; scores are not divided by a root.
+each of its layers also attends to what the encoder made of the source. RMSNorm comes before each
+sublayer; instead of positions, a bias of scores by distance; scores are divided by no root.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from engine.models import distance, ops, parts
 from engine.models.architectures.llama import times
 from engine.models.distance import Buckets
 from engine.models.foreign import ACTIVATIONS, Config, Piece, Pieces, head_of
-from engine.models.forward import Forward
+from engine.models.forward import SOURCE, Forward
 from engine.models.spec import Activation, ModelSpec, TwoStackSpec
 
 MODEL_TYPES = ("t5",)
@@ -48,10 +48,10 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     ids, g = g.source, of_encoder(g)
     spec = g.spec
     assert isinstance(spec, T5Spec)
-    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("source", ""), "ids")
-    present = g.input("attention_mask", np.ones((len(ids), 1)), ("source", ""))  # [n_source, 1]
+    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), (SOURCE, ""), "ids")
+    present = g.input("attention_mask", np.ones((len(ids), 1)), (SOURCE, ""))  # [n_source, 1]
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=True)
-    biases = distance.biases(g, len(ids), "source", buckets, EVERYTHING)
+    biases = distance.biases(g, len(ids), SOURCE, buckets, EVERYTHING)
     stream = [g.block("embed", ops.embed, tokens, W_E)]  # [n_source, d_model]
 
     for layer in range(spec.n_layers):
