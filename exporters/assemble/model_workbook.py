@@ -81,8 +81,8 @@ def build(
     """
     if model.read:
         raise InputError(
-            f"a {model.kind} model has two stacks, which a workbook does not show; run and generate "
-            "take it"
+            f"a {model.kind} model has two stacks, which a workbook does not show; run and "
+            "generate take it"
         )
     plan, words = for_model(model, live, limits=limits), studies.words
     plan = replace(plan, studies=studies, chat=passage.chat is not None)

@@ -846,24 +846,29 @@ def sentence_encoder(rng: np.random.Generator) -> Network:
     return t.BertModel(t.BertConfig(**values))
 
 
+def t5_sizes(rng: np.random.Generator) -> dict:
+    return {
+        "d_model": int(rng.integers(1, 9)),
+        "d_kv": int(rng.integers(1, 5)),
+        "d_ff": int(rng.integers(1, 9)),
+        "num_layers": int(rng.integers(1, 4)),
+        "num_decoder_layers": pick(rng, None, 1, 2),
+        "num_heads": int(rng.integers(1, 4)),
+        "feed_forward_proj": pick(rng, "relu", "gated-gelu", "gated-silu", "gelu"),
+        "relative_attention_num_buckets": 2 * int(rng.integers(2, 9)),
+        "relative_attention_max_distance": int(rng.integers(10, 20)),
+        "layer_norm_epsilon": pick(rng, 1e-6, 1e-3),
+        "decoder_start_token_id": 0,
+        **sizes(rng),
+    }
+
+
 def t5(rng: np.random.Generator) -> Network:
-    model = t.T5ForConditionalGeneration(
-        t.T5Config(
-            d_model=int(rng.integers(1, 9)),
-            d_kv=int(rng.integers(1, 5)),
-            d_ff=int(rng.integers(1, 9)),
-            num_layers=int(rng.integers(1, 4)),
-            num_decoder_layers=pick(rng, None, 1, 2),
-            num_heads=int(rng.integers(1, 4)),
-            feed_forward_proj=pick(rng, "relu", "gated-gelu", "gated-silu", "gelu"),
-            relative_attention_num_buckets=2 * int(rng.integers(2, 9)),
-            relative_attention_max_distance=int(rng.integers(10, 20)),
-            layer_norm_epsilon=pick(rng, 1e-6, 1e-3),
-            decoder_start_token_id=0,
-            **sizes(rng),
-        )
-    )
-    return model if rng.integers(2) else make.untied(model)
+    return t.T5ForConditionalGeneration(t.T5Config(**t5_sizes(rng)))
+
+
+def flan_t5(rng: np.random.Generator) -> Network:
+    return make.untied(t5(rng))
 
 
 # Every architecture: the functions above that draw a model.
