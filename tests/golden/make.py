@@ -165,6 +165,7 @@ BIGCODE = GPT2 | {"n_layer": 1}
 CODEGEN = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 4, "rotary_dim": 2}
 MPT = {"d_model": 9, "n_heads": 3, "n_layers": 1, "max_seq_len": 12, **SMALL}
 MPT["attn_config"] = {"clip_qkv": 0.4}
+MPNET = BERT | {"num_hidden_layers": 1, "max_position_embeddings": 16}
 T5 = {
     "vocab_size": 17, "d_model": 8, "d_kv": 4, "d_ff": 6, "num_layers": 1, "num_heads": 2,
     "relative_attention_num_buckets": 6, "relative_attention_max_distance": 5,
@@ -313,6 +314,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         76,
         lambda: with_biases(t.DeepseekV3ForCausalLM(t.DeepseekV3Config(**DEEPSEEK))),
     ),
+    "mpnet": (102, lambda: t.MPNetForMaskedLM(t.MPNetConfig(**MPNET))),
     "t5": (100, lambda: t.T5ForConditionalGeneration(t.T5Config(**T5))),
     "flan-t5": (101, lambda: untied(t.T5ForConditionalGeneration(t.T5Config(**FLAN)))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
@@ -419,8 +421,8 @@ if __name__ == "__main__":
         model.save_pretrained(HERE / name)
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         ids = torch.randint(0, 17, (7,)).tolist()
-        if name.endswith("roberta"):  # which counts no position for its padding token
-            ids = [2 if i == 16 else i for i in ids]
+        padding = {"roberta": 16, "mpnet": 1}.get(name.rpartition("/")[2])
+        ids = [2 if i == padding else i for i in ids]  # which counts no position
         np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)
         if name == "minilm":
             as_modules(HERE / name)

@@ -740,6 +740,14 @@ def roberta(rng: np.random.Generator) -> Network:
     return model(config(**values, pad_token_id=padding))
 
 
+def mpnet(rng: np.random.Generator) -> Network:
+    values = bert_sizes(rng)
+    del values["type_vocab_size"]
+    values |= {"vocab_size": values["vocab_size"] + 1, "num_labels": int(rng.integers(2, 5))}
+    task = pick(rng, "MaskedLM", "SequenceClassification", "TokenClassification")
+    return getattr(t, f"MPNetFor{task}")(t.MPNetConfig(**values))
+
+
 def distilbert(rng: np.random.Generator) -> Network:
     heads = int(rng.integers(1, 4))
     return t.DistilBertForMaskedLM(
@@ -891,7 +899,7 @@ def drawn(rng: np.random.Generator, model: Network) -> list[int]:
 def is_bert(model: Network) -> bool:
     """Whether it is BERT, or one of its kin."""
     return "bert" in type(model).__name__.lower() or isinstance(
-        model, t.ElectraPreTrainedModel | t.EsmPreTrainedModel
+        model, t.ElectraPreTrainedModel | t.EsmPreTrainedModel | t.MPNetPreTrainedModel
     )
 
 

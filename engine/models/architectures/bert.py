@@ -46,9 +46,11 @@ def embed(g: Forward, ids: Sequence[int], size: str = "d_model") -> tuple[Block,
     return W_E, parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)
 
 
-def of_layers(g: Forward, x: Block, W_E: Block, owners: Sequence[int] = ()) -> None:
+def of_layers(
+    g: Forward, x: Block, W_E: Block, owners: Sequence[int] = (), biases: Sequence[Block] = ()
+) -> None:
     """All layers over the embedded tokens x [n_tokens, d_model], and the output; `owners` are the
-    layers whose weights each reads (default: its own)."""
+    layers whose weights each reads (default: its own), `biases` as in `attention`."""
     spec, n_tokens = g.spec, x.shape[0]
     present = g.input("attention_mask", np.ones((n_tokens, 1)), ("token", ""))  # [n_tokens, 1]
 
@@ -56,7 +58,8 @@ def of_layers(g: Forward, x: Block, W_E: Block, owners: Sequence[int] = ()) -> N
         b = g.at(f"blocks.{layer}")
         b = b.with_weights_of(f"blocks.{owners[layer]}") if owners else b
         x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [x, attention(b, x, present)])  # [n_tokens, d_model]
+        attn_out = attention(b, x, present, biases=biases)  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
         x = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
 
         x = b.block("resid_post", ops.add, [x, mlp(b, x)])  # [n_tokens, d_model]
@@ -70,9 +73,14 @@ def of_layers(g: Forward, x: Block, W_E: Block, owners: Sequence[int] = ()) -> N
 
 
 def attention(
-    b: Forward, x: Block, present: Block, turn: tuple[Block, Block] | None = None
+    b: Forward,
+    x: Block,
+    present: Block,
+    turn: tuple[Block, Block] | None = None,
+    biases: Sequence[Block] = (),
 ) -> Block:
-    """The sum of what all heads write: [n_tokens, d_model]; queries and keys rotate by `turn`."""
+    """The sum of what all heads write: [n_tokens, d_model]; queries and keys rotate by `turn`;
+    scores of each head are biased by its block of `biases` [n_tokens, n_tokens]."""
     attn, head_axes, bias = b.at("attn"), ("d_model", "d_head"), b.spec.bias
     of_all = parts.of_all_heads(attn)
     heads = []
@@ -83,7 +91,8 @@ def attention(
         v = parts.linear(h, "v", x, "V", head_axes, bias)  # [n_tokens, d_head]
         q = parts.rotate(h, "rot_q", q, turn) if turn else q
         k = parts.rotate(h, "rot_k", k, turn) if turn else k
-        heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present=present))
+        by = biases[head] if biases else None
+        heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present=present, bias=by))
     return parts.write_heads(b, heads, bias)
 
 
