@@ -33,14 +33,18 @@ the class of a text (`ForSequenceClassification`) in place of that for the next 
 Activation functions, by their names in configs: {activations}. Scalings of rotary positions:
 {kinds}; longrope within its original length, dynamic within the model's length.
 
+T5's encoder reads the prompt, and its decoder begins the answer: `run` and `generate`, `ablate`,
+`gradient` and `sweep` take both stacks. A workbook does not show two; patching, steering and the
+graph of an answer are of one. Gradients hold the bias by distance of T5 and MPNet as it is.
+
 Tests compare each with `transformers`: always by golden files (`tests/models/test_references.py`),
 and on random configurations if torch is installed (`tests/models/test_fuzz.py`; `pip install -e
 '.[reference]'`). Weights may be float32, float16 or bfloat16, in one file or in shards; a
 `pytorch_model.bin` is read through torch's loader for weights alone.
 
 `cellformer train --text FILE --architecture NAME -o DIR` trains a new model of any of them but the
-encoders and `cellformer`, in the sizes of its options: every head has its own keys and values (in
-`falcon` one key serves all), windows are the architecture's own where it always has them, and two
+encoders, T5 and `cellformer`, in the sizes of its options: every head has its own keys and values
+(in `falcon` one key serves all), windows are the architecture's own where it always has them, and two
 of four experts work at each token. Weights begin at random: matrices normal (0.05 for word vectors,
 0.01 for what writes into the residual stream, 0.02 otherwise), gains neutral, biases 0. Tests train
 each and compare its logits with `transformers` (`tests/models/test_decoders.py`), and a hundred

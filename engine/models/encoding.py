@@ -16,7 +16,6 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX
-from engine.cells.graph import Graph
 from engine.cells.name import ENCODER, SECOND
 from engine.models import ops, prompt
 from engine.models.forward import EVERYTHING, Forward, Readout
@@ -92,16 +91,8 @@ def follow(g: Forward, passage: Passage, model: Model) -> None:
         _look_last(g, model.config.get("pad_token_id"))
 
 
-def follow_source(g: Graph, passage: Passage, model: Model) -> None:
-    """Make the source sentence of an encoder-decoder follow a typed one."""
-    ids = list(model.source)
-    text = text_of(model.vocabulary, ids)
-    room = prompt.room(text[0] if text else "", passage)
-    _follow(g.at(ENCODER), ids, text, model.vocabulary, passage.n_source, room)
-
-
 def _follow(
-    g: Graph,
+    g: Forward,
     ids: Sequence[int],
     text: tuple[str, bool] | None,
     tokenizer: Tokenizer,

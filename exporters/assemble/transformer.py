@@ -160,8 +160,6 @@ def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Pl
     if isinstance(graph, Forward) and plan.gives != "next word" and not plan.live:
         encoding.follow(graph, passage, model)
     elif plan.ranks_every_token:
-        if plan.two_stacks:
-            encoding.follow_source(graph, passage, model)
         prompt.follow(graph, passage, model)
     elif plan.answers and not tokenizing.refusal(model.vocabulary):
         prompt.answer(graph, passage, model.vocabulary)

@@ -31,7 +31,6 @@ from engine.cells.language import AsIs, worded
 from engine.cells.name import (
     CLEAN,
     CUT,
-    ENCODER,
     GRADIENT,
     NUDGED,
     OTHER,
@@ -48,7 +47,6 @@ from engine.learning.objective import LOSS
 from engine.models import ops
 from engine.models.adapter import ADAPTER, MATRICES, MERGE
 from engine.models.encoding import AXIS
-from engine.models.forward import SOURCE
 from engine.studies.lens import operands
 from engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
 from engine.studies.patching import PATCH, PATH_ROWS, TAKE
@@ -64,7 +62,7 @@ MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
 PROMPT_COL = 2  # on Play: of the sentence, and of its first token
-TOKENS = ("token", AXIS, SOURCE)  # axes of tokens
+TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 LEARNING, PATCHING, ROUNDING, STEER = "Nudge", "Patch", "Quantization", "Steering"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING, ROUNDING, STEER)
@@ -81,16 +79,11 @@ MOVED = "the weights after the step: each less the rate times its gradient"
 OF_OTHER, UNPATCHED, ON_PATH = "Other", "Clean", "Path"
 WITH_CUTS = "Cut"  # the sheet of the pass in which edges are cut
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
-BEFORE_LAYERS = (
-    *("embed", "pos_embed", "rotary", "alibi", "distance", "segment_embed", "embed_sum"),
-    "ln_embed",
-)
-FIRST_STACK = "Encoder"  # what begins the name of its sheets
+BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {
-    FIRST_STACK: (SWITCHES, "the first stack, which reads the source sentence"),
-    "Embedding": (FIRST_STACK, "from token ids to vectors"),
+    "Embedding": (SWITCHES, "from token ids to vectors"),
     "Block": ("Embedding", "step by step, from the residual stream before it to the one after it"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
     "Backward": ("Readout", "the gradient of {gradient_of} by every cell, from the end back"),
@@ -119,13 +112,12 @@ class BlockSheet(NamedTuple):
     second: bool = False  # of the second sentence
     other: bool = False  # of the sentence that is patched from
     clean: bool = False  # of this sentence without any patch
-    encoder: bool = False  # of the first stack of two
 
     @property
     def name(self) -> str:
         numbered = self.kind if self.layer is None else f"{self.kind} {self.layer}"
         before = f"{AFTER_STEP} " * self.nudged + f"{OF_OTHER} " * self.other
-        before += f"{UNPATCHED} " * self.clean + f"{FIRST_STACK} " * self.encoder
+        before += f"{UNPATCHED} " * self.clean
         return before + numbered + f" {SECOND}" * self.second
 
     def purpose(self, gradient_of: str) -> str:
@@ -146,11 +138,6 @@ class BlockSheet(NamedTuple):
             return worded(
                 "without any patch: {purpose}",
                 purpose=self._replace(clean=False).purpose(gradient_of),
-            )
-        if self.encoder:
-            return worded(
-                "the encoder: {purpose}",
-                purpose=self._replace(encoder=False).purpose(gradient_of),
             )
         if self.second:
             return worded(
@@ -205,10 +192,9 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     if block.kind == "computed":
         outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
         kind = outside if block.layer is None else "Block"
-        second, encoder = (of in block.passes for of in (SECOND, ENCODER))
-        return BlockSheet(kind, block.layer, second=second, encoder=encoder)
+        return BlockSheet(kind, block.layer, second=SECOND in block.passes)
     if block.kind == "weight" and not book.by_hand:
-        return BlockSheet("Weights", block.layer, encoder=ENCODER in block.passes)
+        return BlockSheet("Weights", block.layer)
     reader, _ = book.graph.readers[block.name][0]
     return sheet_of(reader, book)
 
@@ -217,7 +203,7 @@ def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, or a setting of the whole
     model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
-    if "." in block.own or block.passes not in ((), (SECOND,), (ENCODER,)) or block.own in BESIDE:
+    if "." in block.own or block.passes not in ((), (SECOND,)) or block.own in BESIDE:
         return False
     return dial or block.own in ("tokens", "attention_mask", "position", "target", "rival")
 
@@ -609,8 +595,7 @@ def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
 
 def token_texts(book: ModelBook, axis: str = "token") -> Area:
     """The row of cells on Play that show the texts of all tokens."""
-    n = book.passage.n_source if axis == SOURCE else len(book.passage.ids)
-    end = PROMPT_COL + n
+    end = PROMPT_COL + len(book.passage.ids)
     return book.sheet(PLAY)[book.plan.rows_of_tokens[axis], PROMPT_COL:end]
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from engine.models.checkpoint import Packed
 from engine.models.encoding import AXIS
-from engine.models.forward import EVERYTHING, ONE_TOKEN, SOURCE, Readout
+from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
 from engine.models.spec import CLASSES, Gives
 from engine.studies.forecast import MOST_CARRIED
@@ -29,12 +29,6 @@ AFTER_EVERY_TOKEN = {
     "every word": 40,
     "expected": 7,
     "ranking": 9,
-}
-OF_TWO_STACKS = {  # the source sentence above, its tokens below
-    "source": 3,
-    "source tokens": 46,
-    **{part: top + 3 for part, top in AFTER_EVERY_TOKEN.items()},
-    "every word": 53,
 }
 AFTER_LAST_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18, "text": 16}
 OF_ONE_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18}
@@ -100,7 +94,6 @@ class Plan:
     studies: Studies = NONE
     limits: Limits = LIMITS
     chat: bool = False  # what is typed is said to the model, in its own template
-    two_stacks: bool = False  # an encoder reads a source sentence, and a decoder answers
 
     @property
     def gradient_of(self) -> GradientOf:
@@ -134,8 +127,6 @@ class Plan:
             return TOKEN_CLASSES
         if self.gives in ("masked word", "class"):
             return OF_ONE_TOKEN
-        if self.two_stacks:
-            return OF_TWO_STACKS
         found = AFTER_EVERY_TOKEN if self.ranks_every_token else AFTER_LAST_TOKEN
         return with_chat(found) if self.chat else found
 
@@ -146,8 +137,6 @@ class Plan:
         found = {"token": self.parts["tokens"] + below}
         if "second tokens" in self.parts:
             found[AXIS] = self.parts["second tokens"] + below
-        if self.two_stacks:
-            found[SOURCE] = self.parts["source tokens"] + 2
         return found
 
     @property
@@ -168,8 +157,8 @@ class Plan:
     @property
     def read_back(self) -> bool:
         """Whether its edits can be read back from the file: with a small vocabulary, all of it
-        live, and one stack."""
-        return self.readout.by_head and not self.live and not self.two_stacks
+        live."""
+        return self.readout.by_head and not self.live
 
     @property
     def shares_formulas(self) -> bool:
@@ -211,5 +200,4 @@ def for_model(
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)
     continues = model.spec.causal and gives == "next word"
-    two = bool(model.read)
-    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits, two_stacks=two)
+    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits)

@@ -50,8 +50,8 @@ DECIMALS = 9  # that where a token looks is rounded to: equal shares stay equal 
 
 
 def wanted(book: ModelBook) -> bool:
-    """In every workbook of a whole model with one stack."""
-    return not book.live and not book.plan.two_stacks
+    """In every workbook of a whole model."""
+    return not book.live
 
 
 def place(book: ModelBook) -> None:

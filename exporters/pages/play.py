@@ -7,7 +7,7 @@ itself: a word that was not typed is the one that the column before it chose (se
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from engine.cells.name import ENCODER, SECOND
+from engine.cells.name import SECOND
 from exporters.compose.composer import Composer
 from exporters.model import layout
 from exporters.model.layout import PLAY, PROMPT_COL
@@ -18,8 +18,6 @@ SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell, and read what the model makes of it"
 AFTER = "Start"
 PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
-    "source": partial(sentence.add, prefix=f"{ENCODER}."),
-    "source tokens": partial(tokens.add, prefix=f"{ENCODER}."),
     "sentence": sentence.add,
     "second sentence": partial(sentence.add, prefix=f"{SECOND}."),
     "tokens": tokens.add,
@@ -40,8 +38,7 @@ def add(book: ModelBook) -> None:
     ws, n = layout.page(book, PLAY), len(book.passage.ids)
     ws.sheet.purpose, _ = sentence.asked(book)
     if book.plan.ranks_every_token:
-        end = PROMPT_COL + max(9, n, book.passage.n_source)
-        widths = {1: 14} | dict.fromkeys(range(PROMPT_COL, end), 10)
+        widths = {1: 14} | dict.fromkeys(range(PROMPT_COL, PROMPT_COL + max(9, n)), 10)
         ws.widths({0: 13} | widths | {ranking.CHART_COL: 13})
     else:
         encoder = book.plan.gives != "next word" and not book.live

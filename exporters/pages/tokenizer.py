@@ -17,7 +17,7 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.functions import OR
 from engine.cells.language import AsIs
-from engine.cells.name import ENCODER, SECOND
+from engine.cells.name import SECOND
 from exporters.compose.book import Book, Place, Run, Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
@@ -166,7 +166,7 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add the rows of the tokenizer, and its tables on a sheet of their own."""
-    for prefix in (f"{ENCODER}.", "", f"{SECOND}."):
+    for prefix in ("", f"{SECOND}."):
         if f"{prefix}{PREFIX}ids" in book.graph.blocks:
             name = f"{SHEET} {prefix.rstrip('.')}".rstrip()
             layout.dress(book, book.sheet(name))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from engine.cells.expression import Expression
 from engine.cells.functions import AND, IF, NOT, OR, SUBSTITUTE, UNICHAR
 from engine.cells.language import worded
-from engine.cells.name import ENCODER, SECOND
 from engine.cells.texts import readable
 from engine.models import prompt_status as status
 from engine.text import tokenizing
@@ -32,17 +31,13 @@ NONE_HERE = {
     "system": "its chat template takes no system text",
     "earlier": "its chat template writes earlier turns in another way: one turn at a time",
 }
-HEADINGS = {  # of a sentence whose blocks have this prefix
-    f"{SECOND}.": "Type another one",
-    f"{ENCODER}.": "Type a source sentence: the encoder reads it, the decoder answers below",
-}
 NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type token ids below"
 
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the yellow cell, and the line about what is typed in it."""
-    ws.sheet.put(top, 0, HEADINGS.get(prefix) or asked(book)[1], "heading")
-    for row, line in enumerate(() if prefix else about_words(book), top - 1):
+    ws.sheet.put(top, 0, "Type another one" if prefix else asked(book)[1], "heading")
+    for row, line in enumerate(about_words(book), top - 1):
         ws.sheet.put(row, WORDS_COL, line, "note")
     if book.plan.chat:
         conversation(book, ws, top + 1)
@@ -127,9 +122,6 @@ def asked(book: ModelBook) -> tuple[str, str]:
     ids = "the prompt as token ids: type others where they are live, and the next token is ranked"
     if plan.live:
         return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
-    if plan.two_stacks:
-        purpose = worded("type a source sentence in the yellow cell, and read the answer")
-        return purpose, worded("What the answer begins with; it continues itself")
     if plan.chat:
         purpose = worded("say something in the yellow cell You, and read what the model answers")
         return purpose, worded("Talk to it: type in the yellow cells")

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, MATCH, MAX
 from engine.cells.language import worded
-from engine.cells.name import ENCODER
 from engine.models import prompt_status as status
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer, slug
@@ -48,10 +47,9 @@ NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workb
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the rows that the workbook has."""
-    sheet, of_source = ws.sheet, prefix == f"{ENCODER}."
-    n = book.passage.n_source if of_source else len(book.passage.ids)
-    lines = OF_ENCODER if of_source else LINES.get(book.plan.gives, OF_ENCODER)
-    if book.plan.ranks_every_token and not of_source:
+    sheet, n = ws.sheet, len(book.passage.ids)
+    lines = LINES.get(book.plan.gives, OF_ENCODER)
+    if book.plan.ranks_every_token:
         sheet.put(top, 0, book.of_words("Word by word", "Letter by letter"), "heading")
         layout.place_vocabulary(book)
         top, lines = top + 1, WORD_BY_WORD

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, cli
+from conftest import GOLDEN, cli, told
 
 from engine import InputError
+from engine.cells.batch import variants
+from engine.cells.gradient import backward
+from engine.learning import objective
 from engine.models import checkpoint
 from engine.models.distance import Buckets
 from engine.models.generate import generate
@@ -44,11 +47,43 @@ def test_generate_prints_the_answer_alone() -> None:
     assert done.out.split() == ["11", "11", "11"]
 
 
+@pytest.mark.parametrize("name", ["encoder.blocks.0.attn.h1.W_V", "blocks.0.cross.h0.W_K", "W_E"])
+def test_gradients_go_through_both_stacks(name: str) -> None:
+    graph = checkpoint.load(GOLD).reading([3, 1, 4]).graph([0, 5])
+    score = objective.logit(graph, 1, 7, 4)
+    gradient = backward(graph, score)[name]
+    at = (name, 3, 1)
+    start = graph.values[name][3, 1]
+    up, down = variants(graph, [{at: start + 1e-5}, {at: start - 1e-5}])[score.name].ravel()
+    assert graph.values[gradient.name][3, 1] == pytest.approx((up - down) / 2e-5, abs=1e-8)
+
+
+def test_what_is_ablated_and_swept_is_of_both_stacks() -> None:
+    parts = told("ablate", GOLD, "--ids", "3,1,4")["parts"]
+    change = {part["part"]: part["change"] for part in parts}
+    assert {"encoder.blocks.0.attn.h0", "blocks.0.cross", "blocks.0.mlp"} <= set(change)
+    assert all(change.values())
+    cell = "encoder.blocks.0.attn.switch[0,0]"
+    asked = ("--ids", "3,1,4", "--from", "0", "--to", "1", "--steps", "2")
+    off, on = told("sweep", GOLD, cell, *asked)["values"]
+    moved = off["probability"] - on["probability"]
+    assert moved == pytest.approx(change["encoder.blocks.0.attn"], abs=1e-12)
+
+
+def test_attribution_of_a_word_sums_to_its_logit() -> None:
+    found = told("run", GOLD, "--ids", "3,1,4", "--target", "5", "--lens")
+    written = {share["part"]: share["logit"] for share in found["attribution"]}
+    assert "blocks.0.cross.h1.result" in written and len(found["lens"]) == 4
+    (logit,) = [word["logit"] for word in found["words"] if word["word"] == "5"]
+    assert sum(written.values()) == pytest.approx(logit, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     "asked",
     [
         ("patch", GOLD, "--ids", "3,1,4", "--against", "2,1,4"),
         ("why", GOLD),
+        ("build", GOLD, "--ids", "3,1,4"),
         ("why", GOLD, "--ids", "3,1,4", "--say", "5"),
     ],
 )
