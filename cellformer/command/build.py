@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import workbooks
-from cellformer import budget, names, pairs
+from cellformer import budget, memory, names, pairs
 from cellformer.command import prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.many import Sharing, progress
@@ -261,6 +261,9 @@ def announce(
     line(f"forecast: {expected}")
     if expected.n_cells > GOOGLE:
         line(f"Google Sheets is limited to {GOOGLE:,} cells; --live blocks.0 builds a part")
+    part = cells_of_part(model, n_tokens, readout, ["blocks.0"]) if model.spec.n_layers else 0
+    if told := memory.advice(expected, part, memory.free()):
+        line(told)
     return expected
 
 

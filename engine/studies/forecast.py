@@ -108,17 +108,24 @@ def _graph(model: Model, n_tokens: int, readout: Readout) -> Forward:
 
 
 def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
-    """The size of the workbook of a prompt of `n_tokens`, with this readout."""
+    """The size of the workbook of a prompt of `n_tokens`, with this readout; of a sentence model,
+    the workbook of two sentences."""
     graph = _graph(model, n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
-    if not readout.one_token:
+    decoder = model.spec.gives == "next word"
+    explained = decoder and not readout.one_token  # on pages around it
+    if explained:
         formulas += pages(model, n_tokens) + 2 * len(graph.blocks)
     n_computed = sum(block.op is not None for block in graph)
     formulas += COMPARED * n_computed
     typed = sum(block.n_cells for block in graph if not block.op)
     kept = typed if typed <= MOST_COMPARED else 0  # as they were built
-    texts = TEXTS + TOLD * n_computed + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
-    shared = readout.one_token
+    texts = (
+        TEXTS
+        + TOLD * n_computed * decoder
+        + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
+    )
+    shared = not explained
     megabytes = ALWAYS + formulas * (BYTES_PER_SHARED if shared else BYTES_PER_FORMULA) / 1e6
     each = bytes_per_number(model, typed <= MOST_CARRIED, formulas + typed <= MOST_ADDRESSED)
     megabytes += (typed + kept) * each / 1e6
@@ -136,12 +143,11 @@ def labels(graph: Forward, n_tokens: int) -> int:
 
 
 def pages(model: Model, n_tokens: int) -> int:
-    """About how many formulas the pages around a model have; the large ones are counted."""
+    """About how many formulas the pages that explain a decoder have; the large ones are counted."""
     spec, n_words = model.spec, model.spec.d_vocab
     ranks, many = min(n_words, N_RANKS), n_words > N_RANKS
     beyond = n_words + 8 * n_words.bit_length() if many else 0
     choice = n_tokens * (2 * n_words + 5 * ranks + beyond + 12)
-    sampling = choice if spec.gives == "next word" else 0
     patterns = spec.n_layers * spec.n_heads * n_tokens * (n_tokens + 3)  # on Heads and on Machine
     machine = 12 * n_tokens * (spec.n_layers + 1)
     lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
@@ -150,7 +156,7 @@ def pages(model: Model, n_tokens: int) -> int:
     maps = (mapped + 20) * spec.d_model + 16 * mapped
     play = 1000 + 4 * n_words  # and the ledger
     tokenizer = TOKENIZER if isinstance(model.vocabulary, Library) else 0
-    return play + sampling + patterns + machine + lens + paths + maps + tokenizer
+    return play + choice + patterns + machine + lens + paths + maps + tokenizer
 
 
 def bytes_per_number(model: Model, carried: bool, addressed: bool) -> float:

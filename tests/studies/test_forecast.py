@@ -3,11 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import default_book, random_model
+from conftest import GOLDEN, default_book, random_model
 from learnt import learnt
 
 from engine import ModelSpec
+from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.forecast import Forecast, forecast
 from exporters.assemble import model_workbook
@@ -55,3 +57,27 @@ def test_forecast_of_a_subword_model(tmp_path: Path) -> None:
     model = replace(random_model(spec), vocabulary=tokenizer)
     book = model_workbook.build("pieces", model, passage(model, tokenizer.encode("a cat"), 6))
     assert_near(book, xlsx.write(book, tmp_path / "pieces.xlsx"))
+
+
+@pytest.mark.parametrize("name", ["minilm", "bert", "distilbert"])
+def test_forecast_of_an_encoder(name: str, tmp_path: Path) -> None:
+    """It has no pages that explain a next word: all-MiniLM's was twice too high."""
+    model = checkpoint.load(GOLDEN / name)
+    second = [2, 1, 3, 4, 1, 2] if name == "minilm" else []
+    book = model_workbook.build(name, model, passage(model, [1, 2, 3, 4, 2, 1], second=second))
+    assert_near(book, xlsx.write(book, tmp_path / "encoder.xlsx"))
+
+
+def test_forecast_of_an_encoder_of_many_words() -> None:
+    """What grows with the vocabulary of a decoder, its lens and its maps, an encoder has not."""
+    few, many = (with_words(n) for n in (3_000, 30_000))
+    assert many.n_formulas == few.n_formulas
+
+
+def with_words(n: int) -> Forecast:
+    """What is forecast for a sentence model with so many words."""
+    model = checkpoint.load(GOLDEN / "minilm")
+    spec = replace(model.spec, d_vocab=n)
+    weights = {**model.weights, "W_E": np.zeros((n, spec.d_model))}
+    many = replace(model, spec=spec, weights=weights)
+    return forecast(many, 6, for_model(many).readout)

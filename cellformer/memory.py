@@ -1,0 +1,29 @@
+"""Memory: what is free here, and what to build where a workbook needs more than that."""
+
+import re
+from pathlib import Path
+
+from engine.studies.forecast import Forecast
+
+SYSTEM = Path("/proc/meminfo")  # Linux's; elsewhere nothing is known
+
+
+def free(system: Path = SYSTEM) -> float | None:
+    """The memory that programs may still take, in GB; None where the system does not tell."""
+    try:
+        told = re.search(r"MemAvailable:\s+(\d+) kB", system.read_text())
+    except OSError:
+        return None
+    return None if told is None else int(told[1]) * 1024 / 1e9
+
+
+def advice(expected: Forecast, n_cells: int, available: float | None) -> str:
+    """A line that offers a workbook of `n_cells` in which one layer is live, if the whole one does
+    not fit into the `available` GB; "" if it does, if they are not known, or if there is no layer.
+    """
+    if available is None or expected.held <= available or not n_cells:
+        return ""
+    return (
+        f"LibreOffice needs {expected.held:.1f} GB for it, and {available:.1f} GB are free here; "
+        f"--live blocks.0 keeps one layer live, the rest as constants: about {n_cells:,} cells"
+    )
