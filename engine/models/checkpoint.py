@@ -178,7 +178,8 @@ def check_sizes(spec: ModelSpec, config: Config, files: Tensors) -> None:
     or in one column of the embedding."""
     held = sum(prod(entry.shape) for entry in files.held.values())
     queries = spec.n_layers * spec.n_heads * spec.d_head * spec.d_model
-    if max(queries, spec.d_vocab, spec.d_model, spec.d_mlp) > held:
+    embedded = spec.d_vocab if spec.reads == "text" else 0
+    if max(queries, embedded, spec.d_model, spec.d_mlp) > held:
         raise InputError(
             "the weights do not fit the config: "
             f"{config.path} says {spec.n_layers:,} layers of {spec.n_heads:,} heads and "
@@ -287,6 +288,8 @@ def foreign_tensors(
         if piece.stack:
             width = tensors[piece.name].shape[-1]
             tensors[piece.name] = tensors[piece.name].reshape(piece.stack, -1, width)
+        if piece.shape:
+            tensors[piece.name] = tensors[piece.name].reshape(piece.shape)
     constants = getattr(architecture, "constants", None)
     return tensors | (constants(model.spec, dtype) if constants else {})
 

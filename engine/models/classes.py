@@ -1,4 +1,5 @@
-"""Classifiers: models that score the labels of a text, or of one of its tokens, instead of words.
+"""Classifiers: models that score the labels of a text, of one of its tokens, or of an image,
+instead of words.
 
 (Devlin et al. 2019, "BERT", sections 4.1 and 5.3.) The labels are those of `id2label` in the
 config. An encoder's logits of a text are those of its first token, which stands for it, or of the
@@ -20,6 +21,7 @@ SCORES = "score.weight"  # of a decoder's labels
 TASKS: dict[str, Gives] = dict(
     zip(("ForSequenceClassification", "ForTokenClassification"), CLASSES, strict=True)
 )
+TASKS["ForImageClassification"] = "class"
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,7 +33,7 @@ def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forw
     if passage.n_source:
         return _after_source(model, passage, readout)
     g = model.graph(passage.ids, readout)
-    if model.spec.gives == "next word":
+    if model.spec.gives == "next word" or model.spec.reads == "image":
         return g
     g.fill("attention_mask", _present(passage.n_prompt, len(passage.ids)))
     if "position" in g.blocks:

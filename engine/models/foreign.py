@@ -126,6 +126,7 @@ class Piece:
     row: bool = False  # a vector that is one row of a matrix
     columns: tuple[int, int] = (0, 1)  # the first that it takes, and every how manieth
     stack: int = 0  # how many matrices the tensor holds, one behind another; 0: it is one
+    shape: tuple[int, ...] = ()  # of the tensor, if it is neither a matrix nor a vector
 
     @property
     def slices(self) -> tuple[slice, ...]:

@@ -43,6 +43,18 @@ def embed(ids: X, table: X) -> X:
     return lookup(table, ids)
 
 
+@op(level="i,j", factor="0,j", shift="0,j")
+def scaled(level: X, factor: X, shift: X) -> X:
+    """A pixel's brightness as the model reads it."""
+    return level * factor + shift
+
+
+@op(ids="i,0", patches="?,j", token="0,j", is_class="i,0")
+def class_first(ids: X, patches: X, token: X, is_class: X) -> X:
+    """The class token (1), and the patches (0) by their numbers (Devlin et al. 2019, section 3)."""
+    return token * is_class + lookup(patches, ids) * (1 - is_class)
+
+
 @op(xs="i,j", b="0,j", many="xs")
 def add(xs: Sequence[X], b: X = None) -> X:
     total = xs[0]

@@ -11,6 +11,7 @@ from engine.cells.texts import cut
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "quick_gelu", "mish", "tanh"]
+Reads = Literal["text", "image"]
 Gives = Literal["next word", "masked word", "sentence", "class", "token class"]
 Pooling = Literal["mean", "first", "last", "max", "mean of root"]
 
@@ -71,6 +72,7 @@ class ModelSpec:
     rope_factor: float = 1.0  # of all cosines and sines
     rope_neighbours: bool = False  # features 0 and 1, 2 and 3, ... turn together; else see rotation
     parallel: bool = False  # attention and MLP read the same residual
+    reads: Reads = "text"  # of an image, token ids are the brightness of its pixels
     gives: Gives = "next word"  # what is read out: logits of words or labels, or a vector for all
     n_positions: int = 0  # encoders: rows of the table of positions
     first_position: int = 0  # encoders: the first token's row of it

@@ -17,6 +17,12 @@ BY_HAND = (
 )
 MEANING = {
     "tokens": "the prompt, as ids",
+    "shift": "what is added to every pixel",
+    "patches": "the pixels of each patch, as the model reads them",
+    "patch_embed": "each patch's vector, a linear map of its pixels",
+    "class_token": "the vector of [CLS], the token that the class is read from",
+    "is_class": "1 for [CLS], 0 for patches",
+    "patch": "the patch of each token; [CLS] has none, and counts as 0",
     "positions": "the place of each token",
     "W_E": "embedding: one vector per word",
     "W_pos": "one vector per position",

@@ -175,6 +175,12 @@ FLAN = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
 
 
+VIT = {
+    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 6,
+    "image_size": [4, 6], "patch_size": [2, 3], "num_channels": 2,
+}  # fmt: skip
+
+
 def with_biases(model: torch.nn.Module) -> torch.nn.Module:
     """A mixture of experts whose biases for choosing them, which are no parameters, are not 0."""
     for name, buffer in model.named_buffers():
@@ -269,6 +275,12 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
             t.GPT2Config(**GPT2 | {"n_layer": 1}, id2label=SAFE)
         ),
     ),
+    "classes/vit": (
+        94,
+        lambda: t.ViTForImageClassification(
+            t.ViTConfig(**VIT, id2label={0: "cat", 1: "dog", 2: "fox"})
+        ),
+    ),
     "olmo": (52, lambda: t.OlmoForCausalLM(t.OlmoConfig(**ONE, clip_qkv=0.8))),
     "olmo3": (53, lambda: t.Olmo3ForCausalLM(t.Olmo3Config(**OLMO3))),
     "cohere": (54, lambda: t.CohereForCausalLM(t.CohereConfig(**COHERE))),
@@ -340,13 +352,19 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     kind = "eager" if patterns else "sdpa"
     model.set_attn_implementation(kind)
     model.config._attn_implementation = kind  # Falcon does not let it be set
-    model.set_experts_implementation("eager")
+    if model.config.model_type != "vit":
+        model.set_experts_implementation("eager")
     with torch.no_grad():
         if model.config.is_encoder_decoder:
             return compute_both(model, source_of(ids), ids)
         asked = {"output_hidden_states": True, "output_attentions": patterns, "use_cache": False}
-        out = model(torch.tensor([ids]), **asked)
-    *states, last = [h[0].numpy() for h in out.hidden_states]
+        if model.config.model_type == "vit":
+            out = model(pixels(model, ids), output_hidden_states=True, output_attentions=True)
+        else:
+            out = model(torch.tensor([ids]), **asked)
+        *states, last = [h[0].numpy() for h in out.hidden_states]
+        if model.config.model_type == "vit":
+            last = model.vit.layernorm(torch.tensor(last)).numpy()
     return {
         "ids": np.array(ids),
         **({"logits": out.logits[0].numpy()} if "logits" in out else pooled(model, last)),
@@ -378,6 +396,17 @@ def compute_both(
         "encoder": np.stack([h[0].numpy() for h in out.encoder_hidden_states]),
         "cross": np.stack([a[0].numpy() for a in out.cross_attentions]),
     }
+
+
+def pixels(model: torch.nn.Module, ids: list[int]) -> torch.Tensor:
+    """An image of levels 0 to 255, scaled as transformers' ViTImageProcessor does."""
+    config = model.config
+    levels = np.reshape(np.array(ids, np.float64), (1, config.num_channels, *config.image_size))
+    mean, std = (
+        np.reshape(getattr(config, name, None) or 0.5, (1, -1, 1, 1))
+        for name in ("image_mean", "image_std")
+    )
+    return torch.tensor((levels / 255 - mean) / std).to(model.dtype)
 
 
 def pooled(model: torch.nn.Module, last: np.ndarray) -> dict[str, np.ndarray]:
@@ -421,6 +450,8 @@ if __name__ == "__main__":
         model.save_pretrained(HERE / name)
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         ids = torch.randint(0, 17, (7,)).tolist()
+        if name == "classes/vit":
+            ids = torch.randint(0, 256, (2 * 4 * 6,)).tolist()
         padding = {"roberta": 16, "mpnet": 1}.get(name.rpartition("/")[2])
         ids = [2 if i == padding else i for i in ids]  # which counts no position
         np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)

@@ -17,14 +17,14 @@ from exporters.checking.verify import formula_cells
 from exporters.file.reading import WorkbookFile
 from exporters.web import data
 
-TEXT, TOKEN = (GOLDEN / "classes" / name for name in ("distilbert", "roberta"))
+TEXT, TOKEN, IMAGE = (GOLDEN / "classes" / name for name in ("distilbert", "roberta", "vit"))
 DECODERS = [GOLDEN / "classes" / name for name in ("qwen3", "gpt2")]
 PADDING = 0  # of the golden qwen3
 IDS = [3, 1, 5, 2]
 CLASSES_ROW = 11  # of Play
 
 
-@pytest.mark.parametrize("folder", [TEXT, TOKEN, *DECODERS], ids=str)
+@pytest.mark.parametrize("folder", [TEXT, TOKEN, IMAGE, *DECODERS], ids=str)
 def test_golden(folder: Path) -> None:
     with np.load(folder / "golden.npz") as reference:
         graph = checkpoint.load(folder).graph(reference["ids"].tolist())

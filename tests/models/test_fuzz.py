@@ -846,6 +846,33 @@ TOKENS_OF_MODERNBERT = [f"{of}_token_id" for of in ("pad", "bos", "eos", "cls", 
 MODERNBERT_BIASES = ("norm", "attention", "mlp", "classifier", "decoder")
 
 
+def vit(rng: np.random.Generator) -> Network:
+    heads, n_channels = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    patch = [int(rng.integers(1, 4)) for _ in range(2)]
+    levels = {}
+    if rng.integers(2):  # else as without a preprocessor_config.json
+        levels = {
+            "image_mean": rng.uniform(0.2, 0.8, n_channels).tolist(),
+            "image_std": rng.uniform(0.2, 0.8, n_channels).tolist(),
+        }
+    return t.ViTForImageClassification(
+        t.ViTConfig(
+            hidden_size=heads * int(rng.integers(1, 5)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            num_attention_heads=heads,
+            intermediate_size=int(rng.integers(1, 12)),
+            hidden_act=pick(rng, *ACTIVATIONS),
+            layer_norm_eps=pick(rng, 1e-12, 1e-3),
+            image_size=[side * int(rng.integers(1, 4)) for side in patch],
+            patch_size=patch,
+            num_channels=n_channels,
+            qkv_bias=bool(rng.integers(2)),
+            num_labels=int(rng.integers(2, 6)),
+            **levels,
+        )
+    )
+
+
 def sentence_encoder(rng: np.random.Generator) -> Network:
     mode = pick(rng, "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
     modules = [{"type": "Transformer"}, {"type": "Pooling", f"pooling_mode_{mode}": True}]
@@ -888,7 +915,10 @@ Maker = Callable[[np.random.Generator], Network]
 
 def drawn(rng: np.random.Generator, model: Network) -> list[int]:
     """A prompt; without the padding token that RoBERTa counts no position for, and with one that
-    is not masked."""
+    is not masked. Of an image model, an image."""
+    if model.config.model_type == "vit":
+        height, width = model.config.image_size
+        return rng.integers(0, 256, model.config.num_channels * height * width).tolist()
     ids = rng.integers(0, model.config.vocab_size, int(rng.integers(1, 10))).tolist()
     padding = model.config.pad_token_id if is_bert(model) else None
     ids = [(padding + 1) % model.config.vocab_size if i == padding else i for i in ids]
@@ -905,7 +935,7 @@ def is_bert(model: Network) -> bool:
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_random_configurations_agree(maker: Maker, tmp_path: Path) -> None:
-    for n in range(TIMES):
+    for n in range(2 * TIMES if maker is vit else TIMES):
         rng = np.random.default_rng([n, *maker.__name__.encode()])
         torch.manual_seed(n)
         with in_float64():

@@ -75,13 +75,14 @@ def of_layers(
 def attention(
     b: Forward,
     x: Block,
-    present: Block,
+    present: Block | None = None,
     turn: tuple[Block, Block] | None = None,
     biases: Sequence[Block] = (),
+    qkv_bias: bool = True,
 ) -> Block:
     """The sum of what all heads write: [n_tokens, d_model]; queries and keys rotate by `turn`;
     scores of each head are biased by its block of `biases` [n_tokens, n_tokens]."""
-    attn, head_axes, bias = b.at("attn"), ("d_model", "d_head"), b.spec.bias
+    attn, head_axes, bias = b.at("attn"), ("d_model", "d_head"), b.spec.bias and qkv_bias
     of_all = parts.of_all_heads(attn)
     heads = []
     for head in range(b.spec.n_heads):
@@ -93,7 +94,7 @@ def attention(
         k = parts.rotate(h, "rot_k", k, turn) if turn else k
         by = biases[head] if biases else None
         heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present=present, bias=by))
-    return parts.write_heads(b, heads, bias)
+    return parts.write_heads(b, heads, b.spec.bias)
 
 
 def mlp(b: Forward, x: Block) -> Block:
