@@ -33,6 +33,15 @@ CHARACTER = 7  # pixels
 FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales
 FAINTEST = "0.000000001"  # numbers that are all nearer to 0 than this have no colour
 SHADES: dict[str, dict[str, Any]] = {
+    "paper": {
+        "type": "2_color_scale",
+        "min_type": "num",
+        "min_value": 0,
+        "min_color": FILLS["input"],
+        "max_type": "num",
+        "max_value": 16,
+        "max_color": "#262626",
+    },
     "scale": {
         "type": "2_color_scale",
         "min_type": "num",
@@ -183,6 +192,15 @@ STYLES |= {  # of the adder, whose sum and weights share a screen
         "bg_color": FILLS["weight"],
     },
     "tile small": {"num_format": '[>=0.05]0%;""', "font_size": 7, "align": "center"},
+}
+_PIXEL = {"num_format": "0;-0;", "font_size": 8, "align": "center", "border": 1}
+STYLES |= {  # of drawings
+    "pixel typed": {**_PIXEL, "font_color": BLUE, "bg_color": FILLS["input"], "border_color": "#BFBFBF"},
+    "pixel": {**_PIXEL, "border_color": "#F2F2F2"},
+    "pixel dark": {"font_color": "#FFFFFF"},
+    "heat": {"num_format": ";;;", "border": 1, "border_color": "#F2F2F2"},
+    "bar share": {"num_format": ";;;", "border": 1, "border_color": "#F2F2F2"},
+    "guess": {"num_format": "0", "font_size": 20, "bold": True, "align": "center"},
 }
 _KEY = {"align": "center", "font_size": 9}  # of a legend: see `exporters.compose.legend`
 # of groups of words: colours that the colour-blind tell apart (Okabe & Ito 2008)

@@ -1,0 +1,124 @@
+"""digits: draw a digit in cells, and a vision transformer says which one it is.
+
+Draw in the 8 x 8 yellow cells, and watch the ten bars. Look at where [CLS] looks on the drawing, at
+the patches that the drawing is cut into, and at held-out drawings, which training never saw. Erase
+a stroke and see which digit it becomes.
+
+`learning` trained it, on scikit-learn's drawings alone; `cellformer train digits` repeats that.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine import Model
+from engine.cells.functions import ABS, MAX, MIN, SUM
+from engine.cells.language import worded
+from engine.cells.rounding import NEAR
+from engine.learning.training import Progress
+from engine.models import checkpoint
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.book import Book
+from exporters.compose.story import Story
+from workbooks.digits import canvas, learning, sheets, trained
+from workbooks.digits.canvas import Canvas
+from workbooks.digits.drawings import MOST, N_HELD_OUT, every
+
+TOPIC, AFTER, LEVEL = "A whole model", "", 3
+TITLE = "digits: draw a digit in cells, and a transformer reads it"
+N_RIGHT = 354  # of the held-out drawings
+
+is_part = checkpoint.is_part
+
+
+def book() -> Book:
+    """The workbook."""
+    drawing = canvas.build(transformer())
+    w = Workbook("digits", drawing.graph)
+    sheets.draw_sheet(w, drawing, accuracy())
+    sheets.looks_sheet(w, drawing)
+    sheets.held_sheet(w, drawing)
+    sheets.inside_sheets(w, drawing)
+    checks(w, drawing)
+    return w.done(story(w, drawing))
+
+
+def accuracy() -> str:
+    """How many held-out drawings the included model gets right, in a sentence."""
+    return worded(
+        "Of {n} drawings that training never saw it gets {right} right: {share:.1%}.",
+        n=N_HELD_OUT,
+        right=N_RIGHT,
+        share=N_RIGHT / N_HELD_OUT,
+    )
+
+
+def transformer() -> Model:
+    """The included model."""
+    return trained.load()
+
+
+def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the trained model."""
+    for step in learning.learn(seed, steps or learning.RECIPE.steps):
+        yield step if isinstance(step, Progress) else trained.model(step)
+
+
+def save(model: Model, folder: Path, force: bool) -> None:
+    """Write a trained model as a checkpoint. Raises InputError."""
+    checkpoint.save(model, folder, force)
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """How many held-out drawings a model gets right, and its size."""
+    right = trained.right(model)
+    return [
+        (f"of {len(right)} held-out drawings", f"{right.sum()} right, {right.mean():.1%}"),
+        ("weights", f"{sum(w.size for w in model.weights.values()):,}"),
+    ]
+
+
+def checks(w: Workbook, drawing: Canvas) -> None:
+    """Claims that hold whatever is drawn."""
+    g = drawing.graph
+    patterns = [block.area for block in g.find("*.pattern")]
+    rows = [SUM(pattern[i, :].as_range) for pattern in patterns for i in (0,)]
+    seen = drawing.seen.area.as_range
+    w.checks([
+        ("the probabilities of the ten digits sum to 1", ABS(SUM(g["probs"].area.as_range) - 1) < NEAR),
+        ("all that [CLS] looks at sums to 1, in each head", MAX(*[ABS(row - 1) for row in rows]) < NEAR),
+        ("no pixel counts as less than 0", MIN(seen) > -NEAR),
+        ("no pixel counts as more than 16", MAX(seen) - MOST < NEAR),
+    ])  # fmt: skip
+
+
+def story(w: Workbook, drawing: Canvas) -> Story:
+    """The start sheet's texts, and suggested edits with their computed effects."""
+    typed, guess, sure = drawing.typed, drawing.guess[0, 0], drawing.sure[0, 0]
+    return Story(
+        title=TITLE,
+        source="After Dosovitskiy et al., An Image is Worth 16x16 Words (2021); trained for this workbook on scikit-learn's digits (Alpaydin and Kaynak 1998).",
+        about=[
+            "A transformer reads words. It can read a picture just as well, once that is cut into patches: here a drawing of 8 x 8 pixels into",
+            "16 patches of 2 x 2. Four pixels become a vector by one small matrix, as a word becomes one by the embedding; a vector for the",
+            "place is added; and from there on everything is what it was for words: attention, MLP, and a score for each of ten digits.",
+            worded(
+                "It learned from {n:,} drawings by 43 people, {weights:,} weights in all. {accuracy}",
+                n=len(every().digits) - N_HELD_OUT,
+                weights=sum(x.size for x in transformer().weights.values()),
+                accuracy=accuracy(),
+            ),
+            "Why it matters: nobody told it what a stroke is, or that pixels have neighbours. Larger models of this kind look at photographs,",
+            "and it is how a chatbot sees what you show it. And you can find out where it is wrong, and where it looked then.",
+        ],
+        look=[
+            "Draw: your drawing, the guess with its ten bars, a held-out drawing to compare or have read, and where the model looks.",
+            "Looks: each head's attention from [CLS], the token from which the guess is read, patch by patch.",
+            "Held out: fifty drawings that training never saw. Can you name all of them? The model can name most.",
+            "Patches, Layer 0, Layer 1, Readout: every formula from the pixels to the ten probabilities, and all weights.",
+        ],
+        suggestions=suggestions(w, drawing),
+    )
+
+
+def suggestions(w, drawing):
+    return []

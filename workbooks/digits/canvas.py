@@ -1,0 +1,138 @@
+"""The model as cells: a drawing that is typed, or a held-out one, and one pass that names it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import Model
+from engine.cells.block import Block
+from engine.cells.expression import Expression, Nth
+from engine.cells.functions import AND, IF, INT, ISNUMBER, LEN, MATCH, MAX, MIN, TRIM
+from engine.models.architectures.vit import VitSpec, places
+from engine.models.forward import ONE_TOKEN, Forward
+from workbooks.digits.drawings import MOST, N_DIGITS, SIDE, Drawings, split
+
+DRAWN = """
+. . . . . . . .
+. . # # # # . .
+. . . . . # . .
+. . . . # # . .
+. . . # # . . .
+. . . # . . . .
+. . # # . . . .
+. . # . . . . .
+"""  # a 7, as the sheet shows it at first
+N_SHOWN = 50  # held-out drawings to pick from
+ONE, IMAGE = (1, 1), (SIDE, SIDE)
+ACROSS = ("row", "column")
+FINE, BLANK, TEXT, LOW, HIGH = range(5)  # what is typed in a cell
+
+
+class Canvas(NamedTuple):
+    """The blocks that sheets show."""
+
+    graph: Forward
+    typed: Block  # [SIDE, SIDE], what the reader draws
+    kinds: Block  # [SIDE, SIDE], whether each cell holds a number that fits
+    number: Block  # [1, 1], of the held-out drawing
+    held: Block  # [N_SHOWN, SIDE * SIDE]
+    meant: Block  # [N_SHOWN, 1], the digit of each
+    picked: Block  # [SIDE, SIDE], the held-out drawing
+    digit: Block  # [1, 1], what it is meant to be
+    reads_held: Block  # [1, 1], 1 if the model reads that one
+    seen: Block  # [SIDE, SIDE], what the model reads
+    chances: Block  # [N_DIGITS, 1], the probability of each digit
+    guess: Block  # [1, 1]
+    sure: Block  # [1, 1], its probability
+    looks: Block  # [SIDE, SIDE], how much [CLS] attends to each pixel's patch, of its most
+
+
+def drawn() -> np.ndarray:
+    """The drawing at first: [SIDE, SIDE]."""
+    return np.array([[MOST * (c == "#") for c in line.split()] for line in DRAWN.split("\n")[1:-1]])
+
+
+def shown() -> Drawings:
+    """The held-out drawings to pick from: the first ones."""
+    _, held_out = split()
+    return Drawings(held_out.pixels[:N_SHOWN], held_out.digits[:N_SHOWN])
+
+
+def build(model: Model) -> Canvas:
+    """The pass over a drawing."""
+    g = model.graph([0] * model.spec.n_ctx, ONE_TOKEN)
+    typed = g.input("drawing", drawn().astype(object), ACROSS, kind="table")
+    kinds = g.table("drawing.kind", IMAGE, lambda i, j: kind(typed[i, j]), ACROSS)
+    ink = g.table("ink", IMAGE, lambda i, j: inked(typed[i, j], kinds[i, j]), ACROSS)
+    number, held, meant, picked, digit = pick(g)
+    reads_held = g.input("reads_held_out", 0, kind="table")
+    seen = g.table(
+        "seen",
+        IMAGE,
+        lambda i, j: IF(reads_held[0, 0] == 1, picked[i, j], ink[i, j]),
+        ACROSS,
+    )
+    spec = model.spec
+    assert isinstance(spec, VitSpec)
+    at = places(spec)
+    g.follow("tokens", lambda p, k: seen[divmod(int(at[p, k]), SIDE)] + 0)
+    probs = g["probs"]
+    chances = g.table("chances", (N_DIGITS, 1), lambda k, _: probs[0, k] + 0, ("vocab_out", ""))
+    every = chances.area.as_range
+    sure = g.table("sure", ONE, lambda *_: MAX(every))
+    guess = g.table("guess", ONE, lambda *_: MATCH(sure[0, 0], every, 0) - 1)
+    drawings = (number, held, meant, picked, digit, reads_held, seen)
+    return Canvas(g, typed, kinds, *drawings, chances, guess, sure, look(g, spec, at))
+
+
+def kind(x: Expression) -> Expression:
+    """What is typed in a cell: a number from 0 to MOST, nothing, no number, one that is too low or
+    too high."""
+    number = IF(x < 0, LOW, IF(x > MOST, HIGH, FINE))
+    return IF(ISNUMBER(x), number, IF(LEN(TRIM(x & "")) == 0, BLANK, TEXT))
+
+
+def inked(x: Expression, kind: Expression) -> Expression:
+    """How much ink a cell counts for, from 0 to MOST."""
+    fits = IF(kind == FINE, x, IF(kind == HIGH, MOST, 0))
+    return MAX(0, MIN(MOST, fits))
+
+
+def pick(g: Forward) -> tuple[Block, ...]:
+    """The held-out drawings, and the one whose number is typed; any other number is the first's."""
+    drawings = shown()
+    number = g.input("number", 1, kind="table")
+    held = g.input("held_out", drawings.pixels.reshape(N_SHOWN, -1), ("drawing", "pixel"))
+    meant = g.input("held_out.digit", drawings.digits[:, None], ("drawing", ""))
+    x = number[0, 0]
+    known = IF(ISNUMBER(x), IF(AND(x >= 1, x < N_SHOWN + 1), INT(x), 1), 1)
+    at = g.table("number.known", ONE, lambda *_: known)[0, 0]
+
+    def pixel(i: int, j: int) -> Expression:
+        return Nth(held[:, SIDE * i + j].fixed.as_range, at.fixed)
+
+    picked = g.table("picked", IMAGE, pixel, ACROSS)
+    digit = g.table("picked.digit", ONE, lambda *_: Nth(meant[:, 0].fixed.as_range, at))
+    return number, held, meant, picked, digit
+
+
+def look(g: Forward, spec: VitSpec, at: np.ndarray) -> Block:
+    """Add how much [CLS] attends to each patch in the last layer, the mean of its heads, and the
+    same as a share of the largest, on the pixels of each patch: [SIDE, SIDE]."""
+    last = f"blocks.{spec.n_layers - 1}.attn"
+    patterns = [g[f"{last}.h{n}.pattern"] for n in range(spec.n_heads)]
+
+    def mean(_: int, p: int) -> Expression:
+        total: Expression = patterns[0][0, p + 1] + 0
+        for pattern in patterns[1:]:
+            total = total + pattern[0, p + 1]
+        return total / len(patterns)
+
+    each = g.table("looks.mean", (1, len(at)), mean, ("", "patch"))
+    most = g.table("looks.most", ONE, lambda *_: MAX(each.area.as_range))[0, 0]
+    patch_of = {int(pixel): p for p, row in enumerate(at) for pixel in row}
+
+    def share(i: int, j: int) -> Expression:
+        return each[0, patch_of[SIDE * i + j]] / MAX(most.fixed, 1e-9)
+
+    return g.table("looks", IMAGE, share, ACROSS)

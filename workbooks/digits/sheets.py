@@ -1,0 +1,225 @@
+"""The sheets of the drawings: Draw, Looks, Held out, and every step of the pass."""
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.expression import Expression
+from engine.cells.functions import AND, COUNTIF, IF, ISNUMBER, MAX, SUM
+from engine.cells.language import worded
+from exporters.assemble.block_list import Labels, stack
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import When, between
+from exporters.compose.sentences import percent, sentence
+from workbooks.digits.canvas import BLANK, HIGH, LOW, N_SHOWN, TEXT, Canvas
+from workbooks.digits.drawings import MOST, N_DIGITS, SIDE
+
+TOP = 7  # the first row of the drawings
+YOURS, BARS, HELD, LOOKS = 1, 11, 15, 25  # the first columns of what stands beside each other
+PIXEL, GAP = 3.0, 2.0  # widths of columns
+PRINTED = 60  # rows of a sheet of blocks that a handout shows
+MEANINGS = {  # of the tables around the pass
+    "drawing.kind": "0 for a number from 0 to 16, 1 for nothing, 2 for no number, 3 for one below 0, 4 for one above 16",
+    "ink": "the drawing as it counts, from 0 to 16",
+    "number.known": "the held-out drawing that is shown; 1 if there is none of that number",
+    "seen": "the drawing that the model reads",
+    "looks.mean": "how much [CLS] attends to each patch in the last layer, the mean of its heads",
+    "looks.most": "the largest of these",
+}
+
+
+def draw_sheet(w: Workbook, canvas: Canvas, accuracy: str) -> None:
+    """The first sheet: the drawing, the guess, a held-out drawing, and where [CLS] looks."""
+    ws = w.sheet(
+        "Draw",
+        "draw a digit in the yellow cells, 0 for no ink to 16 for full ink, and watch the guess move",
+    )
+    n = LOOKS + SIDE
+    ws.widths(
+        {0: 2.5, YOURS + SIDE: GAP, BARS - 1: 3, BARS: 24, BARS + 1: 7, BARS + 2: 3, n: GAP}
+        | {col: PIXEL for left in (YOURS, HELD, LOOKS) for col in range(left, left + SIDE)}
+    )
+    yours(ws, canvas)
+    bars(ws, canvas)
+    held_out(ws, canvas)
+    looks(ws, canvas)
+    row = TOP + N_DIGITS + 1
+    ws.cursor = row
+    ws.text(
+        "Type 16 into a cell, or select several, type 16 and press Ctrl+Enter. Delete works, too: a blank cell counts as 0.",
+        "To draw anew: select all 64 yellow cells and press Delete. Thick strokes, as of a pen on a small note, are read best.",
+        style="note",
+    )
+    ws.text(accuracy)
+
+
+def yours(ws: Composer, canvas: Canvas) -> None:
+    """The cells to draw in, and one line about them."""
+    ws.sheet.put(TOP - 2, YOURS, "Your drawing", "block")
+    ws.lay(canvas.typed, (TOP, YOURS), "pixel typed")
+    ws.dress(canvas.typed.area, When("pixel dark", canvas.typed[0, 0] > MOST / 2), "paper")
+    rule = between(0, MOST, "A number from 0, no ink, to 16, full ink.")
+    for i, j in np.ndindex(SIDE, SIDE):
+        ws.sheet.rules[TOP + i, YOURS + j] = rule
+    ws.show("said", (TOP - 3, YOURS), said(canvas), "note")
+
+
+def said(canvas: Canvas) -> Expression:
+    """What is wrong with the drawing, in a line, or what to do."""
+    kinds = canvas.kinds.area.as_range
+    texts, low, high, blank = (COUNTIF(kinds, kind) for kind in (TEXT, LOW, HIGH, BLANK))
+    usual = IF(
+        SUM(canvas.seen.area.as_range) > 0,
+        sentence("Change a cell below: the bars move at once."),
+        sentence("Nothing is drawn: type 16 into a few cells below."),
+    )
+    usual = IF(
+        canvas.reads_held[0, 0] == 1,
+        sentence("The model reads the held-out drawing: type 0 beside ‘read it’ to have it read yours."),
+        usual,
+    )
+    found = IF(blank > 0, sentence("{n} cells are blank, and count as 0, no ink.", n=blank), usual)
+    found = IF(high > 0, sentence("{n} cells are above 16, and count as 16: type 0 to 16.", n=high), found)
+    found = IF(low > 0, sentence("{n} cells are below 0, and count as 0: type 0 to 16.", n=low), found)
+    return IF(
+        texts > 0,
+        sentence("{n} cells hold no number, and count as 0: type 0 to 16.", n=texts),
+        found,
+    )
+
+
+def bars(ws: Composer, canvas: Canvas) -> None:
+    """The guess, and how likely each digit is."""
+    guess, chances = canvas.guess, canvas.chances
+    ws.sheet.put(TOP - 2, BARS, "The model’s guess", "block")
+    ws.lay(guess, (TOP - 2, BARS + 1), "guess")
+    ws.lay(chances, (TOP, BARS), "bar share")
+    ws.dress(chances.area, "bar")
+    percents = ws.show(
+        "percent", (TOP, BARS + 1), lambda k, _: chances[k, 0] + 0, "percent", (N_DIGITS, 1)
+    )
+    for digit in range(N_DIGITS):
+        ws.sheet.put(TOP + digit, BARS - 1, digit, "digit")
+    first = percents[0, 0] == canvas.sure[0, 0].fixed
+    ws.dress(percents, When("right", first))
+
+
+def held_out(ws: Composer, canvas: Canvas) -> None:
+    """A drawing that training never saw, by its number, and the switch that has it read."""
+    ws.sheet.put(TOP - 2, HELD, "A held-out drawing, number", "block")
+    at = (TOP - 2, HELD + SIDE - 1)
+    ws.lay(canvas.number, at, "dial")
+    numbers = [str(n) for n in range(1, N_SHOWN + 1)]
+    ws.sheet.rules[at] = {"validate": "list", "source": numbers}
+    ws.lay(canvas.picked, (TOP, HELD), "pixel")
+    ws.dress(
+        canvas.picked.area, When("pixel dark", canvas.picked[0, 0] > MOST / 2), "paper"
+    )
+    ws.show("meant", (TOP + SIDE, HELD), meant(canvas), "note")
+    switch = (TOP + SIDE + 1, HELD)
+    ws.lay(canvas.reads_held, switch, "switch")
+    ws.sheet.rules[switch] = between(0, 1, "1: the model reads this one; 0: yours.", whole=True)
+    ws.sheet.put(switch[0], HELD + 1, "← read it: 1; read yours: 0", "note")
+
+
+def meant(canvas: Canvas) -> Expression:
+    """What the held-out drawing is meant to be, and whether its number is one of the list."""
+    x = canvas.number[0, 0]
+    known = IF(ISNUMBER(x), AND(x >= 1, x < N_SHOWN + 1), 1 < 0)
+    return IF(
+        known,
+        sentence("It is meant to be a {digit}.", digit=canvas.digit[0, 0]),
+        sentence("Type 1 to 50: this is drawing 1."),
+    )
+
+
+def looks(ws: Composer, canvas: Canvas) -> None:
+    """Where [CLS] looks, in the place of the drawing."""
+    ws.sheet.put(TOP - 2, LOOKS, "Where the model looks", "block")
+    ws.lay(canvas.looks, (TOP, LOOKS), "heat")
+    ws.dress(canvas.looks.area, "scale")
+    most = MAX(canvas.graph["looks.mean"].area.as_range)
+    ws.show(
+        "most",
+        (TOP + SIDE, LOOKS),
+        sentence("Darkest: {share} of a look.", share=percent(most, 0)),
+        "note",
+    )
+    ws.sheet.put(TOP + SIDE + 1, LOOKS, "Sheet Looks has each head.", "note")
+
+
+def looks_sheet(w: Workbook, canvas: Canvas) -> None:
+    """Where [CLS] looks in each head of each layer, patch by patch."""
+    ws = w.sheet("Looks", "how much [CLS] attends to each patch of the drawing, in each head")
+    g, spec = canvas.graph, canvas.graph.spec
+    side = SIDE // 2  # patches of a side
+    ws.widths({0: 14} | dict.fromkeys(range(1, 1 + 3 * side), 7))
+    ws.text(
+        "The drawing is cut into 16 patches of 2 x 2 pixels, and each patch is a token. One more token, [CLS], has no pixels: what it has",
+        "gathered from the patches at the end is turned into the guess. So its attention says where the model looks: the shares of a",
+        "head sum to 1, with what [CLS] keeps for itself. Change the drawing on sheet Draw, and come back.",
+    )
+    for layer in range(spec.n_layers):
+        ws.heading(worded("Layer {n}", n=layer))
+        top = ws.cursor + 1
+        for head in range(spec.n_heads):
+            left, h = 1 + head * (side + 2), f"blocks.{layer}.attn.h{head}"
+            pattern = g[f"{h}.pattern"]
+            ws.sheet.put(top - 1, left, worded("head {n}", n=head), "block")
+
+            def share(i: int, j: int, pattern: Block = pattern) -> Expression:
+                return pattern[0, 1 + side * i + j] + 0
+
+            name = f"looks.{layer}.{head}"
+            table = g.table(name, (side, side), share)
+            ws.lay(table, (top, left), "tile number")
+            ws.dress(table.area, "scale")
+            own = sentence("itself: {share}", share=percent(pattern[0, 0], 0))
+            ws.show(f"own.{layer}.{head}", (top + side, left), own, "note")
+        ws.cursor = top + side + 1
+
+
+def held_sheet(w: Workbook, canvas: Canvas) -> None:
+    """The held-out drawings to pick from, a row for each."""
+    ws = w.sheet("Held out", "fifty drawings that training never saw, a row of 64 pixels for each")
+    ws.widths({0: 5, 1: 6, 2: GAP} | dict.fromkeys(range(3, 3 + SIDE * SIDE), 2.6))
+    ws.text(
+        "Handwritten digits of 43 people, scanned and shrunk to 8 x 8 pixels with values 0 to 16 (Alpaydin and Kaynak 1998, as scikit-learn has them).",
+    )
+    top = ws.cursor + 2
+    ws.heads_at((top - 1, 0), "no.", "digit", style="label")
+    for n in range(N_SHOWN):
+        ws.sheet.put(top + n, 0, n + 1, "row number")
+    ws.lay(canvas.meant, (top, 1), "digit")
+    ws.lay(canvas.held, (top, 3), "pixel")
+    ws.dress(canvas.held.area, When("pixel dark", canvas.held[0, 0] > MOST / 2), "paper")
+    ws.sheet.print_area = Rect(0, top + N_SHOWN, 0, 3 + SIDE)
+
+
+def inside_sheets(w: Workbook, canvas: Canvas) -> None:
+    """Every other block, in the order of computation: before the layers, each layer, and after."""
+    g, spec = canvas.graph, canvas.graph.spec
+    layers = {
+        f"blocks.{n}.": (worded("Layer {n}", n=n), "attention, then the MLP, each with its formula")
+        for n in range(spec.n_layers)
+    }
+    patches = w.sheet("Patches", "from pixels to one vector for each patch, with [CLS] before them")
+    sheets = {prefix: w.sheet(*told) for prefix, told in layers.items()}
+    readout = w.sheet("Readout", "from the vector of [CLS] to a probability for each digit")
+    labels: Labels = {
+        "token": ["[CLS]", *map(str, range(1, spec.n_positions))],
+        "vocab_out": [str(digit) for digit in range(N_DIGITS)],
+    }
+    started = False
+    for block in [*g]:
+        if block.name in w.book.places:
+            continue
+        prefix = next((p for p in sheets if block.name.startswith(p)), None)
+        started = started or prefix is not None
+        ws = readout if started and prefix is None else patches
+        ws = sheets[prefix] if prefix else ws
+        around = block.name in MEANINGS
+        stack(patches if around else ws, block, labels, "", meaning=MEANINGS.get(block.name, ""))
+    for ws in (patches, *sheets.values(), readout):
+        ws.sheet.print_area = Rect(0, PRINTED, 0, 10)
