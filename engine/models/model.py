@@ -184,6 +184,11 @@ class Model:
         """The same for a context of `n_ctx` tokens."""
         if not len(ids):
             raise InputError("the prompt is empty; give at least one token")
+        if self.spec.reads == "image" and len(ids) != self.spec.n_ctx:
+            raise InputError(
+                f"an image for this model has {self.spec.n_ctx:,} pixels, row by row, and "
+                f"{len(ids):,} are given; give them all"
+            )
         if len(ids) > n_ctx:
             raise InputError(
                 f"the prompt has {len(ids)} tokens, and the context holds {n_ctx}; "
@@ -200,6 +205,7 @@ class Model:
             )
         for i in ids:
             if not 0 <= i < self.spec.d_vocab:
+                what = "token id" if self.spec.reads == "text" else "pixel"
                 raise InputError(
-                    f"token id {i} is out of range; ids run from 0 to {self.spec.d_vocab - 1}"
+                    f"{what} {i} is out of range; {what}s run from 0 to {self.spec.d_vocab - 1}"
                 )

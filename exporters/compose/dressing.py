@@ -8,8 +8,9 @@ from engine.cells.expression import Expression
 from engine.cells.language import translated
 
 # "scale": 0 is white, 1 is full; "diverging": two colours about 0, alike at the same distance;
-# "bar": as long as the number, 1 is the whole cell; "paper": 0 is blank, 16 is ink
-Shade = Literal["scale", "diverging", "bar", "paper"]
+# "bar": as long as the number, 1 is the whole cell; "ink": 0 is white, 16 is black;
+# "paper": the same, where 0 is as yellow as what is typed
+Shade = Literal["scale", "diverging", "bar", "ink", "paper"]
 
 
 @dataclass(frozen=True)

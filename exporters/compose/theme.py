@@ -33,15 +33,6 @@ CHARACTER = 7  # pixels
 FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales
 FAINTEST = "0.000000001"  # numbers that are all nearer to 0 than this have no colour
 SHADES: dict[str, dict[str, Any]] = {
-    "paper": {
-        "type": "2_color_scale",
-        "min_type": "num",
-        "min_value": 0,
-        "min_color": FILLS["input"],
-        "max_type": "num",
-        "max_value": 16,
-        "max_color": "#262626",
-    },
     "scale": {
         "type": "2_color_scale",
         "min_type": "num",
@@ -61,6 +52,8 @@ SHADES: dict[str, dict[str, Any]] = {
         "bar_solid": True,
     },
 }
+_INK: dict[str, Any] = {**SHADES["scale"], "max_value": 16, "max_color": "#262626"}
+SHADES |= {"ink": _INK, "paper": {**_INK, "min_color": FILLS["input"]}}
 GRIDLINE = "#E5E5E5"
 # distinguished by lightness, too, for readers who do not see red or green
 SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#262626")
@@ -195,7 +188,12 @@ STYLES |= {  # of the adder, whose sum and weights share a screen
 }
 _PIXEL = {"num_format": "0;-0;", "font_size": 8, "align": "center", "border": 1}
 STYLES |= {  # of drawings
-    "pixel typed": {**_PIXEL, "font_color": BLUE, "bg_color": FILLS["input"], "border_color": "#BFBFBF"},
+    "pixel typed": {
+        **_PIXEL,
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "border_color": "#BFBFBF",
+    },
     "pixel": {**_PIXEL, "border_color": "#F2F2F2"},
     "pixel dark": {"font_color": "#FFFFFF"},
     "heat": {"num_format": ";;;", "border": 1, "border_color": "#F2F2F2"},

@@ -322,7 +322,7 @@ class Page {
     if (kind === "beyond") node.classList.toggle("f-differs", Math.abs(value) > limit);
     else if (kind === "bar") node.style.setProperty("background", `linear-gradient(to right, var(--bar) ${100 * part}%, transparent 0)`);
     else if (kind === "scale") shade(node, "full", part, 1);
-    else if (kind === "paper") shade(node, "stroke", value, 16);
+    else if (kind === "ink" || kind === "paper") shade(node, "stroke", value, 16);
     else shade(node, "", value, this.peak(rect));
   }
 

@@ -116,9 +116,22 @@ def story(w: Workbook, drawing: Canvas) -> Story:
             "Held out: fifty drawings that training never saw. Can you name all of them? The model can name most.",
             "Patches, Layer 0, Layer 1, Readout: every formula from the pixels to the ten probabilities, and all weights.",
         ],
-        suggestions=suggestions(w, drawing),
+        suggestions=[
+            w.suggestion(
+                "Type 16: with a foot to stand on, the {now:.0f} becomes a {then:.0f}.",
+                {typed[7, 4]: 16.0},
+                guess,
+            ),
+            w.suggestion(
+                "Type 16, the beginning of a bar across it, as many people write a 7: the model takes it for {then:.0f}.",
+                {typed[3, 2]: 16.0},
+                guess,
+            ),
+            w.suggestion(
+                "Type 4, and 1 below for ‘read it’: a held-out 4 that it reads as {then:.0f}, and is {sure.then:.0%} sure. Where did it look?",
+                {drawing.number[0, 0]: 4.0, drawing.reads_held[0, 0]: 1.0},
+                guess,
+                sure=sure,
+            ),
+        ],
     )
-
-
-def suggestions(w, drawing):
-    return []

@@ -60,7 +60,7 @@ def shown() -> Drawings:
 
 def build(model: Model) -> Canvas:
     """The pass over a drawing."""
-    g = model.graph([0] * model.spec.n_ctx, ONE_TOKEN)
+    g = model.graph(drawn().ravel().tolist(), ONE_TOKEN)
     typed = g.input("drawing", drawn().astype(object), ACROSS, kind="table")
     kinds = g.table("drawing.kind", IMAGE, lambda i, j: kind(typed[i, j]), ACROSS)
     ink = g.table("ink", IMAGE, lambda i, j: inked(typed[i, j], kinds[i, j]), ACROSS)

@@ -105,9 +105,7 @@ class Learner(in_cells.Learner):
             "loss.share": np.full(digits.shape, 1 / len(digits)),
         }
         values = filled(graph, weights | batch)
-        gradient = {
-            name: in_cells.summed(values[block.name]) for name, block in gradients.items()
-        }
+        gradient = {name: in_cells.summed(values[block.name]) for name, block in gradients.items()}
         self._move(n, gradient)
         return float(values["loss"].sum())
 

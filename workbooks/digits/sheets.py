@@ -19,7 +19,9 @@ TOP = 7  # the first row of the drawings
 YOURS, BARS, HELD, LOOKS = 1, 11, 15, 25  # the first columns of what stands beside each other
 PIXEL, GAP = 3.0, 2.0  # widths of columns
 PRINTED = 60  # rows of a sheet of blocks that a handout shows
-MEANINGS = {  # of the tables around the pass
+MEANINGS = {  # of the tables around the pass, and of what is called otherwise for words
+    "tokens": "the pixels that the model reads, a row for each patch",
+    "factor": "what each pixel is multiplied by, so that full ink is 1",
     "drawing.kind": "0 for a number from 0 to 16, 1 for nothing, 2 for no number, 3 for one below 0, 4 for one above 16",
     "ink": "the drawing as it counts, from 0 to 16",
     "number.known": "the held-out drawing that is shown; 1 if there is none of that number",
@@ -76,12 +78,18 @@ def said(canvas: Canvas) -> Expression:
     )
     usual = IF(
         canvas.reads_held[0, 0] == 1,
-        sentence("The model reads the held-out drawing: type 0 beside ‘read it’ to have it read yours."),
+        sentence(
+            "The model reads the held-out drawing: type 0 beside ‘read it’ to have it read yours."
+        ),
         usual,
     )
     found = IF(blank > 0, sentence("{n} cells are blank, and count as 0, no ink.", n=blank), usual)
-    found = IF(high > 0, sentence("{n} cells are above 16, and count as 16: type 0 to 16.", n=high), found)
-    found = IF(low > 0, sentence("{n} cells are below 0, and count as 0: type 0 to 16.", n=low), found)
+    found = IF(
+        high > 0, sentence("{n} cells are above 16, and count as 16: type 0 to 16.", n=high), found
+    )
+    found = IF(
+        low > 0, sentence("{n} cells are below 0, and count as 0: type 0 to 16.", n=low), found
+    )
     return IF(
         texts > 0,
         sentence("{n} cells hold no number, and count as 0: type 0 to 16.", n=texts),
@@ -101,8 +109,7 @@ def bars(ws: Composer, canvas: Canvas) -> None:
     )
     for digit in range(N_DIGITS):
         ws.sheet.put(TOP + digit, BARS - 1, digit, "digit")
-    first = percents[0, 0] == canvas.sure[0, 0].fixed
-    ws.dress(percents, When("right", first))
+    ws.dress(percents, When("right", percents[0, 0] == MAX(percents.fixed.as_range)))
 
 
 def held_out(ws: Composer, canvas: Canvas) -> None:
@@ -113,9 +120,7 @@ def held_out(ws: Composer, canvas: Canvas) -> None:
     numbers = [str(n) for n in range(1, N_SHOWN + 1)]
     ws.sheet.rules[at] = {"validate": "list", "source": numbers}
     ws.lay(canvas.picked, (TOP, HELD), "pixel")
-    ws.dress(
-        canvas.picked.area, When("pixel dark", canvas.picked[0, 0] > MOST / 2), "paper"
-    )
+    ws.dress(canvas.picked.area, When("pixel dark", canvas.picked[0, 0] > MOST / 2), "ink")
     ws.show("meant", (TOP + SIDE, HELD), meant(canvas), "note")
     switch = (TOP + SIDE + 1, HELD)
     ws.lay(canvas.reads_held, switch, "switch")
@@ -143,7 +148,7 @@ def looks(ws: Composer, canvas: Canvas) -> None:
     ws.show(
         "most",
         (TOP + SIDE, LOOKS),
-        sentence("Darkest: {share} of a look.", share=percent(most, 0)),
+        sentence("Darkest: {share} of its attention.", share=percent(most, 0)),
         "note",
     )
     ws.sheet.put(TOP + SIDE + 1, LOOKS, "Sheet Looks has each head.", "note")
@@ -174,7 +179,7 @@ def looks_sheet(w: Workbook, canvas: Canvas) -> None:
             name = f"looks.{layer}.{head}"
             table = g.table(name, (side, side), share)
             ws.lay(table, (top, left), "tile number")
-            ws.dress(table.area, "scale")
+            ws.dress(table.area, "diverging")
             own = sentence("itself: {share}", share=percent(pattern[0, 0], 0))
             ws.show(f"own.{layer}.{head}", (top + side, left), own, "note")
         ws.cursor = top + side + 1
@@ -193,7 +198,7 @@ def held_sheet(w: Workbook, canvas: Canvas) -> None:
         ws.sheet.put(top + n, 0, n + 1, "row number")
     ws.lay(canvas.meant, (top, 1), "digit")
     ws.lay(canvas.held, (top, 3), "pixel")
-    ws.dress(canvas.held.area, When("pixel dark", canvas.held[0, 0] > MOST / 2), "paper")
+    ws.dress(canvas.held.area, When("pixel dark", canvas.held[0, 0] > MOST / 2), "ink")
     ws.sheet.print_area = Rect(0, top + N_SHOWN, 0, 3 + SIDE)
 
 
@@ -209,6 +214,8 @@ def inside_sheets(w: Workbook, canvas: Canvas) -> None:
     readout = w.sheet("Readout", "from the vector of [CLS] to a probability for each digit")
     labels: Labels = {
         "token": ["[CLS]", *map(str, range(1, spec.n_positions))],
+        "n_positions": ["[CLS]", *map(str, range(1, spec.n_positions))],
+        "patch": [*map(str, range(1, spec.n_positions))],
         "vocab_out": [str(digit) for digit in range(N_DIGITS)],
     }
     started = False

@@ -44,7 +44,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     spec = g.spec
     assert isinstance(spec, VitSpec)
     stream = [embed(g, patches(g, spec, ids))]  # [n_tokens, d_model]
-    stream.append(g.block("pos_embed", ops.same, g.weight("W_pos", "n_positions", "d_model")))
+    stream.append(g.weight("W_pos", "n_positions", "d_model"))  # [n_tokens, d_model]
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
