@@ -102,7 +102,7 @@ def story(w: Workbook, drawing: Canvas) -> Story:
             "16 patches of 2 x 2. Four pixels become a vector by one small matrix, as a word becomes one by the embedding; a vector for the",
             "place is added; and from there on everything is what it was for words: attention, MLP, and a score for each of ten digits.",
             worded(
-                "It learned from {n:,} drawings by 43 people, {weights:,} weights in all. {accuracy}",
+                "It has {weights:,} weights, and learned them from {n:,} drawings by 13 people. {accuracy}",
                 n=len(every().digits) - N_HELD_OUT,
                 weights=sum(x.size for x in transformer().weights.values()),
                 accuracy=accuracy(),

@@ -1,7 +1,7 @@
 """The drawings of digits: 1,797 images of 8 x 8 pixels with values 0 to 16, from scikit-learn.
 
 They are the test set of UCI's *Optical Recognition of Handwritten Digits* (Alpaydin & Kaynak 1998;
-CC BY 4.0), as `sklearn.datasets.load_digits` has it: 43 people's digits, scanned as 32 x 32 black
+CC BY 4.0), as `sklearn.datasets.load_digits` has it: 13 people's digits, scanned as 32 x 32 black
 and white pixels, of which each value counts 4 x 4. digits.txt has a line for each: its digit, and
 64 pixels, row by row, in the characters 0 to 9 and a to g.
 """

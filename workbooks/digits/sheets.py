@@ -25,6 +25,8 @@ MEANINGS = {  # of the tables around the pass, and of what is called otherwise f
     "drawing.kind": "0 for a number from 0 to 16, 1 for nothing, 2 for no number, 3 for one below 0, 4 for one above 16",
     "ink": "the drawing as it counts, from 0 to 16",
     "number.known": "the held-out drawing that is shown; 1 if there is none of that number",
+    "picked.digit": "what the held-out drawing is meant to be",
+    "sure": "the largest of the ten probabilities",
     "seen": "the drawing that the model reads",
     "looks.mean": "how much [CLS] attends to each patch in the last layer, the mean of its heads",
     "looks.most": "the largest of these",
@@ -49,8 +51,8 @@ def draw_sheet(w: Workbook, canvas: Canvas, accuracy: str) -> None:
     row = TOP + N_DIGITS + 1
     ws.cursor = row
     ws.text(
-        "Type 16 into a cell, or select several, type 16 and press Ctrl+Enter. Delete works, too: a blank cell counts as 0.",
-        "To draw anew: select all 64 yellow cells and press Delete. Thick strokes, as of a pen on a small note, are read best.",
+        "Type 16 into a cell; or select several, type 16 and press Ctrl+Enter (in LibreOffice Alt+Enter). A blank cell counts as 0.",
+        "To draw anew: select all 64 yellow cells and press Delete. Large digits with thick strokes are read best.",
         style="note",
     )
     ws.text(accuracy)
@@ -190,7 +192,7 @@ def held_sheet(w: Workbook, canvas: Canvas) -> None:
     ws = w.sheet("Held out", "fifty drawings that training never saw, a row of 64 pixels for each")
     ws.widths({0: 5, 1: 6, 2: GAP} | dict.fromkeys(range(3, 3 + SIDE * SIDE), 2.6))
     ws.text(
-        "Handwritten digits of 43 people, scanned and shrunk to 8 x 8 pixels with values 0 to 16 (Alpaydin and Kaynak 1998, as scikit-learn has them).",
+        "Handwritten digits of 13 people, scanned and shrunk to 8 x 8 pixels with values 0 to 16 (Alpaydin and Kaynak 1998, as scikit-learn has them). All 13 wrote for training, too.",
     )
     top = ws.cursor + 2
     ws.heads_at((top - 1, 0), "no.", "digit", style="label")
