@@ -15,6 +15,10 @@ PACKAGES = ("cellformer", "engine", "exporters", "workbooks")
 OWN = "MIT, this project's"
 DATA = {  # what the wheel has besides Python, by the beginning of its path
     "workbooks/microgpt/names.txt": ("the first 1,000 names of makemore", "MIT, Andrej Karpathy"),
+    "workbooks/digits/digits.txt": (
+        "the test set of Optical Recognition of Handwritten Digits, as scikit-learn has it",
+        "CC BY 4.0, E. Alpaydin and C. Kaynak, UCI Machine Learning Repository",
+    ),
     "workbooks/models/": ("weights trained by this project, their words and measurements", OWN),
     "exporters/web/": ("the page's scripts and style", OWN),
     "exporters/checking/": ("a script that starts HyperFormula, which is not shipped", OWN),

@@ -23,7 +23,7 @@ from workbooks.digits import canvas, learning, sheets, trained
 from workbooks.digits.canvas import Canvas
 from workbooks.digits.drawings import MOST, N_HELD_OUT, every
 
-TOPIC, AFTER, LEVEL = "A whole model", "", 3
+TOPIC, AFTER, LEVEL = "A whole model", "tool-call", 3
 TITLE = "digits: draw a digit in cells, and a transformer reads it"
 N_RIGHT = 354  # of the held-out drawings
 
