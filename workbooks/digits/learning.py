@@ -86,9 +86,10 @@ def drawn_otherwise(pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def in_patches(pixels: np.ndarray) -> np.ndarray:
     """Drawings [n, SIDE, SIDE] as the model's input: [n, n_patches, d_patch]."""
-    flat = pixels.reshape(len(pixels), -1)
-    found: np.ndarray = flat[:, vit.places(decoder().spec)].astype(np.float64)
-    return found
+    spec = decoder().spec
+    assert isinstance(spec, vit.VitSpec)
+    flat = pixels.reshape(len(pixels), -1).astype(np.float64)
+    return np.take(flat, vit.places(spec), axis=1)
 
 
 class Learner(in_cells.Learner):

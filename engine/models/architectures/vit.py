@@ -87,9 +87,9 @@ def embed(g: Forward, x: Block) -> Block:
     of_patches = g.block("patch_embed", ops.linear, x, W_E, b_E)  # [n_patches, d_model]
     numbers = np.arange(x.shape[0] + 1)[:, None]
     is_class = g.input("is_class", numbers == 0, ("token", ""))  # [n_tokens, 1]
-    numbers = g.input("patch", np.maximum(numbers - 1, 0), ("token", ""), "ids")  # [n_tokens, 1]
+    number = g.input("patch", np.maximum(numbers - 1, 0), ("token", ""), "ids")  # [n_tokens, 1]
     class_token = g.weight("class_token", "d_model")
-    return g.block("embed", ops.class_first, numbers, of_patches, class_token, is_class)
+    return g.block("embed", ops.class_first, number, of_patches, class_token, is_class)
 
 
 def mlp(b: Forward, x: Block) -> Block:
