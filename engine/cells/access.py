@@ -10,6 +10,7 @@ i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` c
     ≥i     the queries that see key i
     ?      one index that another operand's value chooses (a lookup): any of the axis
     @n     index n, the same for all cells of the block: one expert's share, one column
+    i-n    the row n rows before; i+n: n rows after. Where there is none, nothing is read: 0
     ~h/n   the partner of column j in rotary positions: h further on, or h back; n columns have one
 
 Invariant: `reads` and `dirties` are inverse. Cell b is in what `reads` gives for cell a exactly
@@ -117,6 +118,8 @@ def reads(subscript: Subscript, out: Rect, shape: Span, mask: Mask) -> Rect:
                 return 0, 1
             case _ if code[0] == "@":
                 return int(code[1:]), int(code[1:]) + 1
+            case _ if further := shift(code):
+                return min(max(out.top + further, 0), n), min(max(out.bottom + further, 0), n)
             case _ if code[0] == "~":
                 found = partners(code, out.left, out.right)
                 return int(found.min()), int(found.max()) + 1
@@ -147,10 +150,23 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
                 rows = _common(rows, keys)
             case _ if code[0] == "@" and not span[0] <= int(code[1:]) < span[1]:
                 return Rect(0, 0, 0, 0)
+            case _ if further := shift(code):
+                rows = _common(rows, (span[0] - further, span[1] - further))
             case _ if code[0] == "~":  # pairing is its own inverse
                 found = partners(code, *span)
                 cols = _common(cols, (int(found.min()), int(found.max()) + 1))
     return Rect(*rows, *cols)
+
+
+def shift(code: str) -> int:
+    """How many rows further on a code reads: -1 for `i-1`, 1 for `i+1`, 0 for all others."""
+    return int(code[1:]) if code[0] == "i" and len(code) > 1 else 0
+
+
+def shifted(code: str, further: int) -> str:
+    """The code of a row so many rows further on than `i`, `i-n` or `i+n`."""
+    total = shift(code) + further
+    return f"i{total:+d}" if total else "i"
 
 
 def partners(code: str, start: int, stop: int) -> np.ndarray:

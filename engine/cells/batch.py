@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from engine.cells.arrays import Arrays
+from engine.cells.block import Block
 from engine.cells.evaluation import evaluate
 from engine.cells.graph import Graph
 
@@ -62,12 +63,31 @@ def _following(graph: Graph, put: Mapping[str, Callable[..., np.ndarray]]) -> di
     values = dict(graph.computed)
     reached = set(put)
     for block in graph:
+        if block.op and block.recurs and block.name in put:
+            values[block.name] = _row_by_row(block, values, put[block.name])
+            reached.add(block.name)
+            continue
         if block.op and any(b.name in reached for _, _, b in block.operands):
             values[block.name] = evaluate(block, block.whole, values)
             reached.add(block.name)
         if block.name in put:
             values[block.name] = put[block.name](values[block.name])
     return values
+
+
+def _row_by_row(
+    block: Block, values: Mapping[str, np.ndarray], put: Callable[..., np.ndarray]
+) -> np.ndarray:
+    """The values of a block whose rows read each other, each after some of it are replaced."""
+    known = {b.name: values[b.name] for _, _, b in block.sources}
+    for row in block.passes_over(block.whole):
+        found = evaluate(block, row, known)
+        own = known[block.name] = np.array(
+            np.broadcast_to(known[block.name], (*found.shape[:-2], *block.shape))
+        )
+        own[(..., *row.slices)] = found
+        known[block.name] = put(own)
+    return known[block.name]
 
 
 def _overlays(

@@ -6,7 +6,7 @@ Blocks that belong to a page or a worksheet and not to a model have the kind "ta
 are typed. See `name` for their names.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -14,20 +14,23 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.cells import notebook
-from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
+from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads, shift
 from engine.cells.compiled import compiled
 from engine.cells.expression import (
     Area,
+    Call,
     Constant,
     Expression,
     Index,
     Read,
+    ReadKey,
     Row,
     Steps,
     constant,
     rebuilt,
     steps,
 )
+from engine.cells.functions import SUMPRODUCT
 from engine.cells.name import Named
 from engine.cells.op import Op
 from engine.cells.texts import cut
@@ -117,10 +120,30 @@ class Block(Named):
         return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
 
     @cached_property
+    def sources(self) -> tuple[tuple[str, Subscript, "Block"], ...]:
+        """All that its cells read: its operands, and itself if it is a recurrence."""
+        own = sorted(self.op.itself) if self.op else []
+        return self.operands + tuple((p, self.op.subscripts[p], self) for p in own if self.op)
+
+    @property
+    def recurs(self) -> int:
+        """1 if its rows read rows before them, so that they are computed one after another; -1 if
+        they read rows after them; 0 if they do not read each other."""
+        own = [at for _, (at, _), operand in self.sources if operand is self]
+        return 0 if not own else 1 if shift(own[0]) < 0 else -1
+
+    def passes_over(self, rect: Rect) -> list[Rect]:
+        """The rectangle in the order of computation: at once, or row by row."""
+        if not self.recurs:
+            return [rect]
+        rows = range(rect.top, rect.bottom)[:: self.recurs]
+        return [rect._replace(top=i, bottom=i + 1) for i in rows]
+
+    @cached_property
     def shared(self) -> Expression:
         """The formula that all cells share, over their operands."""
         assert self.op is not None
-        return self.op.formula([(name, Read(operand, at)) for name, at, operand in self.operands])
+        return self.op.formula([(name, Read(operand, at)) for name, at, operand in self.sources])
 
     @cached_property
     def steps(self) -> Steps:
@@ -130,7 +153,7 @@ class Block(Named):
     @cached_property
     def over_arrays(self) -> Callable[..., Any]:
         """The same, as a function of what it reads of each operand."""
-        return compiled(self.shared, [(operand, at) for _, at, operand in self.operands])
+        return compiled(self.shared, [(operand, at) for _, at, operand in self.sources])
 
     def formula(self, i: int, j: int) -> Expression:
         """The formula of one cell, over the cells that it reads. A small table's formulas are
@@ -145,10 +168,11 @@ class Block(Named):
         return made
 
     def _area(self, part: Expression, cell: Rect) -> Expression:
-        """The area that a cell reads, if this part of its formula is a read."""
+        """The area that a cell reads, if this part of its formula is a read; 0 for none."""
         if not isinstance(part, Read):
-            return part
-        return Area(part.block, reads(part.at, cell, part.block.shape, self.mask))
+            return part if not _of_nothing(part) else Constant(0)
+        rect = reads(part.at, cell, part.block.shape, self.mask)
+        return Area(part.block, rect) if rect.size else Constant(0)
 
     @cached_property
     def _formulas(self) -> dict[Span, Expression]:
@@ -174,10 +198,27 @@ class Block(Named):
                 for area in self.formula(i, j).areas()
                 if isinstance(area.grid, Block)
             ]
-        return [
+        found = [
             (operand, reads(subscript, out, operand.shape, self.mask))
-            for _, subscript, operand in self.operands
+            for _, subscript, operand in self.sources
         ]
+        return [(operand, rect) for operand, rect in found if rect.size]
+
+
+def _of_nothing(part: Expression) -> bool:
+    """Whether a part of a formula is a sum of products with a row that does not exist."""
+    sums = isinstance(part, Call) and part.function is SUMPRODUCT
+    return sums and any(isinstance(x, Constant) for x in part.parts)
+
+
+def without(formula: Expression, absent: Collection[ReadKey]) -> Expression:
+    """A formula in which rows that do not exist are read as 0."""
+
+    def change(part: Expression) -> Expression:
+        gone = isinstance(part, Read) and part.key in absent
+        return Constant(0) if gone or _of_nothing(part) else part
+
+    return rebuilt(formula, change)
 
 
 Address = Callable[[Block, Rect], str]  # where a rectangle of a block stands, as text

@@ -190,7 +190,7 @@ def shared(block: Block) -> Expression:
     fewer |= {"≤i": "≤i" if block.mask.causal else ":"}
     reads = [
         (name, Read(operand, (fewer.get(at[0], at[0]), fewer.get(at[1], at[1]))))
-        for name, at, operand in block.operands
+        for name, at, operand in block.sources
     ]
     return simplified(block.op.formula([*reads]))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import ALONG, Mask, Rect, Span, Subscript, partners, reads
+from engine.cells.access import ALONG, Mask, Rect, Span, Subscript, partners, reads, shift
 from engine.cells.block import Block
 from engine.cells.lines import Line
 from engine.cells.stored import Stored
@@ -21,8 +21,11 @@ MOST_READ = 1 << 18  # numbers of a matrix in a file that are read together
 def evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """The values of `rect` of a computed block: float64 [..., rows of rect, columns of rect].
 
-    A large matrix in a file is read a few columns at a time.
+    A large matrix in a file is read a few columns at a time. Rows that read each other are computed
+    one after another; those that stand outside of `rect` are as `values` has them.
     """
+    if block.recurs:
+        return _row_by_row(block, rect, values)
     for _, subscript, operand in block.operands:
         stored = isinstance(values[operand.name], Stored) and "?" not in subscript
         size = reads(subscript, rect, operand.shape, block.mask).size if stored else 0
@@ -33,10 +36,20 @@ def evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.n
     return _evaluate(block, rect, values)
 
 
+def _row_by_row(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    known = {operand.name: values[operand.name] for _, _, operand in block.operands}
+    before = values.get(block.name, np.zeros(block.shape))
+    others = np.broadcast_shapes(*(x.shape[:-2] for x in (before, *known.values())))
+    own = np.array(np.broadcast_to(before, (*others, *block.shape)), np.float64)
+    for row in block.passes_over(rect):
+        own[(..., *row.slices)] = _evaluate(block, row, known | {block.name: own})
+    return own[(..., *rect.slices)]
+
+
 def _evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.ndarray:
     assert block.op is not None
     views: list[Any] = []
-    for _, subscript, operand in block.operands:
+    for _, subscript, operand in block.sources:
         read = reads(subscript, rect, operand.shape, block.mask)
         array = values[operand.name]
         if isinstance(array, Stored):
@@ -44,6 +57,8 @@ def _evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.
             array = part if "?" in subscript else np.asarray(part)
         elif read != operand.whole:
             array = array[(..., *read.slices)]
+        if further := shift(subscript[0]):
+            array = _with_absent(array, rect, further)
         views.append(_view(operand, array, subscript, read, rect, block.mask))
     result = np.asarray(block.over_arrays(*views), np.float64)
     if block.partial:
@@ -53,6 +68,16 @@ def _evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.
         return np.broadcast_to(result, (*result.shape[:-2], rows, cols)).copy()
     handed_on = result.base is not None or any(result is x for x in views)
     return result.copy() if handed_on else result
+
+
+def _with_absent(array: np.ndarray, rect: Rect, further: int) -> np.ndarray:
+    """The rows that those of `rect` read so much further on, with zeros for those that do not
+    exist."""
+    n = rect.bottom - rect.top
+    missing = n - array.shape[-2]
+    first = min(missing, max(0, -(rect.top + further)))
+    around = [(0, 0)] * (array.ndim - 2) + [(first, missing - first), (0, 0)]
+    return np.pad(array, around)
 
 
 def _view(

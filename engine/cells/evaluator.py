@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from engine.cells.access import Rect, dirties
+from engine.cells.access import ALONG, Rect, dirties
 from engine.cells.block import Block
 from engine.cells.evaluation import evaluate
 from engine.cells.expression import Area
@@ -99,6 +99,9 @@ class Evaluator:
         for block in self.graph.tables:
             if block.name in self.graph.inputs:  # it reads what was computed from it
                 self._changed[block.name] = self._refresh_cells(block, list(block.whole.cells()))
+        for name, cells in self._overlay.items():
+            if self.graph[name].recurs:  # the next rows read what was set
+                self._changed[name] = [Rect(i, i + 1, j, j + 1) for i, j in cells]
         self.recompute()
 
     @np.errstate(all="ignore")
@@ -185,9 +188,10 @@ class Evaluator:
 
     def _dirty(self, block: Block, changed: dict[str, list[Rect]]) -> list[Rect]:
         rects: list[Rect] = []
-        for _, subscript, operand in block.operands:
+        for _, subscript, operand in block.sources:
             for source in changed.get(operand.name, ()):
                 rect = dirties(subscript, source, block.shape, block.mask)
+                rect = _onwards(block, rect) if block.recurs and rect.size else rect
                 if rect.size and not any(other.covers(rect) for other in rects):
                     rects = [other for other in rects if not rect.covers(other)] + [rect]
         if len(rects) > MAX_RECTS:
@@ -198,8 +202,9 @@ class Evaluator:
     def _refresh(self, block: Block, rect: Rect) -> Rect | None:
         """Recompute `rect`; returns the part of it whose values changed, or None."""
         before = self._live[block.name][rect.slices].copy()
-        self._own(block.name)[rect.slices] = evaluate(block, rect, self._live)
-        self._lay_over(block)
+        for part in block.passes_over(rect):
+            self._own(block.name)[part.slices] = evaluate(block, part, self._live)
+            self._lay_over(block)
         after = self._live[block.name][rect.slices]
         rows, cols = np.nonzero(~((before == after) | (np.isnan(before) & np.isnan(after))))
         if not rows.size:
@@ -221,6 +226,14 @@ class Evaluator:
         if self._live[name] is self.graph.computed[name]:
             self._live[name] = self._live[name].copy()
         return self._live[name]
+
+
+def _onwards(block: Block, rect: Rect) -> Rect:
+    """A rectangle with all rows that depend on it, in a block whose rows read each other."""
+    whole = block.whole
+    rows = (rect.top, whole.bottom) if block.recurs > 0 else (whole.top, rect.bottom)
+    across = any(at[1] in ALONG for _, at, operand in block.sources if operand is block)
+    return Rect(*rows, *(whole[2:] if across else rect[2:]))
 
 
 def _joined(cells: list[Rect]) -> list[Rect]:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from engine.cells.access import Rect, Subscript, reads
-from engine.cells.block import Address, Block
+from engine.cells.access import Rect, Subscript, reads, shift
+from engine.cells.block import Address, Block, without
+from engine.cells.derivatives import simplified
 from engine.cells.expression import (
     ATOM,
     LEVELS,
@@ -33,7 +34,8 @@ from engine.cells.functions import SUMPRODUCT
 
 GRADIENT, TURNED = "gradient.", "turned."  # what the names of a backward pass's blocks begin with
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
-Single = tuple[tuple[int, bool], ...]  # operands, and whether each is read at one cell
+# operands, and whether each is read at one cell; None: it has no such row, which is read as 0
+Single = tuple[tuple[int, bool | None], ...]
 Addresses = Callable[[Block, int, int], Sequence[str] | None]
 Texts = tuple[dict[int, str], Single]  # operand -> address; which of them are one cell
 SIGNS = {"+": " + ", "-": " − ", "*": " × ", "/": " / "}  # for people; others have spaces around
@@ -49,7 +51,7 @@ class Holes:
     def __init__(self, words: Notation, block: Block, runs_down: Callable[[Block, int], bool]):
         self._words, self._runs_down = words, runs_down
         self._k: dict[ReadKey, int] = {}
-        for k, (_, at, operand) in enumerate(block.operands):
+        for k, (_, at, operand) in enumerate(block.sources):
             self._k.setdefault((operand, at), k)
         self.address, self.call = words.address, words.call
         self.sign, self.constant = words.sign, words.constant
@@ -87,25 +89,30 @@ class Formulas:
         self._block, self._words, self._address, self._frame = block, words, address, frame
         self._runs_down, self._addresses = runs_down, addresses
         # which of the output's row and column each operand depends on
-        depends = [_depends(subscript) for _, subscript, _ in block.operands]
+        depends = [_depends(subscript) for _, subscript, _ in block.sources]
         self._alone = [[k for k, axes in enumerate(depends) if axes <= {axis}] for axis in (0, 1)]
         self._both = [k for k, axes in enumerate(depends) if len(axes) == 2]
         # how long a line of keys or queries is follows from the row
-        lines = [k for k in self._both if {"≤i", "≥i"} & {*block.operands[k][1]}]
+        # or is missing; what is missing follows from the row, too
+        lines = [
+            k
+            for k in self._both
+            if any(code in ("≤i", "≥i") or shift(code) for code in block.sources[k][1])
+        ]
         self._long = [lines, []]
         self._rows: dict[int, Texts] = {}
         self._cols: dict[int, Texts] = {}
         self._halves: dict[Single, dict[int, tuple[str, list[int]]]] = {}
-        self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
+        self._templates: dict[tuple[bool | None, ...], tuple[str, list[int]]] = {}
 
     def __call__(self, i: int, j: int) -> str:
         """The formula of one cell."""
         return self.line(0, i, [j])[0]
 
-    def template(self, i: int, j: int) -> tuple[tuple[bool, ...], str, list[int]]:
+    def template(self, i: int, j: int) -> tuple[tuple[bool | None, ...], str, list[int]]:
         """Which operands the cell at i and j reads at a single cell; its formula with a %s for each
         address, and the operand of each."""
-        single = tuple(self._read(k, i, j)[1] for k in range(len(self._block.operands)))
+        single = tuple(self._read(k, i, j)[1] for k in range(len(self._block.sources)))
         return single, *self._template(single)
 
     def line(self, axis: int, at: int, cells: Sequence[int]) -> list[str]:
@@ -131,7 +138,7 @@ class Formulas:
 
     def _read_by(self, k: int, axis: int, at: int, cells: Sequence[int]) -> list[str]:
         """The addresses of operand k for cells of a row or a column, each its own."""
-        _, subscript, operand = self._block.operands[k]
+        _, subscript, operand = self._block.sources[k]
         if len(cells) > 1 and subscript == ("i", "j"):
             texts = self._addresses(operand, axis, at)
             if texts is not None:
@@ -143,7 +150,7 @@ class Formulas:
         """The addresses of the operands that depend on one axis of the output alone, or on
         neither."""
         texts: dict[int, str] = {}
-        single: list[tuple[int, bool]] = []
+        single: list[tuple[int, bool | None]] = []
         for k in self._alone[axis]:
             texts[k], one = self._read(k, i, j)
             single.append((k, one))
@@ -171,22 +178,27 @@ class Formulas:
         halves[j] = text.replace("%%", "%%%%") % filled, left
         return halves[j]
 
-    def _read(self, k: int, i: int, j: int) -> tuple[str, bool]:
-        """The address of operand k for the cell at i and j; and whether it is a single cell."""
-        _, subscript, operand = self._block.operands[k]
+    def _read(self, k: int, i: int, j: int) -> tuple[str, bool | None]:
+        """The address of operand k for the cell at i and j; and whether it is a single cell, or
+        None if there is none."""
+        _, subscript, operand = self._block.sources[k]
         rect = Rect(i, i + 1, j, j + 1)
         if subscript != ("i", "j"):
             rect = reads(subscript, rect, operand.shape, self._block.mask)
+        if not rect.size:
+            return "", None
         return self._address(operand, rect), rect.size == 1
 
-    def _template(self, single: tuple[bool, ...]) -> tuple[str, list[int]]:
+    def _template(self, single: tuple[bool | None, ...]) -> tuple[str, list[int]]:
         """The formula's text with a %s for each address, and the operand of each."""
-        cells = {
-            (b, at) for (_, at, b), one in zip(self._block.operands, single, strict=True) if one
-        }
-        formula = as_shown(self._block.shared, cells, self._words.looks_up_one)
+        keys = [(b, at) for _, at, b in self._block.sources]
+        cells = {key for key, one in zip(keys, single, strict=True) if one}
+        absent = {key for key, one in zip(keys, single, strict=True) if one is None}
+        formula = self._block.shared
+        formula = simplified(without(formula, absent)) if absent else formula
+        formula = as_shown(formula, cells, self._words.looks_up_one)
         text = formula.text(Holes(self._words, self._block, self._runs_down))
-        text = self._frame(single).format(text).replace("%", "%%")
+        text = self._frame(tuple(one is not False for one in single)).format(text).replace("%", "%%")
         holes = re.compile("\0(\\d+)\0")
         self._templates[single] = holes.sub("%s", text), [int(k) for k in holes.findall(text)]
         return self._templates[single]
@@ -220,7 +232,7 @@ def in_a_row(part: Expression) -> Expression:
 
 def _depends(subscript: Subscript) -> frozenset[int]:
     """Which of the output's axes a subscript follows: 0 its row, 1 its column."""
-    rows = 0 if any(code in ("i", "≤i", "≥i") for code in subscript) else None
+    rows = 0 if any(code in ("i", "≤i", "≥i") or shift(code) for code in subscript) else None
     cols = 1 if any(code == "j" or code[0] == "~" for code in subscript) else None
     return frozenset(axis for axis in (rows, cols) if axis is not None)
 
@@ -276,10 +288,10 @@ class InWords:
 
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
-    turned = {b.name for _, (row, col), b in block.operands if row == "j" and col[0] in ":@"}
-    crosswise = {b.name for _, (row, col), b in block.operands if row in (":", "≥i") and col == "i"}
-    paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
-    nth = {b.name: code[1:] for _, (_, code), b in block.operands if code[0] == "@"}
+    turned = {b.name for _, (row, col), b in block.sources if row == "j" and col[0] in ":@"}
+    crosswise = {b.name for _, (row, col), b in block.sources if row in (":", "≥i") and col == "i"}
+    paired = {b.name for _, subscript, b in block.sources if subscript[1][0] == "~"}
+    nth = {b.name: code[1:] for _, (_, code), b in block.sources if code[0] == "@"}
 
     def address(operand: Block, rect: Rect) -> str:
         picked = operand.name in nth and operand.shape[1] > 1

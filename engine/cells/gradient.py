@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.cells.access import ALONG, EVERYTHING, Mask
+from engine.cells.access import ALONG, EVERYTHING, Mask, shift, shifted
 from engine.cells.block import Axes, Block
 from engine.cells.derivatives import (
     derivatives,
@@ -113,6 +113,7 @@ class _Backward:
     found: dict[str, Block] = field(default_factory=dict)  # block name -> its gradient
     stands: dict[Hashable, Read] = field(default_factory=dict)  # a formula's key -> where it stands
     settled: dict[Hashable, Read] = field(default_factory=dict)  # the same, of blocks added here
+    itself: Block | None = None  # the gradient that is being made, if its rows read each other
     along: dict[str, set[int]] = field(default_factory=dict)  # block name -> axes it is read along
 
     def run(self, of: Block, wanted: list[Block], held: Collection[Block]) -> dict[str, Block]:
@@ -121,8 +122,12 @@ class _Backward:
         blocks = [block for block in self.graph if block.name in readers]
         self.found[of.name] = self.graph.input(f"{self.name}.{of.name}", 1.0)
         for block in reversed(blocks):
+            if block.recurs:  # its rows read each other: so do its gradient's
+                at = f"{self.name}.{block.name}", block.shape, block.axes
+                self.itself = self.found[block.name] = Block(*at, "gradient")
             shares = [self._share(block, *reader) for reader in readers[block.name]]
             self.found[block.name] = self._sum(block, shares)
+            self.itself = None
         return self.found
 
     def _readers(
@@ -135,7 +140,8 @@ class _Backward:
                 continue
             if any(b.name in slopes for _, _, b in block.operands):
                 found = self._slopes(block)
-                known = {key: slope for key, slope in found.items() if key[0].name in slopes}
+                among = {*slopes, block.name}
+                known = {key: slope for key, slope in found.items() if key[0].name in among}
                 if known:
                     slopes[block.name] = known
         readers: dict[str, list[tuple[Block, Read, Expression]]] = {}
@@ -171,7 +177,10 @@ class _Backward:
         where = {}  # index of z, or r -> index of x
         for new, code in zip("ij", read.at, strict=True):
             index = "r" if code in ALONG else "j" if code[0] == "~" else code
-            where[index] = code if code[0] == "~" else new
+            if further := shift(code):
+                where["i"] = shifted("i", -further)
+            elif code[0] != "@":
+                where[index] = code if code[0] == "~" else new
         for index in ("j", "i"):
             if index not in where and places[index][0] > 1:
                 share = self._total(share, index, across(index, z, read, where), z, places)
@@ -181,9 +190,10 @@ class _Backward:
         if read.at[1] == "≤i" and not x.partial:  # only what is seen has a share
             args = f"{self.name}.{z.name}.part", x.shape, x.axes, share
             share = Read(self._add(*args, partial=True, mask=z.mask), own(x))
-        if read.at[1][0] == "@" and x.shape[1] > 1:
-            number = self._numbers(x.shape[1], x.axes[1])
-            share = times(share, IF(Read(number, ("0", "j")) == int(read.at[1][1:]), 1, 0))
+        for code, n, axis, index in zip(read.at, x.shape, x.axes, "ij", strict=True):
+            if code[0] == "@" and n > 1:
+                number = Read(self._numbers(n, axis), ("0", index))
+                share = times(share, IF(number == int(code[1:]), 1, 0))
         return share, z.mask if z.mask.causal else None
 
     def _standing(self, part: Expression, z: Block, places: dict[str, Extent]) -> Expression:
@@ -204,7 +214,9 @@ class _Backward:
         line."""
         inside, outside = split(share, lambda part: index in indices(part))
         factors: Sequence[Expression] = product(inside).over
-        plain = not product(inside).under and all(isinstance(part, Read) for part in factors)
+        plain = not product(inside).under and all(
+            isinstance(part, Read) and not shift(part.at[0]) for part in factors
+        )
         if not plain or len(factors) > 2:
             parts = split(inside, lambda part: "r" in indices(part))
             factors = [
@@ -276,10 +288,15 @@ class _Backward:
             return rebuilt(formula, operand)
 
         out = ("i", "≤i") if partial else ("i", "j")
-        op = Op("backward", over_operands, at, out, 0.0, frozenset())
-        operands = tuple(
-            (x, read.at, read.block) for read, x in zip(reads(formula), at, strict=True)
-        )
+        given = [(x, read.at, read.block) for read, x in zip(reads(formula), at, strict=True)]
+        own = frozenset(x for x, _, block in given if block is self.itself)
+        if own and not (self.itself and name == self.itself.name):
+            raise NotImplementedError(
+                f"{name}: rows would read each other through it; compute what "
+                "reads the row before in a block of its own"
+            )
+        op = Op("backward", over_operands, at, out, 0.0, frozenset(), own)
+        operands = tuple((x, code, block) for x, code, block in given if x not in own)
         n, first = 1, name
         while name in self.graph.blocks:
             n, name = n + 1, f"{first}{n + 1}"
@@ -288,6 +305,8 @@ class _Backward:
     def _upright(self, part: Expression) -> Expression:
         """A read; for a block that is read along its other axis already, of its transposed copy."""
         if not isinstance(part, Read) or part.axis is None or part.block.shape[part.axis] == 1:
+            return part
+        if part.block is self.itself:
             return part
         block: Block = part.block
         if block.name not in self.along:
@@ -321,8 +340,17 @@ def across(index: str, z: Block, read: Read, where: dict[str, str]) -> str:
 def indices(formula: Expression) -> set[str]:
     """Which of the indices i, j and r a formula depends on."""
     names = {"≤i": "i", "≥i": "i"}
-    found = {names.get(code, code) for read in reads(formula) for code in read.at}
+    found = {
+        "i" if shift(code) else names.get(code, code) for read in reads(formula) for code in read.at
+    }
     return {"j" if code[0] == "~" else code for code in found} & {"i", "j", "r"}
+
+
+def _renamed(code: str, where: dict[str, str]) -> str:
+    """A code with its index renamed: a row before `i` stays a row before what `i` becomes."""
+    if not (further := shift(code)):
+        return where.get(code, code)
+    return shifted(where.get("i", "i"), further)
 
 
 def split(x: Expression, chosen: Callable[[Expression], bool]) -> tuple[Expression, Expression]:
@@ -339,7 +367,7 @@ def moved(formula: Expression, where: dict[str, str]) -> Expression:
 
     def change(part: Expression) -> Expression:
         if isinstance(part, Read):
-            rows, cols = (where.get(code, code) for code in part.at)
+            rows, cols = (_renamed(code, where) for code in part.at)
             return Read(part.block, (rows, cols))
         if isinstance(part, Call) and part.function is SUMPRODUCT:
             first, second = part.arguments

@@ -5,6 +5,7 @@ they are added. Changed values live in evaluators; the graph has the values of i
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from engine.cells import formula, language, notebook
-from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
+from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties, shift, shifted
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
 from engine.cells.errors import InputError, UnknownNameError
@@ -256,14 +257,18 @@ class Graph:
         and `nth` the n of `@n`."""
         apart, n_paired = pair
         full = {"~": f"~{apart}/{n_paired}", "@": f"@{nth}"}
-        operands = tuple(
-            (p, (rows, full.get(cols, cols)), b)
-            for p, b in op.bind(args, kw)
-            for rows, cols in [op.subscripts[p]]
-        )
+        given = op.bind(args, kw)
+        lengths, counts = Counter(p for p, _ in given), Counter[str]()
+        operands: tuple[tuple[str, Subscript, Block], ...] = ()
+        for p, b in given:
+            numbered = {"@#": f"@{counts[p]}", "i-#": shifted("i", counts[p] + 1 - lengths[p])}
+            down, across = ((full | numbered).get(code, code) for code in op.subscripts[p])
+            operands += ((p, (down, across), b),)
+            counts[p] += 1
         sizes: dict[str, tuple[int, str]] = {}
         for _, subscript, operand in operands:
             for code, n, axis in zip(subscript, operand.shape, operand.axes, strict=True):
+                code = "i" if shift(code) else code
                 if sizes.setdefault(code, (n, axis))[0] != n and code in "ij:":
                     raise ValueError(f"{self._prefix}{name}: {operand.name} has {n}, not {sizes}")
         (rows, row_axis), (cols, col_axis) = sizes.get("i", (1, "")), sizes.get("j", (1, ""))
@@ -361,7 +366,7 @@ class Graph:
             raise ValueError(f"block {block.name} exists already")
         self.blocks[block.name] = block
         self.readers[block.name] = []
-        for _, subscript, operand in block.operands:
+        for _, subscript, operand in block.sources:
             self.readers[operand.name].append((block, subscript))
         return block
 

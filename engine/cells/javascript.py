@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 
-from engine.cells.access import ALONG
+from engine.cells.access import ALONG, shift
 from engine.cells.block import Block
 from engine.cells.expression import (
     Call,
@@ -78,12 +78,14 @@ class Line:
 
 def _follows(at: tuple[str, str]) -> frozenset[str]:
     """Whether what is read depends on the row, on the column."""
-    named = {"j" if code[0] == "~" else code[-1] for code in at}
+    named = {"j" if code[0] == "~" else "i" if shift(code) else code[-1] for code in at}
     return frozenset(named & CELL)
 
 
 def _cell(k: int, at: tuple[str, str], place: str = "") -> str:
     row, col = (_index(code, place) for code in at)
+    if shift(at[0]):  # 0 where there is no such row
+        return f"({row}>=0&&{row}<x{k}.rows?v{k}[({row})*s{k}+{col}]:0)"
     return f"v{k}[{row}*s{k}+{col}]" if row != "0" else f"v{k}[{col}]"
 
 
@@ -225,7 +227,7 @@ def _range(line: Line) -> str:
 def kernel(block: Block) -> str:
     """The kernel of a block, and of all blocks with the same text: a function without a name."""
     assert block.op is not None
-    writer, operands = Writer(block), [(b, at) for _, at, b in block.operands]
+    writer, operands = Writer(block), [(b, at) for _, at, b in block.sources]
     found: list[Term | Line] = []
     uses = Counter(k for _, of in block.steps for k in of)
     for k, (part, of) in enumerate(block.steps):
@@ -249,10 +251,10 @@ def _named(term: Term, writer: Writer) -> Term:
 
 
 def _function(block: Block, writer: Writer, value: Term) -> str:
-    ks = range(len(block.operands))
+    ks = range(len(block.sources))
     views = "".join(f",x{k}=x[{k}],v{k}=x{k}.v,s{k}=x{k}.s" for k in ks)
     spans = []
-    for k, (_, at, _) in enumerate(block.operands):
+    for k, (_, at, _) in enumerate(block.sources):
         for axis, code in enumerate(at):
             if code in ("≤i", "≥i"):
                 ask = "keys" if code == "≤i" else "queries"
@@ -266,7 +268,9 @@ def _function(block: Block, writer: Writer, value: Term) -> str:
             "(out,x,top,bottom,left,right,mask)=>{",
             f"const o=out.v,so=out.s{views};",
             *writer.once,
-            "for(let i=top;i<bottom;i++){",
+            "for(let i=bottom-1;i>=top;i--){"
+            if block.recurs < 0
+            else "for(let i=top;i<bottom;i++){",
             *spans,
             *writer.by_row,
             f"for(let j={first};j<{last};j++){{",

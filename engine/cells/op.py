@@ -5,6 +5,12 @@ operand it reads (the codes are in `access.py`). It is called once with the oper
 cells, and returns the formula that every interpreter walks: so a value, its text and its gradient
 cannot diverge.
 
+`itself` names parameters that read the block's own cells, in rows before (`i-1,j`): the state of a
+recurrence. They are not given as operands.
+
+`many` names the parameters that take a list of operands; in their subscripts `@#` is @0, @1,
+... for the first, the second, ..., and `i-#` counts down to the own row, which the last one reads.
+
 `out="i,≤i"`: only cells whose key is seen by their query exist; the others are blank on the sheet
 and hold `blank` in arrays (-inf for a masked score, 0 after the exponential).
 """
@@ -31,13 +37,15 @@ class Op:
     out: Subscript
     blank: float
     many: frozenset[str]  # the parameters that take any number of operands
+    itself: frozenset[str] = frozenset()  # those that read the block's own cells
 
     def __repr__(self) -> str:
         return f"<Op {self.name}({', '.join(self.subscripts)})>"
 
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
-        return dict(inspect.signature(self.function).parameters)
+        known = inspect.signature(self.function).parameters
+        return {name: p for name, p in known.items() if name not in self.itself}
 
     @cached_property
     def _needed(self) -> list[str]:
@@ -70,12 +78,9 @@ class Op:
 
 
 def op(
-    *, out: str = "i,j", blank: float = 0.0, many: str = "", **subscripts: str
+    *, out: str = "i,j", blank: float = 0.0, many: str = "", itself: str = "", **subscripts: str
 ) -> Callable[[Callable[..., Any]], Op]:
-    """A decorator that makes a function over expressions an op; subscripts are given by operand.
-
-    `many` names the parameters, if any, that take a list of operands.
-    """
+    """A decorator that makes a function over expressions an op; subscripts are given by operand."""
 
     def split(text: str) -> Subscript:
         rows, cols = text.split(",")
@@ -83,6 +88,7 @@ def op(
 
     def decorate(function: Callable[..., Any]) -> Op:
         codes = {name: split(text) for name, text in subscripts.items()}
-        return Op(function.__name__, function, codes, split(out), blank, frozenset(many.split()))
+        lists, own = frozenset(many.split()), frozenset(itself.split())
+        return Op(function.__name__, function, codes, split(out), blank, lists, own)
 
     return decorate

@@ -193,7 +193,7 @@ def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
     kind = config.values["model_type"]
     try:
         spec = classes.of_decoder(config, architecture.read_config(config))
-        if kind != OWN and spec.n_layers and not spec.n_heads:
+        if kind != OWN and spec.n_layers and not (spec.n_heads or spec.d_state):
             raise InputError(f"{config.path} says 0 attention heads; a {kind} has them")
         return spec
     except InputError:

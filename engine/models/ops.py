@@ -543,6 +543,39 @@ def gated_share_of_next(gate: X, x: X, share: X, limit: X, on: X = None) -> X:
     return hidden if on is None else hidden * on
 
 
+# --- recurrence: a row reads the row before it ---------------------------------------------------
+
+
+@op(xs="i-#,j", ws="@#,j", b="0,j", many="xs ws")
+def convolution(xs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
+    """Of each feature by itself, its own row and those before it, each times a weight."""
+    total = xs[0] * ws[0]
+    for x, w in zip(xs[1:], ws[1:], strict=True):
+        total = total + x * w
+    return total if b is None else total + b
+
+
+@op(x="i,j")
+def minus_exp(x: X) -> X:
+    return 0 - EXP(x)
+
+
+@op(before="i-1,j", step="i,j", rate="@,j", to="i,@", x="i,j", itself="before")
+def selective_scan(before: X, step: X, rate: X, to: X, x: X) -> X:
+    """One number of each channel's state (Gu & Dao 2023, algorithm 2): what is left of the row
+    before, and what this token adds."""
+    return EXP(step * rate) * before + step * to * x
+
+
+@op(states="i,j", cs="i,@#", x="i,j", d="0,j", many="states cs")
+def read_states(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
+    """Each channel's state, by what the token reads of it, and the input past it."""
+    total = x * d
+    for state, c in zip(states, cs, strict=True):
+        total = total + state * c
+    return total
+
+
 # --- low-rank adapters (Hu et al. 2021, section 4.1) -----------------------------------------
 
 

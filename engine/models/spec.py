@@ -49,6 +49,7 @@ class ModelSpec:
     n_kv_heads: int | None = None  # heads of keys and values, shared by groups; None: n_heads
     d_head: int = 0
     d_mlp: int = 0
+    d_state: int = 0  # numbers that each channel carries from token to token; 0: no recurrence
     activation: Activation = "relu"
     position: Position = "none"
     norm: Norm = "none"
@@ -102,7 +103,7 @@ class ModelSpec:
             raise InputError(
                 "norm_eps cannot be negative, nor sqrt_d_head 0: scores would be no numbers"
             )
-        for size in ("n_layers", "n_heads", "d_head", "d_mlp"):
+        for size in ("n_layers", "n_heads", "d_head", "d_mlp", "d_state"):
             if getattr(self, size) < 0:
                 raise InputError(f"{size} is {getattr(self, size)}; it cannot be negative")
         if self.n_layers > MAX_LAYERS:
@@ -112,7 +113,7 @@ class ModelSpec:
                 f"n_layers = {self.n_layers} and n_heads = {self.n_heads}: "
                 f"no model has more than {MAX_HEADS:,} heads"
             )
-        if self.n_layers and not (self.n_heads or self.d_mlp):
+        if self.n_layers and not (self.n_heads or self.d_mlp or self.d_state):
             raise InputError("a block needs heads or an MLP: set n_heads or d_mlp, or n_layers=0")
         if self.n_heads and not self.d_head:
             raise InputError(f"{self.n_heads} heads need a d_head of at least 1")

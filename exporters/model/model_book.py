@@ -178,10 +178,10 @@ class ModelBook(Book):
     def _frame(self, block: Block, single: tuple[bool, ...]) -> str:
         """The wrapper of a block's formulas: IFERROR if it reads a range with possible errors, or
         divides by a typed number; N() if it looks up a possible text."""
-        read = zip(block.operands, single, strict=True)
+        read = zip(block.sources, single, strict=True)
         ranges = [subscript for (_, subscript, b), one in read if not one and self._typed(b)]
         if not ranges:
-            divides = block.op in DIVIDING and any(self._typed(b) for _, _, b in block.operands)
+            divides = block.op in DIVIDING and any(self._typed(b) for _, _, b in block.sources)
             return "IFERROR({},0)" if divides else "{}"
         looked_up = any("?" in subscript for subscript in ranges)
         return "IFERROR(N({}),0)" if looked_up else "IFERROR({},0)"

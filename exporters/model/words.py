@@ -211,6 +211,25 @@ MEANING = {
     "rows": "1: the receiver’s rows that read the path",
     "own": "as computed, before what changes it",
     "capped_by": "how many times larger the score is than capped",
+    "low": "the few numbers that the sizes of steps come through",
+    "step_in": "sizes of steps, before they are made positive",
+    "rate": "how fast each number of the state fades: below 0",
+    "A_log": "weights: how fast the state fades, as a logarithm",
+    "B": "how much of the token goes into the state",
+    "C": "what the token reads of the state",
+    "D": "weights: how much of the input passes by the state",
+    "state": "what each channel carries from token to token: a row reads the row before it",
+    "conv": "each channel’s own token and those before it, by weights",
+    "u": "what goes into the state, and past it",
+    "W_conv": "weights: convolution; the last row is of the own token",
+    "W_x": "weights: into the channels",
+    "W_low": "weights: to the few numbers that steps come through",
+    "W_step": "weights: sizes of steps",
+    "W_B": "weights: what goes into the state",
+    "W_C": "weights: what is read of the state",
+    "opened": "how far each channel’s gate is open",
+    "gated": "what the channels hold, as far as their gates are open",
+    "ssm_out": "what the state space model writes into the stream",
 }
 IN_FULL = {  # by the whole name
     "adapter.scale": "what the adapter says: alpha / rank, or alpha / sqrt(rank)",
@@ -240,6 +259,13 @@ OF_LOSS = {  # the blocks of a loss, by their names in it
     "chosen": "1 for the word that came, 0 for the others",
     "score": "the score of the word that follows",
     "of_token": "the surprise of the word that follows: -ln of its probability",
+}
+OF_SSM = {  # the blocks of a state space model, where other parts have the same names
+    "x": "what the channels are given",
+    "step": "the size of each channel’s step: the larger, the faster it forgets and learns",
+    "gate": "the gates, before the activation function",
+    "z": "what the channels’ states give, and the input past them",
+    "W_out": "weights: out, back into the stream",
 }
 OF_STATE = {  # what an optimizer keeps of a weight's gradients, by the first word of its name
     "speed": "the velocity that earlier steps left: a decaying sum of their gradients",
@@ -271,6 +297,8 @@ def _meaning(block: Block, gradient_of: str) -> str:
         return OF_STATE[block.part]
     if "loss" in block.inside and block.leaf in OF_LOSS:
         return OF_LOSS[block.leaf]
+    if "ssm" in block.inside and block.leaf in OF_SSM:
+        return OF_SSM[block.leaf]
     if block.leaf.isdigit():
         return MEANING.get(block.inside[-1], "")
     if block.name.endswith("distance.W"):

@@ -59,12 +59,19 @@ function spanRead(code, i, j, n, mask) {
   if (code === "0") return [0, 1];
   if (code === "≤i") return mask.keys(i, n);
   if (code === "≥i") return mask.queries(i, n);
+  const further = shift(code);
+  if (further) return [Math.min(Math.max(i + further, 0), n), Math.min(Math.max(i + 1 + further, 0), n)];
   if (code[0] === "@") return [+code.slice(1), +code.slice(1) + 1];
   if (code[0] === "~") {
     const place = pairedWith(code, j);
     return [place, place + 1];
   }
   return [0, n];
+}
+
+/** How many rows further on a code reads: -1 for `i-1`. @param {string} code */
+export function shift(code) {
+  return code[0] === "i" ? +code.slice(1) : 0;
 }
 
 /** @param {string} code @param {number} j */
@@ -86,6 +93,7 @@ export function dirties(at, changed, shape, mask) {
     else if (code === "j") cols = common(cols, span);
     else if (code === "≤i") rows = common(rows, mask.queriesOf(span, n));
     else if (code === "≥i") rows = common(rows, [mask.keys(span[0], n)[0], mask.keys(span[1] - 1, n)[1]]);
+    else if (shift(code)) rows = common(rows, [span[0] - shift(code), span[1] - shift(code)]);
     else if (code[0] === "@" && !(span[0] <= +code.slice(1) && +code.slice(1) < span[1])) return null;
     else if (code[0] === "~") {
       let least = Infinity;

@@ -16,6 +16,7 @@ import numpy as np
 
 import exporters.web.sheets as sheet_data
 from engine.cells import language
+from engine.cells.access import shift
 from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.formula import Formulas, InWords
@@ -161,7 +162,7 @@ def _op(block: Block, k: int, index: Mapping[str, int]) -> dict[str, Any]:
     """The operands of the k-th block, by how far they stand before it, in which layers are alike;
     and which of its cells are blank."""
     assert block.op is not None
-    found: dict[str, Any] = {"x": [[k - index[b.name], *at] for _, at, b in block.operands]}
+    found: dict[str, Any] = {"x": [[k - index[b.name], *at] for _, at, b in block.sources]}
     if block.mask.causal:
         found["m"] = [1, block.mask.window or 0, block.mask.sentence or 0]
     if block.partial:
@@ -175,10 +176,12 @@ def _texts(block: Block) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
     with the operand of each hole."""
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     formulas = Formulas(block, InWords(block.name), lambda operand, rect: "\0")
-    for i in {0, block.shape[0] - 1}:
+    edges = {abs(shift(code)) for _, at, _ in block.sources for code in at}
+    rows = {*range(max(edges) + 1), *range(block.shape[0] - max(edges) - 1, block.shape[0])}
+    for i in sorted(rows & {*range(block.shape[0])}):
         single, text, order = formulas.template(i, 0)
         held = text.replace("%s", "\0").replace("%%", "%")
-        found["".join(str(int(one)) for one in single)] = held, tuple(order)
+        found["".join("-" if one is None else str(int(one)) for one in single)] = held, tuple(order)
     return tuple((single, *text) for single, text in sorted(found.items()))
 
 

@@ -282,7 +282,8 @@ export class Run {
     /** @type {Rect[]} */ let rects = [];
     for (const { k, at } of block.operands) {
       for (const source of changed.get(k) ?? []) {
-        const rect = dirties(at, source, block.shape, block.mask);
+        const read = dirties(at, source, block.shape, block.mask);
+        const rect = read && block.recurs ? onwards(block, read) : read;
         if (rect && !rects.some((other) => covers(other, rect))) rects = [...rects.filter((other) => !covers(rect, other)), rect];
       }
     }
@@ -291,6 +292,15 @@ export class Run {
 
   /** Compute a rectangle of an op's block. @param {Block} block @param {Rect} rect */
   evaluate(block, [top, bottom, left, right]) {
+    if (block.recurs && bottom - top > 1) {
+      // row by row, as a row that is set is read by the next
+      const last = top + bottom - 1;
+      for (let n = top; n < bottom; n++) {
+        const i = block.recurs > 0 ? n : last - n;
+        this.evaluate(block, [i, i + 1, left, right]);
+      }
+      return;
+    }
     const out = { v: this.values[block.index], s: block.cols, rows: block.rows, cols: block.cols };
     const x = block.operands.map(({ k }) => {
       const read = this.graph.blocks[k];
@@ -518,6 +528,14 @@ function numeric(value) {
 /** @param {any} a @param {any} b */
 function same(a, b) {
   return a instanceof CellError ? b instanceof CellError && a.text === b.text : Object.is(a, b) || a === b;
+}
+
+/** A rectangle with all rows that depend on it, in a block whose rows read each other.
+ * @param {Block} block @param {Rect} rect @returns {Rect} */
+function onwards(block, rect) {
+  const across = block.operands.some(({ k, at }) => k === block.index && at[1] === ":");
+  const [left, right] = across ? [0, block.cols] : [rect[2], rect[3]];
+  return block.recurs > 0 ? [rect[0], block.rows, left, right] : [0, rect[1], left, right];
 }
 
 /** @param {Rect[]} rects @returns {Rect} */

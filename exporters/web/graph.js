@@ -1,6 +1,6 @@
 // A graph of named blocks of cells, as the page's data describe it: engine/cells/graph.py.
 
-import { Mask, dirties, readsOf } from "./access.js";
+import { Mask, dirties, readsOf, shift } from "./access.js";
 import { compiled } from "./formulas.js";
 
 /** @typedef {import("./access.js").Rect} Rect */
@@ -102,7 +102,11 @@ export class Block {
     this.mask = new Mask(!!data.m?.[0], data.m?.[1] ?? 0, data.m?.[2] ?? 0);
     this.partial = !!data.p;
     this.blank = Number(data.b ?? 0);
+    /** Its operands, and itself if it is a recurrence. */
     this.operands = (data.x ?? []).map(([back, row, col]) => ({ k: index - back, at: /** @type {[string, string]} */ ([row, col]) }));
+    const own = this.operands.find(({ k }) => k === index);
+    /** 1: its rows read rows before them; -1: rows after them; 0: they do not read each other. */
+    this.recurs = own ? -Math.sign(shift(own.at[0])) : 0;
     this.groups = (data.t ?? []).map((group) => new Group(group, shapes));
     /** @type {{sheet: string, top: number, left: number, turned: boolean} | null} */ this.place = null;
     /** Of each cell its group, and which one of it. @type {Int32Array | null} */ this.where = null;
@@ -281,13 +285,19 @@ export class Graph {
   /** What a cell's formula reads. @param {Block} block @param {number} i @param {number} j @returns {Area[]} */
   reads(block, i, j) {
     if (!block.isTable)
-      return block.operands.map(({ k, at }) => {
-        const read = this.blocks[k];
-        return { block: read, rect: readsOf(at, i, j, read.shape, block.mask) };
-      });
+      return this.operandsOf(block, i, j).filter(({ rect }) => rect[1] > rect[0]);
     const [group, k] = block.group(i * block.cols + j);
     const found = group.areas(k).filter(([grid]) => grid < this.blocks.length);
     return found.map(([grid, rect]) => ({ block: this.blocks[grid], rect }));
+  }
+
+  /** What a cell reads of each operand; no rows where there is nothing to read.
+   * @param {Block} block @param {number} i @param {number} j @returns {Area[]} */
+  operandsOf(block, i, j) {
+    return block.operands.map(({ k, at }) => {
+      const read = this.blocks[k];
+      return { block: read, rect: readsOf(at, i, j, read.shape, block.mask) };
+    });
   }
 
   /** The cells whose formulas read a cell, as rectangles of blocks.

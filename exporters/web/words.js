@@ -37,12 +37,17 @@ export function formulaPieces(graph, block, i, j) {
 
 /** @param {Graph} graph @param {Block} block @param {number} i @param {number} j @returns {Piece[]} */
 function ofOp(graph, block, i, j) {
-  const read = graph.reads(block, i, j);
-  const single = read.map(({ rect }) => ((rect[1] - rect[0]) * (rect[3] - rect[2]) === 1 ? "1" : "0")).join("");
+  const read = graph.operandsOf(block, i, j);
+  const single = read.map(({ rect }) => flag((rect[1] - rect[0]) * (rect[3] - rect[2]))).join("");
   /** @type {[string, string, number[]][]} */ const texts = graph.data.words[/** @type {number} */ (block.data.w)];
   const [, text, order] = texts.find(([flags]) => flags === single) ?? texts[texts.length - 1];
   const parts = text.split(HOLE);
   return parts.flatMap((part, n) => (n ? [address(block, read[order[n - 1]].block, read[order[n - 1]].rect, true), part] : [part]));
+}
+
+/** Whether so many cells are a single one, or none. @param {number} n */
+function flag(n) {
+  return n === 1 ? "1" : n ? "0" : "-";
 }
 
 /** @param {Graph} graph @param {Block} block @param {number} cell @returns {Piece[]} */

@@ -172,6 +172,10 @@ T5 = {
     "decoder_start_token_id": 0, "n_positions": 12,
 }  # fmt: skip
 FLAN = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+MAMBA = {
+    "hidden_size": 6, "state_size": 2, "num_hidden_layers": 2, "expand": 2, "time_step_rank": 2,
+    "conv_kernel": 3, **SMALL,
+}  # fmt: skip
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
 
 
@@ -329,6 +333,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "mpnet": (102, lambda: t.MPNetForMaskedLM(t.MPNetConfig(**MPNET))),
     "t5": (100, lambda: t.T5ForConditionalGeneration(t.T5Config(**T5))),
     "flan-t5": (101, lambda: untied(t.T5ForConditionalGeneration(t.T5Config(**FLAN)))),
+    "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 
@@ -345,11 +350,13 @@ def randomize(model: torch.nn.Module, scale: float = 0.3) -> None:
 def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     """What the reference makes of the ids; of an encoder-decoder, after a source sentence.
 
-    Without patterns where Falcon has ALiBi: its eager form, which gives them, adds biases twice.
+    Without patterns where there is no attention, and where Falcon has ALiBi: its eager form, which
+    gives them, adds biases twice.
     """
-    patterns = not getattr(model.config, "alibi", False)
+    recurs = model.config.model_type == "mamba"
+    patterns = not recurs and not getattr(model.config, "alibi", False)
     model.eval()
-    kind = "eager" if patterns else "sdpa"
+    kind = "eager" if patterns or recurs else "sdpa"
     model.set_attn_implementation(kind)
     model.config._attn_implementation = kind  # Falcon does not let it be set
     if model.config.model_type != "vit":
@@ -365,6 +372,13 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         *states, last = [h[0].numpy() for h in out.hidden_states]
         if model.config.model_type == "vit":
             last = model.vit.layernorm(torch.tensor(last)).numpy()
+        asked = {"output_hidden_states": True, "use_cache": False}
+        asked |= {} if recurs else {"output_attentions": patterns}
+        out = model(torch.tensor([ids]), **asked)
+    *states, last = [h[0].numpy() for h in out.hidden_states]
+    if recurs:  # it gives what each layer ends with
+        embedding = model.get_input_embeddings().weight.detach().numpy()
+        states = [embedding[ids], *states[:-1]]
     return {
         "ids": np.array(ids),
         **({"logits": out.logits[0].numpy()} if "logits" in out else pooled(model, last)),

@@ -391,6 +391,24 @@ def arcee(rng: np.random.Generator) -> Network:
     return t.ArceeForCausalLM(t.ArceeConfig(**config))
 
 
+def mamba(rng: np.random.Generator) -> Network:
+    return t.MambaForCausalLM(
+        t.MambaConfig(
+            vocab_size=13,
+            hidden_size=int(rng.integers(1, 9)),
+            state_size=int(rng.integers(1, 6)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            expand=int(rng.integers(1, 4)),
+            conv_kernel=int(rng.integers(1, 6)),
+            time_step_rank=pick(rng, "auto", 1, 3),
+            use_bias=bool(rng.integers(2)),
+            use_conv_bias=bool(rng.integers(2)),
+            hidden_act=pick(rng, "silu", "gelu", "relu"),
+            tie_word_embeddings=bool(rng.integers(2)),
+        )
+    )
+
+
 def nemotron(rng: np.random.Generator) -> Network:
     bias = {"attention_bias": bool(rng.integers(2)), "mlp_bias": bool(rng.integers(2))}
     config = llama_sizes(rng) | bias | {"norm_eps": 1e-3}

@@ -1,0 +1,152 @@
+"""Mamba (Gu & Dao 2023, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces"): no
+attention and no MLP. In each block a convolution over the last tokens, then a state that every
+channel carries from token to token: how fast it fades, what is added and what is read follow from
+the token (section 3.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import ops, parts
+from engine.models.foreign import Config, Piece, Pieces, linear
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("mamba",)
+EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+N_CTX = 2048  # tokens of its training: it has no table of positions that could end
+OF_KERNELS = ("use_mambapy", "use_associative_scan")  # how its reference computes the same
+OF_START = (  # how its reference begins with random weights
+    "time_step_scale",
+    "time_step_min",
+    "time_step_max",
+    "time_step_init_scheme",
+    "time_step_floor",
+    "rescale_prenorm_residual",
+    "intermediate_size",  # its reference makes it of `expand`
+)
+
+
+@dataclass(frozen=True, repr=False)
+class MambaSpec(ModelSpec):
+    """ModelSpec with Mamba's sizes; `bias` is of the projections into and out of a block."""
+
+    d_inner: int = 0  # channels
+    d_step: int = 0  # the step sizes of all channels come through so few numbers
+    d_conv: int = 0  # tokens that a convolution sees
+    conv_bias: bool = True
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = [embed]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [x, mixer(b, y)])]  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    parts.unembed(g, x, W_E)
+
+
+def mixer(b: Forward, y: Block) -> Block:
+    """What a block writes into the stream: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("ssm")
+    assert isinstance(spec, MambaSpec)
+    x = parts.linear(m, "x", y, "x", ("d_model", "d_inner"), spec.bias)  # [n_tokens, d_inner]
+    gate = parts.linear(m, "gate", y, "gate", ("d_model", "d_inner"), spec.bias)  # as x
+    u = convolved(m, x)  # [n_tokens, d_inner]
+
+    low = parts.linear(m, "low", u, "low", ("d_inner", "d_step"), bias=False)  # [n_tokens, d_step]
+    step = parts.linear(m, "step_in", low, "step", ("d_step", "d_inner"), bias=True)
+    step = m.block("step", ops.softplus, step)  # [n_tokens, d_inner]
+    B = parts.linear(m, "B", u, "B", ("d_inner", "d_state"), bias=False)  # [n_tokens, d_state]
+    C = parts.linear(m, "C", u, "C", ("d_inner", "d_state"), bias=False)  # [n_tokens, d_state]
+    rate = m.block("rate", ops.minus_exp, m.weight("A_log", "d_state", "d_inner"))
+    states = [  # each [n_tokens, d_inner], one for each number that a channel carries
+        m.at(f"n{n}").block("state", ops.selective_scan, step, rate, B, u, nth=n)
+        for n in range(spec.d_state)
+    ]
+    D = m.weight("D", "d_inner")
+    z = m.block("z", ops.read_states, states, [C] * spec.d_state, u, D)  # [n_tokens, d_inner]
+
+    opened = m.block("opened", ops.silu, gate)  # [n_tokens, d_inner], whatever hidden_act says
+    gated = m.block("gated", ops.gated, opened, z)  # [n_tokens, d_inner]
+    W_out, b_out = m.weight("W_out", "d_inner", "d_model"), None
+    if spec.bias:
+        b_out = m.weight("b_out", "d_model")
+    return b.block("ssm_out", ops.linear, gated, W_out, b_out)  # [n_tokens, d_model]
+
+
+def convolved(m: Forward, x: Block) -> Block:
+    """Each channel by itself, over its own token and those before it, then the activation."""
+    spec = m.spec
+    assert isinstance(spec, MambaSpec)
+    w = m.weight("W_conv", "d_conv", x.axes[1])  # its last row is of the own token
+    b = m.weight("b_conv", x.axes[1]) if spec.conv_bias else None
+    conv = m.block("conv", ops.convolution, [x] * spec.d_conv, [w] * spec.d_conv, b)  # as x
+    return m.block("u", getattr(ops, spec.activation), conv)  # as x
+
+
+def read_config(c: Config) -> ModelSpec:
+    """Mamba's config."""
+    c.assume(vocab_size=50280, hidden_size=768, state_size=16, num_hidden_layers=32)
+    c.ignore(*OF_KERNELS, *OF_START, "residual_in_fp32", "time_step_rank", "layer_types")
+    d_model = c.get("hidden_size", int)
+    rank = c.values.get("time_step_rank", "auto")
+    spec = MambaSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=d_model,
+        n_ctx=N_CTX,
+        n_layers=c.get("num_hidden_layers", int),
+        d_state=c.get("state_size", int),
+        activation=c.activation("hidden_act", "silu"),
+        norm="rms",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, True),
+        bias=c.get("use_bias", bool, False),
+        d_inner=c.get("expand", int, 2) * d_model,
+        d_step=ceil(d_model / 16) if rank == "auto" else c.get("time_step_rank", int),
+        d_conv=c.get("conv_kernel", int, 4),
+        conv_bias=c.get("use_conv_bias", bool, True),
+    )
+    sizes = {"expand": spec.d_inner, "time_step_rank": spec.d_step, "conv_kernel": spec.d_conv}
+    sizes["state_size"] = spec.d_state
+    for name, size in sizes.items():
+        if size < 1:
+            raise InputError(f"{c.path}: {name} leaves {size} numbers; it must leave at least 1")
+    return spec
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; `in_proj` holds x and the gate, `x_proj` the low numbers of the
+    step, B and C."""
+    assert isinstance(spec, MambaSpec)
+    yield "W_E", Piece("backbone.embeddings.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield "ln_final.w", Piece("backbone.norm_f.weight")
+    inner, low, both = spec.d_inner, spec.d_step, spec.d_step + spec.d_state
+    all_three = both + spec.d_state
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.ssm", f"backbone.layers.{layer}.mixer"
+        yield f"blocks.{layer}.ln1.w", Piece(f"backbone.layers.{layer}.norm.weight")
+        for which, start in (("x", 0), ("gate", inner)):
+            stop = start + inner
+            yield f"{m}.W_{which}", Piece(f"{f}.in_proj.weight", 0, start, stop, transposed=True)
+            yield f"{m}.b_{which}", Piece(f"{f}.in_proj.bias", 0, start, stop)
+        for which, start, stop in (("low", 0, low), ("B", low, both), ("C", both, all_three)):
+            yield f"{m}.W_{which}", Piece(f"{f}.x_proj.weight", 0, start, stop, transposed=True)
+        conv = Piece(f"{f}.conv1d.weight", transposed=True, stack=inner)  # one row for each channel
+        yield f"{m}.W_conv", conv
+        yield f"{m}.b_conv", Piece(f"{f}.conv1d.bias")
+        yield f"{m}.A_log", Piece(f"{f}.A_log", transposed=True)
+        yield f"{m}.D", Piece(f"{f}.D")
+        yield from linear(m, f, (("step", "dt_proj"), ("out", "out_proj")))
