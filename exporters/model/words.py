@@ -54,6 +54,11 @@ MEANING = {
     "compensation": "what the vectors of unmasked tokens are multiplied by",
     "speed": "how fast each pair of features rotates, as the model's file has it",
     "twice": "each pair's place among a head's features",
+    "enters": "how much of a token enters the convolution",
+    "leaves": "how much of the convolution’s result leaves it",
+    "W_enters": "weights: what enters the convolution",
+    "W_leaves": "weights: what leaves the convolution",
+    "conv_out": "what the convolution writes into the stream",
     "reach": "how far below the best a score is near it, in parts of the larger one",
     "left": "scores of the experts that are left; very low for those chosen before",
     "best": "the largest score that is left",
@@ -231,6 +236,13 @@ MEANING = {
     "gated": "what the channels hold, as far as their gates are open",
     "ssm_out": "what the state space model writes into the stream",
 }
+OF_CONVOLUTION = {  # the blocks of a short convolution, where other parts have the same names
+    "x": "what is convolved, before its gate",
+    "u": "what enters the convolution",
+    "z": "each feature’s own token and those before it, by weights",
+    "gated": "what leaves the convolution",
+    "W_out": "weights: out, back into the stream",
+}
 IN_FULL = {  # by the whole name
     "adapter.scale": "what the adapter says: alpha / rank, or alpha / sqrt(rank)",
     "adapter.factor": "what products of thin matrices are multiplied by",
@@ -299,6 +311,8 @@ def _meaning(block: Block, gradient_of: str) -> str:
         return OF_LOSS[block.leaf]
     if "ssm" in block.inside and block.leaf in OF_SSM:
         return OF_SSM[block.leaf]
+    if "conv" in block.inside and block.leaf in OF_CONVOLUTION:
+        return OF_CONVOLUTION[block.leaf]
     if block.leaf.isdigit():
         return MEANING.get(block.inside[-1], "")
     if block.name.endswith("distance.W"):

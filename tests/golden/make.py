@@ -140,6 +140,9 @@ GROWING = {
     "original_max_position_embeddings": 3, "llama_4_scaling_beta": 0.5,
 }  # fmt: skip
 EXPERTS = {"num_local_experts": 3, "num_experts_per_tok": 2}
+LFM2 = TINY | {
+    "layer_types": ["conv", "full_attention"], "block_multiple_of": 2, "conv_bias": True,
+}  # fmt: skip
 SAFE = {0: "Safe", 1: "Unsafe", 2: "Controversial"}
 PHIMOE = ONE | EXPERTS | {
     "attention_bias": True, "lm_head_bias": True, "router_jitter_noise": 0.3, "sliding_window": 4,
@@ -322,6 +325,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         73,
         lambda: t.GraniteMoeForCausalLM(t.GraniteMoeConfig(**ONE, **EXPERTS, **GRANITE)),
     ),
+    "lfm2": (115, lambda: t.Lfm2ForCausalLM(t.Lfm2Config(**LFM2))),
     "phimoe": (112, lambda: t.PhimoeForCausalLM(t.PhimoeConfig(**PHIMOE))),
     "gpt_oss": (74, lambda: t.GptOssForCausalLM(t.GptOssConfig(**TWO_KINDS, **EXPERTS, **OSS))),
     "glm4_moe": (75, lambda: with_biases(t.Glm4MoeForCausalLM(t.Glm4MoeConfig(**GLM_MOE)))),

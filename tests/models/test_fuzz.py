@@ -538,6 +538,21 @@ def granitemoe(rng: np.random.Generator) -> Network:
     return t.GraniteMoeForCausalLM(t.GraniteMoeConfig(**config, logits_scaling=pick(rng, 1.0, 3.0)))
 
 
+def lfm2(rng: np.random.Generator) -> Network:
+    config = llama_sizes(rng) | {"pad_token_id": None, "conv_bias": bool(rng.integers(2))}
+    kinds = [pick(rng, "conv", "full_attention") for _ in range(config["num_hidden_layers"] - 1)]
+    attending = int(rng.integers(config["num_hidden_layers"]))
+    config |= {
+        "layer_types": [*kinds[:attending], "full_attention", *kinds[attending:]],
+        "conv_L_cache": int(rng.integers(1, 5)),
+        "block_auto_adjust_ff_dim": bool(rng.integers(2)),
+        "block_multiple_of": int(rng.integers(1, 5)),
+        "block_ffn_dim_multiplier": pick(rng, 1.0, 1.5),
+        "norm_eps": pick(rng, 1e-5, 1e-3),
+    }
+    return t.Lfm2ForCausalLM(t.Lfm2Config(**config))
+
+
 def phimoe(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"sliding_window": pick(rng, None, 1, 3)}
     config |= {name: bool(rng.integers(2)) for name in ("attention_bias", "lm_head_bias")}

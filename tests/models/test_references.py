@@ -28,9 +28,11 @@ def largest_gap(graph: Forward, reference: dict[str, np.ndarray]) -> float:
     expected = [*reference["hidden"], *([reference["last"]] if "last" in reference else [])]
     gaps += [np.abs(a - b).max() for a, b in zip(hidden, expected, strict=True)]
     for part, of in (("attn", "patterns"), ("cross", "cross")):
-        for layer, patterns in enumerate(reference.get(of, ())):
+        names = [f"blocks.{n}.{part}" for n in range(spec.n_layers)]
+        attending = [name for name in names if f"{name}.h0.pattern" in graph.blocks]
+        for name, patterns in zip(attending, reference.get(of, ()), strict=False):
             for head, pattern in enumerate(patterns):
-                found = values[f"blocks.{layer}.{part}.h{head}.pattern"]
+                found = values[f"{name}.h{head}.pattern"]
                 gaps.append(np.abs(found - pattern).max())
     if "encoder" in reference:
         *states, last = reference["encoder"]

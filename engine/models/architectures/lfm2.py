@@ -1,0 +1,139 @@
+"""LFM2 (Liquid AI 2025, section 2.1): Llama's parts, with a short convolution in place of attention
+in most layers.
+
+It sees a few tokens, each feature by itself. One gate says what of a token enters it, another what
+of its result leaves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import ops, parts
+from engine.models.architectures.llama import LlamaSpec, attention, mlp, usual
+from engine.models.architectures.mixtral import OLDER
+from engine.models.foreign import FULL, Config, Piece, Pieces, grouped_heads, head_of, linear, norm
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("lfm2",)
+EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"block_auto_adjust_ff_dim": False, "full_attn_idxs": [0]}
+CONVOLVED = "conv"  # a kind of layer in `layer_types`
+OF_START = ("block_mlp_init_scale", "block_out_init_scale", "block_use_xavier_init")
+OF_START += ("conv_use_xavier_init", "block_use_swiglu", "use_pos_enc")  # that the reference ignores
+SAME = ("block_dim", "block_norm_eps", "conv_dim", "conv_dim_out", "num_heads")  # said twice
+
+
+@dataclass(frozen=True, repr=False)
+class Lfm2Spec(LlamaSpec):
+    """LlamaSpec with LFM2's own fields."""
+
+    convolved: tuple[int, ...] = ()  # layers with a convolution in place of attention
+    d_conv: int = 0  # tokens that it sees
+    conv_bias: bool = False  # of it, and of the linear maps around it
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    assert isinstance(spec, Lfm2Spec)
+    W_E, x = parts.embed(g, ids)  # x: [n_tokens, d_model]
+    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
+        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        wrote = convolution(b, y) if layer in spec.convolved else attention(b, y, turn, None)
+        x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
+        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
+        x = b.block("resid_post", ops.add, [x, mlp(b, y)])  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, [x])  # [n_tokens, d_model]
+    x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    parts.unembed(g, x, W_E)
+
+
+def convolution(b: Forward, y: Block) -> Block:
+    """What a short convolution writes into the stream: [n_tokens, d_model]."""
+    spec, c, square = b.spec, b.at("conv"), ("d_model", "d_model")
+    assert isinstance(spec, Lfm2Spec)
+    enters = parts.linear(c, "enters", y, "enters", square, spec.conv_bias)  # [n_tokens, d_model]
+    leaves = parts.linear(c, "leaves", y, "leaves", square, spec.conv_bias)  # [n_tokens, d_model]
+    x = parts.linear(c, "x", y, "x", square, spec.conv_bias)  # [n_tokens, d_model]
+    u = c.block("u", ops.gated, enters, x)  # [n_tokens, d_model]
+    w = c.weight("W_conv", "d_conv", "d_model")  # its last row is of the own token
+    bias = c.weight("b_conv", "d_model") if spec.conv_bias else None
+    z = c.block("z", ops.convolution, [u] * spec.d_conv, [w] * spec.d_conv, bias)
+    gated = c.block("gated", ops.gated, leaves, z)  # [n_tokens, d_model]
+    b_out = c.weight("b_out", "d_model") if spec.conv_bias else None
+    return b.block("conv_out", ops.linear, gated, c.weight("W_out", *square), b_out)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """LFM2's config."""
+    c.rename(block_ff_dim="intermediate_size", tie_embedding="tie_word_embeddings")
+    c.assume(num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8)
+    c.assume(max_position_embeddings=128_000, intermediate_size=12288, tie_word_embeddings=True)
+    c.ignore(*OF_START, *SAME)
+    spec = usual(c, theta=1e6, bias="", eps=EPS)
+    d_conv = c.get("conv_L_cache", int, 3)
+    if d_conv < 1:
+        raise InputError(f"{c.path}: conv_L_cache is {d_conv}; a convolution sees a token or more")
+    return Lfm2Spec.of(
+        spec,
+        d_mlp=adjusted(c, spec.d_mlp),
+        activation="silu",
+        qk_norm=True,
+        convolved=convolved(c, spec.n_layers),
+        d_conv=d_conv,
+        conv_bias=c.get("conv_bias", bool, False),
+    )
+
+
+def adjusted(c: Config, d_mlp: int) -> int:
+    """The size of the MLP's hidden layer: two thirds of what the config says, times a factor, in
+    multiples of a number; or just what it says."""
+    by, of = c.get("block_ffn_dim_multiplier", float, 1.0), c.get("block_multiple_of", int, 256)
+    if not c.get("block_auto_adjust_ff_dim", bool, True):
+        return d_mlp
+    return -(-int(by * int(2 * d_mlp / 3)) // of) * of
+
+
+def convolved(c: Config, n_layers: int) -> tuple[int, ...]:
+    """The layers with a convolution: those that `layer_types` lists, or those that are not among
+    the layers with attention."""
+    kinds, attending = c.listed("layer_types", str), c.listed("full_attn_idxs", int)
+    if not kinds:
+        return tuple(n for n in range(n_layers) if attending and n not in attending)
+    if len(kinds) != n_layers or not {*kinds} <= {CONVOLVED, FULL}:
+        raise InputError(
+            f"{c.path}: layer_types says {FULL} or {CONVOLVED} for each of {n_layers} layers"
+        )
+    return tuple(n for n, kind in enumerate(kinds) if kind == CONVOLVED)
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; both gates and what is convolved are in one tensor."""
+    yield "W_E", Piece("model.embed_tokens.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield from norm("ln_final", "model.embedding_norm")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"model.layers.{layer}"
+        yield from norm(f"{b}.ln1", f"{f}.operator_norm")
+        yield from norm(f"{b}.ln2", f"{f}.ffn_norm")
+        yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec, "out_proj")
+        yield f"{b}.attn.q_norm", Piece(f"{f}.self_attn.q_layernorm.weight")
+        yield f"{b}.attn.k_norm", Piece(f"{f}.self_attn.k_layernorm.weight")
+        yield from linear(f"{b}.mlp", f"{f}.feed_forward", OLDER)
+        for n, which in enumerate(("enters", "leaves", "x")):
+            place = (n, spec.d_model, 0)
+            yield f"{b}.conv.W_{which}", head_of(f"{f}.conv.in_proj.weight", *place, turn=True)
+            yield f"{b}.conv.b_{which}", head_of(f"{f}.conv.in_proj.bias", *place)
+        filters = Piece(f"{f}.conv.conv.weight", transposed=True, stack=spec.d_model)
+        yield f"{b}.conv.W_conv", filters
+        yield f"{b}.conv.b_conv", Piece(f"{f}.conv.conv.bias")
+        yield f"{b}.conv.W_out", Piece(f"{f}.conv.out_proj.weight", transposed=True)
+        yield f"{b}.conv.b_out", Piece(f"{f}.conv.out_proj.bias")
