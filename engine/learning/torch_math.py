@@ -254,6 +254,11 @@ def view(x: Tensor, at: tuple[str, str]) -> Any:
         x = x[..., int(cols[1:]), None]
     elif cols[0] == "~":
         x = x[..., partners(cols, 0, x.shape[-1])]
+    if rows[0] == "@":
+        x = x[..., int(rows[1:]), None, :]
+    elif back := -shift(rows):  # rows before the first are 0
+        x = F.pad(x, (0, 0, max(back, 0), max(-back, 0)))
+        x = x[..., : x.shape[-2] - back, :] if back > 0 else x[..., -back:, :]
     return x.mT if rows == "j" or cols == "i" else x
 
 

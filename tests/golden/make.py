@@ -368,7 +368,8 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     with torch.no_grad():
         if model.config.is_encoder_decoder:
             return compute_both(model, source_of(ids), ids)
-        asked = {"output_hidden_states": True, "output_attentions": patterns, "use_cache": False}
+        asked = {"output_hidden_states": True, "use_cache": False}
+        asked |= {} if recurs else {"output_attentions": patterns}
         if model.config.model_type == "vit":
             out = model(pixels(model, ids), output_hidden_states=True, output_attentions=True)
         else:
@@ -376,10 +377,6 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         *states, last = [h[0].numpy() for h in out.hidden_states]
         if model.config.model_type == "vit":
             last = model.vit.layernorm(torch.tensor(last)).numpy()
-        asked = {"output_hidden_states": True, "use_cache": False}
-        asked |= {} if recurs else {"output_attentions": patterns}
-        out = model(torch.tensor([ids]), **asked)
-    *states, last = [h[0].numpy() for h in out.hidden_states]
     if recurs:  # it gives what each layer ends with
         embedding = model.get_input_embeddings().weight.detach().numpy()
         states = [embedding[ids], *states[:-1]]
