@@ -21,9 +21,11 @@ MODEL_TYPES = ("lfm2",)
 EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"block_auto_adjust_ff_dim": False, "full_attn_idxs": [0]}
 CONVOLVED = "conv"  # a kind of layer in `layer_types`
-OF_START = ("block_mlp_init_scale", "block_out_init_scale", "block_use_xavier_init")
-OF_START += ("conv_use_xavier_init", "block_use_swiglu", "use_pos_enc")  # that the reference ignores
-SAME = ("block_dim", "block_norm_eps", "conv_dim", "conv_dim_out", "num_heads")  # said twice
+IGNORED = (  # by the reference: of training, and sizes that stand elsewhere, too
+    *("block_mlp_init_scale", "block_out_init_scale", "block_use_xavier_init"),
+    *("conv_use_xavier_init", "block_use_swiglu", "use_pos_enc"),
+    *("block_dim", "block_norm_eps", "conv_dim", "conv_dim_out", "num_heads"),
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +79,7 @@ def read_config(c: Config) -> ModelSpec:
     c.rename(block_ff_dim="intermediate_size", tie_embedding="tie_word_embeddings")
     c.assume(num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8)
     c.assume(max_position_embeddings=128_000, intermediate_size=12288, tie_word_embeddings=True)
-    c.ignore(*OF_START, *SAME)
+    c.ignore(*IGNORED)
     spec = usual(c, theta=1e6, bias="", eps=EPS)
     d_conv = c.get("conv_L_cache", int, 3)
     if d_conv < 1:
