@@ -65,12 +65,15 @@ class Forecast:
         return (HELD_ALWAYS + numbers * HELD_PER_NUMBER + self.n_formulas * each) / 1e9
 
 
+PARTS = ("embedding", "positions", "attention", "convolutions", "MLP", "norms", "unembedding")
+
+
 def parameters(model: Model) -> Mapping[str, int]:
     """The number of parameters of each part, in the order of the forward pass."""
-    parts = dict.fromkeys(("embedding", "positions", "attention", "MLP", "norms", "unembedding"), 0)
+    parts = dict.fromkeys(PARTS, 0)
     for name, values in model.weights.items():
         parts[_part(name)] += values.size
-    return parts
+    return {part: n for part, n in parts.items() if n or part != "convolutions"}
 
 
 def _part(name: str) -> str:
@@ -80,7 +83,7 @@ def _part(name: str) -> str:
     if weight.part.startswith("ln") or {"q_norm", "k_norm"} & {*weight.inside, weight.leaf}:
         return "norms"
     if weight.part:
-        return "MLP" if weight.part == "mlp" else "attention"
+        return {"mlp": "MLP", "conv": "convolutions"}.get(weight.part, "attention")
     return "unembedding" if weight.leaf.endswith("_U") else "embedding"
 
 

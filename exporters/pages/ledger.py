@@ -104,7 +104,7 @@ def typed(book: Book, place: Place) -> bool:
 def name(block: Block, i: int = 0) -> str:
     """The ledger's name for a block, or for cell i of one with texts."""
     if block.layer is not None and block.leaf == "switch":
-        whole = {"attn": "all heads of layer {n}", "mlp": "MLP {n}"}
+        whole = {"attn": "all heads of layer {n}", "mlp": "MLP {n}", "conv": "convolution {n}"}
         if not block.head:
             return worded(whole[block.part], n=block.layer)
         number = f"{block.layer}.{block.head.lstrip('he')}"

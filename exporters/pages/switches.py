@@ -83,11 +83,13 @@ def add(book: ModelBook) -> None:
 
 
 def columns(book: ModelBook, parts: Sequence[str]) -> dict[str, str]:
-    """The parts of a layer, each with its column of the grid (all heads, the MLP, each head, each
-    expert), and the column's head."""
+    """The parts of a layer, each with its column of the grid (all heads, a convolution in their
+    place, the MLP, each head, each expert), and the column's head."""
     heads = [f"h{n}" for n in range(book.model.spec.n_heads)]
     experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
-    return {"attn": "all heads", "mlp": "MLP"} | {name: name for name in [*heads, *experts]}
+    convolved = any(part.endswith(".conv") for part in parts)
+    whole = {"attn": "all heads", **({"conv": "convolution"} if convolved else {}), "mlp": "MLP"}
+    return whole | {name: name for name in [*heads, *experts]}
 
 
 def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:

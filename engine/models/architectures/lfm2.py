@@ -71,7 +71,9 @@ def convolution(b: Forward, y: Block) -> Block:
     z = c.block("z", ops.convolution, [u] * spec.d_conv, [w] * spec.d_conv, bias)
     gated = c.block("gated", ops.gated, leaves, z)  # [n_tokens, d_model]
     b_out = c.weight("b_out", "d_model") if spec.conv_bias else None
-    return b.block("conv_out", ops.linear, gated, c.weight("W_out", *square), b_out)
+    on = c.input("switch", 1.0)
+    off, W_out = parts.stand_in(c, on), c.weight("W_out", *square)
+    return b.block("conv_out", ops.switched_linear, gated, W_out, on, off, b_out)
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -98,7 +100,8 @@ def read_config(c: Config) -> ModelSpec:
 def adjusted(c: Config, d_mlp: int) -> int:
     """The size of the MLP's hidden layer: two thirds of what the config says, times a factor, in
     multiples of a number; or just what it says."""
-    by, of = c.get("block_ffn_dim_multiplier", float, 1.0), c.get("block_multiple_of", int, 256)
+    by: float = c.get("block_ffn_dim_multiplier", float, 1.0)
+    of: int = c.get("block_multiple_of", int, 256)
     if not c.get("block_auto_adjust_ff_dim", bool, True):
         return d_mlp
     return -(-int(by * int(2 * d_mlp / 3)) // of) * of
