@@ -90,7 +90,10 @@ def _part(name: str) -> str:
 def kv_numbers(model: Model) -> int:
     """How many numbers of keys and values each token adds to the cache."""
     spec = model.spec
-    return 2 * spec.n_layers * (spec.kv_heads if spec.n_heads else 0) * spec.d_head
+    convolved = {Name(name).layer for name in model.weights if Name(name).part == "conv"}
+    return (
+        2 * (spec.n_layers - len(convolved)) * (spec.kv_heads if spec.n_heads else 0) * spec.d_head
+    )
 
 
 def numbers_of_pass(model: Model, n_tokens: int) -> int:
