@@ -198,7 +198,9 @@ class Formulas:
         formula = simplified(without(formula, absent)) if absent else formula
         formula = as_shown(formula, cells, self._words.looks_up_one)
         text = formula.text(Holes(self._words, self._block, self._runs_down))
-        text = self._frame(tuple(one is not False for one in single)).format(text).replace("%", "%%")
+        text = (
+            self._frame(tuple(one is not False for one in single)).format(text).replace("%", "%%")
+        )
         holes = re.compile("\0(\\d+)\0")
         self._templates[single] = holes.sub("%s", text), [int(k) for k in holes.findall(text)]
         return self._templates[single]

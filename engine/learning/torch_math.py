@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from engine.cells.access import ALONG, partners
+from engine.cells.access import ALONG, partners, shift
 from engine.cells.block import Block
 from engine.cells.expression import Constant, Read
 from engine.cells.graph import Graph

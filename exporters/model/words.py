@@ -365,14 +365,12 @@ SUBLAYERS = {
     "attn_out": "layer {layer} attention",
     "cross_out": "layer {layer} cross attention",
     "conv_out": "layer {layer} convolution",
-    "conv_out": "layer {layer} convolution",
     "mlp_out": AN_MLP,
     "": "layer {layer}",
 }
 SHORT = {
     "attn_out": "{layer} attention",
     "cross_out": "{layer} cross",
-    "conv_out": "{layer} convolution",
     "conv_out": "{layer} convolution",
     "mlp_out": "{layer} MLP",
     "": "{layer}",
