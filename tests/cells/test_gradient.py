@@ -31,15 +31,18 @@ HELD = {
     ("row_sum", "top"),
     ("surprise", "top"),
 }  # operands that count as constants
-MOST = {"missing": 0.9}  # of operands that are below 1; others are below 2
+MOST = {"missing": 0.9, "rate": 0.6}  # of operands that are below 1; others are below 2
 STEP = 1e-5
 SIZES = {"i": 4, "j": 4, ":": 3, "≤i": 4, "?": 6, "0": 1, "~": 4, "@": 3}  # by subscript
+SIZES |= {"i-#": 4, "i-1": 4, "@#": 3}
 
 
 def drawn(g: Graph, op: Op, mask: Mask, rng: np.random.Generator) -> Block:
     """A block of an op over random operands: two where it takes many."""
     given: dict = {}
     for name, codes in op.subscripts.items():
+        if name in op.itself:
+            continue
         shape = tuple(SIZES[code] for code in codes)
         if name in ("ids", "bucket"):
             given[name] = g.input(name, rng.integers(0, 4, shape), kind="ids")
