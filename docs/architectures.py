@@ -47,13 +47,8 @@ encoders, T5 and `cellformer`, in the sizes of its options: every head has its o
 (in `falcon` one key serves all), windows are the architecture's own where it always has them, and
 two of four experts work at each token. Weights begin at random: matrices normal (0.05 for word
 vectors, 0.01 for what writes into the residual stream, 0.02 otherwise), gains neutral, biases 0.
-<<<<<<< HEAD
 Tests train each and compare its logits with `transformers` (`tests/models/test_decoders.py`), and a
 hundred steps by cells with torch's (`tests/models/test_learning.py`).
-=======
-Tests train each and compare its logits with `transformers` (`tests/models/test_decoders.py`), and
-a hundred steps by cells with torch's (`tests/models/test_learning.py`).
->>>>>>> fd7e7140 (Italian for the bias by distance)
 
 [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add an architecture.
 """
