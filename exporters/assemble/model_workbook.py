@@ -84,6 +84,11 @@ def build(
             f"a {model.kind} model has two stacks, which a workbook does not show; run and "
             "generate take it"
         )
+    if model.spec.reads == "image":
+        raise InputError(
+            f"a {model.kind} model reads an image, which a workbook of a prompt does not show; run "
+            "takes it, and ‘cellformer build digits’ is one in cells"
+        )
     plan, words = for_model(model, live, limits=limits), studies.words
     plan = replace(plan, studies=studies, chat=passage.chat is not None)
     if words and (live or plan.gives != "next word"):

@@ -132,3 +132,12 @@ def test_label_keeps_its_spaces(tmp_path: Path) -> None:
 def test_page_names_the_classes() -> None:
     page = data.of_book(cf.build(str(TEXT), ids=IDS, n_tokens=6)).data
     assert page["outputs"] == ["NEGATIVE", "POSITIVE"]
+
+
+def test_image_of_another_size_and_a_workbook_of_it_are_refused() -> None:
+    few = cli("run", IMAGE, "--ids", "3,1,5")
+    assert few.code == 2 and "an image for this model has 48 pixels" in few.err
+    built = cli("build", IMAGE, "--ids", ",".join(["7"] * 48))
+    assert built.code == 2 and "reads an image" in built.err
+    beyond = cli("run", IMAGE, "--ids", ",".join(["256"] * 48))
+    assert beyond.code == 2 and "pixels run from 0 to 255" in beyond.err
