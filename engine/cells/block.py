@@ -208,7 +208,7 @@ class Block(Named):
 def _of_nothing(part: Expression) -> bool:
     """Whether a part of a formula is a sum of products with a row that does not exist."""
     sums = isinstance(part, Call) and part.function is SUMPRODUCT
-    return sums and any(isinstance(x, Constant) for x in part.parts)
+    return sums and any(isinstance(x, Constant) and x.number == 0 for x in part.parts)
 
 
 def without(formula: Expression, absent: Collection[ReadKey]) -> Expression:

@@ -124,7 +124,7 @@ def _reader(graph: Graph, wrote: Block) -> Reader:
         taken = inside["x"]
     else:
         taken = hidden
-    if taken is hidden or taken.op is ops.bounded:
+    if taken is hidden or taken.op is ops.bounded or "x" not in operands(taken):
         found = taken.op.name if taken.op else "an input"
         raise InputError(
             f"{taken.name} is {found}, which the graph of an answer cannot follow; "

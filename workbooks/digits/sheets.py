@@ -142,7 +142,7 @@ def meant(canvas: Canvas) -> Expression:
 
 
 def looks(ws: Composer, canvas: Canvas) -> None:
-    """Where [CLS] looks, in the place of the drawing."""
+    """Where [CLS] looks, as a picture of the drawing's size."""
     ws.sheet.put(TOP - 2, LOOKS, "Where the model looks", "block")
     ws.lay(canvas.looks, (TOP, LOOKS), "heat")
     ws.dress(canvas.looks.area, "scale")
