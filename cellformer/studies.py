@@ -131,7 +131,7 @@ def _ablate(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
         model = ablation.with_averages(model, [loaded.ids])
     graph, words = model.graph(loaded.ids), _words(loaded)
     if not (parts := ablation.parts(graph)):
-        raise InputError(f"{loaded.name} has no layers: there is nothing to ablate")
+        raise InputError(f"{loaded.name} has no heads or MLPs: there is nothing to ablate")
     budget.of_passes(model, len(loaded.ids), study.force, len(parts))
     finite.check(graph, graph.values)
     target = _word(loaded, graph, asked.target)

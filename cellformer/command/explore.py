@@ -235,7 +235,7 @@ def ablate(
     model = _averaged(loaded) if mean else loaded.model
     graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
-        raise InputError(f"{name} has no layers: there is nothing to ablate")
+        raise InputError(f"{name} has no heads or MLPs: there is nothing to ablate")
     budget.of_passes(model, len(loaded.ids), force, len(ablation.parts(graph)))
     finite.check(graph, graph.values)
     wanted = first_word(graph, row) if target is None else word_of(model, target, graph, row)

@@ -433,12 +433,15 @@ def read_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
 
 
 def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
-    """The gradients of one sheet's weights, each beside the copy of its weight, if there is one."""
+    """The gradients of one sheet's weights, each beside the copy of its weight, if there is one,
+    and beside what numbers its rows, if only it reads that."""
     found: dict[str, Band] = {}
     for block in sorted(book.graph, key=lambda block: TURNED not in block.passes):
-        if block.kind == "gradient" and sheet_of(block, book) == sheet:
+        of_weights = block.kind == "gradient" or GRADIENT in block.passes
+        if of_weights and sheet_of(block, book) == sheet:
             n_cols = block.shape[0 if turned(block, book) else 1]
-            found.setdefault(block.own, Band()).add(block, n_cols)
+            reader = block if block.kind == "gradient" else book.graph.readers[block.name][0][0]
+            found.setdefault(reader.own, Band()).add(block, n_cols)
     order = {block.name: k for k, block in enumerate(book.graph)}
     return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import assert_agrees, cli, libreoffice_shows, needs
+from conftest import GOLDEN, assert_agrees, cli, libreoffice_shows, needs
 from corners import with_few_words
 
 from cellformer import names
@@ -44,6 +44,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_ironcalc_agrees_at_every_cell(built: dict[str, Path], name: str) -> None:
     needs("ironcalc")
     report = verify(built[name], "ironcalc")
+    assert report.agrees, report
+
+
+def test_gradient_of_a_recurrence_agrees_in_ironcalc(tmp_path: Path) -> None:
+    needs("ironcalc")
+    path = tmp_path / "mamba.xlsx"
+    done = cli("build", GOLDEN / "mamba", "--gradient", "--ids", "3,1,4", "-o", path)
+    assert done.code == 0, done.err
+    report = verify(path, "ironcalc")
     assert report.agrees, report
 
 
