@@ -40,6 +40,7 @@ BOTH_WAYS_TOKENS = (
     "Play: type a sentence of tokens with a space between each; each is read with all the others."
 )
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
+WITHOUT_HEADS = "Lens, Attribution: when it knows, and what contributes."
 CHATS = "Play: say something in the yellow cell You; it answers, as its chat template has it."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
 IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
@@ -183,7 +184,9 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         about=[
             worded(
                 "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
-                "tokens.",
+                "tokens."
+                if spec.n_heads
+                else "{n_layers} layers, vectors of {d_model} numbers, {d_vocab:,} tokens.",
                 n_layers=spec.n_layers,
                 n_heads=spec.n_heads,
                 d_model=spec.d_model,
@@ -218,13 +221,14 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
     """The lines of "What to look at", for a model's pages."""
+    views = VIEWS if model.spec.n_heads else WITHOUT_HEADS
     if plan.chat:
-        return CHATS, VIEWS if plan.whole else FEW_VIEWS
+        return CHATS, views if plan.whole else FEW_VIEWS
     if not plan.whole:
         return (ANSWERED if typed else IDS), FEW_VIEWS
     if prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt]):
-        return (CONTINUED if plan.continues else BOTH_WAYS), VIEWS
-    return (CONTINUED_TOKENS if plan.continues else BOTH_WAYS_TOKENS), VIEWS
+        return (CONTINUED if plan.continues else BOTH_WAYS), views
+    return (CONTINUED_TOKENS if plan.continues else BOTH_WAYS_TOKENS), views
 
 
 def suggestions(
