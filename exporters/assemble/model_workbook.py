@@ -80,16 +80,7 @@ def build(
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
     before its values are computed. Raises InputError if the model does not support them.
     """
-    if model.read:
-        raise InputError(
-            f"a {model.kind} model has two stacks, which a workbook does not show; run and "
-            "generate take it"
-        )
-    if model.spec.reads == "image":
-        raise InputError(
-            f"a {model.kind} model reads an image, which a workbook of a prompt does not show; run "
-            "takes it, and ‘cellformer build digits’ is one in cells"
-        )
+    _check_shown(model)
     plan, words = for_model(model, live, limits=limits), studies.words
     plan = replace(plan, studies=studies, chat=passage.chat is not None)
     if words and (live or plan.gives != "next word"):
@@ -132,6 +123,20 @@ def build(
     story = _story(title, model, passage, plan)
     chosen = vocabulary.of_groups(words) if words else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
+
+
+def _check_shown(model: Model) -> None:
+    """Refuse models that a workbook of a prompt does not show. Raises InputError."""
+    if model.read:
+        raise InputError(
+            f"a {model.kind} model has two stacks, which a workbook does not show; run and "
+            "generate take it"
+        )
+    if model.spec.reads == "image":
+        raise InputError(
+            f"a {model.kind} model reads an image, which a workbook of a prompt does not show; run "
+            "takes it, and ‘cellformer build digits’ is one in cells"
+        )
 
 
 def _check_steered(plan: Plan, steer: Contrast) -> None:
