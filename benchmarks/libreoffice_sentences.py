@@ -83,4 +83,5 @@ def likeliest(book: object) -> list[tuple[str, float]]:
     return [(word.String, share.Value) for word, share in cells]
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ from conftest import CellAt, InIronCalc, libreoffice_after, recomputed_in_ironca
 
 import cellformer as cf
 from cellformer import names
+from engine import Evaluator
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
 from engine.text.chat import Chat
@@ -147,6 +148,20 @@ def test_large_vocabulary_answers_token_by_token(tmp_path) -> None:
         assert sheet[_shown(book, "play.ranked.id")] == following
         told = str(sheet[_shown(book, "play.text")])
         assert told.startswith(begun) and len(told) > len(begun)
+
+
+def test_ids_typed_after_the_prompt_go_on_as_generate(tmp_path) -> None:
+    """Ids are what the model said, whatever a tokenizer makes of their text."""
+    loaded = names.load(str(chatting.write(tmp_path / "model", chatting.SHORT)), ASKED, system="")
+    n, chat = len(loaded.ids), loaded.chat
+    words = passage(loaded.model, loaded.ids, n + ROOM, chat=chat)
+    book = model_workbook.build("many", loaded.model, words, limits=Limits(words=100))
+    said = [step.token for step in generate(loaded.model, loaded.ids, ROOM)]
+    assert list(loaded.model.vocabulary.encode(loaded.model.vocabulary.decode(said))) != said
+    live = Evaluator(book.graph)
+    for k, token in enumerate(said):
+        assert live["logits"][0].argmax() == token
+        live.set("prompt.pick", n + k, 0, float(token))
 
 
 def _shown(book: Book, name: str) -> CellAt:
