@@ -4,9 +4,9 @@
     /usr/bin/python3 benchmarks/libreoffice_chat.py chat.xlsx "What is the capital of Italy?"
 
 Runs under the Python that has LibreOffice's `uno` module. Where a workbook ranks one next token,
-the reader types the answer so far, which Play shows with the next token, until ∎ ends it. Prints, as
-JSON lines, the seconds on the clock and of the processor to open the file and for each token, and
-the ids and the answer that the sheet shows.
+the reader types the answer so far, which Play shows with the next token, until ∎ ends it. Prints,
+as JSON lines, the seconds on the clock and of the processor to open the file and for each token,
+and the ids and the answer that the sheet shows.
 """
 
 import json
