@@ -180,16 +180,10 @@ class Reader:
 
 def unguarded(formula: Expression) -> Expression:
     """A formula without IFERROR: the same, where nothing is an error. An error in one cell of a row
-    would else count as one of them all. Raises ValueError for functions that make one truth value
-    of a whole row."""
+    would else count as one of them all."""
     parts = [unguarded(part) for part in formula.parts]
-    if isinstance(formula, Call):
-        if formula.function.name == "IFERROR":
-            return parts[0]
-        if formula.function.name in ("AND", "OR"):
-            raise ValueError(
-                f"{formula.function.name} is one value for a row: no runs=True with it"
-            )
+    if isinstance(formula, Call) and formula.function.name == "IFERROR":
+        return parts[0]
     same = all(new is old for new, old in zip(parts, formula.parts, strict=True))
     return formula if same else formula.of(*parts)
 

@@ -70,6 +70,8 @@ def _switch(
     on = float(values[f"{part}.switch"][0, 0] * of_all[0, 0])
     if on == 1:
         return
+    if not {Name(weight).layer for weight in weights} >= {b.layer for b in graph} - {None}:
+        raise InputError(f"{part} is off, and layers share its weights; set its switch to 1")
     head = f"{part}.W_O" in weights
     matrix, bias = (f"{part}.W_O", f"{layer}.b_O") if head else (f"{part}.W_out", f"{part}.b_out")
     weights[matrix] = weights[matrix] * on

@@ -10,7 +10,6 @@ from reference import straight_numpy
 from engine import Cell, Evaluator, Graph, InputError, Model, ModelSpec, WordList
 from engine.cells.access import Mask, Rect, dirties, reads
 from engine.cells.formula import equation
-from engine.cells.functions import AND, IF
 from engine.cells.name import Name
 
 WEIGHT_EDITS = 3
@@ -207,11 +206,3 @@ def test_name_of_a_block(
     assert (found.passes, found.layer, found.part) == (passes, layer, part)
     assert (found.head, found.leaf) == (head, leaf)
     assert ".".join([*passes, found.own]) == name
-
-
-def test_row_at_once_refuses_and_or() -> None:
-    g = Graph()
-    x = g.input("x", np.ones((1, 4)))
-    g.table("both", (1, 4), lambda i, j: IF(AND(x[i, j] > 0, x[i, j] < 2), 1, 0), runs=True)
-    with pytest.raises(ValueError, match="AND is one value for a row"):
-        g.values["both"]

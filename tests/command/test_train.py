@@ -93,7 +93,7 @@ def test_retrained_folder_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
         ("dialogue-game --half", "has its own sizes"),
         ("superposition --embed-scale 1", "takes no --embed-scale"),
         ("superposition --text text.txt", "leave out --text"),
-        ("cat-sat", "trainable: adder, dialogue-game, microgpt, new-york, semantic-tiny, shakes"),
+        ("cat-sat", "trainable: adder, dialogue-game, digits, microgpt, new-york, semantic-tiny"),
     ],
 )
 def test_train_refuses(line: str, fault: str, text: Path, tmp_path: Path) -> None:

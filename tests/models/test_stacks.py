@@ -13,7 +13,8 @@ from engine.models import checkpoint
 from engine.models.forward import Readout
 
 IDS = [2, 0, 2, 2]  # without 1, which is padding of MPNet
-NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
+RECURRENT = ("mamba",)  # torch computes no block here whose rows read its own rows before
+NAMES = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {*RECURRENT})
 
 
 def test_heads_are_one_stack() -> None:
@@ -35,7 +36,8 @@ def assert_torch_equals(model: Model, torch: ModuleType) -> None:
     from engine.learning.torch_math import Pass
 
     of = "vector" if model.spec.gives == "sentence" else "logits"
-    graphs = [model.graph(ids, Readout(by_head=False)) for ids in (IDS, IDS[::-1])]
+    known = [k if k < model.spec.d_vocab else 0 for k in IDS]
+    graphs = [model.graph(ids, Readout(by_head=False)) for ids in (known, known[::-1])]
     weights = {b.name: graphs[0].inputs[b.name] for b in graphs[0] if b.kind == "weight"}
     run = Pass(graphs[0], of, ["tokens", *weights], torch.float64)
     tokens = np.array([graph.inputs["tokens"] for graph in graphs])

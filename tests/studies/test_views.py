@@ -70,7 +70,7 @@ def test_zero_and_mean_ablation(name: str, mean: bool) -> None:
     values = variants(graph, [under | ablation.off(graph, part) for part in parts])
     for k, part in enumerate(parts):
         results = [n for n in graph.blocks if n.startswith(f"{part}.") and n.endswith(".result")]
-        for block in results or [part.removesuffix(".mlp") + ".mlp_out"]:
+        for block in results or [f"{part}_out"]:
             path = block.removesuffix(".result") if results else part
             expected = graph.inputs[f"{path}.average"] * mean
             wrote = values[block][k]

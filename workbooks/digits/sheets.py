@@ -133,7 +133,7 @@ def held_out(ws: Composer, canvas: Canvas) -> None:
 def meant(canvas: Canvas) -> Expression:
     """What the held-out drawing is meant to be, and whether its number is one of the list."""
     x = canvas.number[0, 0]
-    known = IF(ISNUMBER(x), AND(x >= 1, x < N_SHOWN + 1), 1 < 0)
+    known = IF(ISNUMBER(x), IF(AND(x >= 1, x < N_SHOWN + 1), 1, 0), 0) == 1
     return IF(
         known,
         sentence("It is meant to be a {digit}.", digit=canvas.digit[0, 0]),
