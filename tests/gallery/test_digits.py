@@ -17,10 +17,10 @@ from workbooks.digits.drawings import MOST, N_HELD_OUT, SIDE, every, split
 
 N_TYPED = 50
 ODD = {  # what is typed in a cell of the drawing -> what is then said above it
-    "x": "1 cells hold no number, and count as 0: type 0 to 16.",
-    -3.0: "1 cells are below 0, and count as 0: type 0 to 16.",
-    99.0: "1 cells are above 16, and count as 16: type 0 to 16.",
-    "": "1 cells are blank, and count as 0, no ink.",
+    "x": "Cells without a number: 1. They count as 0: type 0 to 16.",
+    -3.0: "Cells below 0: 1. They count as 0: type 0 to 16.",
+    99.0: "Cells above 16: 1. They count as 16: type 0 to 16.",
+    "": "Blank cells: 1. They count as 0, no ink.",
 }
 
 

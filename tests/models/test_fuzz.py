@@ -807,7 +807,7 @@ def classifier(rng: np.random.Generator) -> Network:
 
 def decoder_classifier(rng: np.random.Generator) -> Network:
     """A decoder that gives the class of a text: the logits of its last token."""
-    kinds = {"Llama": llama, "Qwen3": qwen3, "Mistral": mistral, "GPT2": gpt2, "Gemma2": gemma2}
+    kinds = {"Llama": llama, "Qwen3": qwen3, "Mistral": mistral, "GPT2": gpt2, "Qwen2": qwen2}
     kinds |= {"Phi": phi, "Phi3": phi3, "GPTNeoX": gpt_neox, "Mixtral": mixtral, "OPT": opt}
     kind = pick(rng, *kinds)
     config = kinds[kind](rng).config

@@ -81,7 +81,7 @@ def checks(w: Workbook, drawing: Canvas) -> None:
     """Claims that hold whatever is drawn."""
     g = drawing.graph
     patterns = [block.area for block in g.find("*.pattern")]
-    rows = [SUM(pattern[i, :].as_range) for pattern in patterns for i in (0,)]
+    rows = [SUM(pattern[0, :].as_range) for pattern in patterns]
     seen = drawing.seen.area.as_range
     w.checks([
         ("the probabilities of the ten digits sum to 1", ABS(SUM(g["probs"].area.as_range) - 1) < NEAR),

@@ -5,7 +5,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Expression
-from engine.cells.functions import AND, COUNTIF, IF, ISNUMBER, MAX, SUM
+from engine.cells.functions import COUNTIF, IF, MAX, SUM
 from engine.cells.language import worded
 from exporters.assemble.block_list import Labels, stack
 from exporters.assemble.worksheets import Workbook
@@ -85,16 +85,16 @@ def said(canvas: Canvas) -> Expression:
         ),
         usual,
     )
-    found = IF(blank > 0, sentence("{n} cells are blank, and count as 0, no ink.", n=blank), usual)
+    found = IF(blank > 0, sentence("Blank cells: {n}. They count as 0, no ink.", n=blank), usual)
     found = IF(
-        high > 0, sentence("{n} cells are above 16, and count as 16: type 0 to 16.", n=high), found
+        high > 0, sentence("Cells above 16: {n}. They count as 16: type 0 to 16.", n=high), found
     )
     found = IF(
-        low > 0, sentence("{n} cells are below 0, and count as 0: type 0 to 16.", n=low), found
+        low > 0, sentence("Cells below 0: {n}. They count as 0: type 0 to 16.", n=low), found
     )
     return IF(
         texts > 0,
-        sentence("{n} cells hold no number, and count as 0: type 0 to 16.", n=texts),
+        sentence("Cells without a number: {n}. They count as 0: type 0 to 16.", n=texts),
         found,
     )
 
@@ -132,10 +132,8 @@ def held_out(ws: Composer, canvas: Canvas) -> None:
 
 def meant(canvas: Canvas) -> Expression:
     """What the held-out drawing is meant to be, and whether its number is one of the list."""
-    x = canvas.number[0, 0]
-    known = IF(ISNUMBER(x), IF(AND(x >= 1, x < N_SHOWN + 1), 1, 0), 0) == 1
     return IF(
-        known,
+        canvas.graph["number.known"][0, 0] == canvas.number[0, 0],
         sentence("It is meant to be a {digit}.", digit=canvas.digit[0, 0]),
         sentence("Type 1 to 50: this is drawing 1."),
     )

@@ -58,9 +58,13 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def experts(b: Forward, x: Block) -> Block:
     """The sum of what all experts write: [n_tokens, d_model]."""
+    return shared_out(b, x, shares(b.at("mlp"), x))
+
+
+def shared_out(b: Forward, x: Block, share: Block) -> Block:
+    """The same, given the share [n_tokens, n_experts] of each expert at each token."""
     spec, m = b.spec, b.at("mlp")
     assert isinstance(spec, MoeSpec)
-    share = shares(m, x)  # [n_tokens, n_experts]
     switch = m.input("switch", 1.0)  # of all of them
     found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
     if not spec.d_shared:

@@ -14,7 +14,7 @@ import numpy as np
 from engine.cells.block import Block
 from engine.models import ops, parts
 from engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
-from engine.models.architectures.mixtral import OLDER, MoeSpec, expert, stacked
+from engine.models.architectures.mixtral import OLDER, MoeSpec, shared_out, stacked
 from engine.models.foreign import Config, Piece, Pieces, linear
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
@@ -41,12 +41,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def experts(b: Forward, x: Block) -> Block:
     """The sum of what the experts write: [n_tokens, d_model]."""
-    spec, m = b.spec, b.at("mlp")
-    assert isinstance(spec, PhimoeSpec)
-    share = shares(m, x)  # [n_tokens, n_experts]
-    switch = m.input("switch", 1.0)  # of all of them
-    found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
-    return parts.sum_of(b, "mlp_out", found)
+    return shared_out(b, x, shares(b.at("mlp"), x))
 
 
 def shares(m: Forward, x: Block) -> Block:
