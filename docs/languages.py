@@ -44,6 +44,7 @@ from exporters.play import ranking, sentence, settings
 ROOT = Path(__file__).parent.parent
 WORDED = re.compile(r"[^\W\d_]{2}")  # what has no two letters in a row is no text
 MODEL, OTHER = "dialogue-game", "<BOS> 3 chiama Paolo"  # with every study, against a sentence
+RECURRENT = str(ROOT / "tests/golden/mamba")
 HEAD = "# The texts of workbooks. At the top: how its terms are rendered.\n#"
 CALLS = ("worded", "sentence", "translated")
 
@@ -74,7 +75,18 @@ def asked_for(books: Iterable[str] = (), studies: bool = True) -> dict[str, list
     for book, recorder in _studied() if studies else ():
         for text in _messages(recorder, book):
             found.setdefault(text, []).append(MODEL)
+    for text in of_recurrence() if studies else ():
+        found.setdefault(text, []).append("mamba")
     return found
+
+
+def of_recurrence() -> list[str]:
+    """The texts of the workbook of a recurrent model, which no workbook of the gallery is."""
+    recorder = Recorder("en")
+    with language.speaking(recorder):
+        book = names.load(RECURRENT, ids="3,1,4").built()
+        _looked_at(book)
+    return _messages(recorder, book)
 
 
 def _messages(recorder: Recorder, book: Book) -> list[str]:

@@ -61,6 +61,7 @@ PATCHED = (
     "recovers; sheets with purple tabs are its pass.",
 )
 STEERS = "Steering: add a direction between two lists of sentences, and read what is said then."
+HIDDEN = "Hidden attention: how much each token takes of those before it."
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 ADAPTED = "Used: the weights with the adapter; type 0 for merge, and they are read without it."
 ROUNDED = "Quantization: type how many bits weights have, and read what the model says then."
@@ -224,16 +225,20 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
     )
 
 
-def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
+def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[str]:
     """The lines of "What to look at", for a model's pages."""
-    views = VIEWS if model.spec.n_heads else WITHOUT_HEADS
+    views = [VIEWS if model.spec.n_heads else WITHOUT_HEADS] if plan.whole else []
+    if not plan.whole and model.spec.n_heads:
+        views.append(FEW_VIEWS)
+    if model.spec.d_state and not plan.live:
+        views.append(HIDDEN)
     if plan.chat:
-        return CHATS, views if plan.whole else FEW_VIEWS
+        return [CHATS, *views]
     if not plan.whole:
-        return (ANSWERED if typed else IDS), FEW_VIEWS
+        return [ANSWERED if typed else IDS, *views]
     if prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt]):
-        return (CONTINUED if plan.continues else BOTH_WAYS), views
-    return (CONTINUED_TOKENS if plan.continues else BOTH_WAYS_TOKENS), views
+        return [CONTINUED if plan.continues else BOTH_WAYS, *views]
+    return [CONTINUED_TOKENS if plan.continues else BOTH_WAYS_TOKENS, *views]
 
 
 def suggestions(

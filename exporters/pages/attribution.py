@@ -19,6 +19,7 @@ from exporters.model.words import plain
 
 SHEET = ATTRIBUTION
 PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
+WITHOUT_HEADS = "what each sublayer and the embedding add to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
 WORDS = ("target", "rival")  # a column each
@@ -34,6 +35,8 @@ def add(book: ModelBook) -> None:
     """Add the table, its sums and a chart; every share at every token; the directions."""
     page = layout.page(book, SHEET)
     sheet = page.sheet
+    if not book.model.spec.n_heads:
+        sheet.purpose = WITHOUT_HEADS
     page.widths({0: 20} | dict.fromkeys(range(1, 9), 16))
     credits = book.views.credits
     writers = list(credits["target"])[::-1]

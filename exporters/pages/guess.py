@@ -34,6 +34,7 @@ from exporters.pages import lens, machine
 
 SHEET = "Guess"
 PURPOSE = "guess first, then see: the next word, where heads look, which weight to change"
+WITHOUT_HEADS = "guess first, then see: the next word, when it is known, which weight to change"
 AFTER = "Play"
 QUESTION, GUESS, RIGHT, ANSWER = 1, 2, 3, 4  # columns
 MOST, FEW_HEADS = 8, 4  # questions of a kind; heads that are asked about at several words
@@ -56,6 +57,8 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the questions of each kind, and above them the count of right answers."""
     page = layout.page(book, SHEET)
+    if not book.model.spec.n_heads:
+        page.sheet.purpose = WITHOUT_HEADS
     page.widths({0: 14, QUESTION: 20, GUESS: 16, RIGHT: 8, ANSWER: 80})
     top = page.cursor
     page.cursor += 1

@@ -1,0 +1,315 @@
+"""Hidden attention: what a channel of a recurrence takes, at each token, of each token before, as a
+table of weights (Ali et al. 2024, "The Hidden Attention of Mamba Models").
+
+Two cells name the layer and the channel. Below the table is what the channel reads by it, beside
+what its layer has; then the steps and rates, and what tokens write and read.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine import Evaluator
+from engine.cells.access import Span
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import CHOOSE, EXP, IF, IFERROR, INT, MAX, MIN, SUM, SUMPRODUCT
+from engine.cells.language import AsIs, worded
+from engine.cells.rounding import NEAR
+from engine.studies import hidden_attention
+from engine.studies.hidden_attention import Recurrence
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
+from exporters.compose.lookups import nth, product_sum
+from exporters.compose.sentences import rounded, sentence
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+
+SHEET = "Hidden attention"
+PURPOSE = "the attention hidden in a recurrence: how much each token takes of those before it"
+AFTER = "Heads"
+ASKED, USED, WEIGHTS, READ = "hidden.asked", "hidden.used", "hidden.weights", "hidden.read"
+GAP = "hidden.gap"
+DIALS = (
+    ("layer", "Number of the layer, from 0."),
+    ("channel", "Number of the channel in its layer, from 0."),
+)
+ABOUT = (
+    "What a channel reads of its states at a token is a sum over the tokens up to it: a weight "
+    "times the channel’s input there.",
+    "These weights are its hidden attention (Ali et al. 2024). Unlike attention they may be "
+    "below 0 (orange), and need not sum to 1.",
+)
+ROWS_READ = "A row is a token that reads, a column one that it takes from."
+COLUMNS_READ = "A column is a token that reads, a row one that it takes from."
+LINES = ("weights × inputs", "D × own input", "sum", "z of the layer", "difference")
+PARTS = "B: what a token writes; C: what it reads; of what was written, exp(rate × time) is left"
+HOLDS = (
+    "Layer {layer}, channel {channel}: by these weights it reads what it reads in its layer (z); "
+    "the largest difference is {gap}."
+)
+FAILS = (
+    "Layer {layer}, channel {channel}: these weights do not give what it reads in its layer (z); "
+    "the largest difference is {gap}."
+)
+WIDTH = 9  # characters of a token's column
+OTHER = "Type {n:g} as the channel: token {query} takes {becomes:.3f} of token {key}."
+DEEPER = "Type {n:g} as the layer: token {query} takes {becomes:.3f} of token {key}."
+FASTER = (
+    "Type {n:g}: a number of this channel’s state fades fast; token {query} takes {becomes:.3f} of "
+    "token {key}."
+)
+FAST = 5.0  # an A_log with which little is left after a token
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks of models with a recurrence, all of it live."""
+    return not book.live and bool(hidden_attention.recurrences(book.graph))
+
+
+def add(book: ModelBook) -> None:
+    """Add the cells to type, the table with what is read by it, three suggested edits, and what the
+    weights are made of."""
+    page, n = layout.page(book, SHEET), len(book.passage.ids)
+    page.widths({0: 18} | dict.fromkeys(range(1, n + len(LINES) + 2), WIDTH))
+    page.text(*ABOUT)
+    asked = Asked(book, page)
+    top = page.cursor + 4
+    height = n + 1 if book.plan.token_rows else n + len(LINES)
+    asked.make_parts(top + height + 10)
+    asked.make_table(top)
+    page.show("verdict", (top - 4, 0), asked.verdict(), "block")
+    page.cursor = top + height
+    page.suggest(*suggestions(asked), at=(0, 2, 4))
+
+
+@dataclass
+class Laid:
+    """A table [lines, tokens] in which tokens run across the sheet, or down it."""
+
+    area: Area
+    down: bool
+
+    def cell(self, line: int, token: int) -> Area:
+        """One of its cells."""
+        return self.area[token, line] if self.down else self.area[line, token]
+
+    def of(self, token: int) -> Area:
+        """All cells of a token."""
+        return self.area[token, :] if self.down else self.area[:, token]
+
+
+class Asked:
+    """The cells that name a channel, and what is computed for that channel."""
+
+    def __init__(self, book: ModelBook, page: Composer) -> None:
+        self.book, self.page = book, page
+        self.layers = hidden_attention.recurrences(book.graph)
+        self.n, self.down = len(book.passage.ids), book.plan.token_rows
+        self.most = (len(self.layers) - 1, self.layers[0].z.shape[1] - 1)
+        self.begun = leading(self)
+        self._dials()
+
+    # --- the cells to type ---------------------------------------------------------------
+
+    def _dials(self) -> None:
+        """Put the two cells, and what they count as: places in the lists of layers and channels."""
+        page, top = self.page, self.page.cursor + 1
+        for k, (label, note) in enumerate(DIALS):
+            page.sheet.put(top + k, 0, label, "row label")
+            page.sheet.notes[top + k, 1] = worded(note)
+            message = worded("A whole number from 0 to {most}.", most=self.most[k])
+            page.sheet.rules[top + k, 1] = between(0, self.most[k], message, whole=True)
+        dials = page.typed_at(ASKED, (top, 1), [[n] for n in self.begun], "dial")
+
+        def counts_as(k: int, _: int) -> Expression:
+            return IFERROR(MIN(MAX(INT(dials[k, 0]), 0), self.most[k]) + 1, 1)  # a text: the first
+
+        page.sheet.put(top - 1, 2, "counts as", "label")
+        page.sheet.notes[top - 1, 2] = worded("The place in a list, from 1.")
+        self.used = page.computed_at(USED, (top, 2), (2, 1), counts_as, "id")
+        page.cursor = top + len(DIALS) + 1
+
+    def _of_layer(self, cell: Callable[[Recurrence], Expression]) -> Expression:
+        """A cell of the layer that is asked for."""
+        each = [cell(layer) for layer in self.layers]
+        return each[0] if len(each) == 1 else CHOOSE(self.used[0, 0], *each)
+
+    def _of_channel(self, block: Callable[[Recurrence], Block], row: int) -> Expression:
+        """The cell in a row of a block, of the layer and the channel that are asked for."""
+        return self._of_layer(lambda layer: nth(block(layer).area[row, :], self.used[1, 0]))
+
+    # --- tables --------------------------------------------------------------------------
+
+    def _lay(
+        self,
+        name: str,
+        at: tuple[int, int, int],
+        shape: Span,
+        cell: Callable[[int, int], Expression],
+        style: str,
+    ) -> Laid:
+        """A table [lines, tokens] of formulas by line and token, at a line and token below the row
+        `at` begins with."""
+        top, line, token = at
+        down, along = (token, line) if self.down else (line, token)
+        shape = shape[::-1] if self.down else shape
+        turned: Callable[[int, int], Expression] = (lambda i, j: cell(j, i)) if self.down else cell
+        where = top + down, 1 + along
+        return Laid(self.page.computed_at(name, where, shape, turned, style), self.down)
+
+    def _tokens(self, name: str, top: int, across: bool) -> None:
+        """Put the labels of all tokens, above a table or to its left."""
+        at, style = ((top - 1, 1), "label") if across else ((top, 0), "row label")
+        book, name = self.book, f"hidden.{name}"
+        layout.labels(book, self.page.sheet, name, at, "token", range(self.n), style, across)
+
+    def _lines(self, top: int, first: int, *texts: str) -> None:
+        """Put the labels of lines from the `first` on."""
+        for k, text in enumerate(texts, first):
+            if self.down:
+                self.page.sheet.put(top - 1, 1 + k, text, "label")
+            else:
+                self.page.sheet.put(top + k, 0, text, "row label")
+
+    def _beside(self, top: int, line: int, text: str) -> None:
+        """Put the label of what stands behind the last token."""
+        at = (top + self.n, 0) if self.down else (top + line - 1, 1 + self.n)
+        self.page.sheet.put(*at, text, "row label" if self.down else "label")
+
+    def make_parts(self, top: int) -> None:
+        """Add the steps and their sums, what tokens write and read, and the rates."""
+        n, numbers = self.n, range(self.layers[0].B.shape[1])
+        self.page.sheet.put(top - 3, 0, "What the weights are made of", "heading")
+        self.page.sheet.put(top - 2, 0, PARTS, "note")
+        self._tokens("parts", top, across=not self.down)
+        self._lines(top, 0, "step", "time: their sum")
+        first_B, first_C = 2, 2 + len(numbers)
+        self._lines(top, first_B, *(AsIs(f"B {k}") for k in numbers))
+        self._lines(top, first_C, *(AsIs(f"C {k}") for k in numbers))
+        self._beside(top, first_B, "rate")
+
+        def step(_: int, t: int) -> Expression:
+            return self._of_channel(lambda layer: layer.step, t)
+
+        self.step = self._lay("hidden.step", (top, 0, 0), (1, n), step, "step green")
+
+        def time(_: int, t: int) -> Expression:
+            steps = self.step.area
+            return SUM((steps[: t + 1, 0] if self.down else steps[0, : t + 1]).fixed_first)
+
+        self.time = self._lay("hidden.time", (top, 1, 0), (1, n), time, "step")
+
+        def state(block: Callable[[Recurrence], Block]) -> Callable[[int, int], Expression]:
+            return lambda k, t: self._of_layer(lambda layer: block(layer)[t, k])
+
+        shape = len(numbers), n
+        writes, reads = state(lambda layer: layer.B), state(lambda layer: layer.C)
+        self.B = self._lay("hidden.B", (top, first_B, 0), shape, writes, "step green")
+        self.C = self._lay("hidden.C", (top, first_C, 0), shape, reads, "step green")
+
+        def rate(k: int, _: int) -> Expression:
+            return self._of_channel(lambda layer: layer.rate, k)
+
+        at, shape = (top, first_B, n), (len(numbers), 1)
+        self.rate = self._lay("hidden.rate", at, shape, rate, "step green")
+
+    def make_table(self, top: int) -> None:
+        """Add the weights, the inputs beside them, and what is read below."""
+        page, n = self.page, self.n
+        page.sheet.put(top - 2, 0, ROWS_READ if self.down else COLUMNS_READ, "note")
+        self._tokens("columns", top, across=True)
+        self._tokens("rows", top, across=False)
+        self._lines(top, n, *LINES)
+        self._beside(top, 0, "input")
+
+        def weight(s: int, t: int) -> Expression:
+            return self._weight(s, t) if s <= t else expression(0)
+
+        self.weights = self._lay(WEIGHTS, (top, 0, 0), (n, n), weight, "change")
+        page.dress(self.weights.area, "diverging")
+
+        def put_in(s: int, _: int) -> Expression:
+            return self._of_channel(lambda layer: layer.x, s)
+
+        inputs = self._lay("hidden.input", (top, 0, n), (n, 1), put_in, "step green")
+
+        by_weights = self._line(
+            "hidden.by_weights", top, 0, lambda t: product_sum(self.weights.of(t), inputs.of(0))
+        )
+
+        def past(t: int) -> Expression:
+            return self._of_channel(lambda layer: layer.D, 0) * inputs.cell(t, 0)
+
+        own = self._line("hidden.past", top, 1, past)
+        read = self._line(READ, top, 2, lambda t: by_weights.cell(0, t) + own.cell(0, t))
+        z = self._line(
+            "hidden.z", top, 3, lambda t: self._of_channel(lambda layer: layer.z, t), "step green"
+        )
+        gap = self._line(GAP, top, 4, lambda t: read.cell(0, t) - z.cell(0, t))
+        self.z, self.gap = z.area.as_range, gap.area.as_range
+
+    def _line(
+        self, name: str, top: int, line: int, cell: Callable[[int], Expression], style: str = "step"
+    ) -> Laid:
+        """A line below the weights, of what is read at each token."""
+        at = top, self.n + line, 0
+        return self._lay(name, at, (1, self.n), lambda _, t: cell(t), style)
+
+    def _weight(self, s: int, t: int) -> Expression:
+        """The weight of token s at token t."""
+        passed = self.time.cell(0, t) - self.time.cell(0, s)
+        reads, writes, rate = self.C.of(t), self.B.of(s), self.rate.of(0)
+        if rate.rect.size == 1:
+            return reads * writes * EXP(rate * passed) * self.step.cell(0, s)
+        # gnumeric takes no EXP of a range here, but a power of one
+        return SUMPRODUCT(reads, writes, EXP(1) ** (rate * passed)) * self.step.cell(0, s)
+
+    def verdict(self) -> Expression:
+        """Whether the table gives what the channel reads, in a sentence."""
+        gap = MAX(MAX(self.gap), -MIN(self.gap))
+        size = MAX(1, MAX(self.z), -MIN(self.z))
+        told = {
+            "layer": self.used[0, 0] - 1,
+            "channel": self.used[1, 0] - 1,
+            "gap": rounded(gap, 10),
+        }
+        return IF(gap < NEAR * size, sentence(HOLDS, **told), sentence(FAILS, **told))
+
+
+def leading(asked: Asked) -> tuple[int, int]:
+    """The layer and the channel that the sheet begins with: where the last token of the prompt
+    takes most of those before it."""
+    values, last = asked.book.graph.values, asked.book.passage.n_prompt - 1
+    found = [np.abs(hidden_attention.taken(values, layer, last)) for layer in asked.layers]
+    layer, channel = np.unravel_index(int(np.argmax(found)), (len(found), len(found[0])))
+    return int(layer), int(channel)
+
+
+def suggestions(asked: Asked) -> list[Suggestion]:
+    """Three edits: another channel, another layer (or channel), and a state that fades fast."""
+    live, (layer, channel) = Evaluator(asked.book.graph), asked.begun
+    query = asked.book.passage.n_prompt - 1
+    weights = live[WEIGHTS] if asked.down else live[WEIGHTS].T
+    key = int(np.argmax(np.abs(weights[query, : max(query, 1)])))
+    watch = (WEIGHTS, *((query, key) if asked.down else (key, query)))
+
+    def suggestion(text: str, cell: tuple[str, int, int], value: float) -> Suggestion:
+        before = float(live[cell[0]][cell[1:]])
+        live.set(*cell, value)
+        becomes = float(live[WEIGHTS][watch[1:]])
+        live.set(*cell, before)
+        told = worded(text, n=value, query=query, key=key, becomes=becomes)
+        return Suggestion(told, cell, value, watch, becomes)
+
+    n_layers, n_channels = (n + 1 for n in asked.most)
+    second = (DEEPER, (ASKED, 0, 0), float((layer + 1) % n_layers))
+    if n_layers == 1:
+        second = (OTHER, (ASKED, 1, 0), float((channel + 2) % n_channels))
+    return [
+        suggestion(OTHER, (ASKED, 1, 0), float((channel + 1) % n_channels)),
+        suggestion(*second),
+        suggestion(FASTER, (f"{asked.layers[layer].name}.A_log", 0, channel), FAST),
+    ]

@@ -1,0 +1,137 @@
+"""The sheet Hidden attention: its table is the engine's, whatever channel is typed, and gives what
+the layer has; other programs agree."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import (
+    ERROR,
+    InIronCalc,
+    assert_libreoffice_agrees_after,
+    assert_recomputes_after,
+    golden_models,
+    script,
+)
+
+from engine import Evaluator
+from engine.cells import language
+from engine.models.generate import passage
+from engine.studies import hidden_attention
+from exporters.assemble import model_workbook
+from exporters.checking.audit import audit
+from exporters.checking.verify import FormulaCells, read
+from exporters.file.xlsx import write
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import Studies
+from exporters.pages.hidden_attention import ASKED, GAP, PURPOSE, READ, SHEET, WEIGHTS
+
+pytestmark = pytest.mark.slow
+CLOSE = 1e-10
+
+
+def built(name: str, n_tokens: int = 5, token_rows: bool = False) -> ModelBook:
+    model = golden_models()[name]
+    words = passage(model, [4, 2, 6, 5, 3][:n_tokens], n_tokens)
+    return model_workbook.build("hidden", model, words, studies=Studies(token_rows=token_rows))
+
+
+@pytest.fixture(scope="module")
+def book() -> ModelBook:
+    return built("mamba")
+
+
+@pytest.fixture(scope="module")
+def cells(book: ModelBook, tmp_path_factory: pytest.TempPathFactory) -> FormulaCells:
+    return read(write(book, tmp_path_factory.mktemp("hidden") / "hidden.xlsx"))
+
+
+@pytest.fixture(scope="module")
+def sheet(cells: FormulaCells) -> InIronCalc:
+    return InIronCalc(cells.path)
+
+
+@pytest.mark.parametrize("token_rows", [False, True])
+def test_tables_in_cells_are_those_of_the_engine(token_rows: bool) -> None:
+    """For every channel: the weights, and what is read by them."""
+    graph = built("mamba", token_rows=token_rows).graph
+    live = Evaluator(graph)
+    for k, of in enumerate(hidden_attention.recurrences(graph)):
+        for channel in range(of.z.shape[1]):
+            live.set(ASKED, 0, 0, float(k))
+            live.set(ASKED, 1, 0, float(channel))
+            found = live[WEIGHTS] if token_rows else live[WEIGHTS].T
+            wanted = hidden_attention.weights(graph.values, of, channel)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
+            np.testing.assert_allclose(
+                live[READ].ravel(), graph.values[of.z.name][:, channel], rtol=0, atol=CLOSE
+            )
+            assert np.abs(live[GAP]).max() < CLOSE
+
+
+def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> None:
+    suggestions = book.sheets[SHEET].suggestions
+    assert len({t.cell for t in suggestions}) == 3
+    for t in suggestions:
+        after = assert_recomputes_after({t.cell: t.value}, sheet, book, cells)
+        assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
+        assert f"{t.becomes:.3f}" in t.text and f"Type {t.value:g}" in t.text
+
+
+def test_an_edited_weight_moves_the_table_and_the_layer_alike(book, cells, sheet) -> None:
+    layer, channel = (int(n) for n in book.graph.inputs[ASKED][:, 0])
+    edited = {"W_B": 0, "W_C": 1, "W_step": channel, "A_log": channel, "D": channel}
+    for leaf, col in edited.items():
+        edit = {(f"blocks.{layer}.ssm.{leaf}", 0, col): 0.9}
+        with sheet.typed({book.cell(*at): x for at, x in edit.items()}):
+            shown = [sheet[book.cell(READ, 0, t)] for t in range(5)]
+            gaps = [sheet[book.cell(GAP, 0, t)] for t in range(5)]
+        assert np.abs(np.array(shown) - book.values[READ][0]).max() > 1e-6
+        assert np.abs(gaps).max() < CLOSE
+        assert_recomputes_after(edit, sheet, book, cells)
+
+
+def test_typed_numbers_out_of_range_and_texts_give_no_error(book, cells, sheet) -> None:
+    """They count as the nearest that there is, or as the first."""
+    for edit in ({(ASKED, 0, 0): 99.0}, {(ASKED, 1, 0): -3.5}, {(ASKED, 1, 0): 99.0}):
+        assert_recomputes_after(edit, sheet, book, cells)
+    for k in range(2):
+        with sheet.typed({book.cell(ASKED, k, 0): "abc"}):
+            shown = [sheet[cell] for cell in cells.formulas]
+            assert not [x for x in shown if ERROR.fullmatch(str(x))]
+
+
+def test_libreoffice_agrees_from_wrong_values(book, cells, tmp_path, libreoffice) -> None:
+    """After every suggested edit, and after two at once."""
+    edits = [{t.cell: t.value} for t in book.sheets[SHEET].suggestions]
+    edits.append({(ASKED, 0, 0): 0.0, ("blocks.0.ssm.W_B", 0, 1): 0.8})
+    assert_libreoffice_agrees_after(edits, book, cells, tmp_path)
+
+
+def test_the_verdict_says_that_the_table_gives_what_the_layer_has(book: ModelBook) -> None:
+    (verdict,) = (p for name, p in book.shown.items() if name == "hidden_attention.verdict")
+    text = str(verdict.block[0, 0].value(book.clean))
+    assert "by these weights it reads what it reads in its layer" in text
+    assert text.endswith("the largest difference is 0.")
+
+
+def test_one_token_has_its_sheet(tmp_path: Path) -> None:
+    book = built("mamba", n_tokens=1)
+    path = write(book, tmp_path / "short.xlsx")
+    sheet = InIronCalc(path)
+    assert audit(path) == [] and len(book.sheets[SHEET].suggestions) == 3
+    assert sheet[book.cell(GAP, 0, 0)] == pytest.approx(0, abs=CLOSE)
+
+
+def test_start_of_a_model_without_heads_speaks_of_hidden_attention(book: ModelBook) -> None:
+    texts = {str(e.value) for e in book.sheets["Start"].entries.values() if e.formula is None}
+    assert model_workbook.HIDDEN in texts and "Heads" not in book.sheets
+    assert not [text for text in texts if "heads" in text.split() or "head," in text]
+
+
+def test_its_texts_are_in_every_catalogue() -> None:
+    asked = script("languages").of_recurrence()
+    assert PURPOSE in asked
+    for code in set(language.codes()) - {"en"}:
+        known = language.language(code).texts
+        assert [text for text in asked if text not in known] == [], code
