@@ -44,6 +44,7 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
             "rope",
             "alibi",
             "distance",
+            "two_stacks",
             "pooling",
             "architectures",
             "model",

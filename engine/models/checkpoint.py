@@ -50,6 +50,8 @@ LAYERS = (
     "n_layer",
     "n_layers",
     "num_layers",
+    "encoder_layers",
+    "decoder_layers",
 )  # what configs call their number
 HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")  # for the next word
 MOST_HELD = 4_000_000  # weights of a model that is held whole
@@ -75,6 +77,8 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
         config.values["tie_word_embeddings"] = False
+    if hasattr(architecture, "as_held"):
+        spec = architecture.as_held(spec, files.held)
     wanted = weight_shapes(architecture.forward, spec)
     places = held_places(pieces_of(architecture, spec), wanted, files.held)
     check_head(spec, config, files, head)

@@ -102,10 +102,10 @@ def embed(
     return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, size]
 
 
-def positions(g: Forward, n_tokens: int, first: int = 0) -> Block:
+def positions(g: Forward, n_tokens: int, first: int = 0, axis: str = "token") -> Block:
     """0, 1, 2, ... for the tokens of each sentence, or counted from `first`: [n_tokens, 1]."""
     counted = first + np.arange(n_tokens) % (g.readout.sentence or n_tokens)
-    return g.input("positions", counted.reshape(-1, 1), ("token", ""), "ids")
+    return g.input("positions", counted.reshape(-1, 1), (axis, ""), "ids")
 
 
 def rotation(

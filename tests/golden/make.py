@@ -174,6 +174,16 @@ T5 = {
     "relative_attention_num_buckets": 6, "relative_attention_max_distance": 5,
     "decoder_start_token_id": 0, "n_positions": 12,
 }  # fmt: skip
+BART = {
+    "vocab_size": 17, "d_model": 8, "max_position_embeddings": 12, "encoder_layers": 1,
+    "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 6, "decoder_ffn_dim": 5, "decoder_start_token_id": 2,
+}  # fmt: skip
+MARIAN = BART | {
+    "decoder_start_token_id": 16, "pad_token_id": 16, "activation_function": "swish",
+    "scale_embedding": True, "eos_token_id": 0, "forced_eos_token_id": 0,
+}  # fmt: skip
+MBART = BART | {"encoder_attention_heads": 1, "scale_embedding": True}
 FLAN = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 MAMBA = {
     "hidden_size": 6, "state_size": 2, "num_hidden_layers": 2, "expand": 2, "time_step_rank": 2,
@@ -337,6 +347,9 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "mpnet": (102, lambda: t.MPNetForMaskedLM(t.MPNetConfig(**MPNET))),
     "t5": (100, lambda: t.T5ForConditionalGeneration(t.T5Config(**T5))),
     "flan-t5": (101, lambda: untied(t.T5ForConditionalGeneration(t.T5Config(**FLAN)))),
+    "bart": (130, lambda: t.BartForConditionalGeneration(t.BartConfig(**BART))),
+    "mbart": (131, lambda: t.MBartForConditionalGeneration(t.MBartConfig(**MBART))),
+    "marian": (132, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN))),
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
@@ -349,6 +362,17 @@ def randomize(model: torch.nn.Module, scale: float = 0.3) -> None:
             weight.normal_(0, scale)
             if "norm" in name.lower() or ".ln_" in name:
                 weight.add_(1.0 if name.endswith("weight") else 0.0)
+        for name, buffer in model.named_buffers():
+            if name == "final_logits_bias":
+                buffer.normal_(0, scale)
+        with_sines(model)
+
+
+def with_sines(model: torch.nn.Module) -> None:
+    """Tables of sinusoidal positions, which are parameters, as the reference makes them."""
+    for module in model.modules():
+        if hasattr(module, "create_weight"):
+            module.weight.copy_(module.create_weight())
 
 
 def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
@@ -366,6 +390,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     if model.config.model_type != "vit":
         model.set_experts_implementation("eager")
     with torch.no_grad():
+        with_sines(model)
         if model.config.is_encoder_decoder:
             return compute_both(model, source_of(ids), ids)
         asked = {"output_hidden_states": True, "use_cache": False}

@@ -46,14 +46,14 @@ IN_FLOAT32 = (
 @contextmanager
 def in_float64() -> Iterator[None]:
     """What transformers casts to float32, to float64: else norms and angles are rounded."""
-    single, cast = torch.float32, torch.Tensor.float
+    single, cast, made = torch.float32, torch.Tensor.float, torch.FloatTensor
     torch.float32 = torch.float = torch.float64
-    torch.Tensor.float = torch.Tensor.double
+    torch.Tensor.float, torch.FloatTensor = torch.Tensor.double, torch.DoubleTensor
     try:
         yield
     finally:
         torch.float32 = torch.float = single
-        torch.Tensor.float = cast
+        torch.Tensor.float, torch.FloatTensor = cast, made
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -937,6 +937,46 @@ def t5(rng: np.random.Generator) -> Network:
 
 def flan_t5(rng: np.random.Generator) -> Network:
     return make.untied(t5(rng))
+
+
+def bart_sizes(rng: np.random.Generator) -> dict:
+    heads, others = (int(rng.integers(1, 4)) for _ in range(2))
+    return {
+        "d_model": heads * others * int(rng.integers(1, 4)),
+        "max_position_embeddings": int(rng.integers(12, 20)),
+        "encoder_layers": int(rng.integers(1, 4)),
+        "decoder_layers": int(rng.integers(1, 4)),
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": others,
+        "encoder_ffn_dim": int(rng.integers(1, 9)),
+        "decoder_ffn_dim": int(rng.integers(1, 9)),
+        "activation_function": pick(rng, *ACTIVATIONS),
+        "scale_embedding": bool(rng.integers(2)),
+        "decoder_start_token_id": 0,
+        "pad_token_id": 1,
+        **sizes(rng),
+    }
+
+
+def bart(rng: np.random.Generator) -> Network:
+    model = t.BartForConditionalGeneration(t.BartConfig(**bart_sizes(rng)))
+    return model if rng.integers(2) else make.untied(model)
+
+
+def mbart(rng: np.random.Generator) -> Network:
+    return t.MBartForConditionalGeneration(t.MBartConfig(**bart_sizes(rng)))
+
+
+def blenderbot(rng: np.random.Generator) -> Network:
+    return t.BlenderbotForConditionalGeneration(t.BlenderbotConfig(**bart_sizes(rng)))
+
+
+def marian(rng: np.random.Generator) -> Network:
+    return t.MarianMTModel(t.MarianConfig(**bart_sizes(rng)))
+
+
+def pegasus(rng: np.random.Generator) -> Network:
+    return t.PegasusForConditionalGeneration(t.PegasusConfig(**bart_sizes(rng)))
 
 
 # Every architecture: the functions above that draw a model.

@@ -9,6 +9,7 @@ A file declares
     pieces        where each weight stands in the checkpoint's tensors, for loading and saving
     NEW           decoders only: a new model's config, besides its sizes
     UNREAD        optional: patterns of tensors that it ignores, of other tasks
+    as_held       optional: the spec of a checkpoint that holds tensors of these names
     constants     optional: tensors that are alike in every model, for saving
 """
 

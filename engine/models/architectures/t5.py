@@ -1,25 +1,23 @@
 """T5 (Raffel et al. 2020, section 2.1) and Flan-T5: the two stacks of Vaswani et al. 2017, fig. 1.
 
-An encoder reads the source sentence, every token with all others; a decoder writes the answer, and
-each of its layers also attends to what the encoder made of the source. RMSNorm comes before each
-sublayer; instead of positions, a bias of scores by distance; scores are divided by no root.
+RMSNorm comes before each sublayer; instead of positions, a bias of scores by distance; scores are
+divided by no root. `two_stacks` has what it shares with BART.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from engine.cells.access import EVERYTHING, Mask
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.name import ENCODER
-from engine.models import distance, ops, parts
+from engine.models import distance, ops, parts, two_stacks
 from engine.models.architectures.llama import times
 from engine.models.distance import Buckets
 from engine.models.foreign import ACTIVATIONS, Config, Piece, Pieces, head_of
 from engine.models.forward import SOURCE, Forward
 from engine.models.spec import Activation, ModelSpec, TwoStackSpec
+from engine.models.two_stacks import attention
 
 MODEL_TYPES = ("t5",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
@@ -45,11 +43,10 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     """The first stack: vectors of the source sentence's tokens, and which of them are present."""
-    ids, g = g.source, of_encoder(g)
+    ids, g = g.source, two_stacks.of_encoder(g)
     spec = g.spec
     assert isinstance(spec, T5Spec)
-    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), (SOURCE, ""), "ids")
-    present = g.input("attention_mask", np.ones((len(ids), 1)), (SOURCE, ""))  # [n_source, 1]
+    tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=True)
     biases = distance.biases(g, len(ids), SOURCE, buckets, EVERYTHING)
     stream = [g.block("embed", ops.embed, tokens, W_E)]  # [n_source, d_model]
@@ -65,14 +62,6 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
 
     x = g.block("resid_final", ops.add, stream)  # [n_source, d_model]
     return parts.rms_norm(g.at("ln_final"), x, spec.norm_eps), present
-
-
-def of_encoder(g: Forward) -> Forward:
-    """The graph with the encoder's spec, and `encoder.` before names."""
-    found, spec = g.at(ENCODER), g.spec
-    assert isinstance(spec, TwoStackSpec)
-    found.spec = found.sizes = spec.encoder
-    return found
 
 
 def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> None:
@@ -98,30 +87,6 @@ def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> 
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     scale = spec.d_model**-0.5 if spec.scales_output else 1.0
     parts.unembed(g, times(g, "logits.read", x, "logits", scale), W_E)
-
-
-def attention(
-    b: Forward,
-    part: str,
-    x: Block,
-    of: Block,
-    mask: Mask,
-    present: Block | None,
-    biases: Sequence[Block] = (),
-) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]: queries of x, keys and values of `of`,
-    which is x itself or, in cross attention, the source [n_source, d_model]."""
-    attn, head_axes = b.at(part), ("d_model", "d_head")
-    of_all = parts.of_all_heads(attn)
-    heads = []
-    for n in range(b.spec.n_heads):
-        h = attn.at(f"h{n}")
-        q = parts.linear(h, "q", x, "Q", head_axes, bias=False)  # [n_tokens, d_head]
-        k = parts.linear(h, "k", of, "K", head_axes, bias=False)  # [n_keys, d_head]
-        v = parts.linear(h, "v", of, "V", head_axes, bias=False)  # [n_keys, d_head]
-        bias = biases[n] if biases else None
-        heads.append(parts.attend(h, q, k, v, of_all, mask, present=present, bias=bias))
-    return parts.sum_of(b, f"{part}_out", heads)
 
 
 def mlp(b: Forward, x: Block) -> Block:
