@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from engine.learning.decoders import SIZES
-from engine.models import architectures, rope
+from engine.models import answering, architectures, rope
 from engine.models.architectures import OWN, Declared
 from engine.models.foreign import ACTIVATIONS, Config
 from engine.models.formats.folder import SEEING
@@ -33,9 +33,12 @@ the class of a text (`ForSequenceClassification`) in place of that for the next 
 Activation functions, by their names in configs: {activations}. Scalings of rotary positions:
 {kinds}; longrope within its original length, dynamic within the model's length.
 
-T5's encoder reads the prompt, and its decoder begins the answer: `run` and `generate`, `ablate`,
-`gradient` and `sweep` take both stacks. A workbook does not show two; patching, steering and the
-graph of an answer are of one. Gradients hold the bias by distance of T5 and MPNet as it is.
+The encoder of T5, BART, Marian and their kin reads the prompt, and the decoder begins the answer:
+`run` and `generate`, `ablate`, `gradient` and `sweep` take both stacks. A workbook does not show
+two; patching, steering and the graph of an answer are of one. Gradients hold the bias by distance
+of T5 and MPNet as it is. `generate` heeds the rules of `generation_config.json` (or of
+`config.json` where there is none): {rules}.
+Where cells choose the words, as in `run --tokens`, they have no rules.
 
 Tests compare each with `transformers`: always by golden files (`tests/models/test_references.py`),
 and on random configurations if torch is installed (`tests/models/test_fuzz.py`; `pip install -e
@@ -43,10 +46,11 @@ and on random configurations if torch is installed (`tests/models/test_fuzz.py`;
 `pytorch_model.bin` is read through torch's loader for weights alone.
 
 `cellformer train --text FILE --architecture NAME -o DIR` trains a new model of any of them but the
-encoders, T5 and `cellformer`, in the sizes of its options: every head has its own keys and values
-(in `falcon` one key serves all), windows are the architecture's own where it always has them, and
-two of four experts work at each token. Weights begin at random: matrices normal (0.05 for word
-vectors, 0.01 for what writes into the residual stream, 0.02 otherwise), gains neutral, biases 0.
+encoders, encoder-decoders and `cellformer`, in the sizes of its options: every head has its own
+keys and values (in `falcon` one key serves all), windows are the architecture's own where it always
+has them, and two of four experts work at each token. Weights begin at random: matrices normal (0.05
+for word vectors, 0.01 for what writes into the residual stream, 0.02 otherwise), gains neutral,
+biases 0.
 Tests train each and compare its logits with `transformers` (`tests/models/test_decoders.py`), and a
 hundred steps by cells with torch's (`tests/models/test_learning.py`).
 
@@ -79,6 +83,7 @@ def table() -> str:
     listed = {
         "seeing": ", ".join(f"`{name}`" for name in SEEING),
         "activations": ", ".join(f"`{name}`" for name in ACTIVATIONS),
+        "rules": ", ".join(f"`{name}`" for name in answering.FIELDS),
         "kinds": ", ".join(f"`{name}`" for name in rope.KINDS if name != "default"),
     }
     return HEAD + rows + TAIL.format(**listed)

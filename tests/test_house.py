@@ -34,7 +34,7 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
         *("detokenizing", "decoded_text", "tokenizing"),
     ),
     "engine.models": (
-        *("spec", "foreign", "ops", "adapter", "tensors", "unpacking", "classes"),
+        *("spec", "foreign", "answering", "ops", "adapter", "tensors", "unpacking", "classes"),
         "sentence_modules",
         *("gguf_file", "gguf_families"),
         *(

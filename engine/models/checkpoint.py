@@ -19,13 +19,14 @@ from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError, first_line
 from engine.cells.files import replacing_folder
-from engine.models import adapter, architectures, classes, formats, sentence_modules
+from engine.models import adapter, answering, architectures, classes, formats, sentence_modules
+from engine.models.answering import Rules
 from engine.models.architectures import OWN
 from engine.models.foreign import Config, Piece, Pieces
 from engine.models.formats import gguf
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
-from engine.models.spec import CLASSES, ModelSpec
+from engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
 from engine.models.tensors import Tensors, in_safetensors
 from engine.text.tokenizer import save_tokenizer
 
@@ -68,6 +69,9 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     architecture = architectures.find(config.get("model_type", str))
     check_layers(config, files)
     spec = _spec(architecture, config)
+    rules = Rules()
+    if isinstance(spec, TwoStackSpec):
+        spec, rules = answering.read(config, spec)
     config.check_unread()
     check_sizes(spec, config, files)
     everywhere = dict(pieces_of(architecture, spec))
@@ -94,6 +98,7 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
         classes.outputs(config, spec),
         architecture=architecture.forward,
         config=config.values,
+        rules=rules,
     )
 
 
@@ -236,6 +241,8 @@ def write(model: Model, folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     sentence_modules.save(config, tensors, folder)
     save_tokenizer(model.vocabulary, folder)
+    if isinstance(model.spec, TwoStackSpec):
+        answering.save(model.rules, model.spec.start, folder)
 
 
 def _write_tensors(tensors: dict[str, np.ndarray], path: Path) -> None:

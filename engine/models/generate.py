@@ -4,7 +4,8 @@ The existing rows are the KV cache: under a causal mask no later token changes t
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from engine.cells.errors import InputError
 from engine.cells.evaluation import evaluate
 from engine.cells.graph import Graph
 from engine.cells.values import is_whole
+from engine.models.answering import Rules
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.forward import Forward
 from engine.models.model import Model
@@ -130,7 +132,8 @@ def generate(
     model.check_ids(ids)
     numbers = random_numbers(seed, len(ids) + n_tokens)
     graph = change(model.graph([*ids, *([ids[0]] * (n_tokens - 1))]))
-    return _steps(graph, list(ids), n_tokens, sampling, numbers)
+    choose = partial(_chosen, model, sampling, len(ids) + n_tokens)
+    return _steps(graph, list(ids), n_tokens, choose, numbers)
 
 
 def passage(
@@ -172,7 +175,8 @@ def passage(
         other = tuple(second or ids) if model.spec.gives == "sentence" else ()
         return Passage(places, len(ids), sampling, numbers, second=other)
     model.check_ids(ids)
-    steps = generate(model, ids, more, sampling, seed) if more else ()
+    ruleless = replace(model, rules=Rules())  # as the cells of a passage choose
+    steps = generate(ruleless, ids, more, sampling, seed) if more else ()
     tokens = [*ids, *(step.token for step in steps)]
     n_source = 0
     if isinstance(model.spec, TwoStackSpec):
@@ -197,8 +201,25 @@ def check_room(model: Model, n_prompt: int, more: int) -> None:
         )
 
 
+def _chosen(
+    model: Model, sampling: Sampling, n_tokens: int, logits: np.ndarray, r: float, so_far: list[int]
+) -> int:
+    """The token that comes after those so far, in a text of `n_tokens`: of all that the model's
+    rules allow, if it has any."""
+    if model.rules == Rules():
+        return sampling.choose(logits, r, so_far)
+    is_last = len(so_far) == n_tokens - 1
+    ends = model.vocabulary.ends
+    words = model.rules.allowed(len(logits), so_far, model.source, ends, is_last)
+    before = np.flatnonzero(np.isin(words, so_far)).tolist()
+    return int(words[sampling.choose(logits[words], r, before)])
+
+
+Choose = Callable[[np.ndarray, float, list[int]], int]  # of logits, a number, the ids so far
+
+
 def _steps(
-    graph: Forward, ids: list[int], n_tokens: int, sampling: Sampling, numbers: np.ndarray
+    graph: Forward, ids: list[int], n_tokens: int, choose: Choose, numbers: np.ndarray
 ) -> Iterator[Step]:
     last = len(ids) + n_tokens - 1  # the last token is chosen, and nothing is computed for it
     rows = Rows(graph)
@@ -207,7 +228,7 @@ def _steps(
         n_cells = rows.compute(start, stop)
         n_full += n_cells
         so_far = rows.values["tokens"][:stop, 0].astype(int).tolist()
-        token = sampling.choose(rows.values["logits"][stop - 1], float(numbers[stop]), so_far)
+        token = choose(rows.values["logits"][stop - 1], float(numbers[stop]), so_far)
         yield Step(token, n_cells, n_full)
         if stop < last:
             rows.values["tokens"][stop, 0] = token

@@ -15,6 +15,7 @@ from engine.cells.texts import cut
 from engine.cells.values import is_whole
 from engine.models import architectures
 from engine.models.adapter import Adapter
+from engine.models.answering import Rules
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
 from engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
 from engine.text.tokenizer import Tokenizer, mask_of, show
@@ -61,7 +62,8 @@ class Model:
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
     adapter: Adapter | None = None  # read beside the weights; see `checkpoint.with_adapter`
     exact: "Model | None" = None  # this one with all digits; see `with_decimals`
-    source: tuple[int, ...] = (0,)  # of two stacks: the sentence that the encoder reads
+    source: tuple[int, ...] = (0,)  # of two stacks: the sentence that the encoder reads,
+    rules: Rules = field(default_factory=Rules)  # and what its answers may hold
 
     def __repr__(self) -> str:
         """Its kind and sizes."""

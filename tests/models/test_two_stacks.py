@@ -1,5 +1,7 @@
 """Encoder-decoders: greedy answers against transformers, buckets of distances, what is refused."""
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +20,92 @@ GOLD = GOLDEN / "t5"
 N_SENTENCES, N_MORE = 10, 8
 
 
-@pytest.mark.parametrize("name", ["t5", "flan-t5"])
-def test_greedy_answers_equal_transformers(name: str, torch, transformers) -> None:
-    reference = transformers.T5ForConditionalGeneration.from_pretrained(GOLDEN / name).eval()
-    model, rng = checkpoint.load(GOLDEN / name), np.random.default_rng(3)
+NAMES = ("t5", "flan-t5", "bart", "mbart", "marian")
+
+
+def assert_answers_equal(folder: Path, torch, transformers) -> list[list[int]]:
+    """Our greedy answers to ten sources equal those of transformers; they, up to their end."""
+    reference = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    model, rng, answers = checkpoint.load(folder), np.random.default_rng(3), []
     for _ in range(N_SENTENCES):
-        source = rng.integers(2, 17, int(rng.integers(1, 12))).tolist()
-        asked = {"max_new_tokens": N_MORE, "do_sample": False, "eos_token_id": None}
-        expected = reference.generate(torch.tensor([source]), **asked)[0].tolist()
+        source = rng.integers(2, 16, int(rng.integers(1, 12))).tolist()
+        asked = {"max_new_tokens": N_MORE, "do_sample": False, "num_beams": 1}
+        seen = torch.ones(1, len(source))
+        expected = reference.generate(torch.tensor([source]), attention_mask=seen, **asked)
         steps = generate(model.reading(source), [model.spec.start], N_MORE)
-        assert [model.spec.start, *(step.token for step in steps)] == expected
+        answer = [model.spec.start]
+        for step in steps:
+            answer.append(step.token)
+            if step.token in model.vocabulary.ends:
+                break
+        assert answer == expected[0].tolist()
+        answers.append(answer)
+    return answers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_answers_equal_transformers(name: str, torch, transformers) -> None:
+    answers = assert_answers_equal(GOLDEN / name, torch, transformers)
+    ends = checkpoint.load(GOLDEN / name).rules.last
+    assert all(answer[-1] in ends for answer in answers if ends)
+
+
+RULES = {
+    "a first word": {"forced_bos_token_id": 7},
+    "two ends": {"forced_eos_token_id": [3, 2], "eos_token_id": [2, 3]},
+    "words that never come": {"bad_words_ids": [[9], [11], [15], [7], [5, 3], [2]]},
+    "nothing twice": {"no_repeat_ngram_size": 2, "bad_words_ids": [[9, 9]]},
+    "nothing of the source": {"encoder_no_repeat_ngram_size": 1},
+    "an end that is not early": {"min_length": 5, "forced_eos_token_id": None},
+    "no rules": {"forced_eos_token_id": None},
+    "another start": {"decoder_start_token_id": 4},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    ("name", "file"), [("bart", "config.json"), ("marian", "generation_config.json")]
+)
+def test_rules_of_answers_equal_transformers(name, file, rule, tmp_path, torch, transformers):
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    values = json.loads((folder / "config.json").read_text())
+    if file != "config.json":
+        own = ("eos_token_id", "pad_token_id", "decoder_start_token_id")
+        values = {key: values[key] for key in own}
+    (folder / file).write_text(json.dumps(values | RULES[rule]))
+    model = checkpoint.load(folder)
+    changed = (model.rules, model.spec.start, model.vocabulary.ends)
+    plain = checkpoint.load(GOLDEN / name)
+    assert changed != (plain.rules, plain.spec.start, plain.vocabulary.ends)
+    answers = assert_answers_equal(folder, torch, transformers)
+    checkpoint.save(model, tmp_path / "back")
+    assert assert_answers_equal(tmp_path / "back", torch, transformers) == answers
+
+
+BAD_RULES = {
+    "forced_bos_token_id": (17, "forced_bos_token_id has 17, and ids run from 0 to 16"),
+    "bad_words_ids": ([3], "bad_words_ids"),
+    "min_length": (-1, "min_length is -1; it cannot be negative"),
+    "no_repeat_ngram_size": ("3", "no_repeat_ngram_size"),
+}
+
+
+@pytest.mark.parametrize("field", BAD_RULES)
+def test_an_odd_rule_is_one_line(field: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "bart", tmp_path / "bart"))
+    value, told = BAD_RULES[field]
+    (folder / "generation_config.json").write_text(json.dumps({field: value}))
+    done = cli("run", folder, "--ids", "3")
+    assert done.code == 2 and told in done.err and done.err.count("\n") == 1
+
+
+def test_rules_that_leave_no_word_are_one_line(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "bart", tmp_path / "bart"))
+    words = {"bad_words_ids": [[i] for i in range(17)], "min_length": 9}
+    (folder / "generation_config.json").write_text(json.dumps(words))
+    done = cli("generate", folder, "--ids", "3", "-n", "3")
+    assert done.code == 2 and "leave no word" in done.err and done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("both_ways", [True, False])
@@ -47,31 +125,45 @@ def test_generate_prints_the_answer_alone() -> None:
     assert done.out.split() == ["11", "11", "11"]
 
 
-@pytest.mark.parametrize("name", ["encoder.blocks.0.attn.h1.W_V", "blocks.0.cross.h0.W_K", "W_E"])
-def test_gradients_go_through_both_stacks(name: str) -> None:
-    graph = checkpoint.load(GOLD).reading([3, 1, 4]).graph([0, 5])
+WEIGHTS = ["encoder.blocks.0.attn.h1.W_V", "blocks.0.cross.h0.W_K", "W_E"]
+PLACES = ["encoder.W_pos", "W_pos", "blocks.0.mlp.W_in", "encoder.blocks.0.mlp.W_out"]
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        *(("t5", name) for name in WEIGHTS),
+        *(("bart", name) for name in WEIGHTS + PLACES),
+        *(("marian", name) for name in WEIGHTS),
+    ],
+)
+def test_gradients_go_through_both_stacks(model: str, name: str) -> None:
+    graph = checkpoint.load(GOLDEN / model).reading([3, 1, 4]).graph([0, 5])
     score = objective.logit(graph, 1, 7, 4)
     gradient = backward(graph, score)[name]
     at = (name, 3, 1)
     start = graph.values[name][3, 1]
     up, down = variants(graph, [{at: start + 1e-5}, {at: start - 1e-5}])[score.name].ravel()
     assert graph.values[gradient.name][3, 1] == pytest.approx((up - down) / 2e-5, abs=1e-8)
+    assert abs(up - down) > 1e-9
 
 
-def test_what_is_ablated_and_swept_is_of_both_stacks() -> None:
-    parts = told("ablate", GOLD, "--ids", "3,1,4")["parts"]
+@pytest.mark.parametrize("name", ["t5", "bart", "marian"])
+def test_what_is_ablated_and_swept_is_of_both_stacks(name: str) -> None:
+    parts = told("ablate", GOLDEN / name, "--ids", "3,1,4")["parts"]
     change = {part["part"]: part["change"] for part in parts}
     assert {"encoder.blocks.0.attn.h0", "blocks.0.cross", "blocks.0.mlp"} <= set(change)
     assert all(change.values())
     cell = "encoder.blocks.0.attn.switch[0,0]"
     asked = ("--ids", "3,1,4", "--from", "0", "--to", "1", "--steps", "2")
-    off, on = told("sweep", GOLD, cell, *asked)["values"]
+    off, on = told("sweep", GOLDEN / name, cell, *asked)["values"]
     moved = off["probability"] - on["probability"]
     assert moved == pytest.approx(change["encoder.blocks.0.attn"], abs=1e-12)
 
 
-def test_attribution_of_a_word_sums_to_its_logit() -> None:
-    found = told("run", GOLD, "--ids", "3,1,4", "--target", "5", "--lens")
+@pytest.mark.parametrize("name", ["t5", "bart", "mbart", "marian"])
+def test_attribution_of_a_word_sums_to_its_logit(name: str) -> None:
+    found = told("run", GOLDEN / name, "--ids", "3,1,4", "--target", "5", "--lens")
     written = {share["part"]: share["logit"] for share in found["attribution"]}
     assert "blocks.0.cross.h1.result" in written and len(found["lens"]) == 4
     (logit,) = [word["logit"] for word in found["words"] if word["word"] == "5"]

@@ -221,24 +221,28 @@ def as_held(spec: ModelSpec, names: Container[str]) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Matrices are [out, in]; a stack whose words are its own has a table of its own."""
+    """Matrices are [out, in]; both stacks and the unembedding share one table of words, or each has
+    its own."""
     assert isinstance(spec, BartSpec)
-    if not spec.tied:
-        yield "W_E", Piece("model.decoder.embed_tokens.weight")
-        yield f"{ENCODER}.W_E", Piece("model.encoder.embed_tokens.weight")
-        yield f"{ENCODER}.W_E", Piece("model.shared.weight")
-    yield "W_E", Piece("model.shared.weight")
+    shared, own = "model.shared.weight", "model.{}.embed_tokens.weight"
+    if spec.tied:  # the first of its names that a file has
+        names = (shared, own.format("decoder"), own.format("encoder"), "lm_head.weight", shared)
+        yield from (("W_E", Piece(name)) for name in names)
+    else:
+        yield from (("W_E", Piece(name)) for name in (own.format("decoder"), shared))
+        words = f"{ENCODER}.W_E"
+        yield from ((words, Piece(name)) for name in (own.format("encoder"), shared))
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield "b_U", Piece(LOGITS_BIAS, row=True)
-    for ours, theirs, own in (
+    for ours, theirs, part in (
         (f"{ENCODER}.", "model.encoder", spec.encoder),
         ("", "model.decoder", spec),
     ):
         yield f"{ours}W_pos", Piece(f"{theirs}.embed_positions.weight")
         yield from norm(f"{ours}ln_embed", f"{theirs}.layernorm_embedding")
         yield from norm(f"{ours}ln_final", f"{theirs}.layer_norm")
-        for layer in range(own.n_layers):
-            yield from of_layer(f"{ours}blocks.{layer}", f"{theirs}.layers.{layer}", own)
+        for layer in range(part.n_layers):
+            yield from of_layer(f"{ours}blocks.{layer}", f"{theirs}.layers.{layer}", part)
 
 
 def of_layer(b: str, f: str, spec: ModelSpec) -> Pieces:
