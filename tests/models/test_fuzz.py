@@ -953,6 +953,7 @@ def bart_sizes(rng: np.random.Generator) -> dict:
         "activation_function": pick(rng, *ACTIVATIONS),
         "scale_embedding": bool(rng.integers(2)),
         "decoder_start_token_id": 0,
+        "forced_eos_token_id": None,
         "pad_token_id": 1,
         **sizes(rng),
     }

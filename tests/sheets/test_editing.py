@@ -274,7 +274,15 @@ MODELS = {name: random_model(spec, 2) for name, spec in SPECS.items()}
 MODELS |= golden_models()
 WITH_BIAS = ("with biases", "MLP only", "gpt2", "gpt2-untied", "gpt_neo", "gpt_neox")
 WITH_BIAS += ("bloom", "falcon-rw", "opt", "opt-350m", "phi")
-FIXED_EPS = ("opt", "opt-350m", "distilbert", "olmo")  # no field of their config has it
+FIXED_EPS = (
+    "opt",
+    "opt-350m",
+    "distilbert",
+    "olmo",
+    "bart",
+    "mbart",
+    "marian",
+)  # no field of their config has it
 BOUNDED = ("olmo", "mpt")  # queries, so that weights cannot hold another divisor of scores
 
 

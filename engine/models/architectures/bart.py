@@ -65,27 +65,27 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     assert isinstance(spec, BartSpec)
     tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]
     W_E = W_E if spec.tied else g.weight("W_E", "vocab", "d_model")
-    x = embed(g, g.block(word(spec), ops.embed, tokens, W_E), SOURCE)  # [n_source, d_model]
+    stream = embed(g, g.block(word(spec), ops.embed, tokens, W_E), SOURCE)  # [n_source, d_model]
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, [x])  # [n_source, d_model]
+        x = b.block("resid_pre", ops.add, stream)  # [n_source, d_model]
         y = before(b, "ln1", x)
         x = b.block("resid_mid", ops.add, [x, attention(b, "attn", y, y, EVERYTHING, present)])
         x = after(b, "ln1", x)  # [n_source, d_model]
         x = b.block("resid_post", ops.add, [x, mlp(b, before(b, "ln2", x))])
-        x = after(b, "ln2", x)  # [n_source, d_model]
+        stream = [after(b, "ln2", x)]  # [n_source, d_model]
 
-    return final(g, x), present
+    return final(g, stream), present
 
 
 def decoder(g: Forward, words: Block, source: Block, present: Block) -> Block:
     """The second stack, over the tokens' vectors `words`: [n_tokens, d_model]."""
-    x = embed(g, words, "token")  # [n_tokens, d_model]
+    stream = embed(g, words, "token")  # [n_tokens, d_model]
 
     for layer in range(g.spec.n_layers):
         b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
         y = before(b, "ln1", x)
         x = b.block("resid_mid", ops.add, [x, attention(b, "attn", y, y, Mask(), None)])
         x = after(b, "ln1", x)  # [n_tokens, d_model]
@@ -94,9 +94,9 @@ def decoder(g: Forward, words: Block, source: Block, present: Block) -> Block:
         x = b.block("resid_cross", ops.add, [x, cross_out])  # [n_tokens, d_model]
         x = after(b, "ln_cross", x)
         x = b.block("resid_post", ops.add, [x, mlp(b, before(b, "ln2", x))])
-        x = after(b, "ln2", x)  # [n_tokens, d_model]
+        stream = [after(b, "ln2", x)]  # [n_tokens, d_model]
 
-    return final(g, x)
+    return final(g, stream)
 
 
 def word(spec: BartSpec) -> str:
@@ -104,8 +104,9 @@ def word(spec: BartSpec) -> str:
     return "embed.word" if spec.scales_words else "embed"
 
 
-def embed(g: Forward, words: Block, axis: str) -> Block:
-    """What the first layer reads: words, scaled, and positions; normed: [tokens, d_model]."""
+def embed(g: Forward, words: Block, axis: str) -> list[Block]:
+    """What the stream begins with, [tokens, d_model] each: words, scaled, and positions, or the
+    norm of their sum."""
     spec = g.spec
     assert isinstance(spec, BartSpec)
     if spec.scales_words:
@@ -116,8 +117,11 @@ def embed(g: Forward, words: Block, axis: str) -> Block:
         table = g.weight("W_pos", "place", "d_model")
     else:
         table = g.input("clock", clock(words.shape[0], spec.d_model), ("n_ctx", "d_model"))
-    x = g.block("embed_sum", ops.add, [words, g.block("pos_embed", ops.embed, places, table)])
-    return parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps) if spec.embed_norm else x
+    stream = [words, g.block("pos_embed", ops.embed, places, table)]
+    if not spec.embed_norm:
+        return stream
+    x = g.block("embed_sum", ops.add, stream)  # [tokens, d_model]
+    return [parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)]
 
 
 def clock(n_tokens: int, d_model: int) -> np.ndarray:
@@ -138,9 +142,9 @@ def after(b: Forward, ln: str, x: Block) -> Block:
     return parts.layer_norm(b.at(ln), x, b.spec.norm_eps) if b.spec.norm_after else x
 
 
-def final(g: Forward, x: Block) -> Block:
+def final(g: Forward, stream: Sequence[Block]) -> Block:
     """What a stack gives: the stream after its last layer, normed if the model does."""
-    x = g.block("resid_final", ops.add, [x])  # [tokens, d_model]
+    x = g.block("resid_final", ops.add, stream)  # [tokens, d_model]
     return parts.layer_norm(g.at("ln_final"), x, g.spec.norm_eps) if g.spec.final_norm else x
 
 
