@@ -6,7 +6,8 @@ i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` c
     i, j   the output cell's own row, own column
     :      the whole axis
     0      the only index of an axis of length one
-    ≤i     the keys that query i sees: up to and including i under a causal mask
+    ≤i     the keys that query i sees: up to and including i under a causal mask, or only those
+           before i (`before`)
     ≥i     the queries that see key i
     ?      one index that another operand's value chooses (a lookup): any of the axis
     @n     index n, the same for all cells of the block: one expert's share, one column
@@ -65,11 +66,13 @@ class Rect(NamedTuple):
 @dataclass(frozen=True)
 class Mask:
     """Which keys a query sees: those up to itself, all of them, or the last `window` of them. If
-    several sentences of equal length follow each other, only those of its own `sentence`."""
+    several sentences of equal length follow each other, only those of its own `sentence`. With
+    `before`, a query does not see its own key."""
 
     causal: bool = True
     window: int | None = None
     sentence: int | None = None
+    before: bool = False
 
     def keys(self, query: int, n_keys: int) -> Span:
         if not self.causal:
@@ -77,7 +80,7 @@ class Mask:
         start = 0 if self.window is None else max(0, query + 1 - self.window)
         if self.sentence is not None:
             start = max(start, query - query % self.sentence)
-        return start, min(query + 1, n_keys)
+        return start, min(query if self.before else query + 1, n_keys)
 
     def queries(self, keys: Span, n_queries: int) -> Span:
         """The queries that see any of these keys."""
@@ -87,13 +90,14 @@ class Mask:
         stop = n_queries if self.window is None else last + self.window
         if self.sentence is not None:
             stop = min(stop, last - last % self.sentence + self.sentence)
-        return keys[0], min(stop, n_queries)
+        first = keys[0] + 1 if self.before else keys[0]
+        return first, min(stop, n_queries)
 
     @lru_cache(maxsize=256)  # noqa: B019  a mask lives as long as the program
     def seen(self, rect: Rect) -> np.ndarray:
         """bool [queries, keys], read-only: True if the query (row) sees the key."""
         i, j = np.ogrid[rect.top : rect.bottom, rect.left : rect.right]
-        found = (j <= i) | (not self.causal)
+        found = (j < i if self.before else j <= i) | (not self.causal)
         if self.causal and self.window is not None:
             found &= j > i - self.window
         if self.causal and self.sentence is not None:

@@ -130,7 +130,7 @@ class Block(Named):
         """1 if its rows read rows before them, so that they are computed one after another; -1 if
         they read rows after them; 0 if they do not read each other."""
         own = [at for _, (at, _), operand in self.sources if operand is self]
-        return 0 if not own else 1 if shift(own[0]) < 0 else -1
+        return 0 if not own else 1 if own[0] == "≤i" or shift(own[0]) < 0 else -1
 
     def passes_over(self, rect: Rect) -> list[Rect]:
         """The rectangle in the order of computation: at once, or row by row."""

@@ -276,6 +276,8 @@ class Graph:
             partial = [b.mask for _, _, b in operands if b.partial]
             mask = partial[0] if partial else EVERYTHING
         name = self._prefix + name
+        if any(op.subscripts[p][0] == "≤i" for p in op.itself) and not mask.before:
+            raise ValueError(f"{name}: a row would read itself; give it Mask(before=True)")
         axes = (row_axis, col_axis)
         return self.add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
 

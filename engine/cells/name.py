@@ -4,7 +4,7 @@
     pass := turned | gradient | nudged | b | other | clean | path | step int | cut | seen int
          | encoder
     part := ln1 | attn | ln2 | mlp | ln_embed | ln_final | softmax | rotary | alibi | lens | ...
-    head := ("h" | "kv" | "e") int | shared, one of the words
+    head := ("h" | "kv" | "qk" | "e") int | shared, one of the words
 
 The passes are copies of a forward pass: the backward pass (`turned`: transposed), the pass after
 one or several training steps, that of a second sentence, that of the sentence which another is
@@ -37,7 +37,7 @@ PASSES = (
     r"step\d+",
 )
 PASS = re.compile("|".join(PASSES))
-HEAD = re.compile(r"(h|kv|e)\d+|shared")
+HEAD = re.compile(r"(h|kv|qk|e)\d+|shared")
 
 
 class Named:

@@ -5,7 +5,8 @@ operand it reads (the codes are in `access.py`). It is called once with the oper
 cells, and returns the formula that every interpreter walks: so a value, its text and its gradient
 cannot diverge.
 
-`itself` names parameters that read the block's own cells, in rows before (`i-1,j`): the state of a
+`itself` names parameters that read the block's own cells, in the row before (`i-1,j`) or in all
+rows before (`≤i,j`, under a mask that does not show a query its own key): the state of a
 recurrence. They are not given as operands.
 
 `many` names the parameters that take a list of operands; in their subscripts `@#` is @0, @1,

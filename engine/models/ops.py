@@ -576,6 +576,39 @@ def read_states(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
     return total
 
 
+# --- the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), over pairs of tokens --------
+
+
+@op(x="i,:", eps="0,0")
+def length_above(x: X, eps: X) -> X:
+    return SQRT(SUMPRODUCT(x, x) + eps)
+
+
+@op(pace="i,j", rate="0,0")
+def log_decay(pace: X, rate: X) -> X:
+    """The logarithm of what a memory keeps at a token."""
+    return pace * rate
+
+
+@op(before="i-1,j", x="i,j", itself="before")
+def sum_so_far(before: X, x: X) -> X:
+    return before + x
+
+
+@op(x="i,:", y="j,:", now="i,0", then="j,0", by="i,0", out="i,≤i")
+def kept_product(x: X, y: X, now: X, then: X, by: X = None) -> X:
+    """The product of a token's vector and an earlier one's, as far as what was written then is
+    still kept."""
+    kept = SUMPRODUCT(x, y) * EXP(now - then)
+    return kept if by is None else kept * by
+
+
+@op(x="i,j", overlap="i,≤i", before="≤i,j", itself="before")
+def corrected(x: X, overlap: X, before: X) -> X:
+    """What a token writes: less what its key reads already of what those before it wrote."""
+    return x - SUMPRODUCT(overlap, before)
+
+
 # --- low-rank adapters (Hu et al. 2021, section 4.1) -----------------------------------------
 
 

@@ -201,13 +201,15 @@ def attend(
     n: int = 0,
     sink: Block | None = None,
     bias: Block | None = None,
+    opened: Block | None = None,
 ) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1), up to the values weighted by its pattern.
 
     With ALiBi, `places` [n_tokens, n_heads] reduce scores with distance, by column n. `present`
     [n_tokens, 1] is 0 for tokens that nothing attends to (default: all are present). `sink` as in
-    `softmax`; `bias` [queries, keys] is added to scores (see `distance`). In cross attention k and
-    v are of another sentence's tokens.
+    `softmax`; `bias` [queries, keys] is added to scores (see `distance`); `opened` [n_tokens,
+    d_head] is what the weighted values are multiplied by. In cross attention k and v are of another
+    sentence's tokens.
     """
     name = "of_content" if places or bias else "scores" if layer.cap is None else "uncapped"
     scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
@@ -218,13 +220,22 @@ def attend(
     if bias:
         scores = h.block("scores", ops.biased, scores, bias)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"), sink=sink)  # [queries, keys]
+    on = None
     if not h.readout.by_head:
         on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
-        z = h.block("z", ops.mix, pattern, v, on)  # [n_tokens, d_head]
-        return Head(z, h.weight("W_O", v.axes[1], "d_model"), None)
-    z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
-    W_O = h.weight("W_O", v.axes[1], "d_model")
-    on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
+    z = h.block("mixed" if opened else "z", ops.mix, pattern, v, on)  # [n_tokens, d_head]
+    if opened:
+        z = h.block("z", ops.gated, opened, z)  # [n_tokens, d_head]
+    return write_head(h, z, layer.switch, on)
+
+
+def write_head(h: Forward, z: Block, of_all: Block, on: Block | None = None) -> Head:
+    """What a head writes, given z [n_tokens, d_head], unless its own switch or that `of_all` heads
+    is off. If heads' outputs are not shown, z was switched by `on` before."""
+    W_O = h.weight("W_O", z.axes[1], "d_model")
+    if on:
+        return Head(z, W_O, None)
+    on = h.block("on", ops.in_effect, h.input("switch", 1.0), of_all)  # [1, 1]
     result = h.block(
         "result", ops.switched_linear, z, W_O, on, stand_in(h, on)
     )  # [n_tokens, d_model]

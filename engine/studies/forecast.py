@@ -66,6 +66,7 @@ class Forecast:
 
 
 PARTS = ("embedding", "positions", "attention", "convolutions", "MLP", "norms", "unembedding")
+NORMS = ("q_norm", "k_norm", "z_norm")  # inside of heads
 
 
 def parameters(model: Model) -> Mapping[str, int]:
@@ -80,7 +81,7 @@ def _part(name: str) -> str:
     weight = Name(name)
     if weight.leaf == "W_pos":
         return "positions"
-    if weight.part.startswith("ln") or {"q_norm", "k_norm"} & {*weight.inside, weight.leaf}:
+    if weight.part.startswith("ln") or {*NORMS} & {*weight.inside, weight.leaf}:
         return "norms"
     if weight.part:
         return {"mlp": "MLP", "conv": "convolutions"}.get(weight.part, "attention")
@@ -90,10 +91,10 @@ def _part(name: str) -> str:
 def kv_numbers(model: Model) -> int:
     """How many numbers of keys and values each token adds to the cache."""
     spec = model.spec
-    convolved = {Name(name).layer for name in model.weights if Name(name).part == "conv"}
-    return (
-        2 * (spec.n_layers - len(convolved)) * (spec.kv_heads if spec.n_heads else 0) * spec.d_head
-    )
+    names = [Name(name) for name in model.weights]
+    others = {name.layer for name in names if name.part == "conv" or name.leaf == "A_log"}
+    n_heads = spec.kv_heads if spec.n_heads else 0
+    return 2 * (spec.n_layers - len(others)) * n_heads * spec.d_head
 
 
 def numbers_of_pass(model: Model, n_tokens: int) -> int:

@@ -235,6 +235,42 @@ MEANING = {
     "opened": "how far each channel’s gate is open",
     "gated": "what the channels hold, as far as their gates are open",
     "ssm_out": "what the state space model writes into the stream",
+    "sqrt_d_key": "what queries of length 1 are divided by",
+    "new_q": "queries, of the token alone",
+    "new_k": "keys, of the token alone",
+    "new_v": "values, of the token alone",
+    "W_conv_q": "weights: convolution of queries; the last row is of the own token",
+    "W_conv_k": "weights: convolution of keys; the last row is of the own token",
+    "W_conv_v": "weights: convolution of values; the last row is of the own token",
+    "conv_q": "queries of the own token and those before it, by weights",
+    "conv_k": "keys of the own token and those before it, by weights",
+    "conv_v": "values of the own token and those before it, by weights",
+    "long_q": "the same, after the activation function",
+    "long_k": "the same, after the activation function",
+    "q_eps": "keeps the query’s length above zero; no config has it",
+    "k_eps": "keeps the key’s length above zero; no config has it",
+    "q_length": "how long each query is",
+    "k_length": "how long each key is",
+    "unit_q": "queries of length 1",
+    "z_norm": "gain of the norm of what is read",
+    "to_replace": "how much of what a key reads is replaced, before the sigmoid",
+    "W_replaced": "weights: how much of what a key reads is replaced",
+    "replaced": "how much of what a key reads is replaced, from 0 to 1",
+    "pace_in": "how fast the memory fades at a token, before it is made positive",
+    "W_pace": "weights: how fast the memory fades at a token",
+    "pace": "how fast the memory fades at a token",
+    "fades": "what the memory keeps at a token, as a logarithm: below 0",
+    "faded": "the sum of these, up to the token",
+    "overlap": "how much of what an earlier token wrote this token’s key reads, and replaces",
+    "offered": "values, as far as they are to replace something",
+    "written": "what each token writes: its value, less what its key reads already",
+    "reads": "how much of what each token wrote a later token’s query reads",
+    "recalled": "what the query reads of all that was written",
+    "W_opens": "weights: how far each number of the head’s output opens",
+    "opens": "how far each number of the head’s output opens, before the activation function",
+    "opening": "how far each number of the head’s output opens",
+    "opening_on": "the same; 0 while the head is off",
+    "mixed": "values, weighted by the pattern, before the gate",
 }
 OF_CONVOLUTION = {  # the blocks of a short convolution, where other parts have the same names
     "x": "what is convolved, before its gate",
@@ -317,7 +353,7 @@ def _meaning(block: Block, gradient_of: str) -> str:
         return MEANING.get(block.inside[-1], "")
     if block.name.endswith("distance.W"):
         return "the bias of each bucket of distances, a column for each head"
-    if block.leaf == "scale" and block.part not in ("attn", "cross"):
+    if block.leaf == "scale" and block.inside[-1:] not in (("attn",), ("cross",)):
         return "what each token is divided by"
     if block.leaf == "chosen" and "router" not in block.inside:
         return "what the chosen experts write together"

@@ -6,11 +6,13 @@
 
 /** Which keys a query sees: see Mask in access.py. A window or sentence of 0 is none. */
 export class Mask {
-  /** @param {boolean} causal @param {number} window @param {number} sentence */
-  constructor(causal, window, sentence) {
+  /** @param {boolean} causal @param {number} window @param {number} sentence
+   * @param {boolean} before whether a query does not see its own key */
+  constructor(causal, window, sentence, before) {
     this.causal = causal;
     this.window = window;
     this.sentence = sentence;
+    this.before = before;
   }
 
   /** @param {number} query @param {number} n @returns {Span} */
@@ -18,7 +20,7 @@ export class Mask {
     if (!this.causal) return [0, n];
     let start = this.window ? Math.max(0, query + 1 - this.window) : 0;
     if (this.sentence) start = Math.max(start, query - (query % this.sentence));
-    return [start, Math.min(query + 1, n)];
+    return [start, Math.min(this.before ? query : query + 1, n)];
   }
 
   /** The queries that see a key. @param {number} key @param {number} n @returns {Span} */
@@ -32,7 +34,7 @@ export class Mask {
     const last = keys[1] - 1;
     let stop = this.window ? last + this.window : n;
     if (this.sentence) stop = Math.min(stop, last - (last % this.sentence) + this.sentence);
-    return [keys[0], Math.min(stop, n)];
+    return [this.before ? keys[0] + 1 : keys[0], Math.min(stop, n)];
   }
 }
 
@@ -72,6 +74,12 @@ function spanRead(code, i, j, n, mask) {
 /** How many rows further on a code reads: -1 for `i-1`. @param {string} code */
 export function shift(code) {
   return code[0] === "i" ? +code.slice(1) : 0;
+}
+
+/** In which order rows that read each other by a code are computed: 1, downwards; -1, upwards.
+ * @param {string} code */
+export function direction(code) {
+  return code === "≤i" || shift(code) < 0 ? 1 : -1;
 }
 
 /** @param {string} code @param {number} j */

@@ -164,7 +164,8 @@ def _op(block: Block, k: int, index: Mapping[str, int]) -> dict[str, Any]:
     assert block.op is not None
     found: dict[str, Any] = {"x": [[k - index[b.name], *at] for _, at, b in block.sources]}
     if block.mask.causal:
-        found["m"] = [1, block.mask.window or 0, block.mask.sentence or 0]
+        mask = [1, block.mask.window or 0, block.mask.sentence or 0]
+        found["m"] = [*mask, 1] if block.mask.before else mask
     if block.partial:
         found["p"] = 1
         found["b"] = str(block.op.blank).replace("inf", "Infinity")

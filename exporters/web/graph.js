@@ -1,6 +1,6 @@
 // A graph of named blocks of cells, as the page's data describe it: engine/cells/graph.py.
 
-import { Mask, dirties, readsOf, shift } from "./access.js";
+import { Mask, direction, dirties, readsOf } from "./access.js";
 import { compiled } from "./formulas.js";
 
 /** @typedef {import("./access.js").Rect} Rect */
@@ -99,14 +99,14 @@ export class Block {
     this.isOp = data.op !== undefined;
     this.isTable = data.t !== undefined;
     this.isInput = data.v !== undefined || data.d !== undefined;
-    this.mask = new Mask(!!data.m?.[0], data.m?.[1] ?? 0, data.m?.[2] ?? 0);
+    this.mask = new Mask(!!data.m?.[0], data.m?.[1] ?? 0, data.m?.[2] ?? 0, !!data.m?.[3]);
     this.partial = !!data.p;
     this.blank = Number(data.b ?? 0);
     /** Its operands, and itself if it is a recurrence. */
     this.operands = (data.x ?? []).map(([back, row, col]) => ({ k: index - back, at: /** @type {[string, string]} */ ([row, col]) }));
     const own = this.operands.find(({ k }) => k === index);
     /** 1: its rows read rows before them; -1: rows after them; 0: they do not read each other. */
-    this.recurs = own ? -Math.sign(shift(own.at[0])) : 0;
+    this.recurs = own ? direction(own.at[0]) : 0;
     this.groups = (data.t ?? []).map((group) => new Group(group, shapes));
     /** @type {{sheet: string, top: number, left: number, turned: boolean} | null} */ this.place = null;
     /** Of each cell its group, and which one of it. @type {Int32Array | null} */ this.where = null;

@@ -83,7 +83,7 @@ def test_precedents_and_dependents_are_inverse(graph: Graph) -> None:
     st.tuples(
         st.sampled_from(["i", "j", ":", "≤i", "0"]), st.sampled_from(["i", "j", ":", "≤i", "@2"])
     ),
-    st.builds(Mask, st.booleans(), st.sampled_from([None, 1, 2, 3])),
+    st.builds(Mask, st.booleans(), st.sampled_from([None, 1, 2, 3]), st.just(None), st.booleans()),
 )
 def test_reads_and_dirties_are_inverse(subscript, mask) -> None:
     n = 4

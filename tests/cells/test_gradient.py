@@ -85,8 +85,9 @@ def differences(g: Graph, of: str, block: Block) -> np.ndarray:
 CASES = [
     (op, mask)
     for op in OPS
-    for mask in (EVERYTHING, Mask(), Mask(window=2))
+    for mask in (EVERYTHING, Mask(), Mask(window=2), Mask(before=True))
     if not mask.causal or any("≤i" in code for code in [op.out, *op.subscripts.values()])
+    if mask.before or not any("≤i" in op.subscripts[name] for name in op.itself)
 ]
 
 

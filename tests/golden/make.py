@@ -189,6 +189,16 @@ MAMBA = {
     "hidden_size": 6, "state_size": 2, "num_hidden_layers": 2, "expand": 2, "time_step_rank": 2,
     "conv_kernel": 3, **SMALL,
 }  # fmt: skip
+LINEAR = {
+    "linear_num_key_heads": 1, "linear_num_value_heads": 2, "linear_key_head_dim": 3,
+    "linear_value_head_dim": 2, "linear_conv_kernel_dim": 3,
+    "layer_types": ["linear_attention", "full_attention"], "head_dim": 4,
+    "rope_parameters": {
+        "rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.5,
+    },
+}  # fmt: skip
+QWEN_NEXT = QWEN_MOE | LINEAR | {"shared_expert_intermediate_size": 3, "mlp_only_layers": [1]}
+QWEN35 = TINY | LINEAR | {"intermediate_size": 4}
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
 
 
@@ -351,6 +361,8 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "mbart": (131, lambda: t.MBartForConditionalGeneration(t.MBartConfig(**MBART))),
     "marian": (132, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN))),
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
+    "qwen3_next": (116, lambda: t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**QWEN_NEXT))),
+    "qwen3_5": (117, lambda: t.Qwen3_5ForCausalLM(t.Qwen3_5TextConfig(**QWEN35))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 
@@ -410,7 +422,9 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         **({"logits": out.logits[0].numpy()} if "logits" in out else pooled(model, last)),
         "hidden": np.stack(states),
         "last": last,
-        "patterns": np.stack([a[0].numpy() for a in out.attentions]) if patterns else np.zeros(0),
+        "patterns": np.stack([a[0].numpy() for a in out.attentions])
+        if patterns and out.attentions
+        else np.zeros(0),
     }
 
 

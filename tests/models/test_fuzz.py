@@ -553,6 +553,58 @@ def lfm2(rng: np.random.Generator) -> Network:
     return t.Lfm2ForCausalLM(t.Lfm2Config(**config))
 
 
+def of_linear_attention(rng: np.random.Generator) -> dict:
+    config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
+    keys = int(rng.integers(1, 3))
+    config |= {
+        "head_dim": pick(rng, 4, 8),
+        "linear_num_key_heads": keys,
+        "linear_num_value_heads": keys * int(rng.integers(1, 3)),
+        "linear_key_head_dim": int(rng.integers(1, 5)),
+        "linear_value_head_dim": int(rng.integers(1, 5)),
+        "linear_conv_kernel_dim": int(rng.integers(1, 5)),
+        "rms_norm_eps": pick(rng, 1e-6, 1e-3),
+    }
+    config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.5, 1.0)
+    kinds = ("linear_attention", "linear_attention", "full_attention")
+    config["layer_types"] = [pick(rng, *kinds) for _ in range(config["num_hidden_layers"])]
+    return config
+
+
+def of_experts(rng: np.random.Generator) -> dict:
+    return {
+        "num_experts": int(rng.integers(2, 6)),
+        "num_experts_per_tok": int(rng.integers(1, 3)),
+        "moe_intermediate_size": int(rng.integers(1, 8)),
+        "shared_expert_intermediate_size": int(rng.integers(1, 8)),
+    }
+
+
+def qwen3_next(rng: np.random.Generator) -> Network:
+    config = of_linear_attention(rng) | of_experts(rng)
+    config |= {
+        "norm_topk_prob": bool(rng.integers(2)),
+        "decoder_sparse_step": int(rng.integers(1, 3)),
+        "mlp_only_layers": pick(rng, [], [0], [1]),
+    }
+    if rng.integers(2):  # its last layer alone has attention by scores
+        config |= {"layer_types": None, "full_attention_interval": config["num_hidden_layers"]}
+    return t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**config))
+
+
+def qwen3_5(rng: np.random.Generator) -> Network:
+    config = of_linear_attention(rng)
+    of_images = pick(rng, {}, {"mrope_section": [1, 1, 1], "mrope_interleaved": True})
+    config["rope_parameters"] |= of_images
+    return t.Qwen3_5ForCausalLM(t.Qwen3_5TextConfig(**config))
+
+
+def qwen3_5_moe(rng: np.random.Generator) -> Network:
+    config = of_linear_attention(rng) | of_experts(rng)
+    del config["intermediate_size"]
+    return t.Qwen3_5MoeForCausalLM(t.Qwen3_5MoeTextConfig(**config))
+
+
 def phimoe(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"sliding_window": pick(rng, None, 1, 3)}
     config |= {name: bool(rng.integers(2)) for name in ("attention_bias", "lm_head_bias")}

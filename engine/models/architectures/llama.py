@@ -143,9 +143,11 @@ def of_heads(
     mask: Mask,
     ready: Ready,
     places: Block | None = None,
+    opened: Callable[[Forward], Block] | None = None,
 ) -> Block:
     """Attention; `ready(h, which, x)` makes queries ("q") and keys ("k") of head h ready to be
-    compared: normed, turned. `places` as in `parts.attend`. [n_tokens, d_model]"""
+    compared: normed, turned. `places` as in `parts.attend`, and so is what `opened(h)` gives of
+    head h. [n_tokens, d_model]"""
     spec, attn = b.spec, b.at("attn")
     assert isinstance(spec, LlamaSpec)
     bound = None if spec.bound is None else attn.input("bound", spec.bound)
@@ -163,7 +165,9 @@ def of_heads(
         shared = n * spec.kv_heads // spec.n_heads
         k, v = keys[shared], values[shared]
         sink = h.weight("sink", "") if spec.sinks else None  # [1, 1]
-        heads.append(parts.attend(h, q, k, v, of_all, mask, places, n=n, sink=sink))
+        gate = opened(h) if opened else None  # [n_tokens, d_head]
+        head = parts.attend(h, q, k, v, of_all, mask, places, n=n, sink=sink, opened=gate)
+        heads.append(head)
     return parts.write_heads(b, heads, spec.out_bias)
 
 
