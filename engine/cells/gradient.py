@@ -250,7 +250,8 @@ class _Backward:
 
     def _sum(self, block: Block, shares: list[tuple[Expression, Mask | None]]) -> Block:
         """The gradient of a block: the sum of all its readers' contributions."""
-        masks = [block.mask] if block.partial else [mask for _, mask in shares if mask]
+        own_mask = block.partial or (block.recurs and block.mask.causal)  # what it reads of itself
+        masks = [block.mask] if own_mask else [mask for _, mask in shares if mask]
         mask = masks[0] if masks else EVERYTHING
         terms, name = [], f"{self.name}.{block.name}"
         for term, needed in shares:

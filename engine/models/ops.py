@@ -584,12 +584,6 @@ def length_above(x: X, eps: X) -> X:
     return SQRT(SUMPRODUCT(x, x) + eps)
 
 
-@op(pace="i,j", rate="0,0")
-def log_decay(pace: X, rate: X) -> X:
-    """The logarithm of what a memory keeps at a token."""
-    return pace * rate
-
-
 @op(before="i-1,j", x="i,j", itself="before")
 def sum_so_far(before: X, x: X) -> X:
     return before + x

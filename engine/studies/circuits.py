@@ -100,7 +100,14 @@ def _embedded(graph: Graph) -> str:
 
 
 def _v(graph: Graph, head: str) -> Block:
-    return operands(graph[f"{head}.z"])["v"]
+    """A head's values. Raises InputError if what they give is gated."""
+    z = graph[f"{head}.z"]
+    if z.op is not ops.mix:
+        raise InputError(
+            f"what head {scores.short(head)} writes is gated by the token that looks, so weights "
+            "alone do not give its OV circuit"
+        )
+    return operands(z)["v"]
 
 
 def output_weights(graph: Graph, head: str) -> np.ndarray:

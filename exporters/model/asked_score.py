@@ -8,6 +8,7 @@ formulas, those of one head.
 from collections.abc import Callable, Sequence
 
 from engine.cells.block import Block
+from engine.cells.errors import InputError
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import CHOOSE, IFERROR, INT, MAX, MIN
 from engine.cells.language import worded
@@ -36,8 +37,14 @@ OWN = "own "  # what begins the label of a bias of the head's own layer
 
 def chosen(book: ModelBook) -> tuple[list[scores.Head], scores.Head]:
     """The heads among which the sheet chooses, and the one that it begins with: the one that is
-    asked for, or that leads most. If the parts of all are too many, it is the only one."""
+    asked for, or that leads most. If the parts of all are too many, it is the only one. Raises
+    InputError for a model with layers that have none."""
     found = [scores.Head(book.graph, name) for name in scores.heads(book.graph)]
+    if len(found) < book.model.spec.n_layers * book.model.spec.n_heads:
+        raise InputError(
+            "--why needs scores of queries and keys in every layer, and some of this model's have "
+            "none; ‘cellformer why’ takes it"
+        )
     asked = book.plan.studies.head
     if asked:
         name = scores.head_of(book.graph, asked)

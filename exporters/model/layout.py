@@ -312,7 +312,8 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         if not found or not (cellwise or continues or total or is_copy(block)):
             band = Band(right=beside.get(first.name, MARGIN) if fresh else MARGIN)
             found.append(band)
-        total = total and not book.plan.token_rows  # then it stands to the right, as a column
+        # a column, as with a row for each token, or where it is read along tokens, is no total
+        total = total and not book.plan.token_rows and turned(block, book)
         for member in fresh + ([] if total else [block]):
             if member is block and band.right > WIDE:
                 band = Band()

@@ -162,7 +162,7 @@ def recalled(h: Forward, x: Block, q: Block, k: Block) -> Block:
     pace = parts.linear(h, "pace_in", x, "pace", alone, bias=True)  # [n_tokens, 1]
     pace = h.block("pace", ops.softplus, pace)  # [n_tokens, 1]
     rate = h.block("rate", ops.minus_exp, h.weight("A_log", ""))  # [1, 1]
-    fades = h.block("fades", ops.log_decay, pace, rate)  # [n_tokens, 1]
+    fades = h.block("fades", ops.stretch, pace, rate)  # [n_tokens, 1]
     kept = h.block("faded", ops.sum_so_far, fades)  # [n_tokens, 1]
     earlier = Mask(before=True)
     overlap = h.block("overlap", ops.kept_product, k, k, kept, kept, replaced, mask=earlier)
