@@ -198,7 +198,6 @@ LINEAR = {
     },
 }  # fmt: skip
 QWEN_NEXT = QWEN_MOE | LINEAR | {"shared_expert_intermediate_size": 3, "mlp_only_layers": [1]}
-QWEN35 = TINY | LINEAR | {"intermediate_size": 4}
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
 
 
@@ -362,7 +361,6 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "marian": (132, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN))),
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "qwen3_next": (116, lambda: t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**QWEN_NEXT))),
-    "qwen3_5": (117, lambda: t.Qwen3_5ForCausalLM(t.Qwen3_5TextConfig(**QWEN35))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 

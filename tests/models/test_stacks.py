@@ -13,7 +13,10 @@ from engine.models import checkpoint
 from engine.models.forward import Readout
 
 IDS = [2, 0, 2, 2]  # without 1, which is padding of MPNet
-RECURRENT = ("mamba",)  # torch computes no block here whose rows read its own rows before
+RECURRENT = (
+    "mamba",
+    "qwen3_next",
+)  # torch computes no block here whose rows read its own rows before
 NAMES = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {*RECURRENT})
 
 

@@ -47,10 +47,13 @@ def test_ironcalc_agrees_at_every_cell(built: dict[str, Path], name: str) -> Non
     assert report.agrees, report
 
 
-def test_gradient_of_a_recurrence_agrees_in_ironcalc(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name, option", [("mamba", "--gradient"), ("qwen3_next", "--nudge")])
+def test_gradient_of_a_recurrence_agrees_in_ironcalc(
+    name: str, option: str, tmp_path: Path
+) -> None:
     needs("ironcalc")
-    path = tmp_path / "mamba.xlsx"
-    done = cli("build", GOLDEN / "mamba", "--gradient", "--ids", "3,1,4", "-o", path)
+    path = tmp_path / f"{name}.xlsx"
+    done = cli("build", GOLDEN / name, option, "--ids", "3,1,4", "-o", path)
     assert done.code == 0, done.err
     report = verify(path, "ironcalc")
     assert report.agrees, report
