@@ -307,10 +307,10 @@ class _Backward:
         """A read; for a block that is read along its other axis already, of its transposed copy."""
         if not isinstance(part, Read) or part.axis is None or part.block.shape[part.axis] == 1:
             return part
-        if part.block is self.itself:  # others that read it along another axis read a copy
-            self.along[part.block.name] = {part.axis}
-            return part
         block: Block = part.block
+        if block is self.itself:  # others that read it along another axis read a copy
+            self.along[block.name] = {part.axis}
+            return part
         if block.name not in self.along:
             at = [at for _, at in self.graph.readers[block.name] if "?" not in at]
             lines = {Read(block, codes).axis for codes in at}

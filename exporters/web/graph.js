@@ -8,7 +8,7 @@ import { compiled } from "./formulas.js";
 /** @typedef {import("./values.js").Value} Value */
 /** What a block's data are: see data.py.
  * @typedef {{n: string, s: [number, number], a: [string, string], k: Kind, w?: number,
- *   op?: number, x?: [number, string, string][], m?: [number, number, number], p?: number,
+ *   op?: number, x?: [number, string, string][], m?: [number, number, number, number?], p?: number,
  *   b?: string | number, d?: [string, number], v?: Value[], t?: GroupData[],
  *   at?: [number, number, number, number], means?: string, g?: string}} BlockData */
 /** @typedef {"ids" | "weight" | "setting" | "computed" | "gradient" | "table"} Kind */
