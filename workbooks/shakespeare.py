@@ -7,6 +7,7 @@ The weights are included, float16, in `models/shakespeare`; `cellformer train sh
 FILE -o DIR` trains them again on the text (see docs/shakespeare.md).
 """
 
+from functools import cache
 from pathlib import Path
 
 from engine import Model
@@ -57,6 +58,7 @@ STORY = Story(
 )  # fmt: skip
 
 
+@cache  # its averages take many passes
 def model() -> Model:
     """The included model, with the average outputs of its heads and MLPs over the REFERENCES."""
     shipped = checkpoint.load(FOLDER)

@@ -8,6 +8,7 @@ The weights are included, float32, in `models/dialogue-game`; `cellformer train 
 """
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -85,6 +86,7 @@ CHOSEN = Chosen(
 )  # fmt: skip
 
 
+@cache  # its averages take many passes
 def model() -> Model:
     """The included model, with each head's average over fresh games."""
     games = game.games(np.random.default_rng(0), N_REFERENCES)
