@@ -1,6 +1,7 @@
 """What tests share: small models, workbooks built once, programs started once, the command."""
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import io
@@ -59,6 +60,8 @@ ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 # Workers inherit this and share the cores: threads of torch and OpenBLAS would wait for each other.
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+
+gc.set_threshold(100_000)  # as the command has it: books are kept, and hardly any of it is garbage
 
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
