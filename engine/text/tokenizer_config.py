@@ -5,7 +5,7 @@ or their own defaults, and take tokens alone from tokenizer.json (their `tokeniz
 5). Other classes, such as `PreTrainedTokenizerFast`, take tokenizer.json as it is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.cells.fields import Fields
@@ -24,12 +24,14 @@ AS_IT_IS = (  # model types whose tokenizer.json is taken as it is, whatever cla
 OF_TYPES = {  # where no file names a class
     **dict.fromkeys(("bert", "distilbert", "electra"), "BertTokenizer"),
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "starcoder2"), "GPT2Tokenizer"),
-    "roberta": "RobertaTokenizer",
+    **dict.fromkeys(("roberta", "bart"), "RobertaTokenizer"),
+    "t5": "T5Tokenizer",
     "xlm-roberta": "XLMRobertaTokenizer",
     "camembert": "CamembertTokenizer",
     "gpt_neox": "GPTNeoXTokenizer",
     **dict.fromkeys(("qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
 }
+ALIASES = {"BartTokenizer": "RobertaTokenizer"}  # classes that are others
 BERT_OPTIONS = {  # option of tokenizer_config.json -> of tokenizer.json, and its default
     "do_lower_case": ("lowercase", True),
     "strip_accents": ("strip_accents", None),
@@ -54,6 +56,8 @@ def heed(spec: Spec, said: Fields, config: Mapping[str, Any]) -> None:
                 step["prepend_scheme"] = "always" if prefix else "never"
     elif kind == "LlamaTokenizer" and spec["model"].get("byte_fallback"):
         of_llama(spec, prefix is not False)
+    elif kind == "T5Tokenizer" and spec["model"].get("type") == "Unigram":
+        of_t5(spec, said)
     if kind in (*BERT, *ROBERTA):
         between(spec, said, *(("cls", "sep") if kind != "XLMRobertaTokenizer" else ("bos", "eos")))
 
@@ -66,7 +70,8 @@ def class_of(said: Fields, config: Mapping[str, Any]) -> str:
         return "Qwen2Tokenizer"
     if model_type in AS_IT_IS:
         return ""
-    return str(kind).removesuffix("Fast") if kind else OF_TYPES.get(model_type, "")
+    named = str(kind).removesuffix("Fast") if kind else OF_TYPES.get(model_type, "")
+    return ALIASES.get(named, named)
 
 
 def steps(part: Any) -> Iterator[dict[str, Any]]:
@@ -118,29 +123,53 @@ def of_llama(spec: Spec, prefix: bool) -> None:
     spec["decoder"] = {"type": "Sequence", "decoders": back + [strip] * prefix}
 
 
+def of_t5(spec: Spec, said: Fields) -> None:
+    """T5's steps: words apart, a sign before each, and the end-of-text token behind the text."""
+    sign = {"type": "Metaspace", "replacement": SIGN, "prepend_scheme": "always", "split": True}
+    apart = [{"type": "WhitespaceSplit"}, sign]
+    spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": apart}
+    spec["decoder"] = sign
+    mapped = (step for step in steps(spec.get("normalizer")) if step["type"] == "Precompiled")
+    spec["normalizer"] = next(mapped, None)
+    known, end = ids_of(spec), content_of(said.values.get("eos_token")) or "</s>"
+    if end in known:
+        put_around(spec, (), {end: known[end]}, end)
+
+
+def ids_of(spec: Spec) -> dict[str, int]:
+    """The ids of a tokenizer.json's tokens, added ones among them."""
+    vocabulary = spec["model"]["vocab"]
+    if isinstance(vocabulary, list):
+        vocabulary = {piece: i for i, (piece, _) in enumerate(vocabulary)}
+    added = {token["content"]: token["id"] for token in spec.get("added_tokens") or ()}
+    return {**vocabulary, **added}
+
+
 def between(spec: Spec, said: Fields, first: str, last: str) -> None:
     """Put a text between two special tokens, by their roles, where the vocabulary has both."""
     of_words = spec["model"].get("type") == "WordPiece"
     defaults = ("[CLS]", "[SEP]") if of_words else ("<s>", "</s>")
-    known = {token["content"]: token["id"] for token in spec.get("added_tokens") or ()}
-    vocabulary = spec["model"]["vocab"]
-    if isinstance(vocabulary, list):
-        vocabulary = {piece: i for i, (piece, _) in enumerate(vocabulary)}
-    known = vocabulary | known
+    known = ids_of(spec)
     tokens = [
         content_of(said.values.get(f"{role}_token")) or default
         for role, default in zip((first, last), defaults, strict=True)
     ]
-    if not all(token in known for token in tokens):
-        return
-    special = [{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens]
+    if all(token in known for token in tokens):
+        put_around(spec, tokens[:1], {token: known[token] for token in tokens}, tokens[1])
+
+
+def put_around(spec: Spec, first: Sequence[str], known: Mapping[str, int], last: str) -> None:
+    """Have the special tokens `first` before a text, and `last` behind it; `known` are their
+    ids."""
+    before = [{"SpecialToken": {"id": token, "type_id": 0}} for token in first]
+    behind = {"SpecialToken": {"id": last, "type_id": 0}}
     text = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
     spec["post_processor"] = {
         "type": "TemplateProcessing",
-        "single": [special[0], text[0], special[1]],
-        "pair": [special[0], text[0], special[1], text[1], special[1]],
+        "single": [*before, text[0], behind],
+        "pair": [*before, text[0], behind, text[1], behind],
         "special_tokens": {
-            token: {"id": token, "ids": [known[token]], "tokens": [token]} for token in tokens
+            token: {"id": token, "ids": [i], "tokens": [token]} for token, i in known.items()
         },
     }
 

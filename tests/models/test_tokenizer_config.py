@@ -1,7 +1,7 @@
 """What tokenizer_config.json says against tokenizer.json: ids as AutoTokenizer gives them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ CASES = [
     *[("qwen2", "qwen2", "PreTrainedTokenizerFast", o) for o in PREFIX],
     *[("qwen2", "qwen3", "Qwen2Tokenizer", o) for o in PREFIX],
     *[("gpt2", "roberta", "RobertaTokenizer", OWN | o) for o in PREFIX],
+    *[("gpt2", "bart", kind, OWN | o) for o in PREFIX for kind in ("BartTokenizerFast", None)],
+    *[("t5", "t5", kind, {"extra_ids": 0}) for kind in ("T5TokenizerFast", None)],
     *[("sentencepiece", "llama", "LlamaTokenizer", o) for o in [*PREFIX, *BOTH]],
     *[("sentencepiece", "mistral", "LlamaTokenizerFast", o) for o in PREFIX],
     *[("bert", "bert", "BertTokenizer", o) for o in OF_BERT],
@@ -49,18 +51,17 @@ CASES = [
 @pytest.fixture(scope="module")
 def specs() -> Iterator[Any]:
     """The content of tokenizer.json by the kind of tokenizer."""
-    yield {kind: learnt(kind).inner.to_str() for kind, *_ in CASES if kind != "xlm-roberta"} | {
-        "xlm-roberta": xlm_roberta()
-    }
+    own = {"xlm-roberta": unigram(("<s>", "<pad>", "</s>", "<unk>", "<mask>"))}
+    own["t5"] = unigram(("<pad>", "</s>", "<unk>"))
+    yield {kind: learnt(kind).inner.to_str() for kind, *_ in CASES if kind not in own} | own
 
 
-def xlm_roberta() -> str:
-    """A Unigram with XLM-RoBERTa's steps and special tokens."""
+def unigram(marks: Sequence[str]) -> str:
+    """A Unigram with the steps of XLM-RoBERTa, and with special tokens."""
     inner = Tokenizer(models.Unigram())
     inner.pre_tokenizer = pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace()])
-    marks = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     trainer = trainers.UnigramTrainer(
-        vocab_size=400, unk_token="<unk>", special_tokens=marks, show_progress=False
+        vocab_size=400, unk_token="<unk>", special_tokens=list(marks), show_progress=False
     )
     inner.train_from_iterator(LINES[-600:], trainer)
     return str(inner.to_str())

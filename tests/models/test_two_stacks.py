@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, cli, told
+from conftest import GOLDEN, cli, script, told
+from learnt import learnt
 
+from cellformer import names
 from engine import InputError
 from engine.cells.batch import variants
 from engine.cells.gradient import backward
@@ -106,6 +108,57 @@ def test_rules_that_leave_no_word_are_one_line(tmp_path: Path) -> None:
     (folder / "generation_config.json").write_text(json.dumps(words))
     done = cli("generate", folder, "--ids", "3", "-n", "3")
     assert done.code == 2 and "leave no word" in done.err and done.err.count("\n") == 1
+
+
+def spoken(kind: str, folder: Path, torch, transformers) -> None:
+    """Save a small random model of a kind with a tokenizer learnt from the lines of a tale."""
+    make = script("make", "tests/golden")
+    inner = json.loads(learnt("gpt2" if kind == "bart" else "unigram").inner.to_str())["model"]
+    end = "<|endoftext|>"
+    if kind == "bart":
+        pairs = [tuple(pair) for pair in inner["merges"]]
+        parts = ("bos", "eos", "cls", "sep", "unk", "pad", "mask")
+        marks = {f"{part}_token": end for part in parts}
+        tokenizer = transformers.BartTokenizer(vocab=inner["vocab"], merges=pairs, **marks)
+        sizes, cls = make.BART, transformers.BartForConditionalGeneration
+    else:
+        words = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+        words += [tuple(pair) for pair in inner["vocab"] if pair[0] not in dict(words)]
+        tokenizer = transformers.T5Tokenizer(vocab=words, extra_ids=0)
+        sizes, cls = make.T5, transformers.T5ForConditionalGeneration
+    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    longer = {"n_positions": 64}
+    if kind == "bart":
+        own = ("bos_token_id", "forced_eos_token_id", "decoder_start_token_id")
+        longer = {"max_position_embeddings": 64, **dict.fromkeys(own, tokenizer.eos_token_id)}
+    torch.manual_seed(5)
+    made = cls(cls.config_class(**sizes | longer | ids | {"vocab_size": len(tokenizer)}))
+    make.randomize(made)
+    made.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+SOURCES = ["the cat sat on the mat", " Once upon a time, there was a frog.", "Ünïcode, 42!", "a"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_text_to_text_equals_transformers(kind: str, tmp_path, torch, transformers) -> None:
+    spoken(kind, tmp_path, torch, transformers)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    reference = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
+    seen = set()
+    for text in SOURCES:
+        source = tokenizer(text, return_tensors="pt")
+        assert names.load(str(tmp_path), text).model.read == source["input_ids"][0].tolist()
+        mask = torch.ones_like(source["input_ids"])
+        asked = {"max_new_tokens": 9, "do_sample": False, "num_beams": 1}
+        answer = reference.generate(source["input_ids"], attention_mask=mask, **asked)[0]
+        expected = tokenizer.decode(answer, skip_special_tokens=True)
+        found = told("generate", tmp_path, "--prompt", text, "-n", "9")
+        assert found["ids"] == answer[1:].tolist() and found["text"] == expected
+        seen.add(expected)
+    assert len(seen) > 1
 
 
 @pytest.mark.parametrize("both_ways", [True, False])
