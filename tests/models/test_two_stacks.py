@@ -133,7 +133,7 @@ def spoken(kind: str, folder: Path, torch, transformers) -> None:
         longer = {"max_position_embeddings": 64, **dict.fromkeys(own, tokenizer.eos_token_id)}
     torch.manual_seed(5)
     made = cls(cls.config_class(**sizes | longer | ids | {"vocab_size": len(tokenizer)}))
-    make.randomize(made)
+    make.randomize(made, 0.8)
     made.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
