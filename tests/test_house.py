@@ -28,8 +28,8 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
     "engine": ("cells", "text", "models", "learning", "studies"),
     "engine.text": (
         *("chat_child", "chat_template", "chat"),
-        *("tokenizers_library", "vocabularies", "sentencepiece", "tokenizer_config"),
-        *("subwords", "tokenizer"),
+        *("tokenizers_library", "vocabularies", "unigram", "sentencepiece", "tokenizer_config"),
+        *("subwords", "marian", "tokenizer"),
         *("list_file", "word_list_file", "sentence_lists", "word_lookup"),
         *("detokenizing", "decoded_text", "tokenizing"),
     ),

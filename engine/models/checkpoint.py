@@ -38,6 +38,7 @@ PARTS = (  # of a checkpoint, by their names
     "pytorch_model*.bin",
     "*token*.json",
     "tokenizer.model",
+    "*.spm",
     "vocab.*",
     "merges.txt",
     "words.json",

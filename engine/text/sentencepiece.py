@@ -1,21 +1,27 @@
 """SentencePiece's own file, tokenizer.model: its tokens and its normalization.
 
-A protocol buffer. Only the fields for BPE without normalization are read, as Llama, Mistral and
-Gemma use it.
+A protocol buffer. BPE without normalization is read, as Llama, Mistral and Gemma use it, and plain
+unigrams, as Marian does.
 """
 
+import base64
 import struct
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from engine.cells.errors import InputError
+from engine.text.tokenizers_library import is_sound
+from engine.text.unigram import CharacterMap, Unigram
 
 PIECE, TRAINER, NORMALIZER = 1, 2, 3  # the parts of a model
 TEXT, SCORE, KIND = 1, 2, 3  # the fields of a piece
-MODEL_TYPE = 3  # of the trainer
-CHARACTER_MAP, SPACE_BEFORE, FEWER_SPACES = 2, 3, 4  # of the normalizer
+NORMAL = 1  # a piece's kind, unless it says another
+MODEL_TYPE, SPACE_BEHIND, BYTES = 3, 24, 35  # of the trainer
+CHARACTER_MAP, SPACE_BEFORE, FEWER_SPACES, SIGNS = 2, 3, 4, 5  # of the normalizer
 UNIGRAM, BPE = 1, 2
 MOST_BYTES = 20_000_000  # of a file; the largest have 5 million
 MOST_FIELDS = 1_000_000  # of a message: a piece is one, and the largest vocabularies have 262,000
@@ -29,8 +35,55 @@ class UnreadError(InputError):
 
 def tokenizer(path: Path) -> Any:
     """The library's tokenizer of a file, without special tokens. Raises UnreadError."""
-    from engine.text.vocabularies import Kind, sentence_pieces
+    from engine.text.vocabularies import sentence_pieces
 
+    found = content(path)
+    if found.trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
+        raise UnreadError(f"{path} is not read here, for it isn't byte pairs; {REMEDY}")
+    rules = found.rules
+    if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
+        raise UnreadError(f"{path} is not read here, for it rewrites a text first; {REMEDY}")
+    before = bool(rules.get(SPACE_BEFORE, 1))
+    return sentence_pieces(found.texts, found.scores, found.kinds, space_before=before)
+
+
+def unigram(path: Path) -> Unigram:
+    """The unigram tokenizer of a file. Raises UnreadError."""
+    from engine.text.vocabularies import Kind
+
+    found, trainer = content(path), content(path).trainer
+    plain = {Kind.NORMAL, Kind.UNKNOWN, Kind.CONTROL, Kind.UNUSED}
+    if trainer.get(MODEL_TYPE, UNIGRAM) != UNIGRAM or not plain.issuperset(found.kinds):
+        raise UnreadError(f"{path} is not read here, for it isn't a plain unigram; {REMEDY}")
+    if trainer.get(SPACE_BEHIND) or trainer.get(BYTES) or not found.rules.get(SIGNS, 1):
+        raise UnreadError(f"{path} is not read here, for it writes spaces otherwise; {REMEDY}")
+    pieces = zip(found.texts, found.scores, found.kinds, strict=True)
+    scores = {text: score for text, score, kind in pieces if kind == Kind.NORMAL}
+    charsmap = found.rules.get(CHARACTER_MAP, b"")
+    if not scores or (charsmap and not is_sound(base64.b64encode(charsmap))):
+        raise UnreadError(f"{path} is no model of SentencePiece; {REMEDY}")
+    before, fewer = (bool(found.rules.get(key, 1)) for key in (SPACE_BEFORE, FEWER_SPACES))
+    return Unigram(scores, character_map(charsmap) if charsmap else None, before, fewer)
+
+
+def character_map(data: bytes) -> CharacterMap:
+    """A normalizer's map of characters: its size, its tree, and its texts."""
+    size = 4 + int.from_bytes(data[:4], "little")
+    return CharacterMap(tuple(np.frombuffer(data[4:size], "<u4").tolist()), data[size:])
+
+
+class Content(NamedTuple):
+    """What a file holds: pieces, and fields of its trainer and its normalizer."""
+
+    texts: list[str]
+    scores: list[float]
+    kinds: list[int]
+    trainer: dict[int, Any]
+    rules: dict[int, Any]
+
+
+def content(path: Path) -> Content:
+    """The content of a file. Raises UnreadError."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError("too many bytes")
@@ -40,16 +93,12 @@ def tokenizer(path: Path) -> Any:
         trainer, rules = (dict(fields(parts.get(part, b""))) for part in (TRAINER, NORMALIZER))
         texts = [piece[TEXT].decode("utf-8") for piece in pieces]
         scores = [struct.unpack("<f", piece.get(SCORE, bytes(4)))[0] for piece in pieces]
-        kinds = [piece.get(KIND, int(Kind.NORMAL)) for piece in pieces]
+        kinds = [piece.get(KIND, NORMAL) for piece in pieces]
         if not texts or not all(map(isfinite, scores)):
             raise ValueError("no pieces, or scores that are no numbers")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error):
         raise UnreadError(f"{path} is no model of SentencePiece; {REMEDY}") from None
-    if trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
-        raise UnreadError(f"{path} is not read here, for it isn't byte pairs; {REMEDY}")
-    if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
-        raise UnreadError(f"{path} is not read here, for it rewrites a text first; {REMEDY}")
-    return sentence_pieces(texts, scores, kinds, space_before=bool(rules.get(SPACE_BEFORE, 1)))
+    return Content(texts, scores, kinds, trainer, rules)
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -17,7 +17,8 @@ from engine.cells.errors import InputError, nearest
 from engine.cells.fields import json_object
 from engine.cells.files import read_json
 from engine.cells.texts import cut, escaped
-from engine.text import chat_template, subwords
+from engine.text import chat_template, marian, subwords
+from engine.text.marian import Marian
 from engine.text.sentencepiece import UnreadError
 from engine.text.subwords import Library as Library
 from engine.text.subwords import check_known
@@ -227,7 +228,7 @@ def load_tokenizer(folder: Path, n: int) -> Tokenizer:
 GENERATION = "generation_config.json"
 
 
-def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
+def _load(folder: Path, n: int) -> WordList | IdsOnly | Library | Marian:
     for name, kind in (("words.json", WordList), ("characters.json", Characters)):
         if (folder / name).is_file():
             words = _word_list(folder / name)
@@ -235,7 +236,7 @@ def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
                 raise InputError(f"{folder / name} has {len(words)} entries for {n} token ids")
             return kind(tuple(words))
     try:
-        return subwords.read(folder, n) or IdsOnly(n)
+        return subwords.read(folder, n) or marian.read(folder, n) or IdsOnly(n)
     except UnreadError as error:
         return IdsOnly(n, reason=str(error))
 
@@ -252,6 +253,8 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
         tokenizer.inner.save(str(folder / "tokenizer.json"))
         if tokenizer.chat:
             chat_template.save(tokenizer.chat, folder)
+    elif isinstance(tokenizer, Marian):
+        marian.save(tokenizer, folder)
     elif isinstance(tokenizer, WordList):
         name = "characters.json" if isinstance(tokenizer, Characters) else "words.json"
         (folder / name).write_text(json.dumps(tokenizer.words), encoding="utf-8")

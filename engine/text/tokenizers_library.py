@@ -242,7 +242,7 @@ def check(spec: Mapping[str, Any], where: str) -> None:
             "no tokenizer does, so fetch the file again, or give token ids"
         )
     for step in _steps(spec.get("normalizer")):
-        if step.get("type") == "Precompiled" and not _sound(step.get("precompiled_charsmap")):
+        if step.get("type") == "Precompiled" and not is_sound(step.get("precompiled_charsmap")):
             raise InputError(f"{where}: its precompiled_charsmap is damaged; fetch the file again")
 
 
@@ -284,7 +284,7 @@ def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
                     yield from _steps(inner)
 
 
-def _sound(charsmap: Any) -> bool:
+def is_sound(charsmap: Any) -> bool:
     """Whether a precompiled character map never points outside itself.
 
     It is a tree of 32-bit units, walked byte by byte, followed by the texts that its leaves point

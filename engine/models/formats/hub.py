@@ -52,7 +52,9 @@ TOKENIZERS = (  # one of them is there, if any
 )
 WANTED = (  # beside the weights
     *TOKENIZERS,
+    *("source.spm", "target.spm"),
     "config.json",
+    "generation_config.json",
     "merges.txt",
     "tokenizer_config.json",
     "special_tokens_map.json",

@@ -1,0 +1,110 @@
+"""Marian's tokenizer: source.spm cuts a text into pieces, vocab.json numbers them for both
+languages, and </s> ends the text.
+
+As transformers' `MarianTokenizer`, which leaves quotes and dashes as they are unless the library
+sacremoses is there.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from engine.cells.errors import InputError
+from engine.cells.fields import json_object
+from engine.cells.files import read_json
+from engine.text import sentencepiece
+from engine.text.sentencepiece import UnreadError
+from engine.text.subwords import check_known
+from engine.text.tokenizer_config import content_of
+from engine.text.tokenizers_library import check_pieces
+from engine.text.unigram import SPACE, Unigram
+
+SOURCE, PIECES = FILES = ("source.spm", "vocab.json")
+SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)  # which an answer is to be in, before a text
+
+
+@dataclass(frozen=True, repr=False)
+class Marian:
+    """A tokenizer of Marian's, for an embedding of `n` rows."""
+
+    source: Unigram
+    ids: Mapping[str, int]  # of pieces of both languages
+    special: Mapping[str, str]  # tokens by their roles, as in SPECIAL
+    n: int
+    files: Mapping[str, bytes]  # that it was read from, by name
+    begin: int | None = None
+    ends: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.n:,} tokens>"
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The text of every id; of a row without a piece, its number."""
+        pieces = {i: piece for piece, i in self.ids.items()}
+        return tuple(pieces.get(i, f"<{i}>").replace(SPACE, " ") for i in range(self.n))
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """The ids of a text, with </s> behind them if `special`."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"the prompt {text!r} is not valid Unicode text") from None
+        unknown = self.ids[self.special["unk_token"]]
+        found = [self.ids.get(piece, unknown) for piece in self._pieces(text)]
+        return [*found, self.ids[self.special["eos_token"]]] if special else found
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without special tokens."""
+        check_known(ids, self.n)
+        special = {self.ids[token] for token in self.special.values()}
+        return "".join(self.texts[i] for i in ids if i not in special).strip()
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        """The pieces of a text; special tokens within it are pieces."""
+        tokens = "|".join(map(re.escape, self.special.values()))
+        for part in re.split(f"({tokens})", text):
+            if part in self.special.values():
+                yield part
+                continue
+            language = LANGUAGE.match(part)
+            if language:
+                yield language[0]
+            yield from self.source.cut(part[language.end() :] if language else part)
+
+
+def read(folder: Path, n: int) -> Marian | None:
+    """The tokenizer of a checkpoint folder; None if there is none of Marian's.
+
+    Raises InputError for files that are damaged, UnreadError for what is not supported.
+    """
+    if not all((folder / name).is_file() for name in FILES):
+        return None
+    source = sentencepiece.unigram(folder / SOURCE)
+    path = folder / PIECES
+    ids = read_json(path)
+    if not isinstance(ids, dict):
+        raise InputError(f"{path} holds no tokens with their ids; fetch the file again")
+    check_pieces(ids, ids.values(), str(path))
+    beyond = next((piece for piece, i in ids.items() if not 0 <= i < n), None)
+    if beyond is not None:
+        raise InputError(f"{path}: {beyond!r} has id {ids[beyond]}, and the model has {n} rows")
+    said = json_object(folder / "special_tokens_map.json")
+    said |= json_object(folder / "tokenizer_config.json")
+    special = {role: content_of(said.get(role)) or token for role, token in SPECIAL.items()}
+    for token in special.values():
+        if token not in ids:
+            raise InputError(f"{path} lacks the special token {token!r}; fetch the file again")
+    if said.get("separate_vocabs"):
+        raise UnreadError(f"{path} is of the source alone; both languages have one list here")
+    kept = [name for name in (*FILES, "target.spm") if (folder / name).is_file()]
+    return Marian(source, ids, special, n, {name: (folder / name).read_bytes() for name in kept})
+
+
+def save(tokenizer: Marian, folder: Path) -> None:
+    """Write the files that a tokenizer was read from."""
+    for name, data in tokenizer.files.items():
+        (folder / name).write_bytes(data)
