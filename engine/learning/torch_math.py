@@ -8,7 +8,7 @@ are written separately from numpy's, so that tests can compare the two.
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -54,20 +54,18 @@ def variance(line: Line) -> Tensor:
     return line.oriented((centred * centred).mean(-1))
 
 
-def largest(x: Any, *others: Any) -> Tensor:
-    """The maximum of a line, or of two cells; of equal ones the second gets the gradient."""
-    found: Tensor = (
-        torch.where(x > others[0], x, others[0]) if others else x.oriented(x.values.amax(-1))
-    )
-    return found
+def largest(x: Any, *others: Any) -> Any:
+    """The maximum of a line, or of cells; of equal ones the last gets the gradient."""
+    if not others:
+        return x.oriented(x.values.amax(-1))
+    return reduce(lambda found, y: torch.where(found > y, found, y), others, x)
 
 
-def smallest(x: Any, *others: Any) -> Tensor:
-    """The minimum of a line, or of two cells, in the same way."""
-    found: Tensor = (
-        torch.where(x < others[0], x, others[0]) if others else x.oriented(x.values.amin(-1))
-    )
-    return found
+def smallest(x: Any, *others: Any) -> Any:
+    """The minimum of a line, or of cells, in the same way."""
+    if not others:
+        return x.oriented(x.values.amin(-1))
+    return reduce(lambda found, y: torch.where(found < y, found, y), others, x)
 
 
 def lookup(table: Line, ids: Tensor) -> Tensor:
