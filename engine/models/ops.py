@@ -576,6 +576,30 @@ def read_states(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
     return total
 
 
+@op(step="i,0", rate="0,0")
+def left(step: X, rate: X) -> X:
+    """How much is left of what a head's states were a token before (Dao & Gu 2024, section 2)."""
+    return EXP(step * rate)
+
+
+@op(before="i-1,j", left="i,0", to="i,@", x="i,j", itself="before")
+def scan_of_head(before: X, left: X, to: X, x: X) -> X:
+    """One number of each channel's state where a head's states all fade alike."""
+    return left * before + to * x
+
+
+@op(states="i,j", cs="i,@#", x="i,j", d="0,0", many="states cs")
+def read_states_of_head(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
+    """As `read_states`, with one number for a head's inputs past its states."""
+    return read_states.function(states, cs, x, d)
+
+
+@op(x="i,j", low="0,0", high="0,0")
+def limited(x: X, low: X, high: X = None) -> X:
+    """x, from `low` to `high`."""
+    return MAX(low, x) if high is None else MIN(high, MAX(low, x))
+
+
 # --- the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), over pairs of tokens --------
 
 

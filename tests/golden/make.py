@@ -198,6 +198,11 @@ LINEAR = {
     },
 }  # fmt: skip
 QWEN_NEXT = QWEN_MOE | LINEAR | {"shared_expert_intermediate_size": 3, "mlp_only_layers": [1]}
+MAMBA2 = {
+    "hidden_size": 6, "state_size": 2, "num_hidden_layers": 2, "expand": 2, "num_heads": 4,
+    "head_dim": 3, "n_groups": 2, "conv_kernel": 3, "chunk_size": 4, "use_bias": True,
+    "time_step_limit": (0.3, 0.9), **SMALL,
+}  # fmt: skip
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
 
 
@@ -361,6 +366,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "marian": (132, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN))),
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "qwen3_next": (116, lambda: t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**QWEN_NEXT))),
+    "mamba2": (91, lambda: t.Mamba2ForCausalLM(t.Mamba2Config(**MAMBA2))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 
@@ -391,7 +397,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     Without patterns where there is no attention, and where Falcon has ALiBi: its eager form, which
     gives them, adds biases twice.
     """
-    recurs = model.config.model_type == "mamba"
+    recurs = model.config.model_type in ("mamba", "mamba2")
     patterns = not recurs and not getattr(model.config, "alibi", False)
     model.eval()
     kind = "eager" if patterns or recurs else "sdpa"

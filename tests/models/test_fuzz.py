@@ -409,6 +409,33 @@ def mamba(rng: np.random.Generator) -> Network:
     )
 
 
+def mamba2(rng: np.random.Generator) -> Network:
+    groups, each, wide = (int(n) for n in rng.integers(1, 4, 3))
+    expand = pick(rng, *(n for n in (1, 2, 3) if groups * each * wide % n == 0))
+    return t.Mamba2ForCausalLM(
+        t.Mamba2Config(
+            vocab_size=13,
+            hidden_size=groups * each * wide // expand,
+            expand=expand,
+            num_heads=groups * each,
+            head_dim=wide,
+            n_groups=groups,
+            state_size=int(rng.integers(1, 6)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            conv_kernel=int(rng.integers(1, 6)),
+            chunk_size=pick(rng, 1, 3, 256),
+            time_step_limit=pick(rng, (0.0, float("inf")), (0.2, 0.8), (0.4, float("inf"))),
+            use_bias=bool(rng.integers(2)),
+            use_conv_bias=bool(rng.integers(2)),
+            hidden_act=pick(rng, "silu", "gelu", "relu"),
+            tie_word_embeddings=bool(rng.integers(2)),
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+        )
+    )
+
+
 def nemotron(rng: np.random.Generator) -> Network:
     bias = {"attention_bias": bool(rng.integers(2)), "mlp_bias": bool(rng.integers(2))}
     config = llama_sizes(rng) | bias | {"norm_eps": 1e-3}
@@ -1061,7 +1088,7 @@ def is_bert(model: Network) -> bool:
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_random_configurations_agree(maker: Maker, tmp_path: Path) -> None:
-    for n in range(2 * TIMES if maker is vit else TIMES):
+    for n in range(2 * TIMES if maker in (vit, mamba2) else TIMES):
         rng = np.random.default_rng([n, *maker.__name__.encode()])
         torch.manual_seed(n)
         with in_float64():

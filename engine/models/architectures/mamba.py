@@ -3,7 +3,7 @@ attention and no MLP. In each block a convolution over the last tokens, then a s
 channel carries from token to token: how fast it fades, what is added and what is read follow from
 the token (section 3.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -41,6 +41,11 @@ class MambaSpec(ModelSpec):
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
+    run(g, ids, mixer)
+
+
+def run(g: Forward, ids: Sequence[int], mix: Callable[[Forward, Block], Block]) -> None:
+    """One forward pass of blocks that are a norm and what `mix` adds."""
     spec = g.spec
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     stream = [embed]
@@ -49,7 +54,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         b = g.at(f"blocks.{layer}")
         x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
         y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, [x, mixer(b, y)])]  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [x, mix(b, y)])]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
@@ -62,7 +67,7 @@ def mixer(b: Forward, y: Block) -> Block:
     assert isinstance(spec, MambaSpec)
     x = parts.linear(m, "x", y, "x", ("d_model", "d_inner"), spec.bias)  # [n_tokens, d_inner]
     gate = parts.linear(m, "gate", y, "gate", ("d_model", "d_inner"), spec.bias)  # as x
-    u = convolved(m, x)  # [n_tokens, d_inner]
+    u = convolved(m, x, out=(m, "u"))  # [n_tokens, d_inner]
 
     low = parts.linear(m, "low", u, "low", ("d_inner", "d_step"), bias=False)  # [n_tokens, d_step]
     step = parts.linear(m, "step_in", low, "step", ("d_step", "d_inner"), bias=True)
@@ -85,14 +90,15 @@ def mixer(b: Forward, y: Block) -> Block:
     return b.block("ssm_out", ops.linear, gated, W_out, b_out)  # [n_tokens, d_model]
 
 
-def convolved(m: Forward, x: Block) -> Block:
+def convolved(m: Forward, x: Block, out: tuple[Forward, str]) -> Block:
     """Each channel by itself, over its own token and those before it, then the activation."""
     spec = m.spec
     assert isinstance(spec, MambaSpec)
     w = m.weight("W_conv", "d_conv", x.axes[1])  # its last row is of the own token
     b = m.weight("b_conv", x.axes[1]) if spec.conv_bias else None
     conv = m.block("conv", ops.convolution, [x] * spec.d_conv, [w] * spec.d_conv, b)  # as x
-    return m.block("u", getattr(ops, spec.activation), conv)  # as x
+    where, name = out
+    return where.block(name, getattr(ops, spec.activation), conv)  # as x
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -126,18 +132,24 @@ def read_config(c: Config) -> ModelSpec:
     return spec
 
 
+def around(spec: ModelSpec) -> Pieces:
+    """The embeddings, and the norms."""
+    yield "W_E", Piece("backbone.embeddings.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield "ln_final.w", Piece("backbone.norm_f.weight")
+    for layer in range(spec.n_layers):
+        yield f"blocks.{layer}.ln1.w", Piece(f"backbone.layers.{layer}.norm.weight")
+
+
 def pieces(spec: ModelSpec) -> Pieces:
     """Linear weights are [out, in]; `in_proj` holds x and the gate, `x_proj` the low numbers of the
     step, B and C."""
     assert isinstance(spec, MambaSpec)
-    yield "W_E", Piece("backbone.embeddings.weight")
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield "ln_final.w", Piece("backbone.norm_f.weight")
+    yield from around(spec)
     inner, low, both = spec.d_inner, spec.d_step, spec.d_step + spec.d_state
     all_three = both + spec.d_state
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.ssm", f"backbone.layers.{layer}.mixer"
-        yield f"blocks.{layer}.ln1.w", Piece(f"backbone.layers.{layer}.norm.weight")
         for which, start in (("x", 0), ("gate", inner)):
             stop = start + inner
             yield f"{m}.W_{which}", Piece(f"{f}.in_proj.weight", 0, start, stop, transposed=True)

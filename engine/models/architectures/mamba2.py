@@ -1,0 +1,192 @@
+"""Mamba-2 (Dao & Gu 2024, "Transformers are SSMs"): Mamba's states in heads. All of a head's states
+fade alike, what is added and what is read is shared by a group of heads, and a gated norm of the
+group's channels comes before the map back into the stream (section 7)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import ops, parts
+from engine.models.architectures import mamba
+from engine.models.architectures.mamba import EPS, MambaSpec
+from engine.models.foreign import Config, Piece, Pieces, head_of
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("mamba2",)
+INFINITY = {"__float__": "Infinity"}  # as transformers writes it in JSON
+
+
+@dataclass(frozen=True, repr=False)
+class Mamba2Spec(MambaSpec):
+    """MambaSpec with heads of `d_head` channels each, in groups of equal size."""
+
+    n_state_heads: int = 0
+    n_groups: int = 1
+    least_step: float = 0.0
+    most_step: float | None = None  # None: any
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    mamba.run(g, ids, mixer)
+
+
+def mixer(b: Forward, y: Block) -> Block:
+    """What a block writes into the stream: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("ssm")
+    assert isinstance(spec, Mamba2Spec)
+    limits = None
+    if spec.least_step > 0 or spec.most_step is not None:
+        most = None if spec.most_step is None else m.input("most_step", spec.most_step)
+        limits = m.input("least_step", spec.least_step), most
+    size = spec.n_state_heads // spec.n_groups
+    zs, weights = [], []
+    for n in range(spec.n_groups):
+        group = m.at(f"g{n}")
+        B, C = (of_group(group.at(which), y) for which in "BC")  # each [n_tokens, d_state]
+        heads = [m.at(f"h{k}") for k in range(n * size, (n + 1) * size)]
+        gated = [head(h, y, B, C, limits) for h in heads]  # each [n_tokens, d_head]
+        zs += norm_of_group(group, heads, gated)
+        weights += [h.weight("W_out", "d_head", "d_model") for h in heads]
+    b_out = m.weight("b_out", "d_model") if spec.bias else None
+    return b.block("ssm_out", ops.sum_of_heads, zs, weights, b_out)  # [n_tokens, d_model]
+
+
+def of_group(part: Forward, y: Block) -> Block:
+    """What a group's heads write (B), or read (C), of each number of a state: [n_tokens,
+    d_state]."""
+    x = parts.linear(part, "x", y, "x", ("d_model", "d_state"), part.spec.bias)
+    return mamba.convolved(part, x, out=(part, "u"))
+
+
+def head(
+    h: Forward, y: Block, B: Block, C: Block, limits: tuple[Block, Block | None] | None
+) -> Block:
+    """What a head reads of its states, gated: [n_tokens, d_head]."""
+    spec = h.spec
+    x = parts.linear(h, "x", y, "x", ("d_model", "d_head"), spec.bias)  # [n_tokens, d_head]
+    gate = parts.linear(h, "gate", y, "gate", ("d_model", "d_head"), spec.bias)  # as x
+    u = mamba.convolved(h, x, out=(h, "u"))  # as x
+
+    low = parts.linear(h, "low", y, "low", ("d_model", ""), spec.bias)  # [n_tokens, 1]
+    step_in = h.block("step_in", ops.add, [low], h.weight("b_step", ""))  # [n_tokens, 1]
+    name = "step" if limits is None else "unlimited"
+    step = h.block(name, ops.softplus, step_in)  # [n_tokens, 1]
+    if limits:
+        step = h.block("step", ops.limited, step, *limits)  # [n_tokens, 1]
+    rate = h.block("rate", ops.minus_exp, h.weight("A_log", ""))  # [1, 1]
+    left = h.block("left", ops.left, step, rate)  # [n_tokens, 1]
+    added = h.block("added", ops.times_rows, u, step)  # [n_tokens, d_head]
+    states = [  # each [n_tokens, d_head], one for each number that a channel carries
+        h.at(f"n{n}").block("state", ops.scan_of_head, left, B, added, nth=n)
+        for n in range(spec.d_state)
+    ]
+    D = h.weight("D", "")
+    z = h.block("z", ops.read_states_of_head, states, [C] * spec.d_state, u, D)
+
+    opened = h.block("opened", ops.silu, gate)  # [n_tokens, d_head], whatever hidden_act says
+    return h.block("gated", ops.gated, opened, z)  # [n_tokens, d_head]
+
+
+def norm_of_group(group: Forward, heads: Sequence[Forward], xs: Sequence[Block]) -> list[Block]:
+    """RMSNorm over the channels of a group's heads together; each head is [n_tokens, d_head]."""
+    ln = group.at("norm")
+    eps = ln.input("eps", group.spec.norm_eps)
+    size = ln.block("root_mean_square", ops.root_mean_square_of_all, xs, eps)  # [n_tokens, 1]
+    found = []
+    for h, x in zip(heads, xs, strict=True):
+        normalized = h.at("norm").block("normalized", ops.divide_rows, x, size)
+        found.append(h.at("norm").block("out", ops.affine, normalized, h.weight("norm", "d_head")))
+    return found
+
+
+def read_config(c: Config) -> ModelSpec:
+    """Mamba-2's config."""
+    c.assume(vocab_size=32768, hidden_size=4096, state_size=128, num_hidden_layers=64)
+    c.assume(tie_word_embeddings=False)
+    c.ignore("chunk_size", "time_step_rank")  # how its reference computes; what it does not read
+    spec = mamba.read_config(c)
+    assert isinstance(spec, MambaSpec)
+    low, high = limits_of_step(c)
+    heads, groups = c.get("num_heads", int, 128), c.get("n_groups", int, 8)
+    d_head = c.get("head_dim", int, 64)
+    if heads * d_head != spec.d_inner:
+        raise InputError(
+            f"{c.path}: num_heads = {heads} heads of head_dim = {d_head} are not expand times "
+            f"hidden_size = {spec.d_inner} channels"
+        )
+    if groups < 1 or heads % groups:
+        raise InputError(f"{c.path}: n_groups = {groups} does not divide num_heads = {heads}")
+    return Mamba2Spec.of(
+        spec,
+        d_step=1,
+        d_head=d_head,
+        n_state_heads=heads,
+        n_groups=groups,
+        least_step=low,
+        most_step=high,
+    )
+
+
+def limits_of_step(c: Config) -> tuple[float, float | None]:
+    """The least and the most that a step can be. Raises InputError for what is no pair of
+    numbers."""
+    found = c.get("time_step_limit", list, [0.0, inf])
+    numbers = [inf if x == INFINITY else x for x in found]
+    if len(found) != 2 or not all(type(x) in (int, float) for x in numbers) or inf == numbers[0]:
+        raise InputError(f"{c.path}: time_step_limit = {found!r}; give the least and the most")
+    low, high = map(float, numbers)
+    return low, None if high == inf else high
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]. `in_proj` holds, one below the other, all heads' gates, their
+    inputs, B and C of all groups, and a step for each head; `conv1d` the inputs, B and C."""
+    assert isinstance(spec, Mamba2Spec)
+    yield from mamba.around(spec)
+    inner, d_state, d_head = spec.d_inner, spec.d_state, spec.d_head
+    wide = spec.n_groups * d_state
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.ssm", f"backbone.layers.{layer}.mixer"
+        for n in range(spec.n_state_heads):
+            h = f"{m}.h{n}"
+            yield from _mapped(f"{h}", "gate", f, n, d_head)
+            yield from _mapped(f"{h}", "x", f, n, d_head, inner)
+            yield from _convolved(h, f, spec, n, d_head, 0)
+            yield from _mapped(f"{h}", "low", f, n, 1, 2 * inner + 2 * wide)
+            yield f"{h}.b_step", head_of(f"{f}.dt_bias", n, 1, 0)
+            yield f"{h}.A_log", head_of(f"{f}.A_log", n, 1, 0)
+            yield f"{h}.D", head_of(f"{f}.D", n, 1, 0)
+            yield f"{h}.norm", head_of(f"{f}.norm.weight", n, d_head, 0)
+            yield f"{h}.W_out", head_of(f"{f}.out_proj.weight", n, d_head, 1, turn=True)
+        for n in range(spec.n_groups):
+            for which, before in (("B", inner), ("C", inner + wide)):
+                part = f"{m}.g{n}.{which}"
+                yield from _mapped(part, "x", f, n, d_state, inner + before)
+                yield from _convolved(part, f, spec, n, d_state, before)
+        yield f"{m}.b_out", Piece(f"{f}.out_proj.bias")
+
+
+def _mapped(ours: str, which: str, theirs: str, n: int, size: int, offset: int = 0) -> Pieces:
+    """A part of `in_proj`: weight and bias."""
+    weight, bias = f"{theirs}.in_proj.weight", f"{theirs}.in_proj.bias"
+    yield f"{ours}.W_{which}", head_of(weight, n, size, 0, offset, turn=True)
+    yield f"{ours}.b_{which}", head_of(bias, n, size, 0, offset)
+
+
+def _convolved(ours: str, theirs: str, spec: Mamba2Spec, n: int, size: int, offset: int) -> Pieces:
+    """A part of `conv1d`: weight and bias."""
+    all_channels = spec.d_inner + 2 * spec.n_groups * spec.d_state
+    start = offset + n * size
+    yield (
+        f"{ours}.W_conv",
+        Piece(
+            f"{theirs}.conv1d.weight", 0, start, start + size, transposed=True, stack=all_channels
+        ),
+    )
+    yield f"{ours}.b_conv", Piece(f"{theirs}.conv1d.bias", 0, start, start + size)
