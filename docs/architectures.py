@@ -60,6 +60,7 @@ hundred steps by cells with torch's (`tests/models/test_learning.py`).
 ENCODER = {"hidden_act": "gelu", "activation": "gelu", "pad_token_id": 0}
 SMALL = {"d_vocab": 8, "d_model": 64, "n_ctx": 8, "n_layers": 2, "n_heads": 8, "d_head": 8}
 SMALL |= {"d_mlp": 256, "d_expert": 8}
+HEADS = {"expand": 1}  # of Mamba-2, whose channels are those of its heads
 DISTILBERT = {"dim": 64, "hidden_dim": 8, "n_layers": 2, "n_heads": 8}
 
 
@@ -103,7 +104,7 @@ def options(name: str, file: Declared) -> set[str]:
         return set()
     sizes = {theirs: SMALL[ours] for ours, named in SIZES.items() for theirs in named} | DISTILBERT
     layers = {"attention_types": [[["global"], SMALL["n_layers"]]]}
-    values = ENCODER | sizes | layers | getattr(file, "NEW", {}) | {"model_type": name}
+    values = ENCODER | HEADS | sizes | layers | getattr(file, "NEW", {}) | {"model_type": name}
     asked = Noting(Path("config.json"), values)
     file.read_config(asked)
     return asked.asked - {*sizes}

@@ -6,6 +6,7 @@ as far as it has not faded. So it is a weight times that token's input, as in at
 may be below 0, and need not sum to 1.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,8 @@ from engine.studies.lens import as_computed, operands
 
 @dataclass(frozen=True)
 class Recurrence:
-    """The blocks of a layer's recurrence."""
+    """The blocks of a layer's recurrence, or of one of its heads. What all of its channels share
+    has one column."""
 
     name: str  # what its blocks' names begin with
     step: Block  # [n_tokens, n_channels]
@@ -36,23 +38,37 @@ class Recurrence:
         assert self.z.layer is not None
         return self.z.layer
 
+    @property
+    def n_channels(self) -> int:
+        """How many channels it has."""
+        return self.z.shape[1]
+
+    @property
+    def shares(self) -> bool:
+        """Whether all channels have the same weights."""
+        return self.step.shape[1] < self.n_channels
+
 
 def recurrences(graph: Graph) -> list[Recurrence]:
     """The recurrences of a model, in the order of the forward pass."""
-    found = [block for block in graph if block.op is ops.read_states and not block.passes]
-    return [_recurrence(z) for z in found]
+    read = (ops.read_states, ops.read_states_of_head)
+    return [_recurrence(z) for z in graph if z.op in read and not z.passes]
 
 
 def _recurrence(z: Block) -> Recurrence:
     read = operands(z)
     state = operands(as_computed(read["states"]))
-    step, rate, B = (state[name] for name in ("step", "rate", "to"))
-    return Recurrence(z.path, step, rate, B, read["cs"], read["x"], read["d"], z)
+    fades = operands(as_computed(state["left"])) if "left" in state else state
+    step, rate = fades["step"], fades["rate"]
+    return Recurrence(z.path, step, rate, state["to"], read["cs"], read["x"], read["d"], z)
 
 
-def of_layer(graph: Graph, layer: int) -> Recurrence:
-    """The recurrence of a layer. Raises InputError where there is none."""
-    found = {each.layer: each for each in recurrences(graph)}
+def of_layer(graph: Graph, layer: int) -> list[Recurrence]:
+    """The recurrences of a layer: one, or one for each head. Raises InputError where there is
+    none."""
+    found: dict[int, list[Recurrence]] = {}
+    for each in recurrences(graph):
+        found.setdefault(each.layer, []).append(each)
     if not found:
         raise InputError("the model has no recurrence: its attention is in its heads' patterns")
     if layer not in found:
@@ -64,30 +80,33 @@ def weights(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
     """What a channel reads at each token (row) of the input at each (column), without its own past
     the states: [n_tokens, n_tokens]. `values` are a graph's, or an evaluator. Raises InputError for
     an unknown channel."""
-    n_channels = of.z.shape[1]
-    if not 0 <= channel < n_channels:
-        raise InputError(
-            f"{of.name} has no channel {channel}; they count from 0 to {n_channels - 1}"
-        )
-    step, rate = values[of.step.name][:, channel], values[of.rate.name][:, channel]
+    if not 0 <= channel < of.n_channels:
+        most = of.n_channels - 1
+        raise InputError(f"{of.name} has no channel {channel}; they count from 0 to {most}")
+    step, rate = (_column(values, block, channel) for block in (of.step, of.rate))
     time = np.cumsum(step)
     passed = np.tril(time[:, None] - time[None, :])  # [n_tokens, n_tokens], from 0 up
-    left = np.exp(passed[:, :, None] * rate)  # [n_tokens, n_tokens, d_state]
+    left = np.exp(passed[:, :, None] * rate)  # [n_tokens, n_tokens, d_state], or 1 for all
     both = values[of.C.name][:, None, :] * left * values[of.B.name][None, :, :]
     found: np.ndarray = np.tril(both.sum(-1) * step)
     return found
 
 
-def average(values: Readable, of: Recurrence) -> np.ndarray:
-    """The mean of that over all channels: [n_tokens, n_tokens]."""
-    each = np.array([weights(values, of, c) for c in range(of.z.shape[1])])
-    found: np.ndarray = each.mean(axis=0)
+def _column(values: Readable, block: Block, channel: int) -> np.ndarray:
+    """A channel's column of a block, or the one that all channels share."""
+    return values[block.name][:, channel if block.shape[1] > 1 else 0]
+
+
+def average(values: Readable, of: Sequence[Recurrence]) -> np.ndarray:
+    """The mean of that over all channels of some recurrences: [n_tokens, n_tokens]."""
+    each = [weights(values, one, c) for one in of for c in range(one.n_channels)]
+    found: np.ndarray = np.array(each).mean(axis=0)
     return found
 
 
 def read(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
     """What the channel reads at each token, from its weights: [n_tokens]."""
-    x, own = values[of.x.name][:, channel], values[of.D.name][0, channel]
+    x, own = values[of.x.name][:, channel], _column(values, of.D, channel)
     found: np.ndarray = weights(values, of, channel) @ x + own * x
     return found
 

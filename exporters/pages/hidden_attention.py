@@ -1,11 +1,12 @@
 """Hidden attention: what a channel of a recurrence takes, at each token, of each token before, as a
 table of weights (Ali et al. 2024, "The Hidden Attention of Mamba Models").
 
-Two cells name the layer and the channel. Below the table is what the channel reads by it, beside
-what its layer has; then the steps and rates, and what tokens write and read.
+Cells name the layer, the head where states are in heads, and the channel. Below the table is what
+the channel reads by it, beside what its layer has; then the steps and rates, and what tokens write
+and read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +33,12 @@ PURPOSE = "the attention hidden in a recurrence: how much each token takes of th
 AFTER = "Heads"
 ASKED, USED, WEIGHTS, READ = "hidden.asked", "hidden.used", "hidden.weights", "hidden.read"
 GAP = "hidden.gap"
-DIALS = (
-    ("layer", "Number of the layer, from 0."),
-    ("channel", "Number of the channel in its layer, from 0."),
-)
+DIALS = {
+    "layer": "Number of the layer, from 0.",
+    "head": "Number of the head in its layer, from 0.",
+    "channel": "Number of the channel, from 0.",
+}
+ONE_ALONE = "Only this one: a formula that chooses among all {n} would be too long."
 ABOUT = (
     "What a channel reads of its states at a token is a sum over the tokens up to it: a weight "
     "times the channel’s input there.",
@@ -47,20 +50,29 @@ COLUMNS_READ = "A column is a token that reads, a row one that it takes from."
 LINES = ("weights × inputs", "D × own input", "sum", "z of the layer", "difference")
 PARTS = "B: what a token writes; C: what it reads; of what was written, exp(rate × time) is left"
 HOLDS = (
-    "Layer {layer}, channel {channel}: by these weights it reads what it reads in its layer (z); "
-    "the largest difference is {gap}."
+    "{channel}: by these weights it reads what it reads in its layer (z); the largest difference "
+    "is {gap}."
 )
 FAILS = (
-    "Layer {layer}, channel {channel}: these weights do not give what it reads in its layer (z); "
-    "the largest difference is {gap}."
+    "{channel}: these weights do not give what it reads in its layer (z); the largest difference "
+    "is {gap}."
 )
+IN_LAYER = "Layer {layer}, channel {channel}"
+IN_HEAD = "Layer {layer}, head {head}, channel {channel}"
 WIDTH = 9  # characters of a token's column
-OTHER = "Type {n:g} as the channel: token {query} takes {becomes:.3f} of token {key}."
-DEEPER = "Type {n:g} as the layer: token {query} takes {becomes:.3f} of token {key}."
+OTHER = {
+    "layer": "Type {n:g} as the layer: token {query} takes {becomes:.3f} of token {key}.",
+    "head": "Type {n:g} as the head: token {query} takes {becomes:.3f} of token {key}.",
+    "channel": "Type {n:g} as the channel: token {query} takes {becomes:.3f} of token {key}.",
+}
 FASTER = (
-    "Type {n:g}: a number of this channel’s state fades fast; token {query} takes {becomes:.3f} of "
+    "Type {n:g}: a number of the channel’s state fades fast; token {query} takes {becomes:.3f} of "
     "token {key}."
 )
+ALL_FASTER = (
+    "Type {n:g}: the head’s states fade fast; token {query} takes {becomes:.3f} of token {key}."
+)
+MOST = 100  # recurrences that a formula chooses among: it has 255 arguments, and 8,192 characters
 FAST = 5.0  # an A_log with which little is left after a token
 
 
@@ -106,40 +118,68 @@ class Asked:
 
     def __init__(self, book: ModelBook, page: Composer) -> None:
         self.book, self.page = book, page
-        self.layers = hidden_attention.recurrences(book.graph)
         self.n, self.down = len(book.passage.ids), book.plan.token_rows
-        self.most = (len(self.layers) - 1, self.layers[0].z.shape[1] - 1)
-        self.begun = leading(self)
-        self._dials()
+        found = hidden_attention.recurrences(book.graph)
+        self.n_heads = sum(one.layer == found[0].layer for one in found)  # in a layer
+        k, channel = leading(book, found)
+        self.first = found[k]
+        self.among = found if len(found) <= MOST else [self.first]
+        layer, head = divmod(k, self.n_heads)
+        self.begun = {"layer": layer, "head": head, "channel": channel}
+        self.most = {
+            "layer": len(found) // self.n_heads - 1,
+            "head": self.n_heads - 1,
+            "channel": self.first.n_channels - 1,
+        }
+        self._dials(len(found))
 
     # --- the cells to type ---------------------------------------------------------------
 
-    def _dials(self) -> None:
-        """Put the two cells, and what they count as: places in the lists of layers and channels."""
+    def _dials(self, n: int) -> None:
+        """Put the cells, those of the layer and the head only where there is a choice among `n`,
+        and what they count as."""
         page, top = self.page, self.page.cursor + 1
-        for k, (label, note) in enumerate(DIALS):
-            page.sheet.put(top + k, 0, label, "row label")
-            page.sheet.notes[top + k, 1] = worded(note)
-            message = worded("A whole number from 0 to {most}.", most=self.most[k])
-            page.sheet.rules[top + k, 1] = between(0, self.most[k], message, whole=True)
-        dials = page.typed_at(ASKED, (top, 1), [[n] for n in self.begun], "dial")
+        shown = [name for name in DIALS if name != "head" or self.n_heads > 1]
+        typed = shown if len(self.among) > 1 else shown[-1:]
+        for row, name in enumerate(shown, top):
+            page.sheet.put(row, 0, name, "row label")
+            page.sheet.notes[row, 1] = worded(DIALS[name])
+            if name not in typed:
+                page.sheet.put(row, 1, self.begun[name], "built")
+                continue
+            message = worded("A whole number from 0 to {most}.", most=self.most[name])
+            page.sheet.rules[row, 1] = between(0, self.most[name], message, whole=True)
+        self.rows = {name: k for k, name in enumerate(typed)}
+        at = top + len(shown) - len(typed)
+        dials = page.typed_at(ASKED, (at, 1), [[self.begun[name]] for name in typed], "dial")
 
         def counts_as(k: int, _: int) -> Expression:
-            return IFERROR(MIN(MAX(INT(dials[k, 0]), 0), self.most[k]) + 1, 1)  # a text: the first
+            most = self.most[typed[k]]
+            return IFERROR(MIN(MAX(INT(dials[k, 0]), 0), most), 0)  # a text: the first
 
         page.sheet.put(top - 1, 2, "counts as", "label")
-        page.sheet.notes[top - 1, 2] = worded("The place in a list, from 1.")
-        self.used = page.computed_at(USED, (top, 2), (2, 1), counts_as, "id")
-        page.cursor = top + len(DIALS) + 1
+        self.used = page.computed_at(USED, (at, 2), (len(typed), 1), counts_as, "id")
+        if n > len(self.among):
+            page.sheet.put(top, 3, worded(ONE_ALONE, n=n), "note")
+        page.cursor = top + len(shown) + 1
 
-    def _of_layer(self, cell: Callable[[Recurrence], Expression]) -> Expression:
-        """A cell of the layer that is asked for."""
-        each = [cell(layer) for layer in self.layers]
-        return each[0] if len(each) == 1 else CHOOSE(self.used[0, 0], *each)
+    def _number(self, name: str) -> Expression:
+        """What a cell counts as, or the number that there is no cell for."""
+        return self.used[self.rows[name], 0] if name in self.rows else expression(self.begun[name])
+
+    def _of_asked(self, cell: Callable[[Recurrence], Expression]) -> Expression:
+        """A cell of the layer, and of the head, that is asked for."""
+        each = [cell(one) for one in self.among]
+        if len(each) == 1:
+            return each[0]
+        place = self._number("layer")
+        if self.n_heads > 1:
+            place = place * self.n_heads + self._number("head")
+        return CHOOSE(place + 1, *each)
 
     def _of_channel(self, block: Callable[[Recurrence], Block], row: int) -> Expression:
-        """The cell in a row of a block, of the layer and the channel that are asked for."""
-        return self._of_layer(lambda layer: nth(block(layer).area[row, :], self.used[1, 0]))
+        """The cell in a row of a block, of the channel that is asked for."""
+        return self._of_asked(lambda one: nth(block(one).area[row, :], self._number("channel") + 1))
 
     # --- tables --------------------------------------------------------------------------
 
@@ -181,7 +221,7 @@ class Asked:
 
     def make_parts(self, top: int) -> None:
         """Add the steps and their sums, what tokens write and read, and the rates."""
-        n, numbers = self.n, range(self.layers[0].B.shape[1])
+        n, numbers = self.n, range(self.first.B.shape[1])
         self.page.sheet.put(top - 3, 0, "What the weights are made of", "heading")
         self.page.sheet.put(top - 2, 0, PARTS, "note")
         self._tokens("parts", top, across=not self.down)
@@ -192,7 +232,7 @@ class Asked:
         self._beside(top, first_B, "rate")
 
         def step(_: int, t: int) -> Expression:
-            return self._of_channel(lambda layer: layer.step, t)
+            return self._of_channel(lambda one: one.step, t)
 
         self.step = self._lay("hidden.step", (top, 0, 0), (1, n), step, "step green")
 
@@ -203,15 +243,17 @@ class Asked:
         self.time = self._lay("hidden.time", (top, 1, 0), (1, n), time, "step")
 
         def state(block: Callable[[Recurrence], Block]) -> Callable[[int, int], Expression]:
-            return lambda k, t: self._of_layer(lambda layer: block(layer)[t, k])
+            return lambda k, t: self._of_asked(lambda one: block(one)[t, k])
 
         shape = len(numbers), n
-        writes, reads = state(lambda layer: layer.B), state(lambda layer: layer.C)
+        writes, reads = state(lambda one: one.B), state(lambda one: one.C)
         self.B = self._lay("hidden.B", (top, first_B, 0), shape, writes, "step green")
         self.C = self._lay("hidden.C", (top, first_C, 0), shape, reads, "step green")
 
+        shared = self.first.rate.shape[0] == 1  # by all numbers of a state
+
         def rate(k: int, _: int) -> Expression:
-            return self._of_channel(lambda layer: layer.rate, k)
+            return self._of_channel(lambda one: one.rate, 0 if shared else k)
 
         at, shape = (top, first_B, n), (len(numbers), 1)
         self.rate = self._lay("hidden.rate", at, shape, rate, "step green")
@@ -232,7 +274,7 @@ class Asked:
         page.dress(self.weights.area, "diverging")
 
         def put_in(s: int, _: int) -> Expression:
-            return self._of_channel(lambda layer: layer.x, s)
+            return self._of_channel(lambda one: one.x, s)
 
         inputs = self._lay("hidden.input", (top, 0, n), (n, 1), put_in, "step green")
 
@@ -241,12 +283,12 @@ class Asked:
         )
 
         def past(t: int) -> Expression:
-            return self._of_channel(lambda layer: layer.D, 0) * inputs.cell(t, 0)
+            return self._of_channel(lambda one: one.D, 0) * inputs.cell(t, 0)
 
         own = self._line("hidden.past", top, 1, past)
         read = self._line(READ, top, 2, lambda t: by_weights.cell(0, t) + own.cell(0, t))
         z = self._line(
-            "hidden.z", top, 3, lambda t: self._of_channel(lambda layer: layer.z, t), "step green"
+            "hidden.z", top, 3, lambda t: self._of_channel(lambda one: one.z, t), "step green"
         )
         gap = self._line(GAP, top, 4, lambda t: read.cell(0, t) - z.cell(0, t))
         self.z, self.gap = z.area.as_range, gap.area.as_range
@@ -271,26 +313,24 @@ class Asked:
         """Whether the table gives what the channel reads, in a sentence."""
         gap = MAX(MAX(self.gap), -MIN(self.gap))
         size = MAX(1, MAX(self.z), -MIN(self.z))
-        told = {
-            "layer": self.used[0, 0] - 1,
-            "channel": self.used[1, 0] - 1,
-            "gap": rounded(gap, 10),
-        }
+        numbers = {name: self._number(name) for name in DIALS}
+        channel = sentence(IN_HEAD if self.n_heads > 1 else IN_LAYER, **numbers)
+        told = {"channel": channel, "gap": rounded(gap, 10)}
         return IF(gap < NEAR * size, sentence(HOLDS, **told), sentence(FAILS, **told))
 
 
-def leading(asked: Asked) -> tuple[int, int]:
-    """The layer and the channel that the sheet begins with: where the last token of the prompt
-    takes most of those before it."""
-    values, last = asked.book.graph.values, asked.book.passage.n_prompt - 1
-    found = [np.abs(hidden_attention.taken(values, layer, last)) for layer in asked.layers]
-    layer, channel = np.unravel_index(int(np.argmax(found)), (len(found), len(found[0])))
-    return int(layer), int(channel)
+def leading(book: ModelBook, among: Sequence[Recurrence]) -> tuple[int, int]:
+    """The recurrence, by its place, and the channel that the sheet begins with: where the last
+    token of the prompt takes most of those before it."""
+    values, last = book.graph.values, book.passage.n_prompt - 1
+    found = [np.abs(hidden_attention.taken(values, one, last)) for one in among]
+    k = int(np.argmax([one.max() for one in found]))
+    return k, int(np.argmax(found[k]))
 
 
 def suggestions(asked: Asked) -> list[Suggestion]:
-    """Three edits: another channel, another layer (or channel), and a state that fades fast."""
-    live, (layer, channel) = Evaluator(asked.book.graph), asked.begun
+    """Three edits: another head or channel, another layer, and a state that fades fast."""
+    live, first = Evaluator(asked.book.graph), asked.first
     query = asked.book.passage.n_prompt - 1
     weights = live[WEIGHTS] if asked.down else live[WEIGHTS].T
     key = int(np.argmax(np.abs(weights[query, : max(query, 1)])))
@@ -301,15 +341,17 @@ def suggestions(asked: Asked) -> list[Suggestion]:
         live.set(*cell, value)
         becomes = float(live[WEIGHTS][watch[1:]])
         live.set(*cell, before)
-        told = worded(text, n=value, query=query, key=key, becomes=becomes)
+        shown = round(becomes, 3) + 0.0  # not -0
+        told = worded(text, n=value, query=query, key=key, becomes=shown)
         return Suggestion(told, cell, value, watch, becomes)
 
-    n_layers, n_channels = (n + 1 for n in asked.most)
-    second = (DEEPER, (ASKED, 0, 0), float((layer + 1) % n_layers))
-    if n_layers == 1:
-        second = (OTHER, (ASKED, 1, 0), float((channel + 2) % n_channels))
-    return [
-        suggestion(OTHER, (ASKED, 1, 0), float((channel + 1) % n_channels)),
-        suggestion(*second),
-        suggestion(FASTER, (f"{asked.layers[layer].name}.A_log", 0, channel), FAST),
-    ]
+    order = ("head", "layer", "channel") if first.shares else ("channel", "head", "layer")
+    edits = [(name, n) for n in (1, 2, 0, 0) for name in order if name in asked.rows]
+    edits = [(name, n) for name, n in edits if n <= asked.most[name]]
+    found = []
+    for name, n in edits[:2]:
+        value = float((asked.begun[name] + n) % (asked.most[name] + 1))
+        found.append(suggestion(OTHER[name], (ASKED, asked.rows[name], 0), value))
+    col = min(asked.begun["channel"], first.rate.shape[1] - 1)
+    text = ALL_FASTER if first.shares else FASTER
+    return [*found, suggestion(text, (f"{first.name}.A_log", 0, col), FAST)]

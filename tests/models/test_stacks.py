@@ -15,6 +15,7 @@ from engine.models.forward import Readout
 IDS = [2, 0, 2, 2]  # without 1, which is padding of MPNet
 RECURRENT = (
     "mamba",
+    "mamba2",
     "qwen3_next",
 )  # torch computes no block here whose rows read its own rows before
 NAMES = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {*RECURRENT})

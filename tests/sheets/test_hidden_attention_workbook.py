@@ -36,9 +36,9 @@ def built(name: str, n_tokens: int = 5, token_rows: bool = False) -> ModelBook:
     return model_workbook.build("hidden", model, words, studies=Studies(token_rows=token_rows))
 
 
-@pytest.fixture(scope="module")
-def book() -> ModelBook:
-    return built("mamba")
+@pytest.fixture(scope="module", params=["mamba", "mamba2"])
+def book(request: pytest.FixtureRequest) -> ModelBook:
+    return built(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +51,17 @@ def sheet(cells: FormulaCells) -> InIronCalc:
     return InIronCalc(cells.path)
 
 
+@pytest.mark.parametrize("name", ["mamba", "mamba2"])
 @pytest.mark.parametrize("token_rows", [False, True])
-def test_tables_in_cells_are_those_of_the_engine(token_rows: bool) -> None:
+def test_tables_in_cells_are_those_of_the_engine(name: str, token_rows: bool) -> None:
     """For every channel: the weights, and what is read by them."""
-    graph = built("mamba", token_rows=token_rows).graph
+    graph = built(name, token_rows=token_rows).graph
     live = Evaluator(graph)
-    for k, of in enumerate(hidden_attention.recurrences(graph)):
-        for channel in range(of.z.shape[1]):
-            live.set(ASKED, 0, 0, float(k))
-            live.set(ASKED, 1, 0, float(channel))
+    for of in hidden_attention.recurrences(graph):
+        head = [] if of.z.head is None else [int(of.z.head[1:])]
+        for channel in range(of.n_channels):
+            for k, number in enumerate([of.layer, *head, channel]):
+                live.set(ASKED, k, 0, float(number))
             found = live[WEIGHTS] if token_rows else live[WEIGHTS].T
             wanted = hidden_attention.weights(graph.values, of, channel)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
@@ -75,27 +77,32 @@ def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> Non
     for t in suggestions:
         after = assert_recomputes_after({t.cell: t.value}, sheet, book, cells)
         assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
-        assert f"{t.becomes:.3f}" in t.text and f"Type {t.value:g}" in t.text
+        assert f"{round(t.becomes, 3) + 0.0:.3f}" in t.text and f"Type {t.value:g}" in t.text
 
 
 def test_an_edited_weight_moves_the_table_and_the_layer_alike(book, cells, sheet) -> None:
-    layer, channel = (int(n) for n in book.graph.inputs[ASKED][:, 0])
-    edited = {"W_B": 0, "W_C": 1, "W_step": channel, "A_log": channel, "D": channel}
-    for leaf, col in edited.items():
-        edit = {(f"blocks.{layer}.ssm.{leaf}", 0, col): 0.9}
+    layer, *_, channel = (int(n) for n in book.graph.inputs[ASKED][:, 0])
+    found = [one for one in hidden_attention.recurrences(book.graph) if one.layer == layer]
+    of = found[int(book.value(ASKED, 1, 0)) if len(found) > 1 else 0]
+    col = 0 if of.shares else channel
+    names = {f"{of.name}.{leaf}": col for leaf in ("W_step", "A_log", "D")}
+    names |= {f"{of.B.path}.W_B": 0, f"{of.C.path}.W_C": 1, f"{of.name}.W_x": channel}
+    for name, j in names.items():
+        edit = {(name, 0, j): 0.9}
         with sheet.typed({book.cell(*at): x for at, x in edit.items()}):
             shown = [sheet[book.cell(READ, 0, t)] for t in range(5)]
             gaps = [sheet[book.cell(GAP, 0, t)] for t in range(5)]
-        assert np.abs(np.array(shown) - book.values[READ][0]).max() > 1e-6
+        assert np.abs(np.array(shown) - book.values[READ][0]).max() > 1e-6, name
         assert np.abs(gaps).max() < CLOSE
-        assert_recomputes_after(edit, sheet, book, cells)
+    assert_recomputes_after(edit, sheet, book, cells)
 
 
 def test_typed_numbers_out_of_range_and_texts_give_no_error(book, cells, sheet) -> None:
     """They count as the nearest that there is, or as the first."""
-    for edit in ({(ASKED, 0, 0): 99.0}, {(ASKED, 1, 0): -3.5}, {(ASKED, 1, 0): 99.0}):
+    n = len(book.graph.inputs[ASKED])
+    for edit in ({(ASKED, 0, 0): 99.0}, {(ASKED, 1, 0): -3.5}, {(ASKED, n - 1, 0): 99.0}):
         assert_recomputes_after(edit, sheet, book, cells)
-    for k in range(2):
+    for k in range(n):
         with sheet.typed({book.cell(ASKED, k, 0): "abc"}):
             shown = [sheet[cell] for cell in cells.formulas]
             assert not [x for x in shown if ERROR.fullmatch(str(x))]
@@ -104,7 +111,7 @@ def test_typed_numbers_out_of_range_and_texts_give_no_error(book, cells, sheet) 
 def test_libreoffice_agrees_from_wrong_values(book, cells, tmp_path, libreoffice) -> None:
     """After every suggested edit, and after two at once."""
     edits = [{t.cell: t.value} for t in book.sheets[SHEET].suggestions]
-    edits.append({(ASKED, 0, 0): 0.0, ("blocks.0.ssm.W_B", 0, 1): 0.8})
+    edits.append({(ASKED, 0, 0): 0.0, ("blocks.0.ln1.w", 0, 1): 0.8})
     assert_libreoffice_agrees_after(edits, book, cells, tmp_path)
 
 

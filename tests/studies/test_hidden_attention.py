@@ -41,7 +41,7 @@ def gaps(graph: Graph) -> list[float]:
     """How far each channel is, at most, from what its layer has."""
     found = []
     for of in hidden_attention.recurrences(graph):
-        for channel in range(of.z.shape[1]):
+        for channel in range(of.n_channels):
             z = graph.values[of.z.name][:, channel]
             found.append(np.abs(hidden_attention.read(graph.values, of, channel) - z).max())
     assert found
@@ -63,7 +63,7 @@ def test_hidden_attention_in_place_of_the_states_gives_the_same_logits(name: str
     graph = golden_models()[name].graph([3, 1, 4, 1, 5])
     live = Evaluator(graph)
     for of in hidden_attention.recurrences(graph):
-        for channel in range(of.z.shape[1]):
+        for channel in range(of.n_channels):
             for token, x in enumerate(hidden_attention.read(live, of, channel)):
                 live.set(of.z.name, token, channel, float(x))
     np.testing.assert_allclose(live["logits"], graph.values["logits"], rtol=0, atol=CLOSE)
@@ -87,18 +87,18 @@ def test_a_weight_is_what_an_input_changes_at_a_token() -> None:
 
 def test_average_is_the_mean_of_all_channels_and_sees_no_later_token() -> None:
     graph = golden_models()["mamba"].graph([3, 1, 4, 1, 5])
-    of = hidden_attention.of_layer(graph, 1)
-    each = [hidden_attention.weights(graph.values, of, c) for c in range(of.z.shape[1])]
-    found = hidden_attention.average(graph.values, of)
+    (of,) = hidden_attention.of_layer(graph, 1)
+    each = [hidden_attention.weights(graph.values, of, c) for c in range(of.n_channels)]
+    found = hidden_attention.average(graph.values, [of])
     np.testing.assert_allclose(found, sum(each) / len(each), rtol=1e-12)
     assert (found[np.triu_indices(5, 1)] == 0).all() and (found[np.tril_indices(5)] != 0).all()
 
 
 def test_what_is_taken_of_tokens_before_is_the_rest_of_what_is_read() -> None:
     graph = golden_models()["mamba"].graph([3, 1, 4, 1, 5])
-    of = hidden_attention.of_layer(graph, 0)
+    (of,) = hidden_attention.of_layer(graph, 0)
     taken = hidden_attention.taken(graph.values, of, 3)
-    for channel in range(of.z.shape[1]):
+    for channel in range(of.n_channels):
         weights = hidden_attention.weights(graph.values, of, channel)[3, :3]
         assert taken[channel] == pytest.approx(weights @ graph.values[of.x.name][:3, channel])
 
@@ -108,7 +108,7 @@ def test_what_has_no_hidden_attention_is_refused() -> None:
     with pytest.raises(InputError, match="layer 2 has no recurrence; those from 0 to 1 do"):
         hidden_attention.of_layer(graph, 2)
     with pytest.raises(InputError, match="has no channel 12; they count from 0 to 11"):
-        of = hidden_attention.of_layer(graph, 0)
+        (of,) = hidden_attention.of_layer(graph, 0)
         hidden_attention.weights(graph.values, of, 12)
     with pytest.raises(InputError, match="the model has no recurrence"):
         hidden_attention.of_layer(golden_models()["gpt2"].graph([3, 1]), 0)

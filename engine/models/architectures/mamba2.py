@@ -48,7 +48,7 @@ def mixer(b: Forward, y: Block) -> Block:
     zs, weights = [], []
     for n in range(spec.n_groups):
         group = m.at(f"g{n}")
-        B, C = (of_group(group.at(which), y) for which in "BC")  # each [n_tokens, d_state]
+        B, C = (of_group(group, which, y) for which in "BC")  # each [n_tokens, d_state]
         heads = [m.at(f"h{k}") for k in range(n * size, (n + 1) * size)]
         gated = [head(h, y, B, C, limits) for h in heads]  # each [n_tokens, d_head]
         zs += norm_of_group(group, heads, gated)
@@ -57,11 +57,12 @@ def mixer(b: Forward, y: Block) -> Block:
     return b.block("ssm_out", ops.sum_of_heads, zs, weights, b_out)  # [n_tokens, d_model]
 
 
-def of_group(part: Forward, y: Block) -> Block:
+def of_group(group: Forward, which: str, y: Block) -> Block:
     """What a group's heads write (B), or read (C), of each number of a state: [n_tokens,
     d_state]."""
-    x = parts.linear(part, "x", y, "x", ("d_model", "d_state"), part.spec.bias)
-    return mamba.convolved(part, x, out=(part, "u"))
+    axes, bias = ("d_model", "d_state"), group.spec.bias
+    x = parts.linear(group, f"{which}_in", y, which, axes, bias)  # [n_tokens, d_state]
+    return mamba.convolved(group.at(f"conv_{which}"), x, out=(group, which))
 
 
 def head(
@@ -73,8 +74,8 @@ def head(
     gate = parts.linear(h, "gate", y, "gate", ("d_model", "d_head"), spec.bias)  # as x
     u = mamba.convolved(h, x, out=(h, "u"))  # as x
 
-    low = parts.linear(h, "low", y, "low", ("d_model", ""), spec.bias)  # [n_tokens, 1]
-    step_in = h.block("step_in", ops.add, [low], h.weight("b_step", ""))  # [n_tokens, 1]
+    raw = parts.linear(h, "step_of_token", y, "step", ("d_model", ""), spec.bias)  # [n_tokens, 1]
+    step_in = h.block("step_in", ops.add, [raw], h.weight("b_shift", ""))  # [n_tokens, 1]
     name = "step" if limits is None else "unlimited"
     step = h.block(name, ops.softplus, step_in)  # [n_tokens, 1]
     if limits:
@@ -100,8 +101,9 @@ def norm_of_group(group: Forward, heads: Sequence[Forward], xs: Sequence[Block])
     size = ln.block("root_mean_square", ops.root_mean_square_of_all, xs, eps)  # [n_tokens, 1]
     found = []
     for h, x in zip(heads, xs, strict=True):
-        normalized = h.at("norm").block("normalized", ops.divide_rows, x, size)
-        found.append(h.at("norm").block("out", ops.affine, normalized, h.weight("norm", "d_head")))
+        own = h.at("norm")
+        normalized = own.block("normalized", ops.divide_rows, x, size)  # [n_tokens, d_head]
+        found.append(own.block("out", ops.affine, normalized, own.weight("w", "d_head")))
     return found
 
 
@@ -155,20 +157,20 @@ def pieces(spec: ModelSpec) -> Pieces:
         m, f = f"blocks.{layer}.ssm", f"backbone.layers.{layer}.mixer"
         for n in range(spec.n_state_heads):
             h = f"{m}.h{n}"
-            yield from _mapped(f"{h}", "gate", f, n, d_head)
-            yield from _mapped(f"{h}", "x", f, n, d_head, inner)
+            yield from _mapped(h, "gate", f, n, d_head)
+            yield from _mapped(h, "x", f, n, d_head, inner)
             yield from _convolved(h, f, spec, n, d_head, 0)
-            yield from _mapped(f"{h}", "low", f, n, 1, 2 * inner + 2 * wide)
-            yield f"{h}.b_step", head_of(f"{f}.dt_bias", n, 1, 0)
+            yield from _mapped(h, "step", f, n, 1, 2 * inner + 2 * wide)
+            yield f"{h}.b_shift", head_of(f"{f}.dt_bias", n, 1, 0)
             yield f"{h}.A_log", head_of(f"{f}.A_log", n, 1, 0)
             yield f"{h}.D", head_of(f"{f}.D", n, 1, 0)
-            yield f"{h}.norm", head_of(f"{f}.norm.weight", n, d_head, 0)
+            yield f"{h}.norm.w", head_of(f"{f}.norm.weight", n, d_head, 0)
             yield f"{h}.W_out", head_of(f"{f}.out_proj.weight", n, d_head, 1, turn=True)
         for n in range(spec.n_groups):
             for which, before in (("B", inner), ("C", inner + wide)):
-                part = f"{m}.g{n}.{which}"
-                yield from _mapped(part, "x", f, n, d_state, inner + before)
-                yield from _convolved(part, f, spec, n, d_state, before)
+                group = f"{m}.g{n}"
+                yield from _mapped(group, which, f, n, d_state, inner + before)
+                yield from _convolved(f"{group}.conv_{which}", f, spec, n, d_state, before)
         yield f"{m}.b_out", Piece(f"{f}.out_proj.bias")
 
 
