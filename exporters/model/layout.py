@@ -309,6 +309,8 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
         continues = len(band.across) == 1 and band.holds(first)
         total = block.shape[1] == 1 and block.axes[1] == "" and band.holds(first)
+        if not book.plan.token_rows and block.shape[0] > 1:  # a column has no room under a block
+            total = total and turned(block, book) and turned(first, book)
         if not found or not (cellwise or continues or total or is_copy(block)):
             band = Band(right=beside.get(first.name, MARGIN) if fresh else MARGIN)
             found.append(band)
