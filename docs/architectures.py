@@ -46,11 +46,11 @@ and on random configurations if torch is installed (`tests/models/test_fuzz.py`;
 `pytorch_model.bin` is read through torch's loader for weights alone.
 
 `cellformer train --text FILE --architecture NAME -o DIR` trains a new model of any of them but the
-encoders, encoder-decoders and `cellformer`, in the sizes of its options: every head has its own
-keys and values (in `falcon` one key serves all), windows are the architecture's own where it always
-has them, and two of four experts work at each token. Weights begin at random: matrices normal (0.05
-for word vectors, 0.01 for what writes into the residual stream, 0.02 otherwise), gains neutral,
-biases 0.
+encoders, encoder-decoders, Mamba and `cellformer`, in the sizes of its options: every head has its
+own keys and values (in `falcon` one key serves all), windows are the architecture's own where it
+always has them, and two of four experts work at each token. Weights begin at random: matrices
+normal (0.05 for word vectors, 0.01 for what writes into the residual stream, 0.02 otherwise), gains
+neutral, biases 0.
 Tests train each and compare its logits with `transformers` (`tests/models/test_decoders.py`), and a
 hundred steps by cells with torch's (`tests/models/test_learning.py`).
 

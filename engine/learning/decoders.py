@@ -77,10 +77,10 @@ def names() -> list[str]:
 
 def new(name: str, **sizes: int) -> Decoder:
     """A decoder of an architecture by its name and d_vocab, d_model, n_ctx, n_layers, n_heads and
-    d_mlp. Raises InputError for an architecture that predicts no next word, and for impossible
+    d_mlp. Raises InputError for an architecture that is not trained here, and for impossible
     sizes."""
     if name not in names():
-        fault = "does not predict the next word" if name in architectures.known() else "is unknown"
+        fault = "is not trained here" if name in architectures.known() else "is unknown"
         raise InputError(f"architecture {name!r} {fault}; choose one of {', '.join(names())}")
     d_model, n_heads, d_mlp = sizes["d_model"], sizes["n_heads"], sizes["d_mlp"]
     if d_model % n_heads:

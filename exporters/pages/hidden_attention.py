@@ -164,7 +164,7 @@ class Asked:
         page.cursor = top + len(shown) + 1
 
     def _number(self, name: str) -> Expression:
-        """What a cell counts as, or the number that there is no cell for."""
+        """What a cell counts as, or the number where no cell asks for it."""
         return self.used[self.rows[name], 0] if name in self.rows else expression(self.begun[name])
 
     def _of_asked(self, cell: Callable[[Recurrence], Expression]) -> Expression:

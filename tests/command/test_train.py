@@ -78,7 +78,7 @@ def test_retrained_folder_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
         ("--text text.txt --architecture gpt9", "'gpt9' is unknown; choose one of apertus,"),
         (
             "--text text.txt --architecture bert",
-            "'bert' does not predict the next word",
+            "'bert' is not trained here",
         ),
         ("--text text.txt --architecture bloom --d-mlp 9", "the MLP of bloom has 512 cells"),
         ("shakespeare --text text.txt --architecture llama", "has its own sizes"),
