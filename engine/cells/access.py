@@ -54,6 +54,15 @@ class Rect(NamedTuple):
             for j in range(self.left, self.right):
                 yield i, j
 
+    def meets(self, other: "Rect") -> bool:
+        """Whether they have a cell in common."""
+        return (
+            self.top < other.bottom
+            and other.top < self.bottom
+            and self.left < other.right
+            and other.left < self.right
+        )
+
     def covers(self, other: "Rect") -> bool:
         return (
             self.top <= other.top

@@ -122,7 +122,7 @@ def _of_entries(
     def found(rect: Rect, kind: Kind) -> _Found:
         read = [one for at in rect.cells() for one in reads[at]]
         rank = (kind[2], order[kind[1]]) if kind[1] in order else (kind[2], last)
-        chained = any(name == sheet.name and _meet(rect, other) for name, other in read)
+        chained = any(name == sheet.name and rect.meets(other) for name, other in read)
         return _Found(_range(sheet, rect, kind)._replace(chained=chained), read, rank)
 
     for rect, kind in rectangles(kinds):
@@ -170,10 +170,6 @@ def _independent(
                 out.add(at)
         rest = {at: areas for at, areas in rest.items() if at not in out}
     return [*rest]
-
-
-def _meet(a: Rect, b: Rect) -> bool:
-    return a.top < b.bottom and b.top < a.bottom and a.left < b.right and b.left < a.right
 
 
 def _holds(rect: Rect, cells: Iterable[Span]) -> bool:

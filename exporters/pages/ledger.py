@@ -183,9 +183,9 @@ def _guard(book: Book, line: Watched) -> None:
     cells = place.rect(line.block.whole)
     if line.block.kind == "table" or _of_texts(book, line.block):
         return
-    ruled = [*sheet.rules, *sheet.lists]
-    ruled += [at for area, _ in sheet.areas for at in area.cells()]
-    if {*cells.cells()}.isdisjoint(ruled):
+    ruled = [Rect(i, i + 1, j, j + 1) for i, j in [*sheet.rules, *sheet.lists]]
+    ruled += [area for area, _ in sheet.areas]
+    if not any(map(cells.meets, ruled)):
         sheet.areas.append((cells, A_NUMBER))
 
 

@@ -2,6 +2,7 @@
 dial. The workbook's numbers come from edits of its cells, the command's from what it prints."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,12 @@ IDS = "2,3,5,7"  # of a checkpoint, which has no prompt of its own
 LINE = re.compile(r"(blocks\S+)\s+([+-][\d.]+)\s+([\d.]+)\s+[+-]")
 
 
+@cache
 def loaded(name: str) -> names.Loaded:
     return names.load(name, ids=IDS if name in CHECKPOINTS else None)
 
 
+@cache
 def of_prompt(name: str, n_more: int = 0) -> Book:
     """The workbook of a model's own prompt, with so many words more."""
     found = loaded(name)
