@@ -35,10 +35,11 @@ FULL, WINDOWED = "full_attention", "sliding_attention"  # what `layer_types` cal
 OF_TRAINING = ("*dropout*", "*pdrop", "initializer_range", "gradient_checkpointing", "use_bfloat16")
 OF_TOKENS = ("*token", "*token_id", "*token_ids", "tokenizer_class", "prefix")
 OF_TASKS = ("summary_*", "task_specific_params", "finetuning_task", "*label*", "problem_type")
-OF_GENERATION = ("do_sample", "temperature", "top_k", "top_p", "num_beams", "max_*length")
+OF_GENERATION = ("do_sample", "temperature", "top_k", "top_p", "max_*length")
+OF_BEAMS = ("num_beams", "early_stopping", "length_penalty")
 OF_FILES = ("_*", "*_version", "architectures", "auto_map", "model_type", "dtype", "torch_dtype")
 OF_PROGRAMS = ("*cache*", "return_dict", "output_*", "*attn_implementation", "pretraining_tp")
-NO_MATTER = OF_TRAINING + OF_TOKENS + OF_TASKS + OF_GENERATION + OF_FILES + OF_PROGRAMS
+NO_MATTER = OF_TRAINING + OF_TOKENS + OF_TASKS + OF_GENERATION + OF_BEAMS + OF_FILES + OF_PROGRAMS
 
 
 class Config(Fields):

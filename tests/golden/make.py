@@ -183,6 +183,7 @@ MARIAN = BART | {
     "decoder_start_token_id": 16, "pad_token_id": 16, "activation_function": "swish",
     "scale_embedding": True, "eos_token_id": 0, "forced_eos_token_id": 0,
 }  # fmt: skip
+M2M = BART | {"scale_embedding": True, "decoder_attention_heads": 1}
 MBART = BART | {"encoder_attention_heads": 1, "scale_embedding": True}
 FLAN = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 MAMBA = {
@@ -364,6 +365,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "bart": (130, lambda: t.BartForConditionalGeneration(t.BartConfig(**BART))),
     "mbart": (131, lambda: t.MBartForConditionalGeneration(t.MBartConfig(**MBART))),
     "marian": (132, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN))),
+    "m2m_100": (133, lambda: t.M2M100ForConditionalGeneration(t.M2M100Config(**M2M))),
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "qwen3_next": (116, lambda: t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**QWEN_NEXT))),
     "mamba2": (91, lambda: t.Mamba2ForCausalLM(t.Mamba2Config(**MAMBA2))),
@@ -510,7 +512,7 @@ if __name__ == "__main__":
         ids = torch.randint(0, 17, (7,)).tolist()
         if name == "classes/vit":
             ids = torch.randint(0, 256, (2 * 4 * 6,)).tolist()
-        padding = {"roberta": 16, "mpnet": 1}.get(name.rpartition("/")[2])
+        padding = {"roberta": 16, "mpnet": 1, "m2m_100": 1}.get(name.rpartition("/")[2])
         ids = [2 if i == padding else i for i in ids]  # which counts no position
         np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)
         if name == "minilm":

@@ -1059,6 +1059,17 @@ def pegasus(rng: np.random.Generator) -> Network:
     return t.PegasusForConditionalGeneration(t.PegasusConfig(**bart_sizes(rng)))
 
 
+def m2m_100(rng: np.random.Generator) -> Network:
+    values = bart_sizes(rng)
+    values |= {"d_model": values["d_model"] * 4, "vocab_size": values["vocab_size"] + 1}
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)  # of its sines; see `in_float64`
+    try:
+        return t.M2M100ForConditionalGeneration(t.M2M100Config(**values))
+    finally:
+        torch.set_default_dtype(usual)
+
+
 # Every architecture: the functions above that draw a model.
 MAKERS = [
     f for f in [*vars().values()] if getattr(f, "__annotations__", {}).get("return") is Network
@@ -1073,7 +1084,8 @@ def drawn(rng: np.random.Generator, model: Network) -> list[int]:
         height, width = model.config.image_size
         return rng.integers(0, 256, model.config.num_channels * height * width).tolist()
     ids = rng.integers(0, model.config.vocab_size, int(rng.integers(1, 10))).tolist()
-    padding = model.config.pad_token_id if is_bert(model) else None
+    uncounted = is_bert(model) or model.config.model_type == "m2m_100"
+    padding = model.config.pad_token_id if uncounted else None
     ids = [(padding + 1) % model.config.vocab_size if i == padding else i for i in ids]
     mask = getattr(model.config, "mask_token_id", None)
     return [*ids, int(mask == 0)] if {*ids} == {mask} else ids  # ESM divides by the others' number

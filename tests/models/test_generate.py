@@ -1,5 +1,6 @@
 """Generation: the same tokens as repeated full passes, one new row at a time."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -7,10 +8,15 @@ import pytest
 from conftest import golden_models, random_model
 
 from engine import InputError, ModelSpec
+from engine.models.answering import Rules
 from engine.models.choosing import Sampling
 from engine.models.generate import generate
 
-MODELS = [model for model in golden_models().values() if model.spec.gives == "next word"]
+MODELS = [  # without rules for answers, and M2M-100, which goes on after no padding: test_two_stacks
+    replace(model, rules=Rules())
+    for model in golden_models().values()
+    if model.spec.gives == "next word" and not model.spec.first_position
+]
 N_CASES = 3 * len(MODELS)
 
 

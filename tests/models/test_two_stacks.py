@@ -22,7 +22,7 @@ GOLD = GOLDEN / "t5"
 N_SENTENCES, N_MORE = 10, 8
 
 
-NAMES = ("t5", "flan-t5", "bart", "mbart", "marian")
+NAMES = ("t5", "flan-t5", "bart", "mbart", "marian", "m2m_100")
 
 
 def assert_answers_equal(folder: Path, torch, transformers) -> list[list[int]]:
@@ -159,6 +159,74 @@ def test_text_to_text_equals_transformers(kind: str, tmp_path, torch, transforme
         assert found["ids"] == answer[1:].tolist() and found["text"] == expected
         seen.add(expected)
     assert len(seen) > 1
+
+
+BAD = [
+    ("bart", {"encoder_attention_heads": 3}, "encoder_attention_heads = 3 does not divide d_model"),
+    ("bart", {"decoder_attention_heads": 0}, "decoder_attention_heads = 0 does not divide d_model"),
+    ("bart", {"normalize_before": True}, "normalize_before = True is not supported"),
+    ("bart", {"activation_function": "sin"}, "activation_function = 'sin' is not known here"),
+    ("bart", {"encoder_layers": 10**9}, "encoder_layers is 1,000,000,000"),
+    ("bart", {"decoder_layers": -1}, "n_layers is -1"),
+    ("bart", {"encoder_layers": -1}, "n_layers is -1"),
+    ("bart", {"encoder_layers": "1"}, "'encoder_layers' is '1', not int"),
+    (
+        "bart",
+        {"max_position_embeddings": 13},
+        "embed_positions.weight has shape 14 x 8, not 15 x 8",
+    ),
+    ("bart", {"decoder_start_token_id": 17}, "decoder_start_token_id has 17"),
+    ("bart", {"is_encoder_decoder": False}, "is_encoder_decoder = False is not supported"),
+    ("bart", {"decoder_layers": 2}, "decoder.layers.1.encoder_attn_layer_norm.bias is missing"),
+    ("bart", {"some_option": 1}, "some_option = 1 is not known here"),
+    ("marian", {"decoder_vocab_size": 9}, "decoder_vocab_size = 9 is not supported"),
+    ("marian", {"static_position_embeddings": False}, "static_position_embeddings = False"),
+    ("marian", {"d_model": 0}, "d_model"),
+    ("m2m_100", {"d_model": 2}, "sines and cosines need 4 or more"),
+    ("m2m_100", {"pad_token_id": "1"}, "'pad_token_id' is '1', not int"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "told"), BAD)
+def test_a_bad_config_is_one_line(name: str, values: dict, told: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    before = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(before | values))
+    done = cli("run", folder, "--ids", "3")
+    assert done.code == 2 and told in done.err and done.err.count("\n") == 1, done.err
+
+
+OF_OLD = {
+    "bart": {"add_final_layer_norm": False, "classif_dropout": 0.1, "extra_pos_embeddings": 2},
+    "mbart": {"add_final_layer_norm": True, "normalize_before": True, "save_step": 9},
+    "marian": {"normalize_embedding": False, "static_position_embeddings": True},
+}
+
+
+@pytest.mark.parametrize("name", OF_OLD)
+def test_fields_of_older_files_change_nothing(name: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    before = json.loads((folder / "config.json").read_text())
+    beams = {"num_beams": 4, "early_stopping": True, "length_penalty": 2.0, "max_length": 142}
+    more = OF_OLD[name] | beams | {"task_specific_params": {"summarization": beams}}
+    (folder / "config.json").write_text(json.dumps(before | more))
+    one, other = (
+        checkpoint.load(path).reading([3, 1, 4]).graph([2, 5]).values["logits"]
+        for path in (folder, GOLDEN / name)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_model_without_a_bias_of_logits(tmp_path: Path, torch, transformers) -> None:
+    """As facebook/bart-base, whose file has no head, and names without `model.` before them."""
+    whole = transformers.BartForConditionalGeneration.from_pretrained(GOLDEN / "bart")
+    whole.model.save_pretrained(tmp_path)
+    reference = transformers.BartForConditionalGeneration.from_pretrained(tmp_path).eval()
+    source, ids = torch.tensor([[3, 1, 4]]), torch.tensor([[2, 5]])
+    expected = reference(source, decoder_input_ids=ids).logits[0].detach().numpy()
+    graph = checkpoint.load(tmp_path).reading([3, 1, 4]).graph([2, 5])
+    assert "b_U" not in graph.blocks
+    np.testing.assert_allclose(graph.values["logits"], expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("both_ways", [True, False])

@@ -282,6 +282,7 @@ FIXED_EPS = (
     "bart",
     "mbart",
     "marian",
+    "m2m_100",
 )  # no field of their config has it
 BOUNDED = ("olmo", "mpt")  # queries, so that weights cannot hold another divisor of scores
 

@@ -39,6 +39,7 @@ class BartSpec(TwoStackSpec):
     """TwoStackSpec with options of BART's."""
 
     first_place: int = 0  # rows of the tables of positions that are before the first token's
+    to_slowest: bool = False  # sinusoidal positions go down to a frequency of 1 / 10000; else near
     scales_words: bool = False  # words' vectors are multiplied by the root of d_model
     logits_bias: bool = True  # the logits have a bias
 
@@ -116,7 +117,8 @@ def embed(g: Forward, words: Block, axis: str) -> list[Block]:
     if spec.position == "learned":
         table = g.weight("W_pos", "place", "d_model")
     else:
-        table = g.input("clock", clock(words.shape[0], spec.d_model), ("n_ctx", "d_model"))
+        n_places = spec.first_place + words.shape[0]
+        table = g.input("clock", clock(n_places, spec), ("n_ctx", "d_model"))
     stream = [words, g.block("pos_embed", ops.embed, places, table)]
     if not spec.embed_norm:
         return stream
@@ -124,12 +126,19 @@ def embed(g: Forward, words: Block, axis: str) -> list[Block]:
     return [parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)]
 
 
-def clock(n_tokens: int, d_model: int) -> np.ndarray:
-    """Sinusoidal positions, [n_tokens, d_model]: the first half of features are sines of pos /
-    10000^(2i / d_model), the second half cosines."""
-    i = np.arange((d_model + 1) // 2)
-    angle = np.arange(n_tokens)[:, None] / 10000 ** (2 * i / d_model)
-    return np.hstack([np.sin(angle), np.cos(angle[:, : d_model // 2])])
+def clock(n_places: int, spec: BartSpec) -> np.ndarray:
+    """Sinusoidal positions, [n_places, d_model]: the first half of features are sines of pos /
+    10000^(2i / d_model), the second half cosines. Where they go down to the slowest, a feature
+    without a partner is 0; else it is a sine."""
+    half = spec.d_model // 2
+    steps = max(half - 1, 1) if spec.to_slowest else spec.d_model / 2
+    i, odd = np.arange(half + spec.d_model % 2), spec.d_model % 2
+    angle = np.arange(n_places)[:, None] / 10000 ** (i / steps)
+    if spec.to_slowest:
+        return np.hstack(
+            [np.sin(angle[:, :half]), np.cos(angle[:, :half]), np.zeros((n_places, odd))]
+        )
+    return np.hstack([np.sin(angle), np.cos(angle[:, :half])])
 
 
 def before(b: Forward, ln: str, x: Block) -> Block:
