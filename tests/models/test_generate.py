@@ -12,7 +12,7 @@ from engine.models.answering import Rules
 from engine.models.choosing import Sampling
 from engine.models.generate import generate
 
-MODELS = [  # without rules for answers, and M2M-100, which goes on after no padding: test_two_stacks
+MODELS = [  # without rules for answers; M2M-100, which counts no padding, is in test_two_stacks.py
     replace(model, rules=Rules())
     for model in golden_models().values()
     if model.spec.gives == "next word" and not model.spec.first_position
