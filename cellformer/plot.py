@@ -26,6 +26,7 @@ from engine.cells.files import replacing
 from engine.cells.graph import Graph
 from engine.models.forward import Forward
 from engine.models.model import Model
+from engine.studies import hidden_attention as hidden
 from engine.studies import lens as lenses
 from engine.studies import scores
 from engine.text.tokenizer import shown
@@ -63,6 +64,27 @@ def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
         axes.set_title(_label(scores.short(head) if head.count(".") == 3 else head))
     for axes in panels[len(blocks) :]:
         axes.set_axis_off()
+    return figure
+
+
+def hidden_attention(live: Live, channel: str) -> "Figure":
+    """What a channel of a recurrent model takes at each token (row) of each token (column): red
+    below 0, blue above.
+
+    `channel` is `0.3`, channel 3 of layer 0; where states are in heads, `0.1.3`. Raises InputError
+    for an unknown channel, and for a model without a recurrence.
+    """
+    graph, tokens = _graph(live), _tokens(live)
+    of, number = hidden.named(graph, channel)
+    values = live if isinstance(live, Evaluator) else live.values
+    weights = hidden.weights(values, of, number)
+    side = max(1.6, SIDE * len(tokens)) + LETTER * max(map(len, tokens))
+    figure = _figure((side + 1.0, side + 0.3))
+    axes = figure.subplots()
+    most = float(np.abs(weights).max())
+    image = _squares(axes, weights, tokens, tokens, most, signed=True)
+    figure.colorbar(image, ax=axes, label="weight")
+    axes.set_title(f"hidden attention of channel {channel}")
     return figure
 
 
@@ -268,15 +290,19 @@ def _squares(
     columns: Sequence[str],
     most: float,
     texts: Sequence[Sequence[str]] = (),
+    signed: bool = False,
 ) -> "AxesImage":
-    """Squares coloured from 0 to `most`, with labels, and texts in them if there are any."""
-    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=most or 1.0, aspect="auto")
+    """Squares coloured from 0, or if `signed` from -most, to `most`, with labels, and texts in them
+    if there are any."""
+    most = most or 1.0
+    colours, least = ("RdBu", -most) if signed else ("Blues", 0.0)
+    image = axes.imshow(values, cmap=colours, vmin=least, vmax=most, aspect="auto")
     axes.set_xticks(range(len(columns)), [_label(text) for text in columns], rotation=90)
     axes.set_yticks(range(len(rows)), [_label(text) for text in rows])
     axes.tick_params(length=0, labelsize=8)
     for i, row in enumerate(texts):
         for j, text in enumerate(row):
-            colour = "white" if values[i, j] > DARK * (most or 1.0) else "black"
+            colour = "white" if values[i, j] > DARK * most else "black"
             axes.text(j, i, _label(text), ha="center", va="center", color=colour, fontsize=8)
     return image
 

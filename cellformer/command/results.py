@@ -395,6 +395,24 @@ class WhyHead(Looked):
     ov_circuit: Annotated[list[tuple[str, str, float]] | str, "which word raises which"]
 
 
+class Taken(At):
+    """What a channel takes of a token."""
+
+    weight: Annotated[float, "how much of the input"]
+    input: Annotated[float, "of the channel at that token"]
+    adds: Annotated[float, "the weight times the input"]
+
+
+class WhyChannel(TypedDict):
+    """`why --channel`"""
+
+    channel: Annotated[str, "its layer and number; where states are in heads, with the head"]
+    reader: Annotated[At, "the token that reads"]
+    taken: Annotated[list[Taken], "every token up to it"]
+    past: Annotated[float, "D times the own input, past the states"]
+    read: Annotated[float, "what the channel reads: the sum"]
+
+
 class Edge(TypedDict):
     """An edge of the answer's graph: a name and a position at each end."""
 
@@ -600,7 +618,7 @@ OF = {
     "patch": (Patch, OfPrompts),
     "quantize": (Quantize,),
     "gradient": (Gradient, OfPrompts),
-    "why": (WhyHeads, WhyHead, WhyWord),
+    "why": (WhyHeads, WhyHead, WhyWord, WhyChannel),
     "steer": (Steer,),
     "sweep": (Sweep, OfPrompts),
     "generate": (Generate,),
@@ -623,6 +641,7 @@ ROWS = {  # of each result the list that --csv prints
     "Gradient": "by_gradient",
     "WhyHeads": "heads",
     "WhyWord": "edges",
+    "WhyChannel": "taken",
     "Steer": "texts",
     "Sweep": "values",
     "Generate": "tokens",

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text as Shown
 
 from cellformer import budget, names
+from cellformer.command import channel as of_channel
 from cellformer.command import printing, results
 from cellformer.command import say as of_word
 from cellformer.command.answer import Answer
@@ -52,6 +53,7 @@ def why(
     rival_key: Annotated[
         str | None, typer.Option("--rival-key", help="Another token, to compare that one with.")
     ] = None,
+    channel: of_channel.Channel = None,
     say: of_word.Word = None,
     rival: of_word.Rival = None,
     neurons: of_word.Neurons = False,
@@ -67,30 +69,53 @@ def why(
     --head or --say, print what each head does on repeated random words, and which heads read which.
 
     With --say, explain a word instead: the edges of the answer's graph, which sum to the word's
-    lead over a rival, the few that alone keep it, and how these hold on other sentences.
+    lead over a rival, the few that alone keep it, and how these hold on other sentences. With
+    --channel, what a channel of a recurrent model takes of each token: its hidden attention.
     """
-    if say is not None:
-        of_head = {"head": head, "from": from_, "to": to, "rival-key": rival_key}
-        for option in (option for option, given in of_head.items() if given is not None):
-            raise InputError(f"--{option} and --say cannot be combined; give one of them")
+    of_head = {"head": head, "to": to, "rival-key": rival_key}
+    if channel is not None:
+        _alone("channel", of_head | {"say": say})
         loaded = names.load(name, prompt, ids, not no_special, force=force)
+        return of_channel.taken(loaded, channel, from_, force)
+    if say is not None:
+        _alone("say", of_head | {"from": from_})
         special = not no_special
+        loaded = names.load(name, prompt, ids, special, force=force)
         return of_word.say(loaded, say, rival, neurons, against, also, output, special, force)
     if neurons or any(given is not None for given in (rival, against, also, output)):
         raise InputError(
             "--rival, --neurons, --against, --also and --output are of a word: name it with --say"
         )
     if head is None:
-        for option, given in (("from", from_), ("to", to), ("rival-key", rival_key)):
-            if given is not None:
-                raise InputError(f"--{option} is of one head: name it with --head, as 1.2")
-        for option, asked in (("prompt", prompt), ("ids", ids), ("no-special", no_special or None)):
-            if asked is not None:
-                raise InputError(f"--{option} is of one head or word: add --head or --say")
-        return _all_heads(names.model(name), force)
+        of_prompt = {"prompt": prompt, "ids": ids, "no-special": no_special or None}
+        return _all_heads(_model(name, of_head | {"from": from_}, of_prompt), force)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     budget.of_passes(loaded.model, len(loaded.ids), force)
     return _head(loaded, head, from_, to, rival_key)
+
+
+def _alone(of: str, others: Mapping[str, str | None]) -> None:
+    """Raise InputError for an option that cannot be combined with another."""
+    for option in (option for option, given in others.items() if given is not None):
+        raise InputError(f"--{option} and --{of} cannot be combined; give one of them")
+
+
+def _model(
+    name: str, of_head: Mapping[str, str | None], of_prompt: Mapping[str, str | bool | None]
+) -> Model:
+    """The model whose heads are all asked about. Raises InputError for one without heads, and for
+    an option of one head."""
+    model = names.model(name)
+    if not model.spec.n_heads and model.spec.d_state:
+        raise InputError(
+            "the model has no attention heads; --channel 0.0 asks about a channel of its recurrence"
+        )
+    for option in (option for option, given in of_head.items() if given is not None):
+        raise InputError(f"--{option} is of one head: name it with --head, as 1.2")
+    for option in (option for option, given in of_prompt.items() if given is not None):
+        if model.spec.n_heads:
+            raise InputError(f"--{option} is of one head or word: add --head or --say")
+    return model
 
 
 # --- all heads -----------------------------------------------------------------------------

@@ -76,6 +76,21 @@ def of_layer(graph: Graph, layer: int) -> list[Recurrence]:
     return found[layer]
 
 
+def named(graph: Graph, text: str) -> tuple[Recurrence, int]:
+    """The recurrence and the channel of `0.3`, layer 0 and channel 3, or of `0.1.3`, head 1 in
+    between. Raises InputError."""
+    numbers = text.split(".")
+    if not all(number.isdecimal() for number in numbers) or len(numbers) not in (2, 3):
+        raise InputError(f"no channel is named {text!r}; 0.3 is channel 3 of layer 0")
+    layer, *head, channel = map(int, numbers)
+    found = of_layer(graph, layer)
+    if len(found) > 1 and not head:
+        raise InputError(f"states of layer {layer} are in heads: name one, as {layer}.0.{channel}")
+    if head and head[0] >= len(found):
+        raise InputError(f"layer {layer} has no head {head[0]}; the last is {len(found) - 1}")
+    return found[head[0] if head else 0], channel
+
+
 def weights(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
     """What a channel reads at each token (row) of the input at each (column), without its own past
     the states: [n_tokens, n_tokens]. `values` are a graph's, or an evaluator. Raises InputError for

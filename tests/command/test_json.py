@@ -44,6 +44,7 @@ ASKED = {  # a command, and the kind of its result
     ("why", "cat-sat"): "WhyHeads",
     ("why", "cat-sat", "--head", "0.0", "--rival-key", "0"): "WhyHead",
     ("why", "cat-sat", "--say", "floor"): "WhyWord",
+    ("why", "tests/golden/mamba", "--ids", "3,1", "--channel", "0.3"): "WhyChannel",
     ("steer", "dialogue-game", "--lists", "examples/callers.txt", "-n", "1"): "Steer",
     ("quantize", "cat-sat", "--bits", "4"): "Quantize",
 }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli, random_model, told
+from conftest import GOLDEN, cli, golden_models, random_model, told
 
 import cellformer as cf
 from engine import ModelSpec
@@ -48,6 +48,39 @@ def test_functions_leave_special_tokens_out_if_asked() -> None:
         for special in (True, False)
     )
     assert with_it.loss < without.loss
+
+
+def test_why_of_a_channel_sums_to_what_it_reads() -> None:
+    """Of a recurrent model: the weights of its hidden attention, of each token up to the reader."""
+    asked = ("why", str(GOLDEN / "mamba2"), "--ids", "3,1,4,9,5", "--channel", "0.3.2")
+    said = told(*asked, "--from", "2")
+    assert said["reader"] == {"position": 2, "token": "4"} and len(said["taken"]) == 3
+    graph = golden_models()["mamba2"].graph([3, 1, 4, 9, 5])
+    assert said["read"] == pytest.approx(graph.values["blocks.0.ssm.h3.z"][2, 2], abs=1e-15)
+    adds = sum(one["weight"] * one["input"] for one in said["taken"])
+    assert adds + said["past"] == pytest.approx(said["read"], abs=1e-12)
+    out = cli(*asked).out
+    assert "channel 0.3.2, at ‘5’ (4): what it takes of each token" in out
+    assert "D × own input" in out and "what it reads" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("mamba", "--ids", "3,1"), "no attention heads; --channel 0.0 asks about a channel"),
+        (("mamba",), "no attention heads; --channel 0.0 asks about a channel"),
+        (("gpt2", "--ids", "3,1"), "--ids is of one head or word: add --head or --say"),
+        (("gpt2", "--ids", "3,1", "--channel", "0.1"), "the model has no recurrence"),
+        (("mamba", "--ids", "3,1", "--channel", "0"), "no channel is named '0'; 0.3 is channel 3"),
+        (("mamba", "--ids", "3,1", "--channel", "0.77"), "has no channel 77; they count from 0 to"),
+        (("mamba2", "--ids", "3,1", "--channel", "0.9.1"), "layer 0 has no head 9; the last is 3"),
+        (("mamba", "--ids", "3,1", "--channel", "0.1", "--head", "0.1"), "cannot be combined"),
+    ],
+)
+def test_what_has_no_head_or_channel_ends_in_a_line(options: tuple[str, ...], said: str) -> None:
+    name, *rest = options
+    done = cli("why", GOLDEN / name, *rest)
+    assert done.code == 2 and said in done.err and done.err.count("\n") == 1
 
 
 def test_why_without_a_head_lists_all_heads() -> None:

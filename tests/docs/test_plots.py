@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, golden_models
 
 import cellformer as cf
+from engine.studies import hidden_attention
 
 pytest.importorskip("matplotlib", reason="pip install 'cellformer[plot]'")
 PROMPT = "<BOS> Pietro chiama Paolo"
@@ -37,6 +38,18 @@ def test_pattern_shows_a_head_and_its_changes(game) -> None:
         cf.plot.pattern(game, "1.9")
     with pytest.raises(cf.InputError, match="no head's pattern named"):
         cf.plot.pattern(game, "blocks.7.*")
+
+
+def test_hidden_attention_shows_a_channel_and_its_changes() -> None:
+    live = cf.Evaluator(golden_models()["mamba2"].graph([3, 1, 4, 1]))
+    of, channel = hidden_attention.named(live.graph, "1.2.0")
+    assert of.name == "blocks.1.ssm.h2"
+    for value in (0.0, 2.0):
+        live.set("blocks.1.ssm.h2.A_log", 0, 0, value)
+        found = squares(cf.plot.hidden_attention(live, "1.2.0"))
+        assert np.array_equal(found, hidden_attention.weights(live, of, channel))
+    with pytest.raises(cf.InputError, match="states of layer 1 are in heads: name one, as 1"):
+        cf.plot.hidden_attention(live, "1.0")
 
 
 def test_lens_ends_in_the_answer(game) -> None:

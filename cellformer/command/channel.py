@@ -1,0 +1,69 @@
+"""What `why --channel` prints: how much a channel of a recurrence takes of each token, its hidden
+attention."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text as Shown
+
+from cellformer import budget, names
+from cellformer.command import printing, results
+from cellformer.command.answer import Answer
+from cellformer.command.printing import console, line
+from engine.cells import finite
+from engine.studies import hidden_attention, scores
+from engine.text.tokenizer import shown
+
+Channel = Annotated[
+    str | None,
+    typer.Option(
+        "--channel",
+        help="Channel of a recurrent model to ask about, as 0.3: layer 0, channel 3; where states "
+        "are in heads, as 0.1.3.",
+    ),
+]
+
+
+def taken(loaded: names.Loaded, channel: str, from_: str | None, force: bool) -> Answer:
+    """What the channel takes, at one token, of each token up to it. Raises InputError."""
+    budget.of_passes(loaded.model, len(loaded.ids), force)
+    graph = loaded.graph
+    of, number = hidden_attention.named(graph, channel)
+    finite.check(graph, graph.values)
+    words = list(shown(loaded.model.vocabulary.texts))
+    texts = [words[i] for i in loaded.ids]
+    last = loaded.place_of_answer % len(texts)
+    reader = last if from_ is None else scores.place(texts, from_, "--from")
+    weights = hidden_attention.weights(graph.values, of, number)[reader]
+    inputs = graph.values[of.x.name][:, number]
+    read = float(graph.values[of.z.name][reader, number])
+    by_weights = weights * inputs  # [n_tokens]
+    past = float(hidden_attention.read(graph.values, of, number)[reader] - by_weights.sum())
+
+    def result() -> results.WhyChannel:
+        rows: list[results.Taken] = [
+            {
+                "position": s,
+                "token": texts[s],
+                "weight": float(weights[s]),
+                "input": float(inputs[s]),
+                "adds": float(by_weights[s]),
+            }
+            for s in range(reader + 1)
+        ]
+        at: results.At = {"position": reader, "token": texts[reader]}
+        return {"channel": channel, "reader": at, "taken": rows, "past": past, "read": read}
+
+    def tell() -> None:
+        printing.prompt(" ".join(texts), len(texts))
+        line(f"channel {channel}, at ‘{texts[reader]}’ ({reader}): what it takes of each token")
+        console.print()
+        table = printing.table_of("token", "", "weight", "input", "adds")
+        for row in result()["taken"]:
+            numbers = (f"{x:+.4f}" for x in (row["weight"], row["input"], row["adds"]))
+            table.add_row(Shown(row["token"], "bold"), str(row["position"]), *numbers)
+        table.add_row("D × own input", "", "", "", f"{past:+.4f}")
+        table.add_row("what it reads", "", "", "", f"{read:+.4f}", style="bold")
+        console.print(table)
+
+    return Answer(tell, result, "taken")
