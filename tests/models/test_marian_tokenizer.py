@@ -14,6 +14,7 @@ from engine.models import checkpoint
 from engine.models.generate import generate
 from engine.text.marian import Marian
 from engine.text.tokenizer import IdsOnly, load_tokenizer, save_tokenizer
+from engine.text.tokenizing import refusal
 
 FOLDER = GOLDEN / "tokenizers" / "marian"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
@@ -27,6 +28,10 @@ def test_ids_equal_transformers() -> None:
     for text, ids in EXPECTED["encoded"]:
         assert tokenizer.encode(text) == ids, text
         assert [*tokenizer.encode(text, special=False), tokenizer.ids["</s>"]] == ids, text
+
+
+def test_it_has_no_formulas() -> None:
+    assert refusal(load_tokenizer(FOLDER, N)).startswith("Marian's tokenizer has no formulas")
 
 
 def test_texts_equal_transformers() -> None:

@@ -196,6 +196,14 @@ def test_a_bad_config_is_one_line(name: str, values: dict, told: str, tmp_path: 
     assert done.code == 2 and told in done.err and done.err.count("\n") == 1, done.err
 
 
+def test_a_start_that_is_null_is_the_begin_of_text(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "mbart", tmp_path / "mbart"))
+    values = json.loads((folder / "config.json").read_text())
+    values |= {"decoder_start_token_id": None, "bos_token_id": 3}
+    (folder / "config.json").write_text(json.dumps(values))
+    assert checkpoint.load(folder).spec.start == 3
+
+
 OF_OLD = {
     "bart": {"add_final_layer_norm": False, "classif_dropout": 0.1, "extra_pos_embeddings": 2},
     "mbart": {"add_final_layer_norm": True, "normalize_before": True, "save_step": 9},

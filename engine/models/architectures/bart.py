@@ -24,7 +24,7 @@ from engine.models.two_stacks import attention
 MODEL_TYPES = ("bart", "mbart", "blenderbot")
 EPS = ""  # its norms have torch's, 1e-5
 LOGITS_BIAS = "final_logits_bias"
-UNREAD = ("model.shared.weight", "*.embed_tokens.weight")  # where all stacks read one of them
+UNREAD = ("model.shared.weight", "*.embed_tokens.weight", "*coder.version")  # one table is read
 START = {"bart": 2, "mbart": 0, "blenderbot": 1}  # the default of decoder_start_token_id
 # Fields of their files that the reference does not read, as it computes
 SWITCHES: dict[str, dict[str, bool]] = {
@@ -195,7 +195,8 @@ def of_kin(c: Config) -> dict[str, Any]:
     c.refuse("is_decoder", False, "both stacks are read")
     c.ignore("encoder_layerdrop", "decoder_layerdrop", "init_std")  # of training
     c.ignore("num_hidden_layers", "extra_pos_embeddings", "save_step")  # of older files
-    c.ignore("force_bos_token_to_be_generated")
+    c.ignore("force_bos_token_to_be_generated", "do_blenderbot_90_layernorm")
+    c.refuse("layernorm_variant", "prelayernorm", "norms come before sublayers where they vary")
     c.divide("d_model", "encoder_attention_heads")
     n_ctx = c.get("max_position_embeddings", int)
     return {
@@ -210,7 +211,7 @@ def of_kin(c: Config) -> dict[str, Any]:
         "norm": "layer",
         "tied": c.get("tie_word_embeddings", bool, True),
         "bias": True,
-        "start": c.get("decoder_start_token_id", int),
+        "start": c.get("decoder_start_token_id", int, c.look("bos_token_id") or 0),
         "n_source": n_ctx,
         "n_encoder_layers": c.get("encoder_layers", int),
         "n_encoder_heads": c.get("encoder_attention_heads", int),
@@ -224,7 +225,7 @@ def as_computed(c: Config, switches: Mapping[str, bool]) -> None:
     which the reference does whatever a file says."""
     last = {"add_final_layer_norm": switches["normalize_before"], "add_bias_logits": False}
     for name, value in {"static_position_embeddings": False, **last, **switches}.items():
-        c.refuse(name, value, f"its reference computes as with {str(value).lower()}")
+        c.refuse(name, value, f"transformers computes as if it were {str(value).lower()}")
 
 
 def as_held(spec: ModelSpec, names: Container[str]) -> ModelSpec:

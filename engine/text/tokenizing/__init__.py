@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
+from engine.text.marian import Marian
 from engine.text.tokenizer import Characters, Library, Tokenizer, WordList
 from engine.text.tokenizing import bpe, lists, unigram, wordpiece
 from engine.text.tokenizing.result import Result
@@ -55,6 +56,8 @@ def refusal(tokenizer: Tokenizer) -> str:
     """Why a tokenizer has no tables in cells, as a sentence; "" if it has."""
     if isinstance(tokenizer, WordList):
         return ""
+    if isinstance(tokenizer, Marian):
+        return "Marian's tokenizer has no formulas: its sentence is given as token ids"
     if not isinstance(tokenizer, Library):
         return "this model has no tokenizer: its sentence is given as token ids"
     return _refusal(tokenizer)
