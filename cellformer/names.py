@@ -243,6 +243,7 @@ def _of_file(name: str) -> Loaded:
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     made = folded(found.model, change) if change else found.model
+    made = made.reading(found.source) if made.read else made
     return Loaded(name, made, found.ids, len(found.book.passage.ids))
 
 
@@ -301,12 +302,13 @@ def title(name: str) -> str:
 def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:
     """The default number of columns: room to continue the prompt, if the workbook stays small."""
     plan, n_tokens = for_model(model, live), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
-    if plan.answers and plan.continues and not tokenizing.refusal(model.vocabulary):
-        return max(n_prompt, min(FEW_COLUMNS, model.spec.n_ctx))
+    few = max(n_prompt, min(FEW_COLUMNS, model.spec.n_ctx))
+    if plan.answers and (plan.sources or not tokenizing.refusal(model.vocabulary)):
+        return few
     if not plan.generates and plan.gives == "next word":
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
-    return n_tokens if small else n_prompt
+    return n_tokens if small else few if plan.sources else n_prompt
 
 
 def sentences(

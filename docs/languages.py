@@ -32,13 +32,14 @@ from exporters.assemble import (
     model_workbook,
     tour,
     transformer,
+    two_stack_workbook,
 )
 from exporters.compose import theme
 from exporters.compose.book import Book
 from exporters.compose.dressing import in_words
 from exporters.model import glossary, layout, words
 from exporters.model.plan import LEAD, LOSS, Studies
-from exporters.pages import chat, tokenizer
+from exporters.pages import chat, heads, ledger, tokenizer
 from exporters.play import ranking, sentence, settings
 
 ROOT = Path(__file__).parent.parent
@@ -122,10 +123,19 @@ def _studied() -> Iterator[tuple[Book, Recorder]]:
         recorder = Recorder("en")
         with language.speaking(recorder):
             yield loaded.book(loaded.model, given, live, study), recorder
+    recorder = Recorder("en")
+    with language.speaking(recorder):
+        yield _of_two_stacks(), recorder
     for name in ("cat-sat", "zero-layer"):
         recorder = Recorder("en")
         with language.speaking(recorder):
             yield exercises.recipe(name, 1, None).book(), recorder
+
+
+def _of_two_stacks() -> Book:
+    """The workbook of an encoder-decoder, which the gallery does not have."""
+    loaded = names.load(str(ROOT / "tests" / "golden" / "t5"), ids="3,1,4")
+    return loaded.book(loaded.model, passage(loaded.model, loaded.ids, 4))
 
 
 def data(book: Book) -> set[str]:
@@ -152,11 +162,11 @@ def declared() -> dict[str, list[str]]:
     """The texts about blocks, terms and sheets that a model of another architecture may have."""
     meanings = (*words.MEANING.values(), *words.IN_FULL.values(), *words.OF_LOSS.values())
     steps = (*tokenizer.SECTIONS.values(), *tokenizer.MEANINGS.values(), *tokenizer.NORMAL.values())
-    heads = [head for heads in tokenizer.TABLE_HEADS.values() for head in heads]
+    columns = [head for row in tokenizer.TABLE_HEADS.values() for head in row]
     sheets = [purpose for _, purpose in layout.SHEETS.values()]
     sheets += [page.PURPOSE for page in transformer.pages()]
     terms = [text for term in glossary.TERMS for text in (term.name, term.meaning, *term.headers)]
-    stories = (encoder_workbook, model_workbook, answer_key, exercise)
+    stories = (encoder_workbook, two_stack_workbook, model_workbook, answer_key, exercise)
     texts = [x for story in stories for k, x in vars(story).items() if k.isupper()]
     by_kind = (
         ranking.HEADINGS,
@@ -168,13 +178,16 @@ def declared() -> dict[str, list[str]]:
         settings.LOOKED_AT,
         tour.TOKENS,
         encoder_workbook.PLAYS,
+        ledger.WHOLE,
+        ledger.ONE_OF,
+        heads.TITLES,
     )
     found = (
         *meanings,
         *(text for texts in by_kind for text in texts.values()),
-        *(sentence.TO_GO_ON, sentence.NEXT_WORD),
+        *(sentence.TO_GO_ON, sentence.NEXT_WORD, sentence.RULES),
         *steps,
-        *heads,
+        *columns,
         *words.AXES.values(),
         *sheets,
         *terms,

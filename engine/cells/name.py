@@ -73,6 +73,11 @@ class Named:
         return ".".join(self._words[len(self.passes) :])
 
     @cached_property
+    def forward(self) -> str:
+        """Its name in the forward pass of its stack: `encoder.blocks.0.attn.h0.q`."""
+        return f"{ENCODER}.{self.own}" if ENCODER in self.passes else self.own
+
+    @cached_property
     def layer(self) -> int | None:
         """The layer, 0; None outside the layers."""
         first, _, rest = self.own.partition(".")

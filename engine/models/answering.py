@@ -67,6 +67,11 @@ class Rules:
         return found
 
     @property
+    def in_cells(self) -> "Rules":
+        """Those that the cells of an answer heed: its first word, and its last."""
+        return Rules(self.first, self.last)
+
+    @property
     def fields(self) -> dict[str, Any]:
         """The rules as a file has them."""
         held = {theirs: getattr(self, ours) for theirs, ours in FIELDS.items()}

@@ -18,7 +18,7 @@ from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX
 from engine.cells.name import ENCODER, SECOND
 from engine.models import ops, prompt
-from engine.models.forward import EVERYTHING, Forward, Readout
+from engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
 from engine.models.generate import EMPTY, Passage
 from engine.models.model import Model
 from engine.text import tokenizing
@@ -89,6 +89,16 @@ def follow(g: Forward, passage: Passage, model: Model) -> None:
         _look(g, mask_of(model.vocabulary))
     if model.spec.gives == "class" and model.spec.causal:
         _look_last(g, model.config.get("pad_token_id"))
+
+
+def follow_source(g: Forward, passage: Passage, model: Model) -> None:
+    """Make the source sentence of an encoder-decoder follow what is typed, as `follow` does."""
+    at, ids = g.at(ENCODER), list(model.source)
+    found = text_of(model.vocabulary, ids)
+    room = prompt.room(found[0] if found else "", passage)
+    _follow(at, ids, found, model.vocabulary, passage.n_source, room)
+    places = [*ids, *[EMPTY] * (passage.n_source - len(ids))]
+    at.input("built", np.reshape(places, (-1, 1)), (SOURCE, ""), "table")
 
 
 def _follow(

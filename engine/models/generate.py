@@ -175,8 +175,8 @@ def passage(
         other = tuple(second or ids) if model.spec.gives == "sentence" else ()
         return Passage(places, len(ids), sampling, numbers, second=other)
     model.check_ids(ids)
-    ruleless = replace(model, rules=Rules())  # as the cells of a passage choose
-    steps = generate(ruleless, ids, more, sampling, seed) if more else ()
+    in_cells = replace(model, rules=model.rules.in_cells)  # as the cells of a passage choose
+    steps = generate(in_cells, ids, more, sampling, seed) if more else ()
     tokens = [*ids, *(step.token for step in steps)]
     n_source = 0
     if isinstance(model.spec, TwoStackSpec):

@@ -146,8 +146,8 @@ class Model:
         that continue the prompt itself."""
         if self.read:
             raise InputError(
-                f"a {self.kind} model has two stacks, and {what} is of models with one; run, "
-                "generate, ablate, gradient and sweep take it"
+                f"a {self.kind} model has two stacks, and {what} is of models with one; build, "
+                "run, generate, ablate, gradient and sweep take it"
             )
 
     def merged(self) -> "Model":

@@ -7,6 +7,7 @@ edit of a cell, and a workbook writes its own continuation.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,11 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
     def token(t: int, _: int) -> Expression:
         if t == 0:
             return ids[0, 0]
-        otherwise = chosen[t - 1, 0] if model.spec.causal else built[t, 0]
+        otherwise: Any = chosen[t - 1, 0] if model.spec.causal else built[t, 0]
+        if t == 1 and model.rules.first:
+            otherwise = model.rules.first[0]
+        if t == len(passage.ids) - 1 and model.rules.last:
+            otherwise = min(model.rules.last)
         return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
 
     g.follow("tokens", token)
@@ -90,6 +95,8 @@ def write(g: Graph, passage: Passage, model: Model) -> None:
     if passage.chat:
         count = g["n_prompt"][0, 0]
         hidden = lambda t: IF(expression(t) < count, 1, ended[t, 0] if ended else 0)  # noqa: E731
+    elif passage.n_source:  # its first token begins every answer
+        hidden = lambda t: expression(1) if t == 0 else expression(ended[t, 0] if ended else 0)  # noqa: E731
     elif ended:
         hidden = lambda t: expression(ended[t, 0])  # noqa: E731
     decoded_text.add(g, model.vocabulary, hidden)
@@ -121,25 +128,30 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
 
     A token may be picked instead of the typed word. Case is ignored if only one word fits; an
     unknown word has the id 0, and then `prompt.answered` is empty. `n_prompt` counts up to the
-    first missing one.
+    first missing one. After a source sentence nothing is typed: the words are those given.
     """
     n_tokens = len(passage.ids)
     at, one, words = g.at("prompt"), (n_tokens, 1), shown(tokenizer.texts)
     vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
+    begun: list[str] = []  # the words that every answer to a source sentence begins with
     word_lookup.add(at, words)
     word_lookup.add_lowered(at, words)
-    typed_text = typed_as(g, passage, tokenizer)
-    if typed_text is None:
+    typed_text = None if passage.n_source else typed_as(g, passage, tokenizer)
+    word: Block | None = None
+    if passage.n_source:
+        begun = [words[i] for i in passage.ids[: passage.n_prompt]]
+    elif typed_text is None:
         prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
         first = opening(tokenizer)
-        begun = first if tokenizer.texts[passage.ids[0]] == first else ""
-        word = split_at_spaces(g, prompt, n_tokens, begun)
+        put = first if tokenizer.texts[passage.ids[0]] == first else ""
+        word = split_at_spaces(g, prompt, n_tokens, put)
     else:
         word = tokenized(g, passage, tokenizer, *typed_text, vocabulary)
     pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
 
     def typed_at(t: int, _: int) -> Expression:
-        return IFERROR(IF(pick[t, 0] != "", pick[t, 0], word[t, 0]), "")
+        usual: Any = word[t, 0] if word else begun[t] if t < len(begun) else ""
+        return IFERROR(IF(pick[t, 0] != "", pick[t, 0], usual), "")
 
     def given_at(t: int, _: int) -> Expression:
         return IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1)
@@ -163,7 +175,7 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     unknown = at.table("unknown", one, unknown_at, TOKENS)
     last = unknown[n_tokens - 1, 0]
     at.table("answered", (1, 1), lambda *_: IF(AND(typed[0, 0] != "", last == ""), 1, 0))
-    if typed_text is None:
+    if typed_text is None and not passage.n_source:
         nearest(at, vocabulary, last)
     return at.table("id", one, lambda t, _: MAX(0, found[t, 0]), TOKENS)
 
@@ -191,24 +203,27 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     one given.
 
     An id typed at a position replaces the sentence's token there, so that passages without a text
-    can be built, too. After the last token come the passage's, which it does not see.
+    can be built, too; after a source sentence, ids alone are typed. After the last token come the
+    passage's, which it does not see.
     """
     n_tokens, n_given = len(passage.ids), passage.n_prompt
     at, one, given = g.at("prompt"), (n_tokens, 1), passage.ids[: passage.n_prompt]
     if passage.chat:
         found: tuple[str, bool] | None = typed_as(g, passage, tokenizer, by_word=True)
     else:
-        found = text_of(tokenizer, given)
+        found = None if passage.n_source else text_of(tokenizer, given)
     text, special = found or ("", True)
     built = at.input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
     picked: list[str | float] = [""] * n_tokens
     if not found:
         picked[:n_given] = map(float, given)
     pick = at.input("pick", column(picked), TOKENS, "table")
-    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
+    ids: Block | None = None
+    if not passage.n_source:
+        ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
 
     def given_at(t: int, _: int) -> Expression:
-        return IF(pick[t, 0] != "", pick[t, 0], ids[t, 0])
+        return IF(pick[t, 0] != "", pick[t, 0], NO_ID if ids is None else ids[t, 0])
 
     def count(*_: int) -> Expression:
         return MAX(1, IFERROR(MATCH(NO_ID, typed.area.as_range, 0) - 1, n_tokens))

@@ -3,10 +3,15 @@
 They are formulas over the blocks that `prompt` and `encoding` add.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
+from engine.cells.evaluator import Evaluator
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUM, SUMPRODUCT, TRIM
 from engine.cells.graph import Graph
 from engine.cells.language import worded
+from engine.cells.name import ENCODER
 from engine.cells.sentence import sentence
 
 SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
@@ -14,7 +19,17 @@ SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
 
 def built_with(g: Graph) -> str:
     """The sentence as it was typed when the graph was made; of a conversation, what you said."""
+    if f"{ENCODER}.tokens" in g.blocks:
+        return typed_source(g, g.inputs)
     return str(g.inputs["chat.you" if "chat.you" in g.blocks else "sentence"][0, 0])
+
+
+def typed_source(g: Graph, values: Mapping[str, Any] | Evaluator) -> str:
+    """The source sentence of two stacks, as it is typed: a text, or ids."""
+    if f"{ENCODER}.sentence" in g.blocks:
+        return str(values[f"{ENCODER}.sentence"][0, 0])
+    ids = values[f"{ENCODER}.tokens"][: int(values[f"{ENCODER}.n_prompt"][0, 0]), 0]
+    return " ".join(str(int(i)) for i in ids)
 
 
 def answered(g: Graph, shown: Expression, otherwise: Expression | str = "") -> Expression:
@@ -42,7 +57,9 @@ def is_shortened(message: Expression) -> Expression:
 def message(g: Graph, prefix: str, continues: bool, first: Expression) -> Expression:
     """The message about a sentence, whose blocks have a prefix. `first` is the text of the token
     that stands in if there is none."""
-    return _of_words(g, continues) if "prompt.typed" in g.blocks else _of_tokens(g, prefix, first)
+    if prefix or "prompt.typed" not in g.blocks:
+        return _of_tokens(g, prefix, first)
+    return _of_words(g, continues)
 
 
 def _of_words(g: Graph, continues: bool) -> Expression:
@@ -75,12 +92,12 @@ def _of_words(g: Graph, continues: bool) -> Expression:
 
 def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
     """The message if one token is looked at, or a whole sentence: the number of tokens."""
-    n, count = g["tokens"].shape[0], g[f"{prefix}n_prompt"][0, 0]
+    n, count = g[f"{prefix}tokens"].shape[0], g[f"{prefix}n_prompt"][0, 0]
     fine, told, n_ids = (
         g[f"{prefix}tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message", "n_ids")
     )
     counted = sentence("{n} given, room for {rest} more", n=count, rest=n - count)
-    if "prompt.pick" not in g.blocks:
+    if prefix or "prompt.pick" not in g.blocks:
         return IF(n_ids == 0, told, IF(fine == 0, told, counted))
     counted = IF(fine == 0, told, counted & _picked(g))
     return IF(

@@ -71,14 +71,17 @@ def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
         model.check_ids(ids)
         alike.setdefault(len(ids), []).append(n)
     totals: dict[str, np.ndarray] = {}  # [n_prompts, d_model] each
+    n_tokens: dict[str, int] = {}  # that a part writes at: an encoder's are of the source
     for several in alike.values():
         for name, wrote in _written(model, [prompts[n] for n in several]).items():
             total = totals.setdefault(name, np.empty((len(prompts), wrote.shape[-1])))
             total[several] = wrote.sum(axis=-2)
-    n_tokens = sum(map(len, prompts))
+            n_tokens[name] = n_tokens.get(name, 0) + len(several) * wrote.shape[-2]
     return replace(
         model,
-        averages={name: x.sum(axis=0, keepdims=True) / n_tokens for name, x in totals.items()},
+        averages={
+            name: x.sum(axis=0, keepdims=True) / n_tokens[name] for name, x in totals.items()
+        },
     )
 
 

@@ -18,6 +18,7 @@ from engine.models.encoding import AXIS
 from engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
 from engine.models.generate import passage
 from engine.models.model import Model
+from engine.models.spec import TwoStackSpec
 from engine.text.subwords import Library
 
 # Measured on workbooks of trained and random models, in LibreOffice 7.4, see benchmarks/README.md:
@@ -118,7 +119,7 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     """The size of the workbook of a prompt of `n_tokens`, with this readout; of a sentence model,
     the workbook of two sentences."""
     graph = _graph(model, n_tokens, readout)
-    formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
+    formulas = sum(block.n_cells for block in graph if block.op) + labels(graph)
     decoder = model.spec.gives == "next word"
     explained = decoder and not readout.one_token  # on pages around it
     if explained:
@@ -139,11 +140,12 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     return Forecast(formulas + typed + kept + texts, formulas, megabytes, shared)
 
 
-def labels(graph: Forward, n_tokens: int) -> int:
+def labels(graph: Forward) -> int:
     """The number of formulas beside the blocks: token texts above and beside them, and the table of
     words."""
     names = ("token", AXIS, SOURCE)
-    texts = sum(sum(map(block.axes.count, names)) * n_tokens for block in graph if block.op)
+    shown = (zip(block.shape, block.axes, strict=True) for block in graph if block.op)
+    texts = sum(n for sides in shown for n, axis in sides if axis in names)
     words = graph.blocks.get("probs")
     table = 0 if graph.readout.one_token or words is None else 5 * words.shape[1]
     return texts + table
@@ -156,6 +158,10 @@ def pages(model: Model, n_tokens: int) -> int:
     beyond = n_words + 8 * n_words.bit_length() if many else 0
     choice = n_tokens * (2 * n_words + 5 * ranks + beyond + 12)
     patterns = spec.n_layers * spec.n_heads * n_tokens * (n_tokens + 3)  # on Heads and on Machine
+    if isinstance(spec, TwoStackSpec):
+        n_source = passage(model, [0] * n_tokens).n_source
+        patterns += spec.n_layers * spec.n_heads * n_tokens * (2 * n_source + 3)  # cross attention
+        patterns += spec.n_encoder_layers * spec.n_encoder_heads * n_source**2  # on Heads alone
     machine = 12 * n_tokens * (spec.n_layers + 1)
     lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
     paths = (spec.n_layers * (spec.n_heads + 3) + 3) * spec.d_model  # Attribution, Trajectory

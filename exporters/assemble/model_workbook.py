@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine import Evaluator, Graph, InputError, Model
+from engine import Graph, InputError, Model
 from engine.cells.language import AsIs, worded
 from engine.cells.part import freeze_rest
 from engine.models import encoding, prompt
@@ -15,7 +15,8 @@ from engine.models.generate import Passage
 from engine.studies.steering import Contrast
 from engine.text import tokenizing
 from engine.text.tokenizer import shown
-from exporters.assemble import encoder_workbook
+from exporters.assemble import encoder_workbook, two_stack_workbook
+from exporters.assemble.effects import effect
 from exporters.assemble.transformer import assemble
 from exporters.compose.book import OnLayout
 from exporters.compose.story import Story, Suggestion
@@ -81,7 +82,7 @@ def build(
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
     before its values are computed. Raises InputError if the model does not support them.
     """
-    _check_shown(model)
+    _check_shown(model, studies)
     plan, words = for_model(model, live, limits=limits), studies.words
     plan = replace(plan, studies=studies, chat=passage.chat is not None)
     if words and (live or plan.gives != "next word"):
@@ -121,18 +122,19 @@ def build(
         _check_steered(plan, studies.steer)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
+    if plan.sources and not live:
+        return two_stack_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
     chosen = vocabulary.of_groups(words) if words else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
 
 
-def _check_shown(model: Model) -> None:
-    """Refuse models that a workbook of a prompt does not show. Raises InputError."""
-    if model.read:
-        raise InputError(
-            f"a {model.kind} model has two stacks, which a workbook does not show; run and "
-            "generate take it"
-        )
+def _check_shown(model: Model, studies: Studies) -> None:
+    """Refuse a model that a workbook of a prompt does not show. Raises InputError."""
+    if studies.why:
+        model.check_one_stack("--why")
+    if studies.gradient_of == LOSS:
+        model.check_one_stack("--nudge")
     if model.spec.reads == "image":
         raise InputError(
             f"a {model.kind} model reads an image, which a workbook of a prompt does not show; run "
@@ -288,19 +290,3 @@ def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
     text = "Type 0, and see the cells that follow change; Check says that something was edited."
     return [Suggestion(text, (block.name, 0, 0), value=0.0) for block in (*found[:2], *found[-1:])]
-
-
-def effect(
-    graph: Graph, edit: tuple[str, int, int, float], texts: tuple[str, ...], row: int
-) -> str:
-    """The effect of an edit on the word whose probability changes most."""
-    live = Evaluator(graph)
-    live.set(*edit)
-    before, after = graph.values["probs"][row], live["probs"][row]
-    v = int(abs(after - before).argmax())
-    return worded(
-        "‘{word}’ goes from {before:.1%} to {after:.1%}",
-        word=texts[v],
-        before=before[v],
-        after=after[v],
-    )

@@ -13,6 +13,8 @@ from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import MATCH, MAX, MIN
 from engine.cells.language import worded
+from engine.cells.name import ENCODER
+from engine.models.forward import SOURCE
 from engine.models.spec import CLASSES
 from engine.studies import pair
 from exporters.compose.address import quoted
@@ -39,6 +41,12 @@ TOKENS = {  # what each kind of model says of a text
 }
 
 
+OF_TWO_STACKS = BEGIN + (
+    "An encoder reads the source sentence, every token with all others; a decoder writes an answer "
+    "to it, token after token."
+)
+
+
 class Stop(NamedTuple):
     """A stop of the tour: its concept, its link, and its text."""
 
@@ -57,6 +65,7 @@ def stops(book: ModelBook) -> list[Stop]:
     tellers: list[Callable[[ModelBook], Stop]]
     tellers = [_tokens, _embedding, _stream]
     tellers += [_attention] if any(machine.Canvas(book).layers.values()) else []
+    tellers += [_cross] if book.plan.sources else []
     tellers += [_mlp] if _mlps(book) else []
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
     tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
@@ -93,9 +102,11 @@ def _start_of(sheet: str) -> str:
 
 
 def _tokens(book: ModelBook) -> Stop:
-    told = sentence(TOKENS[book.plan.gives])
-    if "n_prompt" in book.graph.blocks and "sentence" in book.graph.blocks:
-        typed = {name: book.graph[name][0, 0] for name in ("sentence", "n_prompt")}
+    told = sentence(OF_TWO_STACKS if book.plan.sources else TOKENS[book.plan.gives])
+    prefix = f"{ENCODER}." if book.plan.sources else ""
+    names = ("sentence", "n_prompt")
+    if all(prefix + name in book.graph.blocks for name in names):
+        typed = {name: book.graph[prefix + name][0, 0] for name in names}
         counted = "You typed ‘{sentence}’; number of tokens: {n_prompt}."
         told = told & " " & sentence(counted, **typed)
     more = "Type another text on Play: every number of this workbook follows."
@@ -151,6 +162,20 @@ def _attention(book: ModelBook) -> Stop:
         look=machine.look(book, head),
     )
     return Stop("attention and its heads", _start_of("Heads"), told & " " & more)
+
+
+def _cross(book: ModelBook) -> Stop:
+    canvas = machine.Canvas(book)
+    heads = [head for heads in canvas.heads(SOURCE).values() for head in heads]
+    head = machine.sharpest(book, heads)
+    told = sentence(
+        "Cross attention is what lets the answer depend on the source: a token of the answer asks, "
+        "and the tokens of the source, as the encoder left them, are looked at. With cross head "
+        "{head}, {look}.",
+        head=machine.head_name(head),
+        look=machine.look(book, head),
+    )
+    return Stop("cross attention", book.address(head.area), told)
 
 
 def _mlps(book: ModelBook) -> list[Block]:

@@ -157,11 +157,13 @@ def _add_pages(book: ModelBook) -> None:
 
 def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:
     """Make the tokens of a graph follow a typed sentence, if possible."""
+    if isinstance(graph, Forward) and plan.sources and not plan.live:
+        encoding.follow_source(graph, passage, model)
     if isinstance(graph, Forward) and plan.gives != "next word" and not plan.live:
         encoding.follow(graph, passage, model)
     elif plan.ranks_every_token:
         prompt.follow(graph, passage, model)
-    elif plan.answers and not tokenizing.refusal(model.vocabulary):
+    elif plan.answers and (plan.sources or not tokenizing.refusal(model.vocabulary)):
         prompt.answer(graph, passage, model.vocabulary)
 
 
@@ -217,7 +219,7 @@ def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
     """Put sheets in reading order, each with its purpose, legend, ledger and link to the next stop.
     A workbook's own sheets without a page stand where its study does."""
     place = order({module.SHEET: module.AFTER for module in pages()})
-    place = {name: place.get(name.split(" ")[0], place[STUDY]) for name in book.sheets}
+    place = {name: place.get(layout.kind_of(name), place[STUDY]) for name in book.sheets}
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
     for sheet, following in start.ways(book):
         name = sheet.name

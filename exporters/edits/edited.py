@@ -12,6 +12,8 @@ import numpy as np
 
 from engine import InputError, Model
 from engine.cells.language import ENGLISH, Language, codes, language, speaking
+from engine.cells.name import ENCODER
+from engine.models.prompt_status import typed_source
 from engine.studies import steering
 from exporters.assemble import start
 from exporters.assemble.answer_key import KEY
@@ -45,7 +47,15 @@ class EditedModel(Edited):
         """The edited prompt: the typed sentence, with the words that are picked instead."""
         if "prompt.rest" in self.book.graph.blocks:
             return " ".join(self.words)
+        if self.model.read:
+            return typed_source(self.book.graph, self._live)
         return str(self._live["sentence"][0, 0])
+
+    @property
+    def source(self) -> list[int]:
+        """The ids of the source sentence that an encoder-decoder reads."""
+        n_source = int(self._live[f"{ENCODER}.n_prompt"][0, 0])
+        return [int(i) for i in self._live[f"{ENCODER}.tokens"][:n_source, 0]]
 
     @property
     def words(self) -> list[str]:
@@ -153,6 +163,8 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
         if find is None:
             raise InputError("the workbook does not hold its model; name the model with --model")
         model = find(facts.title)
+        if model.read:
+            model = model.reading(facts.source)
     if facts.part or not for_model(model).read_back:
         raise InputError(
             "a workbook of one part alone, or of more than "

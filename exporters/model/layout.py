@@ -31,6 +31,7 @@ from engine.cells.language import AsIs, worded
 from engine.cells.name import (
     CLEAN,
     CUT,
+    ENCODER,
     GRADIENT,
     NUDGED,
     OTHER,
@@ -47,6 +48,7 @@ from engine.learning.objective import LOSS
 from engine.models import ops
 from engine.models.adapter import ADAPTER, MATRICES, MERGE
 from engine.models.encoding import AXIS
+from engine.models.forward import SOURCE
 from engine.studies.lens import operands
 from engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
 from engine.studies.patching import PATCH, PATH_ROWS, TAKE
@@ -62,7 +64,7 @@ MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
 PROMPT_COL = 2  # on Play: of the sentence, and of its first token
-TOKENS = ("token", AXIS)  # axes of tokens
+TOKENS = ("token", AXIS, SOURCE)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 LEARNING, PATCHING, ROUNDING, STEER = "Nudge", "Patch", "Quantization", "Steering"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING, ROUNDING, STEER)
@@ -79,11 +81,22 @@ MOVED = "the weights after the step: each less the rate times its gradient"
 OF_OTHER, UNPATCHED, ON_PATH = "Other", "Clean", "Path"
 WITH_CUTS = "Cut"  # the sheet of the pass in which edges are cut
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
-BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
+BEFORE_LAYERS = (
+    "embed",
+    "pos_embed",
+    "rotary",
+    "alibi",
+    "distance",
+    "segment_embed",
+    "embed_sum",
+    "ln_embed",
+)
+OF_ENCODER = "Encoder"  # what begins the name of a sheet of the encoder of two stacks
 
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {
-    "Embedding": (SWITCHES, "from token ids to vectors"),
+    OF_ENCODER: (SWITCHES, "the source sentence, layer by layer"),
+    "Embedding": (OF_ENCODER, "from token ids to vectors"),
     "Block": ("Embedding", "step by step, from the residual stream before it to the one after it"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
     "Backward": ("Readout", "the gradient of {gradient_of} by every cell, from the end back"),
@@ -103,6 +116,12 @@ SHEETS = {
 }
 
 
+def kind_of(name: str) -> str:
+    """The kind of sheet that a name is of: the encoder's weights stand with the decoder's."""
+    first, *others = name.split(" ")
+    return others[0] if first == OF_ENCODER and others[:1] == ["Weights"] else first
+
+
 class BlockSheet(NamedTuple):
     """A sheet of blocks: a page's, or one of SHEETS, of a layer or of the steps around them."""
 
@@ -112,11 +131,14 @@ class BlockSheet(NamedTuple):
     second: bool = False  # of the second sentence
     other: bool = False  # of the sentence that is patched from
     clean: bool = False  # of this sentence without any patch
+    encoder: bool = False  # of the encoder of two stacks
 
     @property
     def name(self) -> str:
-        numbered = self.kind if self.layer is None else f"{self.kind} {self.layer}"
+        kind = "Output" if self.encoder and self.kind == "Readout" else self.kind
+        numbered = kind if self.layer is None else f"{kind} {self.layer}"
         before = f"{AFTER_STEP} " * self.nudged + f"{OF_OTHER} " * self.other
+        before += f"{OF_ENCODER} " * self.encoder
         before += f"{UNPATCHED} " * self.clean
         return before + numbered + f" {SECOND}" * self.second
 
@@ -144,6 +166,13 @@ class BlockSheet(NamedTuple):
                 "the second sentence: {purpose}",
                 purpose=self._replace(second=False).purpose(gradient_of),
             )
+        if self.encoder and self.kind == "Readout":
+            return worded("the encoder’s last vectors, which the decoder’s cross attention reads")
+        if self.encoder:
+            return worded(
+                "the encoder: {purpose}",
+                purpose=self._replace(encoder=False).purpose(gradient_of),
+            )
         what = worded(SHEETS[self.kind][1], gradient_of=worded(gradient_of))
         of_layer = {"Block": what, "Weights": "type over any of them", AS_READ: what}
         if self.layer is None or self.kind not in of_layer:
@@ -166,10 +195,11 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     if CLEAN in block.passes and not backward:
         return sheet_of(book.graph[block.own], book)._replace(clean=True)
     if block.kind == "gradient":
-        own = book.graph.blocks.get(block.own)
+        own = book.graph.blocks.get(block.forward)
         of_weight = own is not None and own.kind == "weight"  # these stand apart, beside a copy
         of_weights = "Turned" if book.plan.studies.against else "Gradient"
-        return BlockSheet(of_weights if of_weight else "Backward", block.layer)
+        kind = of_weights if of_weight else "Backward"
+        return BlockSheet(kind, block.layer, encoder=ENCODER in block.passes)
     of_patch = block.leaf == TAKE or block.part == PATCH or block.name == PATH_ROWS
     if of_patch and not backward:
         return BlockSheet(PATCHING)
@@ -187,14 +217,15 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         return BlockSheet(ATTRIBUTION)
     if on_play(block):
         return BlockSheet(PLAY)
+    encoder = ENCODER in block.passes
     if block.kind == "computed" and (block.leaf in READ or block.part == ADAPTER):
-        return BlockSheet(AS_READ, block.layer)
+        return BlockSheet(AS_READ, block.layer, encoder=encoder)
     if block.kind == "computed":
         outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
         kind = outside if block.layer is None else "Block"
-        return BlockSheet(kind, block.layer, second=SECOND in block.passes)
+        return BlockSheet(kind, block.layer, second=SECOND in block.passes, encoder=encoder)
     if block.kind == "weight" and not book.by_hand:
-        return BlockSheet("Weights", block.layer)
+        return BlockSheet("Weights", block.layer, encoder=encoder)
     reader, _ = book.graph.readers[block.name][0]
     return sheet_of(reader, book)
 
@@ -203,7 +234,7 @@ def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, or a setting of the whole
     model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
-    if "." in block.own or block.passes not in ((), (SECOND,)) or block.own in BESIDE:
+    if "." in block.own or block.passes not in ((), (SECOND,), (ENCODER,)) or block.own in BESIDE:
         return False
     return dial or block.own in ("tokens", "attention_mask", "position", "target", "rival")
 
@@ -403,7 +434,8 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     patterns = [p.block for p, _ in sheet.regions if p.block.leaf == "pattern"]
     for k, block in enumerate(patterns, MARGIN + 1):
         sheet.put(TITLE_ROWS + 1, MARGIN, "patterns", "row label")
-        sheet.link(TITLE_ROWS + 1, k, AsIs(block.inside[-1]), book.area(block.name))
+        head = ".".join(block.inside).removeprefix("attn.")
+        sheet.link(TITLE_ROWS + 1, k, AsIs(head), book.area(block.name))
 
 
 def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
@@ -444,7 +476,7 @@ def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         if of_weights and sheet_of(block, book) == sheet:
             n_cols = block.shape[0 if turned(block, book) else 1]
             reader = block if block.kind == "gradient" else book.graph.readers[block.name][0][0]
-            found.setdefault(reader.own, Band()).add(block, n_cols)
+            found.setdefault(reader.forward, Band()).add(block, n_cols)
     order = {block.name: k for k, block in enumerate(book.graph)}
     return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
 
@@ -601,7 +633,8 @@ def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
 
 def token_texts(book: ModelBook, axis: str = "token") -> Area:
     """The row of cells on Play that show the texts of all tokens."""
-    end = PROMPT_COL + len(book.passage.ids)
+    n = book.passage.n_source if axis == SOURCE else len(book.passage.ids)
+    end = PROMPT_COL + n
     return book.sheet(PLAY)[book.plan.rows_of_tokens[axis], PROMPT_COL:end]
 
 

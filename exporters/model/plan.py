@@ -7,7 +7,7 @@ from typing import Literal
 
 from engine.models.checkpoint import Packed
 from engine.models.encoding import AXIS
-from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
+from engine.models.forward import EVERYTHING, ONE_TOKEN, SOURCE, Readout
 from engine.models.model import Model
 from engine.models.spec import CLASSES, Gives
 from engine.studies.forecast import MOST_CARRIED
@@ -41,7 +41,25 @@ TWO_SENTENCES = {
     "cosine": 20,
     "vectors": 24,
 }
+AFTER_SOURCE = {
+    "source": 3,
+    "source tokens": 6,
+    "text": 13,
+    "tokens": 37,
+    "settings": 29,
+    "every word": 47,
+    "expected": 14,
+    "ranking": 16,
+}
+AFTER_SOURCE_BY_ID = {
+    "source": 3,
+    "source tokens": 6,
+    "tokens": 14,
+    "looked at": 20,
+    "ranking": 26,
+}
 AS_BUILT = {"sentence": 3, "tokens": 6}
+AS_BUILT_OF_TWO = AS_BUILT | {"source tokens": 13}
 LINES_OF_CHAT, LINES_OF_ANSWER = 4, 1  # more, of what is typed, and of what is answered
 
 
@@ -94,6 +112,7 @@ class Plan:
     studies: Studies = NONE
     limits: Limits = LIMITS
     chat: bool = False  # what is typed is said to the model, in its own template
+    sources: bool = False  # an encoder reads a source sentence, which the decoder answers
 
     @property
     def gradient_of(self) -> GradientOf:
@@ -120,7 +139,9 @@ class Plan:
     def parts(self) -> Mapping[str, int]:
         """The parts of Play, each after those that it reads, with its first row."""
         if self.live:
-            return AS_BUILT
+            return AS_BUILT_OF_TWO if self.sources else AS_BUILT
+        if self.sources:
+            return AFTER_SOURCE if self.ranks_every_token else AFTER_SOURCE_BY_ID
         if self.gives == "sentence":
             return TWO_SENTENCES
         if self.gives == "token class":
@@ -137,6 +158,8 @@ class Plan:
         found = {"token": self.parts["tokens"] + below}
         if "second tokens" in self.parts:
             found[AXIS] = self.parts["second tokens"] + below
+        if "source tokens" in self.parts:
+            found[SOURCE] = self.parts["source tokens"] + 2
         return found
 
     @property
@@ -200,4 +223,5 @@ def for_model(
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)
     continues = model.spec.causal and gives == "next word"
-    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits)
+    sources = bool(model.read)
+    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits, sources=sources)

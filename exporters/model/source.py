@@ -59,6 +59,7 @@ class Source:
     why: bool = False  # whether it says why heads look where they look
     head: str = ""  # the head that this begins with
     language: str = "en"  # of its texts
+    source: tuple[int, ...] = ()  # the ids that the encoder of two stacks reads
 
 
 def carried(model: Model, most: int) -> bool:
@@ -128,6 +129,9 @@ def read(column: list[str]) -> Source:
         against, path = _patched(facts, passage)
         site, lists = str(facts.get("site", "")), _lists(facts.get("lists", {}))
         gradient_of = _gradient_of(facts)
+        read_ids = tuple(int(i) for i in facts.get("source", ()))
+        if not len(read_ids) <= passage.n_source <= MOST_TYPED:
+            raise ValueError("no such source sentence")
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
@@ -135,6 +139,8 @@ def read(column: list[str]) -> Source:
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
     model = unpack(archive) if archive else None
+    if model and model.read:
+        model = model.reading(read_ids)
     return Source(
         title,
         passage,
@@ -152,6 +158,7 @@ def read(column: list[str]) -> Source:
         why="head" in facts,
         head=str(facts.get("head", "")),
         language=str(facts.get("language", ENGLISH.code)),
+        source=read_ids,
     )
 
 
@@ -165,6 +172,7 @@ def _passage(facts: dict[str, Any]) -> Passage:
         int(facts.get("text_length", 0)),
         tuple(int(i) for i in facts.get("second", ())),
         _chat(facts.get("chat")),
+        int(facts.get("n_source", 0)),
     )
     n_tokens = len(passage.ids)
     whole = 1 <= passage.n_prompt <= n_tokens and passage.numbers.shape == (n_tokens + 1,)

@@ -6,7 +6,7 @@ from engine.cells.block import Block
 from engine.cells.gradient import GAIN
 from engine.cells.graph import Graph
 from engine.cells.language import AsIs, worded
-from engine.cells.name import TURNED
+from engine.cells.name import ENCODER, TURNED
 from engine.learning import adam, optimizers
 from engine.studies import lens
 from engine.studies.steering import STEERING
@@ -286,6 +286,9 @@ OF_CONVOLUTION = {  # the blocks of a short convolution, where other parts have 
     "W_out": "weights: out, back into the stream",
 }
 IN_FULL = {  # by the whole name
+    f"{ENCODER}.tokens": "the source sentence, as ids",
+    f"{ENCODER}.resid_final": "the encoder’s last residual",
+    f"{ENCODER}.ln_final.out": "normalised: what the decoder’s cross attention reads",
     "adapter.scale": "what the adapter says: alpha / rank, or alpha / sqrt(rank)",
     "adapter.factor": "what products of thin matrices are multiplied by",
     "pass.total": "the sum of the losses of this pass, before this step",
@@ -390,7 +393,7 @@ def of_backward(block: Block, gradient_of: str) -> str:
     if block.leaf.startswith("part"):
         return "an intermediate step of the backward pass"
     return worded(
-        "how {gradient_of} changes with {own}", gradient_of=worded(gradient_of), own=block.own
+        "how {gradient_of} changes with {own}", gradient_of=worded(gradient_of), own=block.forward
     )
 
 
@@ -407,7 +410,7 @@ def shape(block: Block, turned: bool = False) -> str:
 AN_MLP = "layer {layer} MLP"
 SUBLAYERS = {
     "attn_out": "layer {layer} attention",
-    "cross_out": "layer {layer} cross attention",
+    "cross_out": "layer {layer} cross",
     "conv_out": "layer {layer} convolution",
     "mlp_out": AN_MLP,
     "": "layer {layer}",

@@ -6,7 +6,8 @@ cells. The residual stream is the line on the left that every sublayer reads and
 
 from engine.cells.block import Block
 from engine.cells.language import AsIs, worded
-from engine.cells.name import Name
+from engine.cells.name import ENCODER, Name
+from engine.models.spec import TwoStackSpec
 from exporters.compose.book import Sheet
 from exporters.model import layout, words
 from exporters.model.model_book import ModelBook
@@ -15,13 +16,16 @@ SHEET = "Map"
 PURPOSE = "the architecture, top to bottom: click a step to go to its cells"
 AFTER = "Printed"
 STREAM, NAME, SHAPE, PARAMETERS, MEANING, LINKS = range(6)
-STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_post", "resid_final", "embed")
+STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_cross", "resid_post", "resid_final", "embed")
 # what a box stands for: the last block of the step, and the weights under these parts
 SUBLAYERS = (
     ("ln1.out", ("ln1.",)),
     ("attn_out", ("attn.",)),
     ("ln1_post.out", ("ln1_post.",)),
     ("resid_mid", ()),
+    ("ln_cross.out", ("ln_cross.",)),
+    ("cross_out", ("cross.",)),
+    ("resid_cross", ()),
     ("ln2.out", ("ln2.",)),
     ("mlp_out", ("mlp.",)),
     ("ln2_post.out", ("ln2_post.",)),
@@ -47,7 +51,8 @@ def add(book: ModelBook) -> None:
 
 def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
-    unembedding = ("W_project_U", "b_U", *(() if book.model.spec.tied else ("W_U",)))
+    spec = book.model.spec
+    unembedding = ("W_project_U", "b_U", *(() if spec.tied else ("W_U",)))
     found: list[tuple[str, tuple[str, ...]]] = [
         ("tokens", ()),
         ("embed", ("W_E", "queries", "W_project_E")),
@@ -55,15 +60,35 @@ def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
         ("segment_embed", ("W_segment",)),
         ("ln_embed.out", ("ln_embed.",)),
     ]
-    for layer in range(book.model.spec.n_layers):
-        b = f"blocks.{layer}."
-        found.append((f"{b}resid_pre", ()))
-        found += [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
+    for layer in range(spec.n_layers):
+        found += _of_layer(f"blocks.{layer}.")
     found += [("resid_final", ()), ("ln_final.out", ("ln_final.",))]
+    if isinstance(spec, TwoStackSpec):
+        found += _of_encoder(spec.n_encoder_layers)
     found += [("head.post", ("head.",)), ("logits", unembedding), ("probs", ())]
     found += [("vector", ("dense.",)), ("cosine", ())]
     order = {name: k for k, name in enumerate(book.graph.blocks)}
-    return sorted(found, key=lambda step: order.get(step[0], 0))
+    return sorted(found, key=lambda step: (not Name(step[0]).passes, order.get(step[0], 0)))
+
+
+def _of_layer(b: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The steps of a layer, whose blocks begin with `b`."""
+    steps = [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
+    return [(f"{b}resid_pre", ()), *steps]
+
+
+def _of_encoder(n_layers: int) -> list[tuple[str, tuple[str, ...]]]:
+    """The steps of the encoder of two stacks, whose token vectors may be the decoder's."""
+    e = f"{ENCODER}."
+    found: list[tuple[str, tuple[str, ...]]] = [
+        (f"{e}tokens", ()),
+        (f"{e}embed", (f"{e}W_E",)),
+        (f"{e}pos_embed", (f"{e}W_pos",)),
+        (f"{e}ln_embed.out", (f"{e}ln_embed.",)),
+        (f"{e}resid_final", ()),
+        (f"{e}ln_final.out", (f"{e}ln_final.",)),
+    ]
+    return [*found, *(step for n in range(n_layers) for step in _of_layer(f"{e}blocks.{n}."))]
 
 
 def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, ...]) -> int:
@@ -92,7 +117,8 @@ def members(book: ModelBook, name: str) -> dict[str, Block]:
     router and the experts of a mixture."""
     sublayer = Name(name)
     part = sublayer.leaf.removesuffix("_out")
-    leaves = {"attn": ("pattern",), "mlp": ("share", "post")}.get(part, ())
-    beside = (b for b in book.graph if b.layer == sublayer.layer and not b.passes)
+    of_heads = ("pattern",)
+    leaves = {"attn": of_heads, "cross": of_heads, "mlp": ("share", "post")}.get(part, ())
+    beside = (b for b in book.graph if b.layer == sublayer.layer and b.passes == sublayer.passes)
     found = (b for b in beside if b.part == part and b.leaf in leaves and b.inside[1:])
     return {block.inside[1]: block for block in found}

@@ -76,6 +76,7 @@ def add(book: ModelBook) -> None:
 def _next_words(book: ModelBook, page: Composer) -> Questions | None:
     """Add a row for each word of the sentence: what does the model say after it?"""
     n = min(len(book.passage.ids), MOST)
+    n = book.passage.n_prompt if book.plan.sources else n  # its answer is read on Play
     given, texts = book.graph["n_prompt"][0, 0], _texts(book)
     page.heading(book.of_words("Which word comes next?", "Which letter comes next?"))
     page.text("The sentence stands on Play. Read it down to a row: what does the model say then?")
@@ -106,7 +107,7 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
 def _heads(book: ModelBook, page: Composer) -> Questions | None:
     """Add a row for each head, or for some of its words: where does it look?"""
     heads = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
-    heads = [b for b in heads if not b.passes and b.axes[0] == "token"]
+    heads = [b for b in heads if not b.passes and b.axes == ("token", "token")]
     last = book.passage.n_prompt - 1
     if not heads or last < 1:
         return None

@@ -4,9 +4,11 @@ Layers run down, heads across. In each square a column is a query and shows wher
 attends; its cells sum to 1. The squares read the patterns on the layers' own sheets.
 """
 
+from collections.abc import Sequence
+
 from engine.cells.block import Block
 from engine.cells.language import worded
-from engine.cells.name import CLEAN, CUT, NUDGED, OTHER, PATH
+from engine.cells.name import CLEAN, CUT, ENCODER, NUDGED, OTHER, PATH, SECOND
 from exporters.compose import theme
 from exporters.compose.composer import Composer
 from exporters.compose.sentences import sentence
@@ -21,6 +23,11 @@ AFTER = "Readout"
 TOP, LEFT = 4, 1
 WIDTH = 1000  # pixels of all squares of a layer, as far as these let them: a cell is nearly square
 NARROWEST, WIDEST = 18, 44
+TITLES = {  # of squares
+    "": "layer {layer}, head {head}",
+    ENCODER: "encoder layer {layer}, head {head}",
+    machine.CROSS: "cross {layer}, head {head}",
+}
 
 
 def wanted(book: ModelBook) -> bool:
@@ -32,37 +39,40 @@ def add(book: ModelBook) -> None:
     """Add a square per head; layers down, heads across."""
     found = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
     found = [b for b in found if not {NUDGED, OTHER, CLEAN, PATH, CUT} & {*b.passes}]
-    patterns = [b for b in found if b.axes[0] == "token"]
-    others = [b for b in found if b.axes[0] != "token"]
+    patterns = [b for b in found if b.axes == ("token", "token")]
     page = layout.page(book, SHEET)
     sheet = page.sheet
-    n = len(book.passage.ids)
-    across = book.model.spec.n_heads
+    found = in_rows(found)
+    by_rows = book.plan.token_rows
+    n = max(block.shape[1 if by_rows else 0] for block in found)
+    across = 1 + max(map(machine.head_number, found))
     pixels = max(NARROWEST, min(WIDEST, WIDTH // (across * (n + 2))))
     style = "tile number" if pixels >= machine.NUMBERED else "tint"
     sheet.widths = {0: 9} | dict.fromkeys(
         range(LEFT, LEFT + across * (n + 2)), theme.characters(pixels)
     )
     sheet.widths |= {LEFT + h * (n + 2) + n + 1: 9 for h in range(across - 1)}  # token texts
-    below = book.model.spec.n_layers * (n + 3)  # where those of a second sentence begin
-    for block in (*patterns, *others):
-        layer, head = block.layer or 0, machine.head_number(block)
-        top = TOP + layer * (n + 3) + (below if block in others else 0)
+    top, before = TOP, found[0]
+    for block in found:
+        if row_of(block) != row_of(before):
+            top, before = top + before.shape[0 if by_rows else 1] + 3, block
+        head = machine.head_number(block)
         left = LEFT + head * (n + 2)
-        sheet.link(
-            top,
-            left,
-            worded("layer {layer}, head {head}", layer=layer, head=head),
-            book.address(block.area),
+        text = worded(TITLES[kind(block)], layer=block.layer, head=head)
+        sheet.link(top, left, text, book.address(block.area))
+        across_axis, down_axis = block.axes[::-1] if by_rows else block.axes
+        width, height = block.shape[::-1] if by_rows else block.shape
+        own = ".".join((*block.passes, *[machine.CROSS] * crosses(block), f"{block.layer}"))
+        own = f"{own}.h{head}"
+        name, at = f"heads.{own}", (top + 1, left)
+        layout.labels(
+            book, sheet, f"{name}.columns", at, across_axis, range(width), "upright", across=True
         )
-        of, axis = range(n), block.axes[0]
-        own = ".".join((*block.passes, f"{layer}", f"h{head}"))
-        name = f"heads.{own}"
-        layout.labels(book, sheet, f"{name}.columns", (top + 1, left), axis, of, "upright", True)
-        layout.labels(book, sheet, f"{name}.rows", (top + 2, left - 1), axis, of, "row label")
-        for k in of:
+        at = top + 2, left - 1
+        layout.labels(book, sheet, f"{name}.rows", at, down_axis, range(height), "row label")
+        for k in range(height):
             sheet.heights[top + 2 + k] = 0.75 * max(pixels, 20)
-        square = page.table(own, (top + 2, left), (n, n))
+        square = page.table(own, (top + 2, left), (height, width))
         for i, j in block.whole.cells():
             if block.has(i, j):
                 at = (i, j) if book.plan.token_rows else (j, i)
@@ -71,6 +81,27 @@ def add(book: ModelBook) -> None:
         sheet.heights[top + 1] = 52
     if SAID in book.shown:
         _read_out(book, page, machine.sharpest(book, patterns))
+
+
+def in_rows(patterns: Sequence[Block]) -> list[Block]:
+    """Patterns in the order of their rows: of two stacks the encoder's, then layer by layer; those
+    of a second sentence below."""
+    return sorted(patterns, key=lambda b: b.passes == (SECOND,))
+
+
+def row_of(pattern: Block) -> tuple[object, ...]:
+    """What patterns of one row have in common."""
+    return pattern.passes, pattern.layer, crosses(pattern)
+
+
+def crosses(pattern: Block) -> bool:
+    """Whether a pattern is of cross attention."""
+    return pattern.part == machine.CROSS
+
+
+def kind(pattern: Block) -> str:
+    """The stack of a pattern's layer, or `cross`; "" for models with one stack, and decoders."""
+    return machine.CROSS if crosses(pattern) else ENCODER if ENCODER in pattern.passes else ""
 
 
 def _read_out(book: ModelBook, page: Composer, head: Block) -> None:

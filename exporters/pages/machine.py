@@ -18,6 +18,7 @@ from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
 from engine.cells.language import worded
+from engine.models.forward import SOURCE
 from engine.models.prompt_status import SILENT
 from engine.studies import lens
 from exporters.compose import theme
@@ -46,7 +47,20 @@ LINE, LOW_LINE, MARK, THINNEST, LABELLED = 17, 15, 5, 4, 13
 MANY_STAGES = 16  # of which more have low lines
 TILES = {1: 240, 2: 108}  # how high the tiles of a layer are together, by the number of layers
 OF_MANY = 84
+CROSS = "cross"  # attention to the source sentence of two stacks
 DECIMALS = 9  # that where a token looks is rounded to: equal shares stay equal in every program
+TILED = (
+    "Where each token looks: in a tile a column is a token, and its dark cells the tokens that it "
+    "looks at (full colour: 100 %); the mark is over {token}"
+)
+TILED_BY_ROWS = (
+    "Where each token looks: in a tile a row is a token, and its dark cells the tokens that it "
+    "looks at (full colour: 100 %); the mark is beside {token}"
+)
+TILED_SOURCE = (
+    "Where each token looks in the source: dark cells are the tokens that it looks at; the mark is "
+    "at {token}"
+)
 
 
 def wanted(book: ModelBook) -> bool:
@@ -69,19 +83,23 @@ def add(book: ModelBook) -> None:
     page.widths({1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)})
     if LOOKED_AT in book.places:
         _dial(book, page.sheet)
+    if book.plan.sources:
+        _source(book, page, canvas)
     _sentence(book, page, canvas)
     _strips(book, page, canvas)
-    if canvas.layers:
-        heads = [head for heads in canvas.layers.values() for head in heads]
-        looks = page.table("look", (_top_of_looks(page, canvas), 1), (len(heads), canvas.n_tokens))
-        _tiles(book, page, canvas, looks)
+    top = page.cursor + 1 + sum(map(canvas.height_of_tiles, canvas.axes)) + 3
+    for axis in canvas.axes:
+        heads = [head for heads in canvas.heads(axis).values() for head in heads]
+        looks = page.table(_of("look", axis), (top, 1), (len(heads), canvas.n_keys(axis)))
+        _tiles(book, page, canvas, axis, looks)
         _looks(book, page, canvas, heads, looks)
+        top += len(heads) + 3
     _words(book, page.sheet, canvas)
 
 
-def _top_of_looks(page: Composer, canvas: "Canvas") -> int:
-    """The first row of the table below the tiles, which the captions read."""
-    return page.cursor + 1 + canvas.height_of_tiles + 3
+def _of(name: str, axis: str) -> str:
+    """The name of a table about attention to the tokens of an axis."""
+    return name if axis == "token" else f"{CROSS}.{name}"
 
 
 def _low(sheet: Sheet, row: int, pixels: float = LINE) -> int:
@@ -103,13 +121,36 @@ class Canvas:
 
     @cached_property
     def layers(self) -> dict[int, list[Block]]:
-        """The patterns of every layer, head by head."""
+        """The patterns of every layer, head by head, of attention among the tokens."""
+        return self.heads("token")
+
+    @cached_property
+    def axes(self) -> list[str]:
+        """The axes of the tokens that are looked at: the sentence's, or a source sentence's."""
+        return [axis for axis in ("token", SOURCE) if self.heads(axis)]
+
+    def heads(self, axis: str) -> dict[int, list[Block]]:
+        """The patterns of every layer that are of attention to the tokens of an axis."""
         found: dict[int, list[Block]] = {}
         for block in self.book.graph:
-            pattern = block.leaf == "pattern" and block.axes[0] == "token"
+            pattern = block.leaf == "pattern" and block.axes == ("token", axis)
             if pattern and block.layer is not None and not block.passes:
                 found.setdefault(block.layer, []).append(block)
         return found
+
+    def n_keys(self, axis: str) -> int:
+        """The number of tokens that are looked at."""
+        return self.book.passage.n_source if axis == SOURCE else self.n_tokens
+
+    def tile(self, axis: str) -> tuple[int, int]:
+        """The rows and columns of a tile: a column, or a row, is a token that looks."""
+        shape = self.n_keys(axis), self.n_tokens
+        return shape[::-1] if self.book.plan.token_rows else shape
+
+    @property
+    def tile_columns(self) -> int:
+        """The columns of the widest tile, with the gap after it."""
+        return 1 + max((self.tile(axis)[1] for axis in self.axes), default=self.n_tokens)
 
     @property
     def n_tokens(self) -> int:
@@ -119,13 +160,14 @@ class Canvas:
     @cached_property
     def n_heads(self) -> int:
         """The largest number of heads in a layer."""
-        return max((len(heads) for heads in self.layers.values()), default=0)
+        groups = (self.heads(axis).values() for axis in self.axes)
+        return max((len(heads) for group in groups for heads in group), default=0)
 
     @cached_property
     def unit(self) -> int:
         """The width of a column in pixels: strips and tiles take the available room."""
         d_model = self.stages[0].shape[1]
-        tiles = max(1, min(self.n_heads, (STRIPS + TEXT) // CAPTION)) * (self.n_tokens + 1)
+        tiles = max(1, min(self.n_heads, (STRIPS + TEXT) // CAPTION)) * self.tile_columns
         return max(NARROWEST, min(WIDEST, STRIPS // d_model, (STRIPS + TEXT) // tiles))
 
     def style(self, of: str) -> str:
@@ -155,30 +197,29 @@ class Canvas:
     @cached_property
     def across(self) -> int:
         """The number of tiles side by side."""
-        room = (self.chart_col - 1) // max(self.n_tokens + 1, -(-CAPTION // self.unit))
+        room = (self.chart_col - 1) // max(self.tile_columns, -(-CAPTION // self.unit))
         down = -(-self.n_heads // max(1, room))
         return -(-self.n_heads // max(1, down))
 
     @property
     def slot(self) -> int:
         """The columns of a tile, with the gap after it."""
-        return max(self.n_tokens + 1, (self.chart_col - 1) // max(1, self.across))
+        return max(self.tile_columns, (self.chart_col - 1) // max(1, self.across))
 
     @property
     def tile_rows(self) -> int:
         """The number of rows of tiles for a layer."""
         return -(-self.n_heads // self.across)
 
-    @property
-    def thickness(self) -> float:
+    def thickness(self, axis: str) -> float:
         """The height of a row of a tile, in pixels."""
-        budget = TILES.get(len(self.layers), OF_MANY) / (self.n_tokens * self.tile_rows)
+        n_layers = sum(len(self.heads(axis)) for axis in self.axes)
+        budget = TILES.get(n_layers, OF_MANY) / (self.tile(axis)[0] * self.tile_rows)
         return max(THINNEST, min(self.unit, budget))
 
-    @property
-    def height_of_tiles(self) -> int:
-        """The number of sheet rows that all tiles take."""
-        return len(self.layers) * self.tile_rows * (self.n_tokens + 2)
+    def height_of_tiles(self, axis: str) -> int:
+        """The number of sheet rows that all tiles of an axis take, with a line above."""
+        return len(self.heads(axis)) * self.tile_rows * (self.tile(axis)[0] + 2) + (axis == SOURCE)
 
 
 # --- the sentence -------------------------------------------------------------------------
@@ -211,29 +252,43 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
 
 def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
     """Every token in a box, the one that is looked at marked."""
-    sheet, row = page.sheet, page.cursor
-    room, n = canvas.chart_col - 1, canvas.n_tokens
-    longest = max(len(text) for text in book.labels["vocab"])
-    wide = min(8 * longest + 12, MOST_CHIP, max(CHIP, room * canvas.unit // n))
-    chip = max(1, wide // canvas.unit)
-    in_a_row = max(1, room // chip)
-    below = row + 1 + (n - 1) // in_a_row
     given = _given(book, page)
+    cells = _chips(book, page, canvas, "token", "sentence")
+    below = page.cursor
     here = page.show("position", (below, 0), position(book), "token number")
-    chips = page.table("sentence", (row, 1), (below - row, in_a_row * chip))
-    for k in range(n):
-        at = k // in_a_row, k % in_a_row * chip
-        _low(sheet, row + at[0], 22)
-        cell = chips.put(*at, layout.token_text(book, k), "chip")
-        if chip > 1:
-            sheet.merged.append(sheet[row + at[0], 1 + at[1] : 1 + at[1] + chip].rect)
+    for k, cell in enumerate(cells):
         page.dress(cell, When("here", here.fixed == k))
         if given is not None:
             page.dress(cell, When("generated", expression(k) >= given.fixed))
     text = "{token} is looked at: all that follows is computed for this token"
     said = sentence(text, token=looked_at(book))
-    page.show("looked_at", (_low(sheet, below), 1), said, "said")
+    page.show("looked_at", (_low(page.sheet, below), 1), said, "said")
     page.cursor = below + 1
+
+
+def _source(book: ModelBook, page: Composer, canvas: Canvas) -> None:
+    """Every token of the source sentence in a box."""
+    page.sheet.put(page.cursor, 0, "the source", "row label")
+    _chips(book, page, canvas, SOURCE, "source")
+
+
+def _chips(book: ModelBook, page: Composer, canvas: Canvas, axis: str, name: str) -> list[Area]:
+    """Add a box for each token of an axis, as a table; returns their cells."""
+    sheet, row, n = page.sheet, page.cursor, canvas.n_keys(axis)
+    room, longest = canvas.chart_col - 1, max(len(text) for text in book.labels["vocab"])
+    wide = min(8 * longest + 12, MOST_CHIP, max(CHIP, room * canvas.unit // n))
+    chip = max(1, wide // canvas.unit)
+    in_a_row = max(1, room // chip)
+    page.cursor = row + 1 + (n - 1) // in_a_row
+    chips = page.table(name, (row, 1), (page.cursor - row, in_a_row * chip))
+    found = []
+    for k in range(n):
+        at = k // in_a_row, k % in_a_row * chip
+        _low(sheet, row + at[0], 22)
+        found.append(chips.put(*at, layout.token_text(book, k, axis), "chip"))
+        if chip > 1:
+            sheet.merged.append(sheet[row + at[0], 1 + at[1] : 1 + at[1] + chip].rect)
+    return found
 
 
 def _given(book: ModelBook, page: Composer) -> Area | None:
@@ -318,51 +373,51 @@ def _answer(book: ModelBook) -> Expression:
 # --- where each token looks ---------------------------------------------------------------
 
 
-def _tiles(book: ModelBook, page: Composer, canvas: Canvas, looks: Table) -> None:
+def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Table) -> None:
     """The pattern of every head as a tile; captions read `looks`, a row for each head."""
-    text = (
-        "Where each token looks: in a tile a row is a token, and its dark cells the tokens that it "
-        "looks at (full colour: 100 %); the mark is beside {token}"
-        if book.plan.token_rows
-        else "Where each token looks: in a tile a column is a token, and its dark cells the tokens "
-        "that it looks at (full colour: 100 %); the mark is over {token}"
-    )
+    text = TILED_BY_ROWS if book.plan.token_rows else TILED
+    text = TILED_SOURCE if axis == SOURCE else text
     at = _low(page.sheet, page.cursor, 20), 0
-    page.show("tiles", at, sentence(text, token=looked_at(book)), "part")
-    row, n_above = page.cursor + 1, 0
-    for layer, heads in canvas.layers.items():
-        page.sheet.put(row, 0, worded("heads of layer {layer}", layer=layer), "row label")
+    page.show(_of("tiles", axis), at, sentence(text, token=looked_at(book)), "part")
+    row, n_above, name = page.cursor + 1, 0, "heads of layer {layer}"
+    name = "cross, layer {layer}" if axis == SOURCE else name
+    for layer, heads in canvas.heads(axis).items():
+        page.sheet.put(row, 0, worded(name, layer=layer), "row label")
         for k, head in enumerate(heads):
             down, along = divmod(k, canvas.across)
-            at = row + down * (canvas.n_tokens + 2), 1 + along * canvas.slot
+            at = row + down * (canvas.tile(axis)[0] + 2), 1 + along * canvas.slot
             _tile(book, page, canvas, head, *at)
             caption = at[0], at[1] + -(-34 // canvas.unit)
-            most = _most(book, looks.area[n_above + k : n_above + k + 1, :])
-            page.show(f"caption.{head_name(head)}", caption, most, "said")
+            most = _most(book, looks.area[n_above + k : n_above + k + 1, :], axis)
+            page.show(_of(f"caption.{head_name(head)}", axis), caption, most, "said")
         n_above += len(heads)
-        row += canvas.tile_rows * (canvas.n_tokens + 2)
+        row += canvas.tile_rows * (canvas.tile(axis)[0] + 2)
+    page.cursor = row
 
 
 def _tile(
     book: ModelBook, page: Composer, canvas: Canvas, head: Block, row: int, left: int
 ) -> None:
     """Add a head's pattern, its name above, and a mark at the token that is looked at."""
-    sheet, n, name, rows = page.sheet, canvas.n_tokens, head_name(head), book.plan.token_rows
-    at, shape = ((row + 2, left + n), (n, 1)) if rows else ((row + 1, left), (1, n))
-    marks = page.table(f"mark.{name}", at, shape)
-    tile = page.table(f"tile.{name}", (row + 2, left), (n, n))
-    sheet.link(_low(sheet, row), left, name, book.address(head.area))
+    sheet, n, rows, axis = page.sheet, canvas.n_tokens, book.plan.token_rows, head.axes[1]
+    (height, width), thickness = canvas.tile(axis), canvas.thickness(axis)
+    at, shape = ((row + 2, left + width), (n, 1)) if rows else ((row + 1, left), (1, n))
+    marks = page.table(_of(f"mark.{head_name(head)}", axis), at, shape)
+    name = _of(f"tile.{head_name(head)}", axis)
+    tile = page.table(name, (row + 2, left), (height, width))
+    sheet.link(_low(sheet, row), left, head_name(head), book.address(head.area))
     _low(sheet, row + 1, MARK)
     for i in range(n):
         mark = IF(position(book) == i, 1, 0)
         marks.put(*((i, 0) if rows else (0, i)), mark, "mark")
-        _low(sheet, row + 2 + i, canvas.thickness)
-        for j in range(n):
+        for j in range(head.shape[1]):
             if head.has(i, j):
                 tile.put(*((i, j) if rows else (j, i)), head[i, j], canvas.style("tile"))
-    if left == 1 and canvas.thickness >= LABELLED:
-        at = row + 2, 0
-        layout.labels(book, sheet, f"tile.{name}", at, head.axes[1], range(n), "row label")
+    for k in range(height):
+        _low(sheet, row + 2 + k, thickness)
+    if left == 1 and thickness >= LABELLED:
+        at, of_rows = (row + 2, 0), head.axes[0 if rows else 1]
+        layout.labels(book, sheet, name, at, of_rows, range(height), "row label")
     page.dress(marks.area, "scale")
     page.dress(tile.area, "scale")
 
@@ -377,10 +432,11 @@ def head_number(head: Block) -> int:
     return int((head.head or "h0")[1:])
 
 
-def _most(book: ModelBook, shares: Area) -> Expression:
-    """The largest share of a head's attention at the token that is looked at."""
+def _most(book: ModelBook, shares: Area, axis: str) -> Expression:
+    """The largest share of a head's attention, to tokens of an axis, at the token that is looked
+    at."""
     most = MAX(shares)
-    word = entry(words(book), 1, MATCH(most, shares.as_range, 0))
+    word = entry(layout.token_texts(book, axis), 1, MATCH(most, shares.as_range, 0))
     return sentence("{share} at {word}", share=percent(most), word=quote(word))
 
 
@@ -388,12 +444,15 @@ def _looks(
     book: ModelBook, page: Composer, canvas: Canvas, heads: Sequence[Block], looks: Table
 ) -> None:
     """Add where the token attends: a row for every head, a column for every token."""
-    sheet, top, n = page.sheet, looks.place.top, canvas.n_tokens
-    said = sentence("Where {token} looks, head by head", token=looked_at(book))
-    page.show("looks", (top - 2, 0), said, "heading")
+    sheet, top, axis = page.sheet, looks.place.top, heads[0].axes[1]
+    n = canvas.n_keys(axis)
+    text = "Where {token} looks, head by head"
+    text = "Where {token} looks in the source, head by head" if axis == SOURCE else text
+    page.show(_of("looks", axis), (top - 2, 0), sentence(text, token=looked_at(book)), "heading")
     sheet.heights[top - 1] = 52
-    layout.labels(book, sheet, "looks", (top - 1, 1), "token", range(n), "upright", across=True)
-    told = page.table("look_said", (top, 2 + n), (len(heads), 1))
+    name, at = _of("looks", axis), (top - 1, 1)
+    layout.labels(book, sheet, name, at, axis, range(n), "upright", across=True)
+    told = page.table(_of("look_said", axis), (top, 2 + n), (len(heads), 1))
     for k, head in enumerate(heads):
         sheet.link(
             top + k,
@@ -404,7 +463,7 @@ def _looks(
         for j in range(n):
             looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
             looks.put(k, j, looked, canvas.style("tile"))
-        most = _most(book, looks.area[k : k + 1, :])
+        most = _most(book, looks.area[k : k + 1, :], axis)
         said = sentence("{token} looks {most}", token=looked_at(book), most=most)
         told.put(k, 0, said, "said")
     page.dress(looks.area, "scale")
@@ -416,15 +475,17 @@ def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
     last = int(book.clean(position(book)))
 
     def most(head: Block) -> float:
-        return float(max(book.values[head.name][last, 1:last], default=0.0))
+        others = slice(None) if head.axes[1] == SOURCE else slice(1, last)
+        return float(max(book.values[head.name][last, others], default=0.0))
 
     return max(heads, key=most)
 
 
 def look(book: ModelBook, head: Block) -> Area:
     """The sentence about where a head attends from the token that is looked at."""
-    heads = [block for heads in Canvas(book).layers.values() for block in heads]
-    return book.shown[SAID].block[heads.index(head), 0]
+    axis = head.axes[1]
+    heads = [block for heads in Canvas(book).heads(axis).values() for block in heads]
+    return book.shown[f"machine.{_of('look_said', axis)}"].block[heads.index(head), 0]
 
 
 # --- the next word ------------------------------------------------------------------------

@@ -7,7 +7,7 @@ itself: a word that was not typed is the one that the column before it chose (se
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from engine.cells.name import SECOND
+from engine.cells.name import ENCODER, SECOND
 from exporters.compose.composer import Composer
 from exporters.model import layout
 from exporters.model.layout import PLAY, PROMPT_COL
@@ -19,8 +19,10 @@ PURPOSE = "type a sentence in the yellow cell, and read what the model makes of 
 AFTER = "Start"
 PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
     "sentence": sentence.add,
+    "source": sentence.add_source,
     "second sentence": partial(sentence.add, prefix=f"{SECOND}."),
     "tokens": tokens.add,
+    "source tokens": partial(tokens.add, prefix=f"{ENCODER}."),
     "second tokens": partial(tokens.add, prefix=f"{SECOND}."),
     "looked at": settings.add_of_one,
     "text": sentence.add_text,
@@ -35,7 +37,8 @@ PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
 
 def add(book: ModelBook) -> None:
     """Add all parts that the plan names."""
-    ws, n = layout.page(book, PLAY), len(book.passage.ids)
+    ws = layout.page(book, PLAY)
+    n = max(len(book.passage.ids), book.passage.n_source)
     ws.sheet.purpose, _ = sentence.asked(book)
     if book.plan.ranks_every_token:
         widths = {1: 14} | dict.fromkeys(range(PROMPT_COL, PROMPT_COL + max(9, n)), 10)

@@ -41,6 +41,8 @@ def add(book: ModelBook) -> None:
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }
+    if book.plan.sources:
+        facts |= {"source": model.read, "n_source": book.passage.n_source}
     if book.passage.chat:
         facts["chat"] = asdict(book.passage.chat)
     if book.language.code != ENGLISH.code:

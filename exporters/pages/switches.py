@@ -17,6 +17,7 @@ from engine.cells.functions import SUM
 from engine.cells.language import worded
 from engine.cells.name import Name
 from engine.models.prompt_status import built_with
+from engine.models.spec import TwoStackSpec
 from engine.studies import ablation
 from exporters.compose.book import Place, Sheet
 from exporters.compose.composer import Composer
@@ -33,6 +34,8 @@ AFTER = "Play"
 GRID_ROW = 9
 BELOW = 5  # rows from one grid of effects to the other, without its layers
 Cells = Mapping[str, tuple[int, int]]  # part -> where its switch stands
+BY_CROSS = "by way of cross attention alone"  # what parts of an encoder add
+CROSS = "cross"  # attention to the source sentence of two stacks
 
 
 def wanted(book: ModelBook) -> bool:
@@ -50,8 +53,7 @@ def add(book: ModelBook) -> None:
     page.widths({0: 16, 1: 14})
     if "mean_ablation" in book.graph.blocks:
         _mean(book, sheet)
-    layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
-    heads = columns(book, parts)
+    layers, heads = rows(parts), columns(book, parts)
     cells = _cells(parts, list(heads))
     right = 1 + len(heads) + 2  # columns of the first grid, and a gap
     _heads(sheet, 0, layers, heads.values(), "Switches: 1 = on, 0 = off")
@@ -64,7 +66,10 @@ def add(book: ModelBook) -> None:
         _settle(book, f"{part}.switch", row, col)
         sheet.regions.append((book.places[f"{part}.switch"], "switch"))
         sheet.rules[row, col] = between(0, 1, "1 is on, 0 is off.")
-    sheet.dress(sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2], Unlike(1))
+    grid = sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2]
+    full = len(cells) == grid.shape[0] * grid.shape[1]
+    for area in [grid] if full else [sheet[at] for at in cells.values()]:
+        sheet.dress(area, Unlike(1))
     row = _switched_on(book, sheet, cells, GRID_ROW + len(layers) + 2)
     if book.plan.explains:
         row = max(row, GRID_ROW + 2 * len(layers) + BELOW + 1)
@@ -85,20 +90,44 @@ def add(book: ModelBook) -> None:
 def columns(book: ModelBook, parts: Sequence[str]) -> dict[str, str]:
     """The parts of a layer, each with its column of the grid (all heads, a convolution in their
     place, the MLP, each head, each expert), and the column's head."""
-    heads = [f"h{n}" for n in range(book.model.spec.n_heads)]
+    spec = book.model.spec
+    most = max(spec.n_heads, spec.n_encoder_heads if isinstance(spec, TwoStackSpec) else 0)
+    heads = [f"h{n}" for n in range(most)]
     experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
     convolved = any(part.endswith(".conv") for part in parts)
     whole = {"attn": "all heads", **({"conv": "convolution"} if convolved else {}), "mlp": "MLP"}
     return whole | {name: name for name in [*heads, *experts]}
 
 
+def rows(parts: Sequence[str]) -> list[str]:
+    """The name of each row of the grid: a layer; of two stacks each layer of the encoder, each of
+    the decoder, and what attends to the source in each."""
+    return list(_rows(parts))
+
+
+def _rows(parts: Sequence[str]) -> dict[str, list[str]]:
+    """The parts of each row of the grid, by its name."""
+    found: dict[str, list[str]] = {}
+    for part in sorted(parts, key=lambda part: not Name(part).passes):
+        found.setdefault(_row_of(part), []).append(part)
+    return found
+
+
+def _row_of(part: str) -> str:
+    """The name of the row of a part's switch."""
+    switch = Name(f"{part}.{ablation.SWITCH}")
+    text = "encoder layer {layer}" if switch.passes else "layer {layer}"
+    return worded("cross {layer}" if switch.part == CROSS else text, layer=switch.layer)
+
+
 def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:
     """The place of each part's switch: a row per layer, a column per part."""
-    paths = [part.split(".") for part in parts]
-    return {
-        part: (GRID_ROW + int(path[1]), 1 + across.index(path[-1]))
-        for part, path in zip(parts, paths, strict=True)
-    }
+    found = {}
+    for row, of_row in enumerate(_rows(parts).values(), GRID_ROW):
+        for part in of_row:
+            leaf = part.rpartition(".")[2]
+            found[part] = (row, 1 + across.index("attn" if leaf == CROSS else leaf))
+    return {part: found[part] for part in parts}
 
 
 def _settle(book: ModelBook, name: str, row: int, col: int) -> None:
@@ -115,15 +144,15 @@ def _mean(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _heads(
-    sheet: Sheet, left: int, layers: Sequence[int], heads: Iterable[str], title: str, down: int = 0
+    sheet: Sheet, left: int, layers: Sequence[str], heads: Iterable[str], title: str, down: int = 0
 ) -> None:
-    """Add the heading, column heads and layer numbers of a grid."""
+    """Add the heading, column heads and names of layers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
     for k, name in enumerate(heads):
         sheet.put(GRID_ROW - 1 + down, left + 1 + k, name, "label")
-    for layer in layers:
-        sheet.put(GRID_ROW + down + layer, left, worded("layer {layer}", layer=layer), "row label")
+    for row, layer in enumerate(layers, GRID_ROW + down):
+        sheet.put(row, left, layer, "row label")
 
 
 def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[str, float]:
@@ -163,7 +192,7 @@ def _estimates(
 ) -> None:
     """Add what each part itself writes along the target's direction, live, at the position that
     Play looks at; and its difference from the known effects."""
-    n_layers = book.model.spec.n_layers
+    n_layers = len(rows(list(cells)))
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
     title = sentence("An estimate, live: what each itself adds to the logit of ‘{word}’", word=word)
@@ -174,6 +203,8 @@ def _estimates(
     for part, (row, col) in cells.items():
         blocks = [book.views.credits["target"][name] for name in writers(book, part)]
         shares: list[Expression] = [entry(block.area, 1, position) for block in blocks]
+        if not shares and Name(f"{part}.{ablation.SWITCH}").passes:
+            page.sheet.put(row - GRID_ROW + top, left + 1, BY_CROSS, "note")
         if shares:
             adds = SUM(*shares) if shares[1:] else shares[0]
             estimates.put(row - GRID_ROW, col - 1, adds, "live")
@@ -206,7 +237,7 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
         for block in found:
             at, col = cells[block.path]
             here = row + 2 + at - GRID_ROW
-            sheet.put(here, 0, worded("layer {layer}", layer=block.layer), "row label")
+            sheet.put(here, 0, _row_of(block.path), "row label")
             sheet.hold(row + 1, col, block.inside[-1], "label")
             layout.settle(book, sheet, Place(block, SWITCHES, here, col, False))
         row = max(book.places[block.name].top for block in found) + 2
@@ -215,11 +246,12 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
 
 def _vectors(book: ModelBook, sheet: Sheet, leaf: str, text: str, row: int) -> int:
     """Add one row of d_model numbers for every part with a block of that leaf."""
-    found = [b for b in book.graph if b.leaf == leaf and b.layer is not None and not b.passes]
+    found = [b for b in book.graph if b.leaf == leaf and b.layer is not None]
+    found = [b for b in found if b.name == b.forward]
     sheet.put(row, 0, text, "heading")
     for k in range(found[0].shape[1]):
         sheet.put(row + 1, 2 + k, k, "label number")
     for n, block in enumerate(found):
-        sheet.hold(row + 2 + n, 1, block.path.removeprefix("blocks."), "row label")
+        sheet.hold(row + 2 + n, 1, block.path.replace("blocks.", ""), "row label")
         layout.settle(book, sheet, Place(block, SWITCHES, row + 2 + n, 2, False))
     return row + 2 + len(found) + 1

@@ -17,7 +17,7 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.functions import OR
 from engine.cells.language import AsIs
-from engine.cells.name import SECOND
+from engine.cells.name import ENCODER, SECOND
 from exporters.compose.book import Book, Place, Run, Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
@@ -29,6 +29,9 @@ TABLES = "Tokenizer tables"  # the sheet of what the steps look up
 PURPOSE = "from what is typed to token ids, step by step"
 AFTER = "Study"
 PREFIX = "tokenizer."
+# the sheet of the steps of what is typed, by the prefix of its blocks: a sentence, the second one,
+# the source sentence of two stacks
+SHEETS = {"": SHEET, f"{SECOND}.": f"{SHEET} {SECOND}", f"{ENCODER}.": SHEET}
 LABEL, MEANING, TOLD, LOWEST, MERGED, LEFT = 0, 1, 1, 2, 4, 5  # columns; characters begin at LEFT
 TOP = 4
 BESIDE = {"told": TOLD, "lowest": LOWEST, "place": LOWEST + 1, "merged": MERGED}
@@ -161,14 +164,13 @@ STYLES = {
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks whose graph has a tokenizer's tables."""
-    return f"{PREFIX}ids" in book.graph.blocks
+    return any(f"{prefix}{PREFIX}ids" in book.graph.blocks for prefix in SHEETS)
 
 
 def add(book: ModelBook) -> None:
     """Add the rows of the tokenizer, and its tables on a sheet of their own."""
-    for prefix in ("", f"{SECOND}."):
+    for prefix, name in SHEETS.items():
         if f"{prefix}{PREFIX}ids" in book.graph.blocks:
-            name = f"{SHEET} {prefix.rstrip('.')}".rstrip()
             layout.dress(book, book.sheet(name))
             lay_out(book, prefix, name)
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from engine.cells.expression import Expression
 from engine.cells.functions import AND, IF, NOT, OR, SUBSTITUTE, UNICHAR
 from engine.cells.language import worded
+from engine.cells.name import ENCODER, SECOND
 from engine.cells.texts import readable
 from engine.models import prompt_status as status
+from engine.models.answering import Rules
 from engine.text import tokenizing
 from engine.text.tokenizer import mask_of, shown
 from exporters.compose.book import Place
@@ -31,12 +33,15 @@ NONE_HERE = {
     "system": "its chat template takes no system text",
     "earlier": "its chat template writes earlier turns in another way: one turn at a time",
 }
+RULES = "its file has rules for answers, which generate heeds: words that never come, or not twice"
+NOTE_COL = 7  # beside the message
 NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type token ids below"
 
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the yellow cell, and the line about what is typed in it."""
-    ws.sheet.put(top, 0, "Type another one" if prefix else asked(book)[1], "heading")
+    another = prefix == f"{SECOND}."
+    ws.sheet.put(top, 0, "Type another one" if another else asked(book)[1], "heading")
     for row, line in enumerate(about_words(book), top - 1):
         ws.sheet.put(row, WORDS_COL, line, "note")
     if book.plan.chat:
@@ -48,10 +53,18 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
         ws.sheet.notes[top + 1, PROMPT_COL] = worded(APOSTROPHE)
         ws.sheet.merged.append(ws.sheet[top + 1, PROMPT_COL : PROMPT_COL + WIDE].rect)
         _message(book, ws, top + 2, prefix)
-    elif book.plan.answers:
+    elif book.plan.answers and not prefix:
         ws.sheet.put(top + 1, 0, tokenizing.refusal(book.model.vocabulary), "note")
     elif not book.live:
         ws.sheet.put(top + 2, PROMPT_COL, NO_TEXT, "note")
+
+
+def add_source(book: ModelBook, ws: Composer, top: int) -> None:
+    """Add the source sentence, and below its tokens what the answer's cells do not heed."""
+    add(book, ws, top, f"{ENCODER}.")
+    rules = book.model.rules
+    if rules != (rules.in_cells if book.plan.ranks_every_token else Rules()):
+        ws.sheet.put(book.plan.parts["source tokens"] - 1, NOTE_COL, RULES, "note")
 
 
 def _message(book: ModelBook, ws: Composer, row: int, prefix: str = "") -> None:
@@ -95,8 +108,10 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
     g, sheet, at = book.graph, ws.sheet, (top, PROMPT_COL)
     if "text.whole" in g.blocks:
         chat = book.plan.chat
-        sheet.put(top, PROMPT_COL - 1, worded("answer") if chat else "as text", "line label")
-        whole = answered(book, g["text.whole"][0, 0], "" if chat else g["sentence"][0, 0] & "")
+        is_answer = chat or book.plan.sources
+        sheet.put(top, PROMPT_COL - 1, worded("answer") if is_answer else "as text", "line label")
+        typed = "" if chat or book.plan.sources else g["sentence"][0, 0] & ""
+        whole = answered(book, g["text.whole"][0, 0], typed)
         ws.show("text", at, whole, "line")
         sheet.merged.append(sheet[top, PROMPT_COL : PROMPT_COL + WIDE].rect)
         sheet.heights[top] = TWO_LINES
@@ -122,6 +137,9 @@ def asked(book: ModelBook) -> tuple[str, str]:
     ids = "the prompt as token ids: type others where they are live, and the next token is ranked"
     if plan.live:
         return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
+    if plan.sources:
+        purpose = worded("type a sentence: the encoder reads it, and the decoder answers")
+        return purpose, worded("Type a source sentence; the decoder answers it below")
     if plan.chat:
         purpose = worded("say something in the yellow cell You, and read what the model answers")
         return purpose, worded("Talk to it: type in the yellow cells")

@@ -11,6 +11,7 @@ from typing import Any
 from engine.cells.expression import Expression, decimal
 from engine.cells.functions import AND, IF, ISNUMBER, OR, SUMPRODUCT, N
 from engine.cells.language import worded
+from engine.cells.name import ENCODER
 from engine.models.choosing import BY_NUMBER, GREEDILY, LEAST
 from engine.text.tokenizer import mask_of
 from exporters.compose.book import Place
@@ -207,6 +208,12 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
 
 def _as_built(book: ModelBook) -> Expression:
     """Whether the prompt is the one that the workbook was built with."""
-    n_prompt = book.passage.n_prompt
-    ids, built = (book.graph[name].area[:n_prompt, 0] for name in ("tokens", "prompt.built"))
-    return AND(book.graph["n_prompt"][0, 0] == n_prompt, SUMPRODUCT(ids - built, ids - built) == 0)
+    given = [("", "prompt.built", book.passage.n_prompt)]
+    if book.plan.sources:
+        given.append((f"{ENCODER}.", f"{ENCODER}.built", len(book.model.source)))
+    alike = []
+    for prefix, name, n in given:
+        ids, built = book.graph[f"{prefix}tokens"].area[:n, 0], book.graph[name].area[:n, 0]
+        alike += [book.graph[f"{prefix}n_prompt"][0, 0] == n]
+        alike += [SUMPRODUCT(ids - built, ids - built) == 0]
+    return AND(*alike)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, MATCH, MAX
 from engine.cells.language import worded
+from engine.cells.name import ENCODER
 from engine.models import prompt_status as status
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer, slug
@@ -40,6 +41,14 @@ OF_ENCODER: Lines = (
     ("token id", "tokens", "id"),
     ("attention mask", "attention_mask", "id"),
 )
+OF_SOURCE: Lines = (
+    ("source tokens", "n_prompt", "id"),
+    ("position", "", "label number"),
+    ("token", "", "word shown"),
+    ("token id", "tokens", "id"),
+    ("built with id", "built", "built"),
+    ("attention mask", "attention_mask", "id"),
+)
 OF_CLASSIFIED: Lines = (*OF_ENCODER, ("class", "", "word"))
 LINES = {"next word": OF_LAST_TOKEN, "token class": OF_CLASSIFIED}
 NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workbook defines
@@ -47,9 +56,10 @@ NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workb
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the rows that the workbook has."""
-    sheet, n = ws.sheet, len(book.passage.ids)
-    lines = LINES.get(book.plan.gives, OF_ENCODER)
-    if book.plan.ranks_every_token:
+    sheet, source = ws.sheet, prefix == f"{ENCODER}."
+    n = book.passage.n_source if source else len(book.passage.ids)
+    lines = OF_SOURCE if source else LINES.get(book.plan.gives, OF_ENCODER)
+    if book.plan.ranks_every_token and not source:
         sheet.put(top, 0, book.of_words("Word by word", "Letter by letter"), "heading")
         layout.place_vocabulary(book)
         top, lines = top + 1, WORD_BY_WORD
@@ -89,7 +99,7 @@ def _choices(book: ModelBook, ws: Composer, row: int) -> None:
 def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
     """Restrict what may be typed for an id, and mark the positions after the last token."""
     tokens, n_prompt = book.graph[f"{prefix}tokens"], book.graph.blocks.get("n_prompt")
-    if not book.plan.answers:
+    if prefix or not book.plan.answers:
         present = book.graph[f"{prefix}attention_mask"][0, 0]
         ws.mark(book.shown[f"play.{prefix}token"].block.area, "stale", present == 0)
         return
@@ -110,10 +120,11 @@ def _text(book: ModelBook, prefix: str, t: int) -> Expression | str:
     if book.live:
         return layout.prompt_text(book, t)
     tokens, n_prompt = book.graph[f"{prefix}tokens"], book.graph.blocks.get(f"{prefix}n_prompt")
+    tokenized = f"{prefix}tokenizer.token"
+    if tokenized in book.graph.blocks and (prefix or not book.plan.answers):
+        return book.graph[tokenized][t, 0] & ""
     if book.plan.answers:
         shown = entry(word_columns.texts(book), tokens[t, 0] + 1, 1)
-    elif f"{prefix}tokenizer.token" in book.graph.blocks:
-        return book.graph[f"{prefix}tokenizer.token"][t, 0] & ""
     elif book.graph.looked_up(tokens)[0].name in book.pieces:  # its texts are on several sheets
         shown = "#" & tokens[t, 0]
     else:

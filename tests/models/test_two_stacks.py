@@ -304,7 +304,6 @@ def test_attribution_of_a_word_sums_to_its_logit(name: str) -> None:
     [
         ("patch", GOLD, "--ids", "3,1,4", "--against", "2,1,4"),
         ("why", GOLD),
-        ("build", GOLD, "--ids", "3,1,4"),
         ("why", GOLD, "--ids", "3,1,4", "--say", "5"),
     ],
 )

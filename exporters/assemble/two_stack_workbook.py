@@ -1,0 +1,87 @@
+"""The workbook of any encoder-decoder: its start sheet, and three suggested edits."""
+
+from engine.cells.language import AsIs, worded
+from engine.cells.name import ENCODER
+from engine.models import encoding
+from engine.models.generate import Passage
+from engine.models.model import Model
+from engine.models.spec import TwoStackSpec
+from engine.text.tokenizer import shown
+from exporters.assemble.effects import effect
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import OnLayout
+from exporters.compose.story import Story, Suggestion
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import Plan
+
+PLAYS = "Play: type a source sentence; the encoder reads it, and the decoder answers word by word."
+PLAYS_ONE = "Play: type a source sentence; the likeliest next tokens of the answer are ranked."
+BY_LAYER = (
+    "Encoder Block 0 and on, Block 0 and on: each layer, step by step; Weights: what it multiplies "
+    "with."
+)
+VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
+FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
+TYPE = "Type another source sentence, and see the answer change."
+TYPE_ID = "Type another token id, and see the answer change."
+SIZES = (
+    "An encoder of {n_encoder_layers} layers with {n_encoder_heads} heads each, a decoder of "
+    "{n_layers} layers with {n_heads}; vectors of {d_model} numbers, {d_vocab:,} tokens."
+)
+ROOM = (
+    "The source sentence has {n} tokens, and room for {room}; the answer has {columns} columns. "
+    "Every number is a formula down to the weights."
+)
+
+
+def build(
+    title: str, model: Model, passage: Passage, plan: Plan, on_layout: OnLayout | None = None
+) -> ModelBook:
+    """The workbook of a source sentence and its answer; `on_layout` is called with it before its
+    values are computed."""
+    spec = model.spec
+    assert isinstance(spec, TwoStackSpec)
+    sizes = ("n_encoder_layers", "n_encoder_heads", "n_layers", "n_heads", "d_model", "d_vocab")
+    n, columns = len(model.source), len(passage.ids)
+    story = Story(
+        title=worded("{title}: every cell of a {kind} model", title=title, kind=model.kind),
+        source="Made by cellformer from a checkpoint.",
+        about=[
+            worded(SIZES, **{size: getattr(spec, size) for size in sizes}),
+            worded(ROOM, n=n, room=passage.n_source, columns=columns),
+        ],
+        look=[
+            PLAYS if plan.ranks_every_token else PLAYS_ONE,
+            VIEWS if plan.explains else FEW_VIEWS,
+            BY_LAYER,
+        ],
+        suggestions=_suggestions(model, passage, plan),
+    )
+    return assemble(title, model, passage, story, plan=plan, on_layout=on_layout)
+
+
+def _suggestions(model: Model, passage: Passage, plan: Plan) -> list[Suggestion]:
+    """Three edits: the source sentence, the temperature, and the last layer's cross attention
+    off."""
+    spelt = encoding.text_of(model.vocabulary, model.source) is not None
+    source = Suggestion(
+        TYPE if spelt else TYPE_ID,
+        (f"{ENCODER}.{'sentence' if spelt else 'tokens'}", 0, 0),
+    )
+    switch = f"blocks.{model.spec.n_layers - 1}.cross.switch"
+    edits = (
+        (worded("Type {n}", n=3), ("temperature", 0, 0, 3.0)),
+        (worded("Type 0, and this layer does not see the source"), (switch, 0, 0, 0.0)),
+    )
+    if not plan.ranks_every_token:  # what an edit does is a whole pass away
+        text = "{text}, and see the ranking on Play change."
+        told = [worded(text, text=text_of) for text_of, _ in edits]
+    else:
+        graph = encoding.graph(model, passage, plan.readout)
+        words = shown(model.vocabulary.texts)
+        told = [
+            AsIs(f"{text}: {effect(graph, edit, words, passage.n_prompt - 1)}.")
+            for text, edit in edits
+        ]
+    found = zip(told, edits, strict=True)
+    return [source, *(Suggestion(text, edit[:3], value=edit[3]) for text, (_, edit) in found)]
