@@ -24,9 +24,14 @@ export function partName(block) {
   const number = head?.replace(/\D+/, "");
   if (layer === null) return part || block.leaf;
   if (head === "shared") return `shared expert ${layer}`;
+  if (head && part === CROSS) return `cross head ${layer}.${number}`;
   if (head) return `${head[0] === "e" ? "expert" : head[0] === "h" ? "head" : "key head"} ${layer}.${number}`;
   return part === "attn" ? `all heads of layer ${layer}` : part === "mlp" ? `MLP ${layer}` : `${part || block.leaf} ${layer}`;
 }
+
+/** What the stream is called after a part has added to it. */
+const AFTER = { resid_mid: "after attention", resid_cross: "after cross attention" };
+const CROSS = "cross";
 
 /** The path of a block's name, without its last word. @param {Block} block */
 export function pathOf(block) {
@@ -57,7 +62,7 @@ function stagesOf(graph, blocks) {
     if (stage) found.push({ stage, lens: n });
   }
   if (found.length) return found;
-  const named = blocks.filter((block) => /^resid_(pre|mid|post)$/.test(block.leaf) && !block.part);
+  const named = blocks.filter((block) => /^resid_(pre|mid|cross|post)$/.test(block.leaf) && !block.part);
   return named.filter((block) => block.leaf !== "resid_pre" || block.layer === 0).map((stage) => ({ stage, lens: -1 }));
 }
 
@@ -77,14 +82,15 @@ function embedding(graph, blocks, stages) {
 /** @param {Graph} graph @param {number} n @param {Block[]} blocks @param {{stage: Block, lens: number}[]} stages @returns {Layer} */
 function layerOf(graph, n, blocks, stages) {
   const inside = blocks.filter((block) => block.layer === n);
-  const heads = inside.filter((block) => block.leaf === "pattern" && block.axes[0] === "token" && block.axes[1] === "token");
+  const heads = inside.filter((block) => block.leaf === "pattern" && block.axes[0] === "token" && ["token", "source"].includes(block.axes[1]));
   const routers = inside.filter((block) => block.part === "mlp" && block.leaf === "share" && block.cols > 1);
   const hidden = inside.filter((block) => block.part === "mlp" && block.leaf === "post");
   const few = hidden.length <= 8 ? hidden : [];
   const after = stages.slice(1).filter(({ stage }) => stage.layer === n || (stage.name === "resid_final" && n === lastLayer(blocks)));
   const pushed = after.filter(({ stage }) => stage.leaf === "resid_pre" || after.some((other) => other.stage.name === `${stage.name}.own`));
   const usual = after.filter((each) => !pushed.includes(each));
-  const names = usual.length > 1 ? ["after attention", "after the MLP"] : [hidden.length ? `after layer ${n}` : "after attention"];
+  const crosses = usual.some(({ stage }) => stage.leaf === "resid_cross");
+  const names = crosses ? usual.map(({ stage }) => /** @type {Record<string, string>} */ (AFTER)[stage.leaf] ?? "after the MLP") : usual.length > 1 ? ["after attention", "after the MLP"] : [hidden.length ? `after layer ${n}` : "after attention"];
   const tiles = [
     ...heads.map((block) => tile(partName(block), block, { kind: "head", part: pathOf(block), isShare: true })),
     ...routers.map((block) => tile(`which experts of layer ${n}`, block, { isShare: true })),

@@ -18,7 +18,7 @@ import { compiled } from "./formulas.js";
 
 // more columns than any block has
 const WIDEST = 2 ** 26;
-const PASS = /^(turned|gradient|nudged|b|other|clean|path|cut|seen\d+|step\d+)$/;
+const PASS = /^(turned|gradient|nudged|b|other|clean|path|cut|encoder|seen\d+|step\d+)$/;
 const HEAD = /^((h|kv|e)\d+|shared)$/;
 
 /** Cells that share a formula, and what it differs in: the value at place p for the k-th cell. */

@@ -33,7 +33,8 @@ export class Sentence {
     this.running = 0;
     const { graph } = session;
     const chats = graph.has("chat.you");
-    const prefixes = chats ? Object.keys(OF_CHAT).filter((name) => !name || graph.has(name)) : ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`));
+    const typed = session.hasSource ? ["encoder."] : ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`));
+    const prefixes = chats ? Object.keys(OF_CHAT).filter((name) => !name || graph.has(name)) : typed;
     this.fields = prefixes.map((prefix) => this.field(prefix));
     this.next = element("button", { type: "button", class: "primary", onclick: () => session.next() }, `Next ${session.noun}`);
     this.run = element("button", { type: "button", onclick: () => this.toggle() }, "Run on");
@@ -56,7 +57,9 @@ export class Sentence {
   field(prefix) {
     const isText = this.session.graph.has(`${prefix}sentence`);
     const said = this.session.graph.has("chat.you") ? /** @type {Record<string, string>} */ (OF_CHAT)[prefix] : "";
-    const name = said || (prefix ? "The other sentence" : isText ? "Sentence" : "Token ids");
+    const isSource = prefix === "encoder.";
+    const other = isSource ? (isText ? "Source sentence" : "Source token ids") : "The other sentence";
+    const name = said || (prefix ? other : isText ? "Sentence" : "Token ids");
     const area = element("textarea", {
       ...{ id: `${prefix}sentence`, rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off" },
       ...{ "aria-describedby": "ledger" },
@@ -86,8 +89,8 @@ export class Sentence {
 
   /** The words that the model knows: a click adds one to the sentence. */
   known() {
-    const [{ area }] = this.fields;
-    const word = (/** @type {string} */ text) => element("button", { type: "button", onclick: () => this.session.say(`${area.value.trim()} ${text}`.trim()) }, readable(text));
+    const [{ area, prefix }] = this.fields;
+    const word = (/** @type {string} */ text) => element("button", { type: "button", onclick: () => this.session.say(`${area.value.trim()} ${text}`.trim(), prefix) }, readable(text));
     const words = this.session.vocabulary;
     return element("details", { class: "known" }, element("summary", {}, `The ${words.length} words that it knows`), element("p", {}, ...words.map(word)));
   }

@@ -15,7 +15,7 @@ import { finished, inSlices } from "./slices.js";
 /** @typedef {{computed: number, ms: number}} Done */
 
 /** Cells of the text that is read, and of where one looks: no edits of the model. */
-export const OF_TEXT = /^(b\.)?(sentence$|chat\.(system|earlier|you|begun)$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
+export const OF_TEXT = /^(b\.|encoder\.)?(sentence$|chat\.(system|earlier|you|begun)$|n_prompt$|tokens$|segments$|prompt\.|look\.|machine\.token$|position$)/;
 const WHERE = ["look.position.instead", "machine.token", "position"];
 /** Edits of one kind that follow each other this fast are one step, in ms. */
 const AT_ONCE = 1500;
@@ -85,7 +85,12 @@ export class Session {
 
   /** @returns {boolean} whether a sentence is typed: else a sheet says what the model reads */
   get isTyped() {
-    return this.isModel && (this.graph.has("sentence") || !this.graph.get("tokens").isTable);
+    return this.isModel && (this.graph.has("sentence") || this.hasSource || !this.graph.get("tokens").isTable);
+  }
+
+  /** @returns {boolean} whether an encoder reads a source sentence, which the tokens answer */
+  get hasSource() {
+    return this.graph.has("encoder.tokens");
   }
 
   /** @returns {number} columns of tokens */
@@ -163,12 +168,13 @@ export class Session {
   /** What the k-th row or column along an axis is called. @param {string} axis @param {number} k @returns {string} */
   label(axis, k) {
     if (axis === "token") return this.word(Number(this.read("tokens", k, 0)));
+    if (axis === "source") return this.word(Number(this.read("encoder.tokens", k, 0)));
     if (axis === "token_b") return this.word(Number(this.read("b.tokens", k, 0)));
     if (axis === "vocab") return this.word(k);
     return axis === "vocab_out" ? String(this.read("outputs", k, 0) ?? this.data.outputs?.[k] ?? this.word(k)) : String(k);
   }
 
-  /** The block that a text is typed into. @param {string} prefix "b.", or the name of a block of a conversation @returns {string} */
+  /** The block that a text is typed into. @param {string} prefix "b.", "encoder.", or the name of a block of a conversation @returns {string} */
   placeOf(prefix) {
     if (prefix.startsWith("chat.")) return prefix;
     return !prefix && this.graph.has("chat.you") ? "chat.you" : `${prefix}sentence`;
@@ -246,13 +252,14 @@ export class Session {
    */
   say(sentence, prefix = "") {
     this.tried.add("say");
-    const old = this.steps[this.at].edits.filter((edit) => prefix || !/^(prompt|look)\./.test(edit.block.name));
+    const isMain = !prefix || prefix === "encoder.";
+    const old = this.steps[this.at].edits.filter((edit) => !isMain || !/^(prompt|look)\./.test(edit.block.name));
     const place = this.placeOf(prefix);
     const typed = this.graph.has(place)
       ? [{ block: this.graph.get(place), i: 0, j: 0, value: sentence }]
       : this.idsTyped(sentence, prefix);
     if (!typed) return;
-    if (!prefix) this.view = [];
+    if (isMain) this.view = [];
     const kept = old.filter((edit) => !typed.some((other) => isSame(edit, other)));
     const then = () => prefix === "b." || this.showUpTo(this.nGiven);
     this.commit([...kept, ...typed.filter((edit) => this.isNew(edit))], `say ${prefix}`, then);
