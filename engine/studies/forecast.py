@@ -66,8 +66,12 @@ class Forecast:
         return (HELD_ALWAYS + numbers * HELD_PER_NUMBER + self.n_formulas * each) / 1e9
 
 
-PARTS = ("embedding", "positions", "attention", "convolutions", "MLP", "norms", "unembedding")
-NORMS = ("q_norm", "k_norm", "z_norm")  # inside of heads
+OTHERS = {"conv": "convolutions", "ssm": "states"}  # in place of attention, in some models
+PARTS = (
+    *("embedding", "positions", "attention"),
+    *(*OTHERS.values(), "MLP", "norms", "unembedding"),
+)
+NORMS = ("q_norm", "k_norm", "z_norm", "norm")  # inside of heads
 
 
 def parameters(model: Model) -> Mapping[str, int]:
@@ -75,7 +79,7 @@ def parameters(model: Model) -> Mapping[str, int]:
     parts = dict.fromkeys(PARTS, 0)
     for name, values in model.weights.items():
         parts[_part(name)] += values.size
-    return {part: n for part, n in parts.items() if n or part != "convolutions"}
+    return {part: n for part, n in parts.items() if n or part not in OTHERS.values()}
 
 
 def _part(name: str) -> str:
@@ -85,7 +89,7 @@ def _part(name: str) -> str:
     if weight.part.startswith("ln") or {*NORMS} & {*weight.inside, weight.leaf}:
         return "norms"
     if weight.part:
-        return {"mlp": "MLP", "conv": "convolutions"}.get(weight.part, "attention")
+        return ({"mlp": "MLP"} | OTHERS).get(weight.part, "attention")
     return "unembedding" if weight.leaf.endswith("_U") else "embedding"
 
 

@@ -1,6 +1,7 @@
 """The sheet Hidden attention: its table is the engine's, whatever channel is typed, and gives what
 the layer has; other programs agree."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,12 @@ from conftest import (
     script,
 )
 
-from engine import Evaluator
+from engine import Evaluator, Model
 from engine.cells import language
+from engine.models.forward import weight_shapes
 from engine.models.generate import passage
 from engine.studies import hidden_attention
+from engine.text.tokenizer import WordList
 from exporters.assemble import model_workbook
 from exporters.checking.audit import audit
 from exporters.checking.verify import FormulaCells, read
@@ -128,6 +131,27 @@ def test_one_token_has_its_sheet(tmp_path: Path) -> None:
     sheet = InIronCalc(path)
     assert audit(path) == [] and len(book.sheets[SHEET].suggestions) == 3
     assert sheet[book.cell(GAP, 0, 0)] == pytest.approx(0, abs=CLOSE)
+
+
+def test_of_very_many_heads_the_leading_one_is_shown_alone(tmp_path: Path) -> None:
+    """26 layers of 4 heads are too many for a formula that chooses among them."""
+    small = golden_models()["mamba2"]
+    spec = replace(small.spec, n_layers=26, d_state=1, d_vocab=4)
+    rng = np.random.default_rng(0)
+    shapes = weight_shapes(small.architecture, spec)
+    weights = {name: rng.normal(0, 0.5, shape) for name, shape in shapes.items()}
+    words = WordList(("a", "b", "c", "d"))
+    model = Model(spec, weights, words, architecture=small.architecture)
+    book = model_workbook.build("many", model, passage(model, [1, 2, 0], 3))
+    assert book.graph[ASKED].shape == (1, 1) and len(book.sheets[SHEET].suggestions) == 3
+    texts = [str(entry.value) for entry in book.sheets[SHEET].entries.values()]
+    assert any("a formula that chooses among all 104 would be too long" in t for t in texts)
+    path = write(book, tmp_path / "many.xlsx")
+    assert audit(path) == [] and np.abs(book.values[GAP]).max() < CLOSE
+    sheet = InIronCalc(path)
+    for t in book.sheets[SHEET].suggestions:
+        with sheet.typed({book.cell(*t.cell): t.value}):
+            assert sheet[book.cell(*t.watch)] == pytest.approx(t.becomes)
 
 
 def test_start_of_a_model_without_heads_speaks_of_hidden_attention(book: ModelBook) -> None:

@@ -107,29 +107,32 @@ def read_config(c: Config) -> ModelSpec:
     c.ignore(*OF_KERNELS, *OF_START, "residual_in_fp32", "time_step_rank", "layer_types")
     d_model = c.get("hidden_size", int)
     rank = c.values.get("time_step_rank", "auto")
-    spec = MambaSpec(
+    sizes = {
+        "expand": c.get("expand", int, 2) * d_model,
+        "time_step_rank": ceil(d_model / 16) if rank == "auto" else c.get("time_step_rank", int),
+        "conv_kernel": c.get("conv_kernel", int, 4),
+        "state_size": c.get("state_size", int),
+    }
+    for name, size in sizes.items():
+        if size < 1:
+            raise InputError(f"{c.path}: {name} leaves {size} numbers; it must leave at least 1")
+    return MambaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=d_model,
         n_ctx=N_CTX,
         n_layers=c.get("num_hidden_layers", int),
-        d_state=c.get("state_size", int),
+        d_state=sizes["state_size"],
         activation=c.activation("hidden_act", "silu"),
         norm="rms",
         final_norm=True,
         norm_eps=c.get(EPS, float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, True),
         bias=c.get("use_bias", bool, False),
-        d_inner=c.get("expand", int, 2) * d_model,
-        d_step=ceil(d_model / 16) if rank == "auto" else c.get("time_step_rank", int),
-        d_conv=c.get("conv_kernel", int, 4),
+        d_inner=sizes["expand"],
+        d_step=sizes["time_step_rank"],
+        d_conv=sizes["conv_kernel"],
         conv_bias=c.get("use_conv_bias", bool, True),
     )
-    sizes = {"expand": spec.d_inner, "time_step_rank": spec.d_step, "conv_kernel": spec.d_conv}
-    sizes["state_size"] = spec.d_state
-    for name, size in sizes.items():
-        if size < 1:
-            raise InputError(f"{c.path}: {name} leaves {size} numbers; it must leave at least 1")
-    return spec
 
 
 def around(spec: ModelSpec) -> Pieces:
