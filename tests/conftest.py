@@ -73,7 +73,8 @@ OTHERS |= {"torch", "transformers", "node", "chromium", "firefox"}
 
 
 # Files of few tests that take a minute or more: last, one worker would wait for the other.
-LONG = ("test_learn_window.py", "test_shakespeare.py", "test_machine.py")
+LONG = ("test_learn_window.py", "test_shakespeare.py", "test_machine.py", "test_page_walk.py")
+LONG += ("test_page_generates.py", "test_chat.py", "test_integrity.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
