@@ -6,7 +6,7 @@ in stands beside it, a column for each place in the list. So a table of a thousa
 formula and a few columns, most of which hold one number.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,6 @@ from engine.cells.expression import (
     Negative,
     Nth,
     Operation,
-    Steps,
-    constant,
     steps,
 )
 from engine.cells.formula import InWords
@@ -59,13 +57,16 @@ class Collection:
         if isinstance(formula, TableFormula):  # on its sheet: the table's cell
             formula = formula.block[formula.i, formula.j]
         made = steps(formula)
-        holes = {id(part): k for k, (part, _) in enumerate(made)}
+        holes: dict[Hashable, int] = {}
+        for k, (part, _) in enumerate(made):
+            if isinstance(part, Area) or (isinstance(part, Constant) and _varies(part.number)):
+                holes.setdefault(part.key, k)
         listed, values = [], []
         for part, of in made:
             step, held = self._step(part, of)
             listed.append(step)
             values += held
-        text = formula.text(_WithHoles(beside, holes, made))
+        text = formula.text(_WithHoles(beside, holes))
         shape = Shape(tuple(listed), text)
         return self.shapes.setdefault(shape, len(self.shapes)), values
 
@@ -155,24 +156,14 @@ class _WithHoles(InWords):
     """The notation for people with holes for areas and constants: a step's index between two
     bytes 0."""
 
-    holes: dict[int, int]
-    made: Steps
+    holes: Mapping[Hashable, int]  # the steps, by the keys of their parts
 
     def address(self, area: Area) -> str:
-        return self._hole(area)
+        return f"\0{self.holes[area.key]}\0"
 
     def constant(self, value: float | str) -> str:
-        for k, (part, _) in enumerate(self.made):
-            held = constant(part)
-            if held is not None and type(held) is type(value) and held == value and _varies(value):
-                return f"\0{k}\0"
-        return super().constant(value)
-
-    def _hole(self, part: Expression) -> str:
-        for k, (other, _) in enumerate(self.made):
-            if other.key == part.key:
-                return f"\0{k}\0"
-        raise KeyError("a part that is not among the steps")
+        k = self.holes.get((type(value), value))
+        return super().constant(value) if k is None else f"\0{k}\0"
 
 
 def columns(rows: Sequence[Values]) -> list[Any]:
