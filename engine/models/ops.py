@@ -33,6 +33,7 @@ from engine.cells.op import X, op
 
 LARGEST_STRENGTH = 1000  # of a direction that is added, either way
 LEAST_TAKEN, MOST_TAKEN = -1, 2  # of another sentence: beyond 0 and 1, where slopes are read
+LOWEST = -1_000_000_000  # an exponent: its exponential is 0
 COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing is divided by 0
 
 # --- embedding and residual stream --------------------------------------------------------
@@ -598,6 +599,68 @@ def read_states_of_head(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
 def limited(x: X, low: X, high: X = None) -> X:
     """x, from `low` to `high`."""
     return MAX(low, x) if high is None else MIN(high, MAX(low, x))
+
+
+# --- RWKV (Peng et al. 2023, section 3.1): a mean of all values so far, which fades --------------
+
+
+@op(x="i,j", last="i-1,j", share="0,j")
+def mixed_with_last(x: X, last: X, share: X) -> X:
+    """Each feature's own token and the one before it (equations 11 to 13)."""
+    return x * share + last * (1 - share)
+
+
+@op(before="i-1,j", fade="0,j", k="i,j", starts="i,0", itself="before")
+def top_so_far(before: X, fade: X, k: X, starts: X) -> X:
+    """The largest exponent of the sums, which fade: it keeps them from overflowing, and cancels."""
+    return MAX(IF(starts == 1, LOWEST, before + fade), k)
+
+
+@op(top="i-1,j", starts="i,0")
+def top_before(top: X, starts: X) -> X:
+    """The largest exponent up to the token before; of none before the first one."""
+    return IF(starts == 1, LOWEST, top)
+
+
+@op(before="i-1,j", fade="0,j", last="i,j", top="i,j", k="i,j", v="i,j", itself="before")
+def faded_sum(before: X, fade: X, last: X, top: X, k: X, v: X = None) -> X:
+    """The sum of values so far by how much each counts; without values, of what they count."""
+    own = EXP(k - Held(top))
+    return EXP(Held(last) + fade - Held(top)) * before + (own if v is None else own * v)
+
+
+@op(last="i,j", k="i,j", bonus="0,j")
+def top_of_both(last: X, k: X, bonus: X) -> X:
+    """The larger exponent: of the sums up to the token before, or of the own token."""
+    return MAX(last, k + bonus)
+
+
+@op(last="i,j", top="i,j")
+def past_share(last: X, top: X) -> X:
+    return EXP(Held(last) - Held(top))
+
+
+@op(k="i,j", bonus="0,j", top="i,j")
+def own_share(k: X, bonus: X, top: X) -> X:
+    return EXP(k + bonus - Held(top))
+
+
+@op(past="i,j", sums="i-1,j", now="i,j", v="i,j")
+def sum_of_both(past: X, sums: X, now: X, v: X = None) -> X:
+    """The sum up to the token before, and the own token (equation 16, above and below the line)."""
+    return past * sums + (now if v is None else now * v)
+
+
+@op(x="i,j", by="i,j")
+def quotient(x: X, by: X) -> X:
+    return x / by
+
+
+@op(gate="i,j", x="i,j", on="0,0", off="0,j")
+def switched_gated(gate: X, x: X, on: X, off: X = None) -> X:
+    """A share of the residual stream, as far as the gate is open; none while `on` is 0."""
+    own = gate * x * on
+    return own if off is None else own + off
 
 
 # --- the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), over pairs of tokens --------

@@ -10,6 +10,7 @@ from engine import Graph, InputError, Model
 from engine.cells.language import AsIs, worded
 from engine.cells.part import freeze_rest
 from engine.models import encoding, prompt
+from engine.models.architectures.mamba import MambaSpec
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.studies.steering import Contrast
@@ -232,7 +233,7 @@ def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[str]:
     views = [VIEWS if model.spec.n_heads else WITHOUT_HEADS] if plan.whole else []
     if not plan.whole and model.spec.n_heads:
         views.append(FEW_VIEWS)
-    if model.spec.d_state and not plan.live:
+    if isinstance(model.spec, MambaSpec) and not plan.live:
         views.append(HIDDEN)
     if plan.chat:
         return [CHATS, *views]

@@ -241,6 +241,30 @@ MEANING = {
     "B_in": "what goes into the state, before the convolution",
     "C_in": "what is read of the state, before the convolution",
     "ssm_out": "what the state space model writes into the stream",
+    "time_out": "what time mixing writes into the stream",
+    "mix_k": "weights: how much of a key is of the own token; the rest is of the one before it",
+    "mix_v": "weights: how much of a value is of the own token; the rest is of the one before it",
+    "mix_r": "weights: how much of a gate is of the own token; the rest is of the one before it",
+    "mixed_k": "the own token and the one before it, mixed for keys",
+    "mixed_v": "the own token and the one before it, mixed for values",
+    "mixed_r": "the own token and the one before it, mixed for gates",
+    "W_R": "weights: how far each gate is open",
+    "r": "how far each gate is open, before the sigmoid",
+    "received": "how far each gate is open, from 0 to 1",
+    "decay": "weights: how fast what came before counts less, as a logarithm",
+    "fade": "what is added to the exponents of all before, at each token: below 0",
+    "bonus": "weights: how much more the own token counts, as a logarithm",
+    "starts": "1 for the first token, before which nothing counts",
+    "top": "the largest exponent so far",
+    "top_before": "the largest exponent up to the token before",
+    "sum": "values so far, by how much they count: a row reads the row before it",
+    "counted": "how much all so far counts: a row reads the row before it",
+    "top_of_both": "the larger exponent, of those before or of the own token",
+    "past": "what sums of those before are multiplied by",
+    "now": "how much the own token counts",
+    "sum_of_both": "values of all up to the token, by how much they count",
+    "counts_of_both": "how much all up to the token counts",
+    "value": "what the MLP would write if its gate were open",
     "sqrt_d_key": "what queries of length 1 are divided by",
     "new_q": "queries, of the token alone",
     "new_k": "keys, of the token alone",
@@ -326,6 +350,13 @@ OF_SSM = {  # the blocks of a state space model, where other parts have the same
     "z": "what the channels’ states give, and the input past them",
     "W_out": "weights: out, back into the stream",
 }
+OF_TIME = {  # the blocks of time mixing, where other parts have the same names
+    "k": "how much a token counts for each channel, as a logarithm",
+    "v": "what a token carries for each channel",
+    "z": "the mean of all values up to the token, by how much they count",
+    "gated": "the same, as far as the gates are open",
+    "W_out": "weights: out, back into the stream",
+}
 OF_STATE = {  # what an optimizer keeps of a weight's gradients, by the first word of its name
     "speed": "the velocity that earlier steps left: a decaying sum of their gradients",
     "size": "the second moment that earlier steps left: a mean of gradients' squares",
@@ -356,6 +387,8 @@ def _meaning(block: Block, gradient_of: str) -> str:
         return OF_STATE[block.part]
     if "loss" in block.inside and block.leaf in OF_LOSS:
         return OF_LOSS[block.leaf]
+    if "time" in block.inside and block.leaf in OF_TIME:
+        return OF_TIME[block.leaf]
     if "ssm" in block.inside and block.leaf in OF_SSM:
         return OF_SSM[block.leaf]
     if "conv" in block.inside and block.leaf in OF_CONVOLUTION:
@@ -412,6 +445,7 @@ SUBLAYERS = {
     "attn_out": "layer {layer} attention",
     "cross_out": "layer {layer} cross",
     "conv_out": "layer {layer} convolution",
+    "time_out": "layer {layer} time mixing",
     "mlp_out": AN_MLP,
     "": "layer {layer}",
 }
@@ -419,6 +453,7 @@ SHORT = {
     "attn_out": "{layer} attention",
     "cross_out": "{layer} cross",
     "conv_out": "{layer} convolution",
+    "time_out": "{layer} time",
     "mlp_out": "{layer} MLP",
     "": "{layer}",
 }

@@ -67,6 +67,7 @@ WHOLE = {  # parts of a layer that a switch is of, by stack
     ("", "cross"): "all cross heads of layer {n}",
     ("", "mlp"): "MLP {n}",
     ("", "conv"): "convolution {n}",
+    ("", "time"): "time mixing {n}",
     (ENCODER, "attn"): "all heads of encoder layer {n}",
     (ENCODER, "mlp"): "encoder MLP {n}",
 }

@@ -88,15 +88,15 @@ def add(book: ModelBook) -> None:
 
 
 def columns(book: ModelBook, parts: Sequence[str]) -> dict[str, str]:
-    """The parts of a layer, each with its column of the grid (all heads, a convolution in their
+    """The parts of a layer, each with its column of the grid (all heads, what stands in their
     place, the MLP, each head, each expert), and the column's head."""
     spec = book.model.spec
     most = max(spec.n_heads, spec.n_encoder_heads if isinstance(spec, TwoStackSpec) else 0)
     heads = [f"h{n}" for n in range(most)]
     experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
-    convolved = any(part.endswith(".conv") for part in parts)
-    whole = {"attn": "all heads", **({"conv": "convolution"} if convolved else {}), "mlp": "MLP"}
-    return whole | {name: name for name in [*heads, *experts]}
+    instead = {"conv": "convolution", "time": "time mixing"}
+    there = {name: head for name, head in instead.items() if any(p.endswith(name) for p in parts)}
+    return {"attn": "all heads", **there, "mlp": "MLP"} | {n: n for n in [*heads, *experts]}
 
 
 def rows(parts: Sequence[str]) -> list[str]:

@@ -30,6 +30,8 @@ HELD = {
     ("exp", "top"),
     ("row_sum", "top"),
     ("surprise", "top"),
+    *((op, name) for op in ("faded_sum", "past_share") for name in ("last", "top")),
+    ("own_share", "top"),
 }  # operands that count as constants
 MOST = {"missing": 0.9, "rate": 0.6}  # of operands that are below 1; others are below 2
 STEP = 1e-5

@@ -19,11 +19,8 @@ from engine.models.generate import Passage
 from engine.studies import nudge
 
 pytestmark = pytest.mark.usefixtures("torch")
-RECURRENT = (
-    "mamba",
-    "mamba2",
-    "qwen3_next",
-)  # torch computes no block here whose rows read its own rows before
+# torch computes no block here whose rows read its own rows before
+RECURRENT = ("mamba", "mamba2", "qwen3_next", "rwkv")
 NAMES = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {*RECURRENT})
 RELATIVE = 1e-10  # to the largest gradient of a block
 SMALL = 1e-5  # of the largest of all: below, a softmax's derivative has cancelled to rounding

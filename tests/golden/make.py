@@ -204,6 +204,10 @@ MAMBA2 = {
     "head_dim": 3, "n_groups": 2, "conv_kernel": 3, "chunk_size": 4, "use_bias": True,
     "time_step_limit": (0.3, 0.9), **SMALL,
 }  # fmt: skip
+RWKV = {
+    "hidden_size": 6, "attention_hidden_size": 4, "intermediate_size": 5, "num_hidden_layers": 2,
+    "context_length": 12, "rescale_every": 1, **SMALL,
+}  # fmt: skip
 ALPHA = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
 
 
@@ -369,6 +373,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "qwen3_next": (116, lambda: t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**QWEN_NEXT))),
     "mamba2": (91, lambda: t.Mamba2ForCausalLM(t.Mamba2Config(**MAMBA2))),
+    "rwkv": (92, lambda: t.RwkvForCausalLM(t.RwkvConfig(**RWKV))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
 
@@ -399,7 +404,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     Without patterns where there is no attention, and where Falcon has ALiBi: its eager form, which
     gives them, adds biases twice.
     """
-    recurs = model.config.model_type in ("mamba", "mamba2")
+    recurs = model.config.model_type in ("mamba", "mamba2", "rwkv")
     patterns = not recurs and not getattr(model.config, "alibi", False)
     model.eval()
     kind = "eager" if patterns or recurs else "sdpa"
@@ -421,8 +426,9 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         if model.config.model_type == "vit":
             last = model.vit.layernorm(torch.tensor(last)).numpy()
     if recurs:  # it gives what each layer ends with
-        embedding = model.get_input_embeddings().weight.detach().numpy()
-        states = [embedding[ids], *states[:-1]]
+        states = [beginning(model, ids), *states[:-1]]
+        if every := max(getattr(model.config, "rescale_every", 0), 0):  # it halves the stream
+            states = [x * 2.0 ** (n // every) for n, x in enumerate(states)]
     return {
         "ids": np.array(ids),
         **({"logits": out.logits[0].numpy()} if "logits" in out else pooled(model, last)),
@@ -432,6 +438,14 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         if patterns and out.attentions
         else np.zeros(0),
     }
+
+
+def beginning(model: torch.nn.Module, ids: list[int]) -> np.ndarray:
+    """The stream before the first layer of a model without attention: [n_tokens, d_model]."""
+    embedding = model.get_input_embeddings().weight[ids]
+    if model.config.model_type == "rwkv":
+        embedding = model.rwkv.blocks[0].pre_ln(embedding)
+    return embedding.detach().numpy()
 
 
 def source_of(ids: list[int]) -> list[int]:

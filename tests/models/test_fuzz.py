@@ -436,6 +436,21 @@ def mamba2(rng: np.random.Generator) -> Network:
     )
 
 
+def rwkv(rng: np.random.Generator) -> Network:
+    return t.RwkvForCausalLM(
+        t.RwkvConfig(
+            hidden_size=int(rng.integers(2, 9)),
+            attention_hidden_size=pick(rng, None, 2, 5),
+            intermediate_size=int(rng.integers(1, 9)),
+            num_hidden_layers=int(rng.integers(2, 5)),
+            context_length=12,
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            rescale_every=int(rng.integers(0, 4)),
+            **sizes(rng),
+        )
+    )
+
+
 def nemotron(rng: np.random.Generator) -> Network:
     bias = {"attention_bias": bool(rng.integers(2)), "mlp_bias": bool(rng.integers(2))}
     config = llama_sizes(rng) | bias | {"norm_eps": 1e-3}

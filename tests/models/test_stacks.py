@@ -13,11 +13,8 @@ from engine.models import checkpoint
 from engine.models.forward import Readout
 
 IDS = [2, 0, 2, 2]  # without 1, which is padding of MPNet
-RECURRENT = (
-    "mamba",
-    "mamba2",
-    "qwen3_next",
-)  # torch computes no block here whose rows read its own rows before
+# torch computes no block here whose rows read its own rows before
+RECURRENT = ("mamba", "mamba2", "qwen3_next", "rwkv")
 NAMES = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {*RECURRENT})
 
 

@@ -49,7 +49,12 @@ def test_ironcalc_agrees_at_every_cell(built: dict[str, Path], name: str) -> Non
 
 @pytest.mark.parametrize(
     "name, option",
-    [("mamba", "--gradient"), ("mamba2", "--nudge"), ("qwen3_next", "--nudge")],
+    [
+        ("mamba", "--gradient"),
+        ("mamba2", "--nudge"),
+        ("qwen3_next", "--nudge"),
+        ("rwkv", "--nudge"),
+    ],
 )
 def test_gradient_of_a_recurrence_agrees_in_ironcalc(
     name: str, option: str, tmp_path: Path
