@@ -111,9 +111,12 @@ def _divisor(
 
 def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> Model:
     """The model with one new eps for all norms, as a checkpoint has. Raises InputError."""
-    eps = {float(values[name][0, 0]) for name in values if graph[name].leaf == "eps"}
-    if eps <= {model.spec.norm_eps}:
+    norms = [name for name in values if graph[name].leaf == "eps"]
+    if all(values[name][0, 0] == graph.inputs[name][0, 0] for name in norms):
         return model
+    if len({float(graph.inputs[name][0, 0]) for name in norms}) > 1:
+        raise InputError("norms have an eps of their own, which no config holds; change it back")
+    eps = {float(values[name][0, 0]) for name in norms}
     config = dict(model.config)
     field = architectures.find(config.get("model_type", architectures.OWN)).EPS
     if not field:

@@ -279,6 +279,7 @@ FIXED_EPS = (
     "opt-350m",
     "distilbert",
     "olmo",
+    "rwkv",
     "bart",
     "mbart",
     "marian",

@@ -8,13 +8,14 @@ from conftest import golden_models
 
 from engine import Evaluator, Graph, InputError, Model
 from engine.models import architectures
+from engine.models.architectures.mamba import MambaSpec
 from engine.models.foreign import Config
 from engine.models.forward import weight_shapes
 from engine.studies import hidden_attention
 from engine.text.tokenizer import WordList
 
 CLOSE = 1e-10
-RECURRENT = sorted(n for n, m in golden_models().items() if m.spec.d_state)
+RECURRENT = sorted(n for n, m in golden_models().items() if isinstance(m.spec, MambaSpec))
 
 
 def drawn(seed: int) -> Model:

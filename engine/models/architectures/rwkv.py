@@ -20,7 +20,7 @@ from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("rwkv",)
-EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+EPS = ""  # no field has that of all norms: the last one has its own
 LAST_EPS = 1e-5  # of the last norm, whatever the config says
 CARRIED = 3  # numbers of each channel: both sums, and the largest exponent
 MIXED = {"time": ("k", "v", "r"), "mlp": ("k", "r")}  # what is made of two tokens, in each part
@@ -133,7 +133,7 @@ def read_config(c: Config) -> ModelSpec:
         norm="layer",
         embed_norm=True,
         final_norm=True,
-        norm_eps=c.get(EPS, float, 1e-5),
+        norm_eps=c.get("layer_norm_epsilon", float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, False),
         d_channels=c.get("attention_hidden_size", int, d_model),
         rescale_every=c.get("rescale_every", int, 6),
