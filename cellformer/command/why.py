@@ -18,6 +18,7 @@ from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
+from engine.models.architectures.mamba import MambaSpec
 from engine.studies import circuits, heads, scores
 from engine.studies.scores import Split
 from engine.text.tokenizer import shown
@@ -106,7 +107,7 @@ def _model(
     """The model whose heads are all asked about. Raises InputError for one without heads, and for
     an option of one head."""
     model = names.model(name)
-    if not model.spec.n_heads and model.spec.d_state:
+    if isinstance(model.spec, MambaSpec):
         raise InputError(
             "the model has no attention heads; --channel 0.0 asks about a channel of its recurrence"
         )

@@ -70,7 +70,7 @@ def of_layer(graph: Graph, layer: int) -> list[Recurrence]:
     for each in recurrences(graph):
         found.setdefault(each.layer, []).append(each)
     if not found:
-        raise InputError("the model has no recurrence: its attention is in its heads' patterns")
+        raise InputError("the model has no recurrence of state spaces, whose channels these are")
     if layer not in found:
         raise InputError(f"layer {layer} has no recurrence; those from 0 to {max(found)} do")
     return found[layer]

@@ -17,7 +17,6 @@ from engine.cells.functions import SUM
 from engine.cells.language import worded
 from engine.cells.name import Name
 from engine.models.prompt_status import built_with
-from engine.models.spec import TwoStackSpec
 from engine.studies import ablation
 from exporters.compose.book import Place, Sheet
 from exporters.compose.composer import Composer
@@ -53,7 +52,7 @@ def add(book: ModelBook) -> None:
     page.widths({0: 16, 1: 14})
     if "mean_ablation" in book.graph.blocks:
         _mean(book, sheet)
-    layers, heads = rows(parts), columns(book, parts)
+    layers, heads = rows(parts), columns(parts)
     cells = _cells(parts, list(heads))
     right = 1 + len(heads) + 2  # columns of the first grid, and a gap
     _heads(sheet, 0, layers, heads.values(), "Switches: 1 = on, 0 = off")
@@ -87,12 +86,11 @@ def add(book: ModelBook) -> None:
         _vectors(book, sheet, "off", "What is written in place of a part that is off", row)
 
 
-def columns(book: ModelBook, parts: Sequence[str]) -> dict[str, str]:
+def columns(parts: Sequence[str]) -> dict[str, str]:
     """The parts of a layer, each with its column of the grid (all heads, what stands in their
     place, the MLP, each head, each expert), and the column's head."""
-    spec = book.model.spec
-    most = max(spec.n_heads, spec.n_encoder_heads if isinstance(spec, TwoStackSpec) else 0)
-    heads = [f"h{n}" for n in range(most)]
+    last = (part.rpartition(".")[2] for part in parts)
+    heads = sorted({name for name in last if name[0] == "h"}, key=lambda name: int(name[1:]))
     experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
     instead = {"conv": "convolution", "time": "time mixing"}
     there = {name: head for name, head in instead.items() if any(p.endswith(name) for p in parts)}

@@ -17,6 +17,7 @@ from engine.cells.gradient import backward
 from engine.learning import objective
 from engine.models import checkpoint, ops
 from engine.studies import circuits, forecast
+from exporters.pages import switches
 
 IDS = [3, 1, 5, 2, 4]
 FOLDER = GOLDEN / "qwen3_next"
@@ -100,6 +101,12 @@ def test_row_that_would_read_itself_is_refused() -> None:
     overlap = g.block("overlap", ops.fraction, g.input("y", np.ones((3, 3))), x, mask=Mask())
     with pytest.raises(ValueError, match="would read itself"):
         g.block("z", ops.corrected, x, overlap)
+
+
+def test_switches_have_a_column_for_every_head_of_either_kind() -> None:
+    heads = [*(f"blocks.0.attn.h{n}" for n in range(11)), "blocks.1.attn.h0"]
+    found = switches.columns(["blocks.0.attn", *heads, "blocks.0.mlp", "blocks.0.mlp.e0"])
+    assert list(found) == ["attn", "mlp", *(f"h{n}" for n in range(11)), "e0"]
 
 
 def test_layers_with_linear_attention_add_nothing_to_the_kv_cache() -> None:
