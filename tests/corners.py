@@ -67,9 +67,19 @@ def _fewer(config: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
+def of_words(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config says of few words: their number and, of two stacks, special tokens that are
+    among them."""
+    if not config.get("is_encoder_decoder"):
+        return {"vocab_size": N_WORDS}
+    ids = {key: i for key, i in config.items() if key.endswith("_token_id") and isinstance(i, int)}
+    last = {key: N_WORDS - 1 for key, i in ids.items() if i >= N_WORDS}
+    return last | {"vocab_size": N_WORDS, "decoder_vocab_size": None}
+
+
 def _saved(name: str, folder: Path, changes: Mapping[str, Any]) -> Path:
     model = golden_models()[name]
-    config = {**model.config, "vocab_size": N_WORDS, **changes}
+    config = {**model.config, **of_words(model.config), **changes}
     spec = architectures.find(config["model_type"]).read_config(Config(folder, config))
     shapes = weight_shapes(model.architecture, spec)
     weights = {w: model.weights[w][tuple(map(slice, shape))] for w, shape in shapes.items()}
