@@ -36,7 +36,7 @@ from exporters.model.plan import LEAD, NONE, Limits, Studies, for_model
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("t5", "flan-t5")
+NAMES = ("t5", "flan-t5", "bart", "marian")
 ALL_WORDS, FEW_WORDS = Limits(), Limits(words=10)  # above it, one token alone is ranked
 START = SOURCES[1]
 
