@@ -76,7 +76,7 @@ def states() -> st.SearchStrategy[list[list[Any]]]:
     return st.lists(seen, max_size=6, unique_by=lambda at: tuple(at[:3]))
 
 
-@given(edits=states())
+@given(edits=st.deferred(states))
 def test_each_link_leads_to_the_same_edits(edits: list[list[Any]], page) -> None:
     text = call("link.mjs", "write", page, edits)
     assert text.isascii() and not set(text) & set(' <>"^`{|}#')
