@@ -92,12 +92,13 @@ class Unigram:
         return found.rstrip(SPACE) if self.fewer_spaces else found
 
     def _replaced(self, data: bytes) -> Iterator[str]:
+        """The characters, or what the map has for them; a map may end within a character."""
         at = 0
         while at < len(data):
             found = self.characters.longest(data, at) if self.characters else None
             if found is None:
                 length = _length(data[at])
-                found = length, data[at : at + length].decode()
+                found = length, data[at : at + length].decode(errors="replace")
             at += found[0]
             yield found[1]
 

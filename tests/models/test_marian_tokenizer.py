@@ -15,6 +15,7 @@ from engine.models.generate import generate
 from engine.text.marian import Marian
 from engine.text.tokenizer import IdsOnly, load_tokenizer, save_tokenizer
 from engine.text.tokenizing import refusal
+from engine.text.unigram import CharacterMap, Unigram
 
 FOLDER = GOLDEN / "tokenizers" / "marian"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
@@ -28,6 +29,14 @@ def test_ids_equal_transformers() -> None:
     for text, ids in EXPECTED["encoded"]:
         assert tokenizer.encode(text) == ids, text
         assert [*tokenizer.encode(text, special=False), tokenizer.ids["</s>"]] == ids, text
+
+
+def test_a_map_that_ends_within_a_character_leaves_a_sign() -> None:
+    first, units = 0xC3, [0] * 256  # the first byte of é
+    units[first] = 1 << 10 | 1 << 8 | first  # its children are 1 away; one is a leaf, for place 0
+    found = CharacterMap(tuple(units), b"e\0")
+    assert found.longest("é".encode(), 0) == (1, "e")
+    assert Unigram({"e": -1.0}, found).normalized("é") == "▁e\ufffd"
 
 
 def test_it_has_no_formulas() -> None:
