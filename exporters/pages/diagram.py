@@ -21,6 +21,9 @@ STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_cross", "resid_post", "resid_f
 SUBLAYERS = (
     ("ln1.out", ("ln1.",)),
     ("attn_out", ("attn.",)),
+    ("conv_out", ("conv.",)),
+    ("ssm_out", ("ssm.",)),
+    ("time_out", ("time.",)),
     ("ln1_post.out", ("ln1_post.",)),
     ("resid_mid", ()),
     ("ln_cross.out", ("ln_cross.",)),

@@ -64,6 +64,7 @@ from exporters.file.reading import Value, WorkbookFile, related
 from exporters.file.xlsx import write
 from exporters.model.layout import PROMPT_COL
 from exporters.model.plan import Limits
+from exporters.pages import diagram
 
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
@@ -658,3 +659,13 @@ def test_engines_run_in_parallel(built, libreoffice, gnumeric) -> None:
     assert all(outcome.value.agrees for outcome in found.values()), found
     assert all((engine, "600 s at most") in told for engine in engines)
     assert all((engine, "") in told for engine in engines)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "lfm2", "mamba", "qwen3_next", "rwkv"])
+def test_every_weight_is_of_one_step_of_the_map(name: str) -> None:
+    """Whatever a layer has in place of attention."""
+    model = golden_models()[name]
+    book = model_workbook.build(name, model, passage(model, [1, 2], 3))
+    steps = [parts for step, parts in diagram.steps(book) if step in book.graph.blocks]
+    for weight in model.weights:
+        assert sum(weight.startswith(parts) for parts in steps if parts) == 1, weight
