@@ -111,6 +111,8 @@ def load(
         check_keeps(name, adapter=adapter, second=second, live=live)
         held = _of_file(name)
         given = _ids(held.model, prompt, ids, special)
+        if given is not None and held.model.read:  # it is the source; the answer begins as before
+            return replace(held, model=held.model.reading(given))
         return replace(held, ids=held.ids if given is None else given)
     found = model(name, adapter)
     if system is not None:

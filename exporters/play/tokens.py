@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, MATCH, MAX
 from engine.cells.language import worded
@@ -102,6 +103,8 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
     if prefix or not book.plan.answers:
         present = book.graph[f"{prefix}attention_mask"][0, 0]
         ws.mark(book.shown[f"play.{prefix}token"].block.area, "stale", present == 0)
+        if prefix == f"{ENCODER}." and not tokens.computed:
+            _rules_of_source(book, ws, tokens)
         return
     typed = book.places[book.graph.blocks.get("prompt.pick", tokens).name]
     last = book.graph.looked_up(tokens)[1] - 1
@@ -110,6 +113,15 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
     if n_prompt:
         position = ws.sheet[row, PROMPT_COL].fixed_rows
         ws.mark(tokens.area, "built", position >= n_prompt[0, 0].fixed)
+
+
+def _rules_of_source(book: ModelBook, ws: Composer, tokens: Block) -> None:
+    """Restrict what may be typed for a source sentence: its ids, and how many there are."""
+    n, last = tokens.shape[0], book.graph.looked_up(tokens)[1] - 1
+    rule = between(0, last, worded("An id from 0 to {last}.", last=last), whole=True)
+    ws.sheet.rules |= {book.places[tokens.name].cell(t, 0): rule for t in range(n)}
+    count = between(1, n, worded("A number of tokens from 1 to {n}.", n=n), whole=True)
+    ws.sheet.rules[book.places[f"{ENCODER}.n_prompt"].cell(0, 0)] = count
 
 
 # --- the cells of a token -----------------------------------------------------------------

@@ -218,6 +218,20 @@ def test_edits_of_a_translator_are_taken_back(written, tmp_path: Path) -> None:
     assert words[0]["logit"] == pytest.approx(float(logits.max()), abs=1e-9)
 
 
+def test_a_workbook_answers_another_source(written) -> None:
+    done = cli("generate", written, "--prompt", SOURCES[3], "-n", str(N_TOKENS - 1))
+    expected = translator().vocabulary.decode(answer(translator(), SOURCES[3]))
+    assert done.out.rstrip("\n") == expected
+
+
+def test_an_odd_number_of_source_tokens_is_harmless() -> None:
+    """A number of tokens that is typed out of range leaves numbers in every cell."""
+    live = cf.Evaluator(of_ids("t5", 4).graph)
+    for n in (0.0, -3.0, 99.0, 2.5):
+        live.set("encoder.n_prompt", 0, 0, n)
+        assert np.isfinite(live["logits"]).all()
+
+
 def test_a_gradient_workbook_of_two_stacks(tmp_path: Path) -> None:
     book = of_ids("t5", 3, Studies(gradient_of=LEAD))
     graph = book.model.graph(book.passage.ids)
