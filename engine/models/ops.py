@@ -606,7 +606,7 @@ def limited(x: X, low: X, high: X = None) -> X:
 
 @op(x="i,j", last="i-1,j", share="0,j")
 def mixed_with_last(x: X, last: X, share: X) -> X:
-    """Each feature's own token and the one before it (equations 11 to 13)."""
+    """Each feature's own token and the one before it (section 3.1.1)."""
     return x * share + last * (1 - share)
 
 
@@ -647,7 +647,7 @@ def own_share(k: X, bonus: X, top: X) -> X:
 
 @op(past="i,j", sums="i-1,j", now="i,j", v="i,j")
 def sum_of_both(past: X, sums: X, now: X, v: X = None) -> X:
-    """The sum up to the token before, and the own token (equation 16, above and below the line)."""
+    """The sum up to the token before, and the own token (section 3.1.2)."""
     return past * sums + (now if v is None else now * v)
 
 

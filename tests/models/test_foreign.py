@@ -297,7 +297,10 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("names", BEFORE)
-@pytest.mark.parametrize(("name", "sees"), [("gemma3", "gemma3"), ("ministral3", "mistral3")])
+@pytest.mark.parametrize(
+    ("name", "sees"),
+    [("gemma3", "gemma3"), ("ministral3", "mistral3"), ("qwen3_next", "qwen3_5_moe")],
+)
 def test_text_part_of_a_vision_model(name: str, sees: str, names: str, tmp_path: Path) -> None:
     found, (prefix, head) = folder(name, tmp_path), BEFORE[names]
     text = json.loads((found / "config.json").read_text())

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import GOLDEN, cli
+from safetensors.numpy import load_file, save_file
 
 from engine import Graph, InputError
 from engine.cells.access import Mask
@@ -119,6 +120,17 @@ def test_gated_heads_have_a_qk_circuit_and_no_ov_circuit() -> None:
     assert circuits.qk(model, "blocks.1.attn.h0").shape == (17, 17)
     with pytest.raises(InputError, match="writes is gated by the token"):
         circuits.ov(model, "blocks.1.attn.h0")
+
+
+def test_part_that_guesses_several_words_is_left_aside(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "model")
+    path = tmp_path / "model" / "model.safetensors"
+    save_file(load_file(path) | {"mtp.fc.weight": np.ones((8, 16), np.float32)}, path)
+    config = json.loads((FOLDER / "config.json").read_text())
+    config |= {"mtp_num_hidden_layers": 1, "mamba_ssm_dtype": "float32", "attn_output_gate": True}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    model = checkpoint.load(tmp_path / "model")
+    assert model.spec == checkpoint.load(FOLDER).spec
 
 
 @pytest.mark.parametrize("name", ["qwen3_next", "lfm2"])

@@ -23,12 +23,17 @@ from engine.models.foreign import FULL, GATED, Config, Piece, Pieces, head_of, l
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+__all__ = ["EPS", "MODEL_TYPES", "UNREAD", "forward", "pieces", "read_config"]
 
 NEXT, DENSE, MOE = "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"
 MODEL_TYPES = (NEXT, DENSE, MOE)
 LINEAR = "linear_attention"  # a kind of layer in `layer_types`
 LENGTH_EPS = 1e-6  # its reference's, of the lengths of queries and keys
+UNREAD = ("mtp.*",)  # of a part that guesses several words at once
+OF_OTHERS = (  # fields of other programs, which its reference does not read
+    *("mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"),
+    *("mamba_ssm_dtype", "attn_output_gate"),
+)
 OF_IMAGES = ("mrope_section", "mrope_interleaved")  # how positions of pictures turn
 OWN_DEFAULTS = {  # of the reference's classes, where a config says nothing
     NEXT: {
@@ -101,7 +106,7 @@ def attention(b: Forward, x: Block, turn: Turn) -> Block:
 
 
 def linear_attention(b: Forward, x: Block) -> Block:
-    """Attention by the gated delta rule (equation 10): [n_tokens, d_model]."""
+    """Attention by the gated delta rule (section 3.1): [n_tokens, d_model]."""
     spec, attn = b.spec, b.at("attn")
     assert isinstance(spec, DeltaSpec)
     switch = attn.input("switch", 1.0)
@@ -121,9 +126,7 @@ def linear_attention(b: Forward, x: Block) -> Block:
         read = recalled(h, x, asks[shared], keys[shared])  # [n_tokens, d_value]
         z = parts.rms_norm(h.at("z_norm"), read, spec.norm_eps, gain)  # [n_tokens, d_value]
         gate = parts.linear(h, "opens", x, "opens", ("d_model", "d_value"), bias=False)
-        opening = h.block(
-            "opening", ops.silu, gate
-        )  # [n_tokens, d_value], whatever hidden_act says
+        opening = h.block("opening", ops.silu, gate)  # [n_tokens, d_value]; not by hidden_act
         on = None
         if not b.readout.by_head:
             on = h.block("on", ops.in_effect, h.input("switch", 1.0), switch)  # [1, 1]
@@ -176,7 +179,7 @@ def read_config(c: Config) -> ModelSpec:
     """Qwen3-Next's config, and those of Qwen3.5's decoders."""
     kind = c.values["model_type"]
     c.assume(max_position_embeddings=32768, hidden_act="silu", **OWN_DEFAULTS[kind])
-    c.ignore("router_aux_loss_coef")  # of training
+    c.ignore(*OF_OTHERS, "router_aux_loss_coef")
     turned = c.look("rope_parameters")
     if isinstance(turned, dict):
         plain = {name: value for name, value in turned.items() if name not in OF_IMAGES}

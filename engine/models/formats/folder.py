@@ -28,7 +28,13 @@ def reads(name: str) -> bool:
 
 # Models that see and read, with the kind of the part that reads, unless its config says it; what
 # their configs have beside that part's
-SEEING = {"gemma3": "gemma3_text", "mistral3": "mistral"}
+SEEING = {
+    "gemma3": "gemma3_text",
+    "mistral3": "mistral",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+}
+UNTIED = ("qwen3_5", "qwen3_5_moe")  # unless their configs say otherwise
 BESIDE = (
     "vision_config",
     "image_token_index",
@@ -58,7 +64,7 @@ def reading_part(whole: Config) -> Config:
     text = whole.get("text_config", dict)
     whole.ignore(*BESIDE, "tie_word_embeddings")
     whole.check_unread()
-    tied = whole.get("tie_word_embeddings", bool, True)
+    tied = whole.get("tie_word_embeddings", bool, whole.values["model_type"] not in UNTIED)
     kind = {"tie_word_embeddings": tied}
     text = {"model_type": SEEING[whole.values["model_type"]]} | text
     kind |= {"final_logit_softcapping": None}  # as a whole it does not cap them
