@@ -59,6 +59,8 @@ FORMS: tuple[tuple[str, str, Value, str, bool], ...] = (
     ('MATCH("a*",D2:D4,0)', "MATCH of a text with a wildcard", 1, "", False),
     ("INDEX(A1:B1,2)", "INDEX of a row by one number", 0, "", False),
     ("INDEX(A1:B1,1,2)", "", 0, "", True),
+    ("SUMPRODUCT(A1:A3,EXP(A1:A3*1))", "", 32.27450622, "not asked", False),
+    ("SUMPRODUCT(A1:A3,EXP(1)^(A1:A3*1))", "", 32.27450622, "not asked", True),
     ("POWER(0,0)", "", CellError("#NUM!"), "", False),
 )
 

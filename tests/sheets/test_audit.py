@@ -160,9 +160,7 @@ SPREAD = {
 }
 SPREAD_RIGHT = (
     "SUM(B1:B3,C:C,2:3)",
-    "SUMPRODUCT((B1:B3=2)*ABS(C1:C3),D1:D3-1)",
     "SUMPRODUCT(1/COUNTIF(B1:B3,B1:B3))",
-    "SUMPRODUCT(--EXACT(B1:B3,C1),LEN(Range))",
     "SUMPRODUCT(B1:B3,INDEX(C1:E3,0,2))",
     "SUMPRODUCT(B1:B3,IF(A9,C1:C3,D1:D3))",
     "SUM(INDEX(B1:D3,0,2))",
@@ -181,6 +179,11 @@ SPREAD_RIGHT = (
     "B1:B3 B2:D2",
     "ABS(B1:B1)+MAX((B1:B3,C1))",
     "FREQUENCED(B1:B3",
+)
+# what Excel takes, and gnumeric does not
+IN_EXCEL = (
+    "SUMPRODUCT((B1:B3=2)*ABS(C1:C3),D1:D3-1)",
+    "SUMPRODUCT(--EXACT(B1:B3,C1),LEN(Range))",
 )
 
 DXFS = "<dxfs><dxf/></dxfs>"
@@ -267,6 +270,10 @@ BREAKS = {
             "SUMPRODUCT(SUM(1/(1+B1:B3)))",
         )
     },
+    **{
+        formula: ({"rows": cells(formula)}, "A1: EXP gets a range within SUMPRODUCT")
+        for formula in ("SUMPRODUCT(B1:B3,EXP(C1:C3*2))", "SUMPRODUCT(B1:B3*EXP((C1:C3)))")
+    },
     "a circle": ({"rows": cells("A3", "1", "IF(TRUE,1,SUM(A1:A2))")}, "in a circle"),
     "a cell of itself": ({"rows": cells("INDEX(A1:A3,2)")}, "in a circle"),
     "a circle past the cells that keep": (
@@ -307,6 +314,7 @@ KEEPS: dict[str, dict[str, str]] = {
     "a chart": {"chart": "One!$A$1:$A$5"},
     "ranges": {"rows": cells(*SPREAD_RIGHT), "names": named("Range", to="One!$F$1:$F$3")},
     "ERF of no negative number": {"rows": cells("SIGN(B1)*ERF(ABS(B1))")},
+    "a power of a range in SUMPRODUCT": {"rows": cells("SUMPRODUCT(B1:B3,EXP(1)^(C1:C3*2))")},
     "a pair taken apart": {
         "rows": cells("IF(INT(_xlfn.UNICODE(MID(B1,2,1))/1024)=54,1,_xlfn.UNICODE(MID(B1,2,1)))")
     },
@@ -321,6 +329,13 @@ KEEPS: dict[str, dict[str, str]] = {
         "rows": cells(next(iter(SPREAD)), attributes=' t="array" ref="A1"')
     },
 }
+
+
+def test_functions_of_ranges_in_sumproduct_are_right_in_excel_alone(tmp_path: Path) -> None:
+    names = named("Range", to="One!$F$1:$F$3")
+    faults = audit(workbook(tmp_path / "b.xlsx", rows=cells(*IN_EXCEL), names=names))
+    assert [fault.split()[1] for fault in faults] == ["ABS", "EXACT", "LEN"]
+    assert all(f.endswith("gets a range within SUMPRODUCT: take an operator") for f in faults)
 
 
 @pytest.mark.parametrize("kind", BREAKS)

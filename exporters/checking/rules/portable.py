@@ -10,7 +10,7 @@ from exporters.checking.rules.ranges import AREA, PARAMETERS, Argument, Call, tr
 NEGATIVE_ERF = re.compile(r"\bERF\((?!ABS\()")
 HALF = re.compile(r"\bUNICODE\(MID\([^()]*,1\)\)")
 APART = "/1024)"  # in the test for half a surrogate pair
-PRODUCTS = "SUMPRODUCT"  # takes what is computed of ranges everywhere
+PRODUCTS = "SUMPRODUCT"  # takes what operators compute of ranges everywhere
 
 
 @lru_cache(maxsize=1 << 12)
@@ -25,6 +25,8 @@ def faults(shape: str, areas: frozenset[str], array: bool) -> tuple[str, ...]:
     if not array and (whole := tree(shape, areas)):
         names = dict.fromkeys(_given_computed(whole))
         found += [f"{name} gets computed cells: take an array formula" for name in names]
+        names = dict.fromkeys(_of_cells_of_a_range(whole, False))
+        found += [f"{name} gets a range within {PRODUCTS}: take an operator" for name in names]
     return tuple(found)
 
 
@@ -38,6 +40,25 @@ def _given_computed(call: Call) -> Iterator[str]:
         for operand in argument.operands:
             if isinstance(operand, Call):
                 yield from _given_computed(operand)
+
+
+def _of_cells_of_a_range(call: Call, within: bool) -> Iterator[str]:
+    """Functions of single values that get a range within SUMPRODUCT, where gnumeric fails."""
+    within = call.name == PRODUCTS or (within and call.name not in PARAMETERS)
+    for argument in call.arguments:
+        if within and call.name not in ("", PRODUCTS) and _has_range(argument):
+            yield call.name
+        for operand in argument.operands:
+            if isinstance(operand, Call):
+                yield from _of_cells_of_a_range(operand, within)
+
+
+def _has_range(argument: Argument) -> bool:
+    """Whether an argument is a range, or is computed from one by operators."""
+    inner = [x for x in argument.operands if isinstance(x, Call) and not x.name]
+    return AREA in argument.operands or any(
+        _has_range(each) for call in inner for each in call.arguments
+    )
 
 
 def _computed(argument: Argument) -> bool:
