@@ -40,7 +40,7 @@ from exporters.compose.dressing import in_words
 from exporters.model import glossary, layout, words
 from exporters.model.plan import LEAD, LOSS, Studies
 from exporters.pages import chat, heads, ledger, tokenizer
-from exporters.play import ranking, sentence, settings
+from exporters.play import ranking, sentence, settings, tokens
 
 ROOT = Path(__file__).parent.parent
 WORDED = re.compile(r"[^\W\d_]{2}")  # what has no two letters in a row is no text
@@ -185,7 +185,7 @@ def declared() -> dict[str, list[str]]:
     found = (
         *meanings,
         *(text for texts in by_kind for text in texts.values()),
-        *(sentence.TO_GO_ON, sentence.NEXT_WORD, sentence.RULES),
+        *(sentence.TO_GO_ON, sentence.NEXT_WORD, sentence.RULES, tokens.SO_FAR),
         *steps,
         *columns,
         *words.AXES.values(),

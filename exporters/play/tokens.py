@@ -52,6 +52,7 @@ OF_SOURCE: Lines = (
 )
 OF_CLASSIFIED: Lines = (*OF_ENCODER, ("class", "", "word"))
 LINES = {"next word": OF_LAST_TOKEN, "token class": OF_CLASSIFIED}
+SO_FAR = "The answer so far: type the id of its next token, and the one after it is ranked"
 NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workbook defines
 
 
@@ -64,6 +65,8 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
         sheet.put(top, 0, book.of_words("Word by word", "Letter by letter"), "heading")
         layout.place_vocabulary(book)
         top, lines = top + 1, WORD_BY_WORD
+    elif book.plan.sources and book.plan.answers and not source:
+        sheet.put(top - 1, 0, SO_FAR, "heading")
     for row, (label, name, style) in enumerate(lines, top):
         if name and prefix + name not in book.graph.blocks:
             continue
