@@ -96,7 +96,7 @@ def write(g: Graph, passage: Passage, model: Model) -> None:
         count = g["n_prompt"][0, 0]
         hidden = lambda t: IF(expression(t) < count, 1, ended[t, 0] if ended else 0)  # noqa: E731
     elif passage.n_source:  # its first token begins every answer
-        hidden = lambda t: expression(1) if t == 0 else expression(ended[t, 0] if ended else 0)  # noqa: E731
+        hidden = lambda t: expression(ended[t, 0] if t and ended else int(not t))  # noqa: E731
     elif ended:
         hidden = lambda t: expression(ended[t, 0])  # noqa: E731
     decoded_text.add(g, model.vocabulary, hidden)

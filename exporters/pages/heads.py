@@ -31,8 +31,8 @@ TITLES = {  # of squares
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks of models with heads."""
-    return any(block.leaf == "pattern" for block in book.graph)
+    """In workbooks of models with heads, whose patterns are computed."""
+    return any(block.leaf == "pattern" and block.kind == "computed" for block in book.graph)
 
 
 def add(book: ModelBook) -> None:

@@ -252,13 +252,23 @@ def test_what_two_stacks_have_not_is_refused_in_a_line(asked) -> None:
     assert done.code == 2 and "two stacks" in done.err and done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("part", ["encoder.blocks.0", "blocks.0.cross"])
+@pytest.mark.parametrize("part", ["encoder.blocks.0", "blocks.0.cross", "blocks.0.cross.h0.z"])
 def test_one_part_alone_is_live(part: str, tmp_path: Path) -> None:
     path = tmp_path / "part.xlsx"
     done = cli("build", GOLDEN / "t5", "--ids", "3,1,4", "--live", part, "-o", path)
     assert done.code == 0, done
     sheet = recomputed_in_ironcalc(read(path), tmp_path)
     assert ("Encoder Block 0" in sheet.number) == part.startswith("encoder")
+
+
+def test_a_part_behind_the_patterns_has_no_sheet_of_heads(tmp_path: Path) -> None:
+    """Of one stack, too: what a live part reads of patterns is constant."""
+    path = tmp_path / "part.xlsx"
+    done = cli(
+        "build", GOLDEN / "llama", "--ids", "2,3", "--live", "blocks.0.attn.h0.z", "-o", path
+    )
+    assert done.code == 0, done
+    assert "Heads" not in recomputed_in_ironcalc(read(path), tmp_path).number
 
 
 def test_every_text_is_in_italian() -> None:
