@@ -464,6 +464,14 @@ def golden_models() -> dict[str, Model]:
     return {folder.name: checkpoint.load(folder) for folder in folders}
 
 
+@cache
+def recurrent() -> list[str]:
+    """The golden models with rows that read rows before: neither torch computes them here, nor has
+    their answer a graph of parts."""
+    graphs = {name: model.graph([0]) for name, model in golden_models().items()}
+    return [name for name, graph in graphs.items() if any(b.op and b.op.itself for b in graph)]
+
+
 def random_model(spec: ModelSpec, seed: int = 0) -> Model:
     rng = np.random.default_rng(seed)
     shapes = weight_shapes(forward, spec)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, random_model, specs
+from conftest import GOLDEN, golden_models, random_model, recurrent, specs
 from hypothesis import given, settings
 from test_gradient import to_one_cell
 
@@ -19,9 +19,7 @@ from engine.models.generate import Passage
 from engine.studies import nudge
 
 pytestmark = pytest.mark.usefixtures("torch")
-# torch computes no block here whose rows read its own rows before
-RECURRENT = ("mamba", "mamba2", "qwen3_next", "rwkv")
-NAMES = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {*RECURRENT})
+NAMES = sorted({*golden_models()} - {*recurrent()})
 RELATIVE = 1e-10  # to the largest gradient of a block
 SMALL = 1e-5  # of the largest of all: below, a softmax's derivative has cancelled to rounding
 
@@ -84,7 +82,7 @@ def test_learning_step_equals_torch(name: str) -> None:
         assert live[nudge.LOSS_AFTER][0, 0] == pytest.approx(wanted, rel=1e-10)
 
 
-@pytest.mark.parametrize("name", RECURRENT)
+@pytest.mark.parametrize("name", recurrent())
 def test_golden_gradients_equal_finite_differences(name: str) -> None:
     model, ids = checkpoint.load(GOLDEN / name), [3, 5, 2]
     graph = model.graph(ids)

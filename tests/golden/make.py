@@ -184,6 +184,7 @@ MARIAN = BART | {
     "scale_embedding": True, "eos_token_id": 0, "forced_eos_token_id": 0,
 }  # fmt: skip
 M2M = BART | {"scale_embedding": True, "decoder_attention_heads": 1}
+PEGASUS = BART | {"scale_embedding": True, "decoder_start_token_id": 0}
 MBART = BART | {"encoder_attention_heads": 1, "scale_embedding": True}
 FLAN = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 MAMBA = {
@@ -198,6 +199,8 @@ LINEAR = {
         "rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.5,
     },
 }  # fmt: skip
+QWEN3_5 = TINY | LINEAR
+QWEN3_5_MOE = QWEN_MOE | LINEAR | {"shared_expert_intermediate_size": 3}
 QWEN_NEXT = QWEN_MOE | LINEAR | {"shared_expert_intermediate_size": 3, "mlp_only_layers": [1]}
 MAMBA2 = {
     "hidden_size": 6, "state_size": 2, "num_hidden_layers": 2, "expand": 2, "num_heads": 4,
@@ -368,10 +371,20 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "flan-t5": (101, lambda: untied(t.T5ForConditionalGeneration(t.T5Config(**FLAN)))),
     "bart": (130, lambda: t.BartForConditionalGeneration(t.BartConfig(**BART))),
     "mbart": (131, lambda: t.MBartForConditionalGeneration(t.MBartConfig(**MBART))),
+    "pegasus": (134, lambda: t.PegasusForConditionalGeneration(t.PegasusConfig(**PEGASUS))),
+    "blenderbot": (
+        135,
+        lambda: t.BlenderbotForConditionalGeneration(t.BlenderbotConfig(**BART)),
+    ),
     "marian": (132, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN))),
     "m2m_100": (133, lambda: t.M2M100ForConditionalGeneration(t.M2M100Config(**M2M))),
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "qwen3_next": (116, lambda: t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**QWEN_NEXT))),
+    "qwen3_5": (117, lambda: t.Qwen3_5ForCausalLM(t.Qwen3_5TextConfig(**QWEN3_5))),
+    "qwen3_5_moe": (
+        118,
+        lambda: t.Qwen3_5MoeForCausalLM(t.Qwen3_5MoeTextConfig(**QWEN3_5_MOE)),
+    ),
     "mamba2": (91, lambda: t.Mamba2ForCausalLM(t.Mamba2Config(**MAMBA2))),
     "rwkv": (92, lambda: t.RwkvForCausalLM(t.RwkvConfig(**RWKV))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),

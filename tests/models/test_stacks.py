@@ -4,7 +4,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, random_model, specs
+from conftest import GOLDEN, golden_models, random_model, recurrent, specs
 from hypothesis import given, settings
 
 from engine import Model
@@ -13,9 +13,7 @@ from engine.models import checkpoint
 from engine.models.forward import Readout
 
 IDS = [2, 0, 2, 2]  # without 1, which is padding of MPNet
-# torch computes no block here whose rows read its own rows before
-RECURRENT = ("mamba", "mamba2", "qwen3_next", "rwkv")
-NAMES = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {*RECURRENT})
+NAMES = sorted({*golden_models()} - {*recurrent()})
 
 
 def test_heads_are_one_stack() -> None:
