@@ -21,6 +21,7 @@ from engine.models.spec import TwoStackSpec
 
 FILE = "generation_config.json"
 START = "decoder_start_token_id"
+MOST_IN_CELLS = 8  # words that never come; each is named in the formula of every logit
 FIELDS = {  # of a file -> of Rules
     "forced_bos_token_id": "first",
     "forced_eos_token_id": "last",
@@ -68,8 +69,10 @@ class Rules:
 
     @property
     def in_cells(self) -> "Rules":
-        """Those that the cells of an answer heed: its first word, and its last."""
-        return Rules(self.first, self.last)
+        """Those that the cells of an answer heed: its first word, its last, and a few words that
+        never come."""
+        words = tuple(word for word in self.never if len(word) == 1)
+        return Rules(self.first, self.last, words if len(words) <= MOST_IN_CELLS else ())
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -55,6 +55,8 @@ GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
 RANKS = ("token", "rank")
 ONE = ("token", "")  # the axes of a table with a number for each token
 LEAST = 1e-9  # of a share that is kept
+NEVER = -10_000  # the logit of a word that may not come
+Share = Callable[[int, Any, Any], Expression]  # of a token, and a word's logit and probability
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,7 @@ class Sampling:
         Raises InputError if logits are not finite.
         """
         kept, chosen = _of_one_token(self, np.size(logits))
-        row = np.array(logits, np.float64, ndmin=2)  # [1, d_vocab]
-        if self.repetition_penalty != 1 and len(so_far):
-            there, penalty = np.unique(so_far), self.repetition_penalty
-            x = row[0, there]
-            row[0, there] = np.where(x < 0, x * penalty, x / penalty)
+        row = penalized(logits, self.repetition_penalty, so_far)[None]  # [1, d_vocab]
         given = {"logits": row, "random": np.array([[0.0], [r]])}
         values = kept.inputs | given | {"probs": kept.last("probs", given)}
         values |= {table.name: pending(table) for table in kept.tables}
@@ -121,6 +119,19 @@ class Sampling:
 GREEDY = Sampling()
 
 
+def penalized(
+    logits: np.ndarray, penalty: float, so_far: Sequence[int], never: Sequence[int] = ()
+) -> np.ndarray:
+    """The logits [d_vocab] after the repetition penalty for the tokens so far; very low for ids of
+    `never`."""
+    found = np.array(logits, np.float64)
+    there = np.unique(np.array(so_far, int))
+    x = found[there]
+    found[there] = np.where(x < 0, x * penalty, x / penalty)
+    found[list(never)] = NEVER
+    return found
+
+
 @lru_cache(maxsize=8)  # a text is many tokens
 def _of_one_token(sampling: Sampling, n_words: int) -> tuple[Graph, Block]:
     """A graph from one token's logits to the chosen word, and the block of the word."""
@@ -131,11 +142,11 @@ def _of_one_token(sampling: Sampling, n_words: int) -> tuple[Graph, Block]:
     return g, choice(g, sampling, np.zeros(2))
 
 
-def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
+def choice(g: Graph, sampling: Sampling, numbers: np.ndarray, never: Sequence[int] = ()) -> Block:
     """Add the choice of the word after every token: the chosen ids, [n_tokens, 1].
 
     `numbers` [n_tokens + 1] are random numbers, one for each position: the word after token t
-    stands at position t + 1.
+    stands at position t + 1. The ids of `never` are not chosen.
     """
     n_tokens, n_words = g["logits"].shape
     choose = g.input("choose", sampling.how, kind="table")
@@ -146,9 +157,9 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
     at, one = g.at("choice"), (n_tokens, 1)
     warm = N(g["temperature"][0, 0]) > 0
     limits = _in_range(at, top_k, top_p, min_p)
-    order = _ranking(at, min(n_words, N_RANKS), _penalized(g, sampling))
+    order = _ranking(at, min(n_words, N_RANKS), _penalized(g, sampling, never))
     draw = _among_all_ranks if n_words <= N_RANKS else _beyond_the_ranks
-    drawn = draw(at, order, limits, random)
+    drawn = draw(at, order, limits, random, _share(at, never))
     greedy = at.table("greedy", one, lambda t, _: order[t, 0], ONE)
 
     def chosen(t: int, _: int) -> Expression:
@@ -179,7 +190,7 @@ def _in_range(at: Graph, top_k: Block, top_p: Block, min_p: Block) -> Limits:
     return Limits(*(at.table(name, one, lambda *_, x=x: x) for name, x in valid.items()))
 
 
-def _penalized(g: Graph, sampling: Sampling) -> Block:
+def _penalized(g: Graph, sampling: Sampling, never: Sequence[int]) -> Block:
     """Add the logits after the repetition penalty, [n_tokens, n_words], of a graph that has its
     tokens and gives words out of the same vocabulary; of another one, its logits as they are.
 
@@ -198,7 +209,10 @@ def _penalized(g: Graph, sampling: Sampling) -> Block:
         x, so_far = logits[t, v].fixed_rows, tokens[: t + 1, 0].fixed
         there = IFERROR(MATCH(ids[0, v].fixed_rows, so_far, 0), 0) > 0
         less = IF(x < 0, x * penalty, x / penalty)
-        return IF(penalty == 1, x, IF(there, less, x))
+        found = IF(penalty == 1, x, IF(there, less, x))
+        for i in never:
+            found = IF(ids[0, v].fixed_rows == i, NEVER, found)
+        return found
 
     return at.table("penalized", logits.shape, smaller, logits.axes, runs=True)
 
@@ -258,9 +272,9 @@ def likeliest(at: Graph, logits: Block) -> Block:
     return at.table("likeliest", (logits.shape[0], 1), ident, ONE)
 
 
-def _among_all_ranks(at: Graph, order: Block, limits: Limits, random: Block) -> Block:
+def _among_all_ranks(at: Graph, order: Block, limits: Limits, random: Block, share: Share) -> Block:
     """The sampled ids if all ranks are laid out: [n_tokens, 1]."""
-    one, share = (order.shape[0], 1), _share(at)
+    one = order.shape[0], 1
 
     def of_rank(t: int, k: Any) -> Expression:
         if "choice.penalized" not in at.blocks:
@@ -281,9 +295,11 @@ def _among_all_ranks(at: Graph, order: Block, limits: Limits, random: Block) -> 
     return at.table("drawn", one, lambda t, _: Nth(order[t, :].as_range, rank[t, 0]), ONE)
 
 
-def _beyond_the_ranks(at: Graph, order: Block, limits: Limits, random: Block) -> Block:
+def _beyond_the_ranks(
+    at: Graph, order: Block, limits: Limits, random: Block, share: Share
+) -> Block:
     """The sampled ids if there are more words than ranks laid out: [n_tokens, 1]."""
-    probs, share = at["probs"], _share(at)
+    probs = at["probs"]
     if "choice.penalized" in at.blocks:
         x, p = at["choice.penalized"], at["probs"]
         shares = lambda t, v: share(t, x[t, v].fixed_rows, p[t, v].fixed_rows)  # noqa: E731
@@ -301,9 +317,9 @@ def _beyond_the_ranks(at: Graph, order: Block, limits: Limits, random: Block) ->
     return ranks.drawn(whole, limits.k, limits.p, likely, random)
 
 
-def _share(at: Graph) -> Callable[[int, Any, Any], Expression]:
+def _share(at: Graph, never: Sequence[int]) -> Share:
     """What a word weighs, by its penalized logit and its probability: that, or with a repetition
-    penalty its probability as a multiple of the likeliest word's."""
+    penalty its probability as a multiple of the likeliest word's; 0 for one that may not come."""
     if "choice.penalized" not in at.blocks:
         return lambda t, x, p: p
     penalty, heat = at["choice.penalty"][0, 0].fixed, N(at["temperature"][0, 0].fixed)
@@ -312,7 +328,8 @@ def _share(at: Graph) -> Callable[[int, Any, Any], Expression]:
 
     def share(t: int, x: Any, p: Any) -> Expression:
         multiple = IF(heat > 0, EXP((x - top[t, 0].fixed) / heat), p)
-        return IF(penalty == 1, p, multiple)
+        found = IF(penalty == 1, p, multiple)
+        return IF(x > NEVER, found, 0) if never else found
 
     return share
 

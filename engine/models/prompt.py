@@ -62,6 +62,11 @@ def set_temperature(g: Graph, passage: Passage) -> None:
         g.fill("temperature", np.array([[passage.sampling.temperature]]))
 
 
+def never(model: Model) -> list[int]:
+    """The ids that cells do not choose; the end of a text may always come."""
+    return [i for (i,) in model.rules.in_cells.never if i not in model.vocabulary.ends]
+
+
 def follow(g: Graph, passage: Passage, model: Model) -> None:
     """Make the tokens of a passage's graph follow a typed sentence.
 
@@ -71,7 +76,7 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
     ids = typed_ids(g, passage, model.vocabulary)
     n_prompt = g["n_prompt"]
     built = g.at("prompt").input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
-    chosen = choosing.choice(g, passage.sampling, passage.numbers)
+    chosen = choosing.choice(g, passage.sampling, passage.numbers, never(model))
 
     def token(t: int, _: int) -> Expression:
         if t == 0:

@@ -12,7 +12,7 @@ from engine.cells.packages import modules
 from engine.cells.part import freeze_rest
 from engine.cells.texts import readable
 from engine.learning import objective
-from engine.models import encoding, prompt
+from engine.models import choosing, encoding, prompt
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
@@ -117,7 +117,7 @@ def _blocks(
         graph = pair.add(graph, passage, studies.against, studies.path)
     if studies.steer:
         graph = steering.add(graph, studies.steer)
-    views = _views(graph, passage) if plan.explains else Views()
+    views = _views(graph, model, passage, plan) if plan.explains else Views()
     if by_rows and plan.explains:
         graph = layout.scored_by_rows(graph)
     if studies.against:
@@ -196,10 +196,14 @@ def order(after: Mapping[str, str]) -> dict[str, int]:
     return {name: place for place, name in enumerate(found)}
 
 
-def _views(graph: Graph, passage: Passage) -> lens.Views:
-    """Lens and attribution at the end of the prompt, for the two most likely words."""
+def _views(graph: Graph, model: Model, passage: Passage, plan: Plan) -> lens.Views:
+    """Lens and attribution at the end of the prompt, for the two words that rank first there."""
     last = passage.n_prompt - 1
-    likeliest = ranked(graph.values["logits"][last], 2)
+    logits = graph.values["logits"][last]
+    if plan.ranks_every_token and graph["logits"].axes[1] == "vocab":
+        penalty, so_far = passage.sampling.repetition_penalty, passage.ids[: last + 1]
+        logits = choosing.penalized(logits, penalty, so_far, prompt.never(model))
+    likeliest = ranked(logits, 2)
     return lens.add(graph, last, likeliest[0], likeliest[-1])
 
 

@@ -33,7 +33,7 @@ NONE_HERE = {
     "system": "its chat template takes no system text",
     "earlier": "its chat template writes earlier turns in another way: one turn at a time",
 }
-RULES = "its file has rules for answers, which generate heeds: words that never come, or not twice"
+RULES = "generate heeds more rules that its file has for answers, such as no repeats"
 NOTE_COL = 7  # beside the message
 NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type token ids below"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import (
+    GOLDEN,
     CellAt,
     InIronCalc,
     assert_recomputes_after,
@@ -21,6 +22,7 @@ from libreoffice import typed_by_hand
 import cellformer as cf
 from engine import ModelSpec
 from engine.cells.batch import CellName
+from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters.assemble import model_workbook
@@ -226,3 +228,13 @@ def test_tied_masked_words_are_all_ranked(tmp_path) -> None:
     rows = range(rect.top, rect.bottom)
     ids = [ironcalc["Play", row, 2] for row in rows]
     assert ids == list(range(len(ids)))
+
+
+def test_a_penalty_changes_what_lens_looks_at_as_built_too(tmp_path: Path) -> None:
+    """What Lens looks at first is what ranks first, and that is no word of the prompt here."""
+    model, ids = checkpoint.load(GOLDEN / "gpt2"), [3, 1, 0]
+    assert model.graph(ids).values["logits"][-1].argmax() in ids
+    words = passage(model, ids, 4, Sampling(repetition_penalty=9.0))
+    book = model_workbook.build("gpt2", model, words)
+    assert book.graph.values["target"][0, 0] not in ids
+    recomputed_in_ironcalc(read(cf.write(book, tmp_path / "book.xlsx")), tmp_path)

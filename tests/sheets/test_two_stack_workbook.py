@@ -25,6 +25,7 @@ from engine.cells import language
 from engine.cells.gradient import backward
 from engine.learning import objective
 from engine.models import checkpoint
+from engine.models.choosing import GREEDY, Sampling
 from engine.models.generate import generate, passage
 from engine.studies import ablation
 from engine.studies.forecast import forecast
@@ -293,6 +294,22 @@ def test_answers_of_relatives_are_those_of_generate(name: str, tmp_path: Path) -
         model = book.model.reading(source)
         steps = generate(model, [model.spec.start], 4)
         assert live["tokens"][1:, 0].tolist() == [step.token for step in steps]
+    recomputed_in_ironcalc(read(cf.write(book, tmp_path / "book.xlsx")), tmp_path)
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, Sampling(1.5), Sampling(0.7, top_k=4, top_p=0.9)])
+def test_words_that_never_come_are_not_chosen_in_cells(sampling: Sampling, tmp_path: Path) -> None:
+    plain = checkpoint.load(GOLDEN / "bart")
+    start, source = plain.spec.start, [3, 1, 4, 7, 5]
+    likely = {step.token for step in generate(plain.reading(source), [start], 4, sampling, seed=3)}
+    rules = replace(plain.rules, never=tuple((i,) for i in likely - {2}))
+    model = replace(plain, rules=rules).reading(source)
+    steps = generate(model, [start], 4, sampling, seed=3)
+    wanted = [step.token for step in steps]
+    assert not likely - {2} & {*wanted}
+    words = passage(model, [start], 5, sampling, seed=3)
+    book = model_workbook.build("bart", model, words)
+    assert book.graph.values["tokens"][1:, 0].tolist() == wanted
     recomputed_in_ironcalc(read(cf.write(book, tmp_path / "book.xlsx")), tmp_path)
 
 
