@@ -37,9 +37,10 @@ The encoder of T5, BART, Marian and their kin reads the prompt, and the decoder 
 `run` and `generate`, `ablate`, `gradient` and `sweep` take both stacks. So does `build`: the source
 sentence is typed on Play, and the answer continues itself below; `--gradient`, `--live` and
 `--quantize` are of both stacks, too, while a nudge, `--why`, patching, steering and the graph of an
-answer are of one. Gradients hold the bias by distance of T5 and MPNet as it is. `generate` heeds
-the rules of `generation_config.json` (or of `config.json` where there is none): {rules}.
-Where cells choose the words, as in `run --tokens`, they heed the first word and the last alone.
+answer are of one. `generate` heeds the rules of `generation_config.json` (or of `config.json` where
+there is none): {rules}.
+Where cells choose the words, as in `run --tokens`, they heed the first word, the last, and up to
+eight words that never come.
 
 Tests compare each with `transformers`: always by golden files (`tests/models/test_references.py`),
 and on random configurations if torch is installed (`tests/models/test_fuzz.py`; `pip install -e

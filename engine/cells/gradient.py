@@ -36,7 +36,7 @@ from engine.cells.derivatives import (
 )
 from engine.cells.errors import InputError
 from engine.cells.expression import Call, Constant, Expression, Nth, Read, ReadKey, rebuilt
-from engine.cells.functions import IF, MAX, SUM, SUMPRODUCT, Place
+from engine.cells.functions import IF, MAX, SUM, SUMIF, SUMPRODUCT, Place
 from engine.cells.graph import Graph
 from engine.cells.op import Op
 
@@ -165,6 +165,9 @@ class _Backward:
         self, x: Block, z: Block, read: Read, slope: Expression
     ) -> tuple[Expression, Mask | None]:
         """What the reader z adds to the gradient of x, with the mask that it needs."""
+        picked = [ids for ids in reads(slope) if read.at[0] == "?" and ids.at == ("i", "j")]
+        if picked:
+            return self._numbered(self._of_picked(x, z, *picked), read, x), None
         places = {"i": (z.shape[0], z.axes[0]), "j": (z.shape[1], z.axes[1])}
         if read.axis is not None:
             places["r"] = x.shape[read.axis], x.axes[read.axis]
@@ -190,11 +193,28 @@ class _Backward:
         if read.at[1] == "≤i" and not x.partial:  # only what is seen has a share
             args = f"{self.name}.{z.name}.part", x.shape, x.axes, share
             share = Read(self._add(*args, partial=True, mask=z.mask), own(x))
+        return self._numbered(share, read, x), z.mask if z.mask.causal else None
+
+    def _of_picked(self, x: Block, z: Block, ids: Read) -> Expression:
+        """What a cell of x gains from a reader z of which each cell picks a row by its own id: the
+        sum over all cells of z with that id, row by row."""
+        row = "j", ":"
+        one = SUMIF(
+            Read(ids.block, row),
+            Read(self._numbers(x.shape[0], x.axes[0]), ("0", "i")),
+            Read(self.found[z.name], row),
+        )
+        shape, axes = (x.shape[0], z.shape[0]), (x.axes[0], z.axes[0])
+        part = self._add(f"{self.name}.{z.name}.part", shape, axes, one, False, EVERYTHING)
+        return SUM(Read(part, ("i", ":")))
+
+    def _numbered(self, share: Expression, read: Read, x: Block) -> Expression:
+        """A share of those rows or columns of x alone that a reader reads by their number."""
         for code, n, axis, index in zip(read.at, x.shape, x.axes, "ij", strict=True):
             if code[0] == "@" and n > 1:
                 number = Read(self._numbers(n, axis), ("0", index))
                 share = times(share, IF(number == int(code[1:]), 1, 0))
-        return share, z.mask if z.mask.causal else None
+        return share
 
     def _standing(self, part: Expression, z: Block, places: dict[str, Extent]) -> Expression:
         """A part of a formula; if it runs along a line, or counts, the cell that holds it."""

@@ -260,9 +260,8 @@ def farther(x: X, query: X, key: X) -> X:
 
 @op(bucket="i,j", table="?,@", out="i,≤i")
 def of_bucket(bucket: X, table: X) -> X:
-    """The bias of the n-th head for the bucket that a distance is in. Gradients hold it as it is:
-    what a bucket gains is a sum over both axes, where its distances stand."""
-    return Held(lookup(table, bucket))
+    """The bias of the n-th head for the bucket that a distance is in."""
+    return lookup(table, bucket)
 
 
 @op(x="i,j", bias="i,j", out="i,≤i", blank=-inf)

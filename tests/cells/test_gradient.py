@@ -26,7 +26,6 @@ OPS = [
     for _, op in inspect.getmembers(module, lambda x: isinstance(x, Op))
 ]
 HELD = {
-    ("of_bucket", "table"),
     ("exp", "top"),
     ("row_sum", "top"),
     ("surprise", "top"),
