@@ -35,7 +35,7 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
 BEHIND = re.compile(r"(?<=[;{}(),=]) +// .*$", re.MULTILINE)  # a comment behind code
 SPACED = re.compile(r" ?([=*<>?:&|{}(),;]) ?| (\+) (?!\+)")
-TEXT, PATTERN = re.compile(r'("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')'), re.compile("[`/]")
+TEXT = re.compile(r'("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`)')
 GOES_ON = re.compile(r"(?<=[,;{(\[])\n")  # the end of a line that the next one goes on with
 AROUND_SIGNS = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")  # in a style
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
@@ -137,8 +137,9 @@ def _module(name: str) -> str:
 
 
 def _tight(line: str) -> str:
-    """A line without spaces around operators, unless it may hold a template or a pattern."""
-    if PATTERN.search(line):
+    """A line without spaces around operators, unless it may hold a pattern, or a template within
+    another."""
+    if "/" in line or line.count("`") not in (0, 2):
         return line
     parts = TEXT.split(line)
     return "".join(p if k % 2 else SPACED.sub(r"\1\2", p) for k, p in enumerate(parts))
