@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from conftest import graphs
+from conftest import GOLDEN, golden_models, graphs
 from hypothesis import given, settings
 
 import workbooks
@@ -224,3 +224,23 @@ def test_op_without_gradient_is_refused() -> None:
         objective.logit(graph, 0, 99)
     with pytest.raises(InputError, match="there is no token 3; they run from 0 to 2"):
         objective.logit(graph, 3, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n, m in golden_models().items() if "word" in m.spec.gives])
+def test_a_weight_without_a_gradient_moves_nothing(name: str) -> None:
+    """No gradient is 0 because a way to the loss is passed over."""
+    model = golden_models()[name]
+    with np.load(GOLDEN / name / "golden.npz") as reference:
+        ids = reference["ids"].tolist()
+        source = reference["source"].tolist() if "source" in reference else ()
+    graph = (model.reading(source) if source else model).graph(ids)
+    found = backward(graph, objective.loss(graph), columns=True)
+    loss = graph.values["loss"][0, 0]
+    slopes = {name: graph.values[gradient.name] for name, gradient in found.items()}
+    rng = np.random.default_rng(0)
+    for block in [b for b in graph if b.kind == "weight" and not np.any(slopes.get(b.name, 0))]:
+        own = np.array(graph.inputs[block.name])
+        graph.fill(block.name, own + rng.normal(0, 0.01, own.shape))
+        assert abs(graph.values["loss"][0, 0] - loss) < 1e-9, block.name
+        graph.fill(block.name, own)
