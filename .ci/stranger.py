@@ -5,7 +5,6 @@
 The commands are read out of README. They run in a copy of the files that git knows, in a new
 virtual environment, with a home that is empty, without a screen, and with a path on which no office
 program stands, and no Node.js: what a computer has on which nobody has worked on this project.
-Slow tests that need nothing else are left to the gate, which runs all of them after this.
 """
 
 import os
@@ -62,7 +61,6 @@ def environment(folder: Path) -> dict[str, str]:
     own = Path.home() / ".config" / "pip" / "pip.conf"
     kept |= {"PIP_CONFIG_FILE": str(own)} if own.is_file() else {}
     kept["PIP_QUIET"] = "1"
-    kept["PYTEST_ADDOPTS"] = "-m 'office or not slow'"
     return {**kept, "HOME": str(folder / "home"), "PATH": path, "LANG": "C.UTF-8"}
 
 
