@@ -284,6 +284,8 @@ FIXED_EPS = (
     "mbart",
     "marian",
     "m2m_100",
+    "blenderbot",
+    "pegasus",
 )  # no field of their config has it
 BOUNDED = ("olmo", "mpt")  # queries, so that weights cannot hold another divisor of scores
 
