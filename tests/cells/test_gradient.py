@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, golden_models, graphs
+from conftest import GOLDEN, golden_models, graphs, recurrent
 from hypothesis import given, settings
 
 import workbooks
@@ -244,3 +244,18 @@ def test_a_weight_without_a_gradient_moves_nothing(name: str) -> None:
         graph.fill(block.name, own + rng.normal(0, 0.01, own.shape))
         assert abs(graph.values["loss"][0, 0] - loss) < 1e-9, block.name
         graph.fill(block.name, own)
+
+
+@pytest.mark.parametrize("name", recurrent())
+def test_gradients_of_recurrent_models_equal_finite_differences(name: str) -> None:
+    """The largest exponents of RWKV, which cancel, are held as constants."""
+    ids, step = [3, 1, 5, 2, 6], 1e-6
+    graph = golden_models()[name].graph(ids)
+    found = backward(graph, objective.loss(graph, [*ids[1:], 6]), columns=True)
+    for block in [b for b in graph if b.kind == "weight"]:
+        value, cells = graph.values[block.name], list(block.whole.cells())[:6]
+        changes = [{(block.name, *at): value[at] + by} for at in cells for by in (step, -step)]
+        up, down = variants(graph, changes)["loss"].reshape(-1, 2).T
+        gradient = graph.values[found[block.name].name]
+        expected = [gradient[at] for at in cells]
+        np.testing.assert_allclose((up - down) / (2 * step), expected, atol=1e-7)

@@ -11,8 +11,6 @@ from conftest import GOLDEN
 from engine import InputError
 from engine.cells.batch import variants
 from engine.cells.evaluator import Evaluator
-from engine.cells.gradient import backward
-from engine.learning import objective
 from engine.models import checkpoint
 from engine.models.model import Model
 from engine.studies.folding import folded
@@ -77,20 +75,6 @@ def test_set_sum_is_carried_on_alike_everywhere() -> None:
     np.testing.assert_allclose(live["logits"], found, rtol=1e-12)
     assert np.abs(logits[2:] - graph.values["logits"][2:]).max() > 1e-6
     np.testing.assert_array_equal(logits[:2], graph.values["logits"][:2])
-
-
-def test_gradient_equals_finite_differences() -> None:
-    """The largest exponents, which cancel, are held as constants."""
-    graph = checkpoint.load(FOLDER).graph(IDS)
-    found = backward(graph, objective.loss(graph, [*IDS[1:], 6]), columns=True)
-    step = 1e-5
-    for block in [b for b in graph if b.kind == "weight"]:
-        value, cells = graph.values[block.name], list(block.whole.cells())[:6]
-        changes = [{(block.name, *at): value[at] + by} for at in cells for by in (step, -step)]
-        up, down = variants(graph, changes)["loss"].reshape(-1, 2).T
-        gradient = graph.values[found[block.name].name]
-        expected = [gradient[at] for at in cells]
-        np.testing.assert_allclose((up - down) / (2 * step), expected, atol=1e-8)
 
 
 def test_parts_that_are_off_write_nothing() -> None:
