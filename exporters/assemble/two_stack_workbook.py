@@ -25,8 +25,9 @@ FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 TYPE = "Type another source sentence, and see the answer change."
 TYPE_ID = "Type another token id, and see the answer change."
 SIZES = (
-    "An encoder of {n_encoder_layers} layers with {n_encoder_heads} heads each, a decoder of "
-    "{n_layers} layers with {n_heads}; vectors of {d_model} numbers, {d_vocab:,} tokens."
+    "An encoder (layers: {n_encoder_layers}, heads in each: {n_encoder_heads}) and a decoder "
+    "(layers: {n_layers}, heads in each: {n_heads}); vectors of {d_model} numbers, "
+    "{d_vocab:,} tokens."
 )
 ROOM = (
     "The source sentence has {n} tokens, and room for {room}; the answer has {columns} columns. "
