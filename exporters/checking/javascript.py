@@ -106,15 +106,19 @@ def _found(path: Path, raw: bytes) -> str | None:
         if beside is None:
             return None
         name, head = Path(beside["name"]).name, beside["head"].encode()
+        size, crc = beside["size"], beside["crc"]
     except (ValueError, AttributeError, KeyError, TypeError):
         raise InputError(f"{path} is damaged: its data cannot be read; {ANEW}") from None
     try:
         found = (path.parent / name).read_bytes()
     except OSError as error:
         raise InputError(f"{path} needs {name} beside it ({error.strerror})") from None
-    if not found.startswith(head) or len(found) != len(head) + beside["size"]:
+    if not found.startswith(head) or len(found) != len(head) + size:
         raise InputError(f"{name} is not the file of weights of {path}; {ANEW}")
-    return b64encode(zlib.compress(found[len(head) :], 1)).decode()
+    weights = found[len(head) :]
+    if zlib.crc32(weights) != crc:
+        raise InputError(f"{name} is damaged, its checksum is wrong; copy it again")
+    return b64encode(zlib.compress(weights, 1)).decode()
 
 
 def _check(path: Path, script: str) -> None:

@@ -41,7 +41,7 @@ AROUND_SIGNS = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")  # in a style
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
 SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
-HEAD = "cellformer weights {}\n"  # how a file of weights begins, with the page's checksums
+HEAD = "cellformer weights {} {:08x}\n"  # how a file of weights begins: the page's sums, its own
 DEFLATED = 9  # as small as it gets
 
 
@@ -67,8 +67,9 @@ def write(
     sums = ".".join(
         found.data["fingerprint"].rsplit(".", 2)[1:]
     )  # in ASCII, as a title need not be
-    beside, head = path.with_suffix(".weights"), HEAD.format(sums)
-    found.data["beside"] = {"name": beside.name, "head": head, "size": len(found.weights)}
+    beside, crc = path.with_suffix(".weights"), zlib.crc32(found.weights)
+    head, size = HEAD.format(sums, crc), len(found.weights)
+    found.data["beside"] = {"name": beside.name, "head": head, "size": size, "crc": crc}
     with replacing(beside) as temporary, replacing(path) as page:
         with open(temporary, "wb") as file:
             file.write(head.encode())

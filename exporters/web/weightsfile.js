@@ -1,10 +1,11 @@
 // The weights of a large model, in a file of their own: the page asks for it, and reads it in slices.
 
+import { crc32 } from "./crc.js";
 import { byId, element } from "./dom.js";
 import { shortened } from "./outside.js";
 
 /** What the page knows of its weights' file: see page.py.
- * @typedef {{name: string, head: string, size: number}} Beside */
+ * @typedef {{name: string, head: string, size: number, crc: number}} Beside */
 
 // bytes
 const SLICE = 1 << 26;
@@ -40,15 +41,19 @@ export function askedWeights(beside) {
 
 /** The numbers of a weights' file. Throws an Error that names what is wrong and what to do.
  * @param {Blob & {name: string}} file @param {Beside} beside @param {(share: number) => void} report */
-async function readWeights(file, { name, head, size }, report) {
+export async function readWeights(file, { name, head, size, crc }, report) {
   const begins = await file.slice(0, head.length).text();
   if (begins !== head) throw new Error(`${shortened(file.name)} does not hold this page's weights: choose ${name}, made with it`);
   if (file.size !== head.length + size) throw new Error(`${shortened(file.name)} is not whole: copy it again`);
   const numbers = new Uint8Array(size);
+  let sum = 0;
   for (let at = 0; at < size; at += SLICE) {
     const slice = file.slice(head.length + at, head.length + Math.min(size, at + SLICE));
-    numbers.set(new Uint8Array(await slice.arrayBuffer()), at);
+    const bytes = new Uint8Array(await slice.arrayBuffer());
+    sum = crc32(bytes, sum);
+    numbers.set(bytes, at);
     report(at / size);
   }
+  if (sum !== crc) throw new Error(`${shortened(file.name)} is damaged, its checksum is wrong: copy it again, or build the page again`);
   return numbers.buffer;
 }

@@ -3,6 +3,8 @@
 // Sizes are the directory's: an entry is unpacked only up to the size that is promised there, and
 // its checksum must be right. What is not unpacked is written again as it was packed.
 
+import { crc32 } from "./crc.js";
+
 /**
  * An entry: its name, how it is packed (0: stored, 8: deflated), checksum, size and packed bytes.
  * @typedef {{name: string, method: number, crc: number, size: number,
@@ -34,42 +36,6 @@ const ZIP_UTF8 = 0x0800;
  */
 function damagedZip(fact) {
   return new Error(`the file is damaged: ${fact}; save it again in the program that wrote it`);
-}
-
-/**
- * Four tables of checksums: of a byte, and of a byte with one to three more after it.
- * @type {Uint32Array[]}
- */
-const CRC_TABLES = crcTables();
-
-/** @returns {Uint32Array[]} */
-function crcTables() {
-  const first = Uint32Array.from({ length: 256 }, (_, n) => {
-    let c = n;
-    for (let k = 0; k < 8; k++) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
-    return c;
-  });
-  const tables = [first];
-  for (let k = 1; k < 4; k++) tables.push(tables[k - 1].map((c) => first[c & 255] ^ (c >>> 8)));
-  return tables;
-}
-
-/**
- * The checksum of bytes that a zip stores: CRC-32, four bytes at a time.
- * @param {Uint8Array} bytes
- * @returns {number}
- */
-function crc32(bytes) {
-  const [a, b, c, d] = CRC_TABLES;
-  const whole = bytes.length - (bytes.length % 4);
-  let x = -1;
-  let k = 0;
-  for (; k < whole; k += 4) {
-    x ^= bytes[k] | (bytes[k + 1] << 8) | (bytes[k + 2] << 16) | (bytes[k + 3] << 24);
-    x = d[x & 255] ^ c[(x >>> 8) & 255] ^ b[(x >>> 16) & 255] ^ a[x >>> 24];
-  }
-  for (; k < bytes.length; k++) x = a[(x ^ bytes[k]) & 255] ^ (x >>> 8);
-  return ~x >>> 0;
 }
 
 /**

@@ -1,18 +1,40 @@
-// A page that asks for the file of its weights, in a browser: called by test_weights_file.py.
+// Files of weights: read in Node.js, and asked for by a page in a browser. Called by test_weights_file.py.
+import { openAsBlob } from "node:fs";
+import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
+import { crc32 } from "../../exporters/web/crc.js";
+import { readWeights } from "../../exporters/web/weightsfile.js";
 import { withPage } from "./chromium.mjs";
 
 const TOLD = "#weights-file p";
 
-/** What the page says after each file; of the right one, the ledger, and what it says with head 1.2 off. */
+/** What is said of a file, or how many bytes of numbers were read from it. */
+export async function read(path, beside) {
+  const file = Object.assign(await openAsBlob(path), { name: basename(path) });
+  try {
+    return (await readWeights(file, beside, () => {})).byteLength;
+  } catch (error) {
+    return error.message;
+  }
+}
+
+/** The checksum of bytes, taken in parts of some sizes. */
+export function checksum(bytes, sizes) {
+  let [sum, at] = [0, 0];
+  for (const size of sizes) sum = crc32(new Uint8Array(bytes.slice(at, (at += size))), sum);
+  return sum;
+}
+
+/** What the page says after each file, with the ledger; of the right one the ledger, and with head 1.2 off. */
 export function given(program, path, files) {
   return withPage(program, {}, async (page) => {
     await page.goto(pathToFileURL(path).href);
     const told = [await page.locator(TOLD).innerText()];
     for (const file of files.slice(0, -1)) {
       await page.locator("#weights-file input").setInputFiles(file);
-      await page.waitForFunction(([where, old]) => document.querySelector(where).textContent !== old, [TOLD, told.at(-1)]);
+      await page.waitForFunction((name) => document.querySelector("#weights-file p").textContent.startsWith(name), basename(file));
       told.push(await page.locator(TOLD).innerText());
+      if (!(await page.locator("#ledger").innerText()).endsWith("waiting for its weights")) throw new Error(`${file} was taken`);
     }
     await page.locator("#weights-file input").setInputFiles(files.at(-1));
     await page.waitForFunction(() => document.body.dataset.view);
