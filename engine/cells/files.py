@@ -31,9 +31,15 @@ def read_json(path: Path) -> Any:
     """What a JSON file holds. Raises InputError."""
     check_size(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_bytes(), path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
+
+
+def parse_json(data: bytes, path: Path) -> Any:
+    """What JSON in bytes says; `path` names it in errors. Raises InputError."""
+    try:
+        return json.loads(data.decode())
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     except RecursionError:

@@ -7,29 +7,46 @@
     mlx           integers of 2, 4 or 8 bits, with a scale and an offset for each group of a row
 
 A number is its integer less its zero point, times its scale, in float64: nothing is rounded. The
-integers stay packed; rows are unpacked as they are read.
+integers stay packed; rows are unpacked as they are read. So everything that they need is checked
+before: the type and the shape of each part, groups, blocks and indices.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, sides
+from engine.cells.fields import LARGEST, Fields
+from engine.cells.files import parse_json
 from engine.cells.stored import Span
 from engine.models.foreign import Config
-from engine.models.tensors import TensorEntry
+from engine.models.tensors import FLOATS, TensorEntry
 
 KEYS = ("quantization_config", "quantization")  # of config.json
+ELSE = "take the model before it was quantized, or its GGUF"
 WORD = 32  # bits
 BITS = (2, 4, 8)
 AWQ_ORDER = np.array([0, 2, 4, 6, 1, 3, 5, 7])  # the column that each four bits of a word hold
 Held = dict[str, TensorEntry]
 Rows = Callable[[int, int], np.ndarray]  # rows [start, stop) of a matrix, float64
+
+
+class Kind(NamedTuple):
+    """A type of numbers that a part may hold, and its names in safetensors and torch files."""
+
+    what: str
+    labels: tuple[str, ...]
+
+
+NUMBERS = Kind("floating-point numbers", FLOATS)
+WORDS = Kind("integers of 32 bits", ("I32", "U32", "int32", "uint32"))
+INDICES = Kind("integers", ("I32", "I64", "int32", "int64"))
+SIGNED = Kind("integers of 8 bits", ("I8", "int8"))
+BYTES = Kind("bytes", ("U8", "uint8"))
 
 
 @dataclass(frozen=True)
@@ -66,27 +83,65 @@ def unpacked(folder: Path, config: Config, held: Held) -> Held:
     if kind not in KINDS:
         raise InputError(
             f"{folder} holds weights quantized by {kind!r}, which are not unpacked here (known: "
-            f"{', '.join(KINDS)}); take the model before it was quantized, or its GGUF"
+            f"{', '.join(KINDS)}); {ELSE}"
         )
     for key in KEYS:  # as a folder of plain numbers it is loaded, and saved
         config.values.pop(key, None)
-    try:
-        return KINDS[kind](folder, said, held)
-    except InputError:
-        raise
-    except (ValueError, IndexError, KeyError) as error:
-        raise InputError(
-            f"{folder}: its {kind} weights are not as they should be ({error}); fetch it again"
-        ) from None
+    found = dict(held)
+    KINDS[kind](folder, said, found)
+    return found
 
 
-def of_parts(held: Held, mark: str) -> tuple[dict[str, str], Held]:
-    """The matrices' names, by the name of their tensor that ends with `mark`, and all others."""
-    stems = {name.removesuffix(mark): name for name in held if name.endswith(mark)}
-    others = {
-        n: t for n, t in held.items() if n.rpartition(".")[0] not in stems or n.endswith(".bias")
-    }
-    return stems, others
+class Parts:
+    """The tensors of a quantized matrix, by the ends of their names. Each is checked as it is
+    taken out of the folder's tensors."""
+
+    def __init__(self, folder: Path, stem: str, held: Held):
+        self.folder, self.stem, self.held = folder, stem, held
+
+    def fault(self, end: str, fact: str) -> InputError:
+        """The error that a part causes."""
+        return InputError(f"{self.stem}.{end} in {self.folder} {fact}; fetch the folder again")
+
+    def has(self, end: str) -> bool:
+        """Whether there is such a part."""
+        return f"{self.stem}.{end}" in self.held
+
+    def take(self, end: str, kind: Kind, *shape: int | None) -> np.ndarray:
+        """A part of this type and shape; None: a side of any length."""
+        found = self.held.pop(f"{self.stem}.{end}", None)
+        if found is None:
+            raise self.fault(end, "is missing")
+        if found.dtype not in kind.labels:
+            raise self.fault(end, f"holds {found.dtype}, not {kind.what}")
+        if len(found.shape) != len(shape):
+            raise self.fault(end, f"has {len(found.shape)} axes, not {len(shape)}")
+        wanted = tuple(h if w is None else w for h, w in zip(found.shape, shape, strict=True))
+        if found.shape != wanted or 0 in wanted:
+            raise self.fault(end, f"has shape {sides(found.shape)}, not {sides(wanted)}")
+        return found.fetch()
+
+    def numbers(self, end: str, *shape: int | None) -> np.ndarray:
+        """A part of floating-point numbers, float64."""
+        return self.take(end, NUMBERS, *shape).astype(np.float64)
+
+    def group_size(self, said: Config, n_in: int, n_groups: int) -> int:
+        """How many inputs share a scale, which the config may say, too; -1 there: all."""
+        size, rest = divmod(n_in, n_groups)
+        if rest:
+            raise self.fault("scales", f"has {n_groups} groups for {n_in} inputs")
+        told: int = said.get("group_size", int, size)
+        if told != size and (told, n_groups) != (-1, 1):
+            raise InputError(
+                f"{said.path}: group_size is {told}, but {self.stem}.scales has {n_groups} groups "
+                f"for {n_in} inputs; set it to {size}, or fetch the folder again"
+            )
+        return size
+
+
+def stems(held: Held, mark: str) -> list[str]:
+    """The names of matrices that have a part whose name ends with `mark`."""
+    return [name.removesuffix(mark) for name in held if name.endswith(mark)]
 
 
 def entry(folder: Path, name: str, sides: tuple[int, int], rows: Rows, turned: bool) -> TensorEntry:
@@ -102,8 +157,6 @@ def entry(folder: Path, name: str, sides: tuple[int, int], rows: Rows, turned: b
 
 def fields_of(words: np.ndarray, bits: int) -> np.ndarray:
     """The integers in words, lowest bits first: [...] to [..., WORD / bits], int64."""
-    if words.dtype.itemsize * 8 != WORD:
-        raise ValueError(f"words are {words.dtype}")
     shifts = np.arange(0, WORD, bits)
     return (words.view(np.uint32)[..., None].astype(np.int64) >> shifts) & ((1 << bits) - 1)
 
@@ -114,35 +167,70 @@ def bits_of(said: Config, known: tuple[int, ...] = BITS) -> int:
     if bits not in known:
         raise InputError(
             f"{said.path}: integers of {bits} bits are not unpacked here, but of "
-            f"{', '.join(map(str, known))}; take the model before it was quantized, or its GGUF"
+            f"{', '.join(map(str, known))}; {ELSE}"
         )
     return bits
 
 
-# --- ways of packing --------------------------------------------------------------------------
+def said_to_be(said: Config, name: str, older: str, *known: str) -> str:
+    """The layout that a config names, in a field that has an older name. Raises InputError for one
+    that is not known."""
+    layout: str = said.get(older, str, said.get(name, str, known[0])).lower()
+    if layout not in known:
+        raise InputError(
+            f"{said.path}: {older} {layout!r} is not unpacked here, but {' and '.join(known)}; "
+            f"{ELSE}"
+        )
+    return layout
 
 
-def gptq(folder: Path, said: Config, held: Held) -> Held:
+# --- ways of packing: each puts matrices in place of their parts --------------------------------
+
+
+def gptq(folder: Path, said: Config, held: Held) -> None:
     """`qweight` int32 [in / n, out], `qzeros` int32 [groups, out / n], `scales` [groups, out], and
     each input's group, `g_idx` [in]; n integers to a word. Zero points are stored less 1, except in
-    its second version."""
-    bits, size = bits_of(said), said.get("group_size", int, -1)
-    first = 0 if said.get("checkpoint_format", str, "gptq") == "gptq_v2" else 1
-    stems, found = of_parts(held, ".qweight")
-    for stem, name in stems.items():
-        words = held[name].fetch()
-        scales = held[f"{stem}.scales"].fetch().astype(np.float64)
-        zeros = fields_of(held[f"{stem}.qzeros"].fetch(), bits).reshape(len(scales), -1) + first
-        n_in = len(words) * WORD // bits
-        group = np.arange(n_in) // (size if size > 0 else n_in)
-        if f"{stem}.g_idx" in held:
-            group = held[f"{stem}.g_idx"].fetch()
-        if zeros.shape != scales.shape or len(group) != n_in or group.max() >= len(scales):
-            raise ValueError(f"{stem} has scales {scales.shape} for zeros {zeros.shape}")
+    its second version: less a word of ones, so that one may borrow from the next."""
+    bits = bits_of(said)
+    version = said_to_be(said, "format", "checkpoint_format", "gptq", "gptq_v2")
+    ones = np.uint32(sum(1 << at for at in range(0, WORD, bits)) * (version == "gptq"))
+    spans = []
+    for stem in stems(held, ".qweight"):
+        parts = Parts(folder, stem, held)
+        words = parts.take("qweight", WORDS, None, None)
+        n_in, n_out = len(words) * WORD // bits, words.shape[1]
+        scales = parts.numbers("scales", None, n_out)
+        size = parts.group_size(said, n_in, len(scales))
+        packed = parts.take("qzeros", WORDS, len(scales), -(-n_out * bits // WORD))
+        zeros = fields_of(packed.view(np.uint32) + ones, bits).reshape(len(scales), -1)[:, :n_out]
+        spans.append((zeros.min(), zeros.max()))
+        group = np.arange(n_in) // size
+        if parts.has("g_idx") or said.get("desc_act", bool, False):
+            given = parts.take("g_idx", INDICES, n_in)
+            if not np.array_equal(np.sort(given), group):
+                fact = f"does not give each of the {len(scales)} groups {size} inputs"
+                raise parts.fault("g_idx", fact)
+            group = given
         rows = partial(of_gptq, words, zeros, scales, group, bits)
-        sides = (n_in, scales.shape[1])
-        found[f"{stem}.weight"] = entry(folder, stem, sides, rows, turned=True)
-    return found
+        held[f"{stem}.weight"] = entry(folder, stem, (n_in, n_out), rows, turned=True)
+    check_version(said, version, bits, spans)
+
+
+def check_version(said: Config, version: str, bits: int, spans: list[tuple[int, int]]) -> None:
+    """Raise InputError if the zero points of all matrices, from each one's lowest to its highest,
+    are those of the other version: symmetric ones are all in the middle of the integers, and
+    others reach the largest integer."""
+    lowest, highest = (
+        min((low for low, _ in spans), default=0),
+        max((h for _, h in spans), default=0),
+    )
+    middle, most = 1 << (bits - 1), (1 << bits) - 1
+    shifted = version == "gptq_v2" and (lowest, highest) == (0, most - 1)
+    if spans and (shifted or (lowest == highest != middle)):
+        raise InputError(
+            f"{said.path}: checkpoint_format is {version!r}, but the zero points go from {lowest} "
+            f"to {highest}, which another version stores; correct it, or fetch the folder again"
+        )
 
 
 def of_gptq(
@@ -163,26 +251,19 @@ def of_gptq(
     return np.asarray((integers - zeros[of]) * scales[of])
 
 
-def awq(folder: Path, said: Config, held: Held) -> Held:
+def awq(folder: Path, said: Config, held: Held) -> None:
     """`qweight` int32 [in, out / 8], `qzeros` int32 [groups, out / 8], `scales` [groups, out]."""
     bits = bits_of(said, (4,))
-    version = said.get("version", str, "gemm").lower()
-    if version != "gemm":
-        raise InputError(
-            f"{said.path}: awq of version {version!r} is not unpacked here, but of 'gemm'; take "
-            "the model before it was quantized, or its GGUF"
-        )
-    stems, found = of_parts(held, ".qweight")
-    for stem, name in stems.items():
-        words = held[name].fetch()
-        scales = held[f"{stem}.scales"].fetch().astype(np.float64)
-        zeros = of_awq_words(held[f"{stem}.qzeros"].fetch(), bits)
-        if zeros.shape != scales.shape or len(words) % len(scales):
-            raise ValueError(f"{stem} has scales {scales.shape} for zeros {zeros.shape}")
-        rows = partial(of_awq, words, zeros, scales, bits)
-        sides = (len(words), scales.shape[1])
-        found[f"{stem}.weight"] = entry(folder, stem, sides, rows, turned=True)
-    return found
+    said_to_be(said, "format", "version", "gemm")
+    for stem in stems(held, ".qweight"):
+        parts = Parts(folder, stem, held)
+        words = parts.take("qweight", WORDS, None, None)
+        n_in, n_out = len(words), words.shape[1] * WORD // bits
+        scales = parts.numbers("scales", None, n_out)
+        size = parts.group_size(said, n_in, len(scales))
+        zeros = of_awq_words(parts.take("qzeros", WORDS, len(scales), words.shape[1]), bits)
+        rows = partial(of_awq, words, zeros, scales, bits, size)
+        held[f"{stem}.weight"] = entry(folder, stem, (n_in, n_out), rows, turned=True)
 
 
 def of_awq_words(words: np.ndarray, bits: int) -> np.ndarray:
@@ -192,29 +273,33 @@ def of_awq_words(words: np.ndarray, bits: int) -> np.ndarray:
 
 
 def of_awq(
-    words: np.ndarray, zeros: np.ndarray, scales: np.ndarray, bits: int, start: int, stop: int
+    words: np.ndarray,
+    zeros: np.ndarray,
+    scales: np.ndarray,
+    bits: int,
+    size: int,
+    start: int,
+    stop: int,
 ) -> np.ndarray:
     """Rows [start, stop) of [in, out]."""
-    of = np.arange(start, stop) // (len(words) // len(scales))
+    of = np.arange(start, stop) // size
     return np.asarray((of_awq_words(words[start:stop], bits) - zeros[of]) * scales[of])
 
 
-def mlx(folder: Path, said: Config, held: Held) -> Held:
+def mlx(folder: Path, said: Config, held: Held) -> None:
     """`weight` uint32 [out, in / n], `scales` and `biases` [out, groups]: integer times scale plus
     bias."""
     bits = bits_of(said)
-    stems, found = of_parts(held, ".scales")
-    for stem in stems:
-        words = held[f"{stem}.weight"].fetch()
-        scales, offsets = (
-            held[f"{stem}.{part}"].fetch().astype(np.float64) for part in ("scales", "biases")
-        )
-        n_in = words.shape[1] * WORD // bits
-        if scales.shape != offsets.shape or n_in % scales.shape[1]:
-            raise ValueError(f"{stem} has scales {scales.shape} for biases {offsets.shape}")
+    said_to_be(said, "mode", "mode", "affine")
+    for stem in stems(held, ".scales"):
+        parts = Parts(folder, stem, held)
+        words = parts.take("weight", WORDS, None, None)
+        n_out, n_in = len(words), words.shape[1] * WORD // bits
+        scales = parts.numbers("scales", n_out, None)
+        offsets = parts.numbers("biases", *scales.shape)
+        parts.group_size(said, n_in, scales.shape[1])
         rows = partial(of_mlx, words, scales, offsets, bits)
-        found[f"{stem}.weight"] = entry(folder, stem, (len(words), n_in), rows, turned=False)
-    return found
+        held[f"{stem}.weight"] = entry(folder, stem, (n_out, n_in), rows, turned=False)
 
 
 def of_mlx(
@@ -228,54 +313,91 @@ def of_mlx(
     return np.asarray(found.reshape(stop - start, n_in))
 
 
-def bitsandbytes(folder: Path, said: Config, held: Held) -> Held:
+def bitsandbytes(folder: Path, said: Config, held: Held) -> None:
     """Matrices of 8 bits with `SCB`, or of 4 bits with `absmax` and `quant_map`."""
-    found = dict(held)
-    for name in held:
-        if name.endswith(".SCB"):
-            stem = name.removesuffix(".SCB")
-            integers, scales = held[f"{stem}.weight"].fetch(), held[name].fetch()
-            rows = partial(of_eight_bits, integers, scales.astype(np.float64) / 127)
-            sides = (integers.shape[0], integers.shape[1])
-            found[f"{stem}.weight"] = entry(folder, stem, sides, rows, turned=False)
-            del found[name]
-            found.pop(f"{stem}.weight_format", None)
-        elif name.endswith(".quant_map") and ".nested_" not in name:
-            matrix = name.removesuffix(".quant_map")
-            parts = {n: t for n, t in held.items() if n.startswith(f"{matrix}.")}
-            found = {n: t for n, t in found.items() if n not in parts}
-            found[matrix] = of_four_bits(folder, matrix, held[matrix], parts)
-    return found
+    for stem in stems(held, ".SCB"):
+        held[f"{stem}.weight"] = of_eight_bits(Parts(folder, stem, held))
+    for matrix in stems(held, ".weight.quant_map"):
+        held[f"{matrix}.weight"] = of_four_bits(Parts(folder, matrix, held))
 
 
-def of_eight_bits(integers: np.ndarray, scales: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Rows [start, stop) of [out, in]: a row's largest number is 127 times its scale."""
+def of_eight_bits(parts: Parts) -> TensorEntry:
+    """A matrix int8 [out, in], and the largest number of each row, which 127 stands for."""
+    integers = parts.take("weight", SIGNED, None, None)
+    n_out, n_in = integers.shape
+    scales = parts.numbers("SCB", n_out) / 127
+    if parts.has("weight_format") and parts.take("weight_format", BYTES):
+        raise parts.fault("weight_format", "names an order of columns that is not unpacked here")
+    rows = partial(of_scaled_rows, integers, scales)
+    return entry(parts.folder, parts.stem, (n_out, n_in), rows, turned=False)
+
+
+def of_scaled_rows(integers: np.ndarray, scales: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Rows [start, stop) of [out, in]."""
     return np.asarray(integers[start:stop] * scales[start:stop, None])
 
 
-def of_four_bits(
-    folder: Path, name: str, packed: TensorEntry, parts: Mapping[str, TensorEntry]
-) -> TensorEntry:
+class State(Fields):
+    """What bitsandbytes writes beside a matrix: its shape, and the size of its blocks."""
+
+    @classmethod
+    def of(cls, parts: Parts) -> "State":
+        """The one state of a matrix, a JSON object in bytes."""
+        names = [
+            name for name in parts.held if name.startswith(f"{parts.stem}.weight.quant_state.")
+        ]
+        if len(names) != 1:
+            raise parts.fault("weight.quant_state", f"is there {len(names)} times, not once")
+        end = names[0].removeprefix(f"{parts.stem}.")
+        where = parts.folder / names[0]
+        return cls(where, parse_json(parts.take(end, BYTES, None).tobytes(), where))
+
+    def get(self, name: str, kind: type, default: Any = None) -> Any:
+        """The value of a field, as `Fields` checks it."""
+        try:
+            return super().get(name, kind, default)
+        except InputError as error:
+            raise InputError(f"{error}; fetch it again") from None
+
+    def shape(self) -> tuple[int, int]:
+        """The matrix's shape."""
+        found = self.listed("shape", int)
+        if len(found) != 2 or not all(0 < side < LARGEST for side in found):
+            raise InputError(f"{self.path}: 'shape' is not two sides; fetch it again")
+        return found[0], found[1]
+
+    def block_size(self, name: str, n: int) -> tuple[int, int]:
+        """A block's size by its field's name, and how many blocks n numbers have."""
+        size: int = self.get(name, int)
+        if size < 1 or size & (size - 1):
+            raise InputError(f"{self.path}: {name!r} is {size}, no power of 2; fetch it again")
+        return size, -(-n // size)
+
+
+def of_four_bits(parts: Parts) -> TensorEntry:
     """A matrix two of whose numbers are in a byte, the first in its high bits. The scales may be
     packed in turn: bytes that name one of 256 numbers, times a scale of theirs, plus an offset."""
-    states = [t for n, t in parts.items() if ".quant_state.bitsandbytes__" in n]
-    if not states:
-        raise ValueError(f"{name} has no quant_state")
-    state = json.loads(states[0].fetch().tobytes())
-    scales = parts[f"{name}.absmax"].fetch()
-    if scales.dtype == np.uint8:
-        nested = parts[f"{name}.nested_quant_map"].fetch().astype(np.float64)[scales]
-        of = np.arange(len(nested)) // state["nested_blocksize"]
-        outer = parts[f"{name}.nested_absmax"].fetch().astype(np.float64)
-        scales = nested * outer[of] + state["nested_offset"]
-    numbers = parts[f"{name}.quant_map"].fetch().astype(np.float64)
-    sides = (int(state["shape"][0]), int(state["shape"][1]))
-    data = packed.fetch().reshape(-1)
-    if data.size * 2 < sides[0] * sides[1] or len(numbers) != 16:
-        raise ValueError(f"{name} holds {data.size} bytes for {sides[0]} x {sides[1]} numbers")
-    scales, size = scales.astype(np.float64), int(state["blocksize"])
-    rows = partial(of_named_numbers, data, numbers, scales, size, sides[1])
-    return entry(folder, name, sides, rows, turned=False)
+    state = State.of(parts)
+    n_out, n_in = state.shape()
+    size, n_blocks = state.block_size("blocksize", n_out * n_in)
+    numbers = parts.numbers("weight.quant_map", 16)
+    if parts.has("weight.nested_absmax"):
+        scales = of_nested(parts, state, n_blocks)
+    else:
+        scales = parts.numbers("weight.absmax", n_blocks)
+    data = parts.take("weight", BYTES, -(-n_out * n_in // 2), 1)[:, 0]
+    rows = partial(of_named_numbers, data, numbers, scales, size, n_in)
+    return entry(parts.folder, parts.stem, (n_out, n_in), rows, turned=False)
+
+
+def of_nested(parts: Parts, state: State, n: int) -> np.ndarray:
+    """The scales of n blocks, which are packed in blocks of their own."""
+    size, n_blocks = state.block_size("nested_blocksize", n)
+    outer = parts.numbers("weight.nested_absmax", n_blocks)
+    numbers = parts.numbers("weight.nested_quant_map", 256)
+    names = parts.take("weight.absmax", BYTES, n)
+    offset: float = state.get("nested_offset", float)
+    return np.asarray(numbers[names] * outer[np.arange(n) // size] + offset)
 
 
 def of_named_numbers(
@@ -296,7 +418,7 @@ def of_named_numbers(
     return np.asarray(found.reshape(stop - start, n_in))
 
 
-KINDS: dict[str, Callable[[Path, Config, Held], Held]] = {
+KINDS: dict[str, Callable[[Path, Config, Held], None]] = {
     "gptq": gptq,
     "awq": awq,
     "bitsandbytes": bitsandbytes,

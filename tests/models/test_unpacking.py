@@ -98,7 +98,7 @@ def eight_bits(n_in: int, n_out: int) -> Packed:
 def four_bits(n_in: int, n_out: int) -> Packed:
     """NF4, whose scales are packed, too."""
     names = RNG.integers(0, 16, n_in * n_out)
-    outer = RNG.uniform(0.1, 1, 1 + n_in * n_out // GROUP // 8).astype(np.float32)
+    outer = RNG.uniform(0.1, 1, -(-n_in * n_out // GROUP // 8)).astype(np.float32)
     scale_names = RNG.integers(0, 256, n_in * n_out // GROUP).astype(np.uint8)
     numbers = np.linspace(-1, 1, 256).astype(np.float32)
     state = {"blocksize": GROUP, "shape": [n_out, n_in], "nested_blocksize": 8}
