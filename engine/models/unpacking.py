@@ -115,7 +115,7 @@ class Parts:
         if found.dtype not in kind.labels:
             raise self.fault(end, f"holds {found.dtype}, not {kind.what}")
         if len(found.shape) != len(shape):
-            raise self.fault(end, f"has {len(found.shape)} axes, not {len(shape)}")
+            raise self.fault(end, f"has {len(found.shape)} sides, not {len(shape)}")
         wanted = tuple(h if w is None else w for h, w in zip(found.shape, shape, strict=True))
         if found.shape != wanted or 0 in wanted:
             raise self.fault(end, f"has shape {sides(found.shape)}, not {sides(wanted)}")
@@ -337,67 +337,62 @@ def of_scaled_rows(integers: np.ndarray, scales: np.ndarray, start: int, stop: i
     return np.asarray(integers[start:stop] * scales[start:stop, None])
 
 
-class State(Fields):
-    """What bitsandbytes writes beside a matrix: its shape, and the size of its blocks."""
+class State(NamedTuple):
+    """What bitsandbytes writes beside a matrix of 4 bits: its shape, and the size of its blocks."""
+
+    shape: tuple[int, int]
+    size: int
+    nested_size: int  # of the blocks of packed scales, and what is added to these
+    offset: float
 
     @classmethod
     def of(cls, parts: Parts) -> "State":
         """The one state of a matrix, a JSON object in bytes."""
-        names = [
-            name for name in parts.held if name.startswith(f"{parts.stem}.weight.quant_state.")
-        ]
+        mark = f"{parts.stem}.weight.quant_state."
+        names = [name for name in parts.held if name.startswith(mark)]
         if len(names) != 1:
             raise parts.fault("weight.quant_state", f"is there {len(names)} times, not once")
-        end = names[0].removeprefix(f"{parts.stem}.")
+        data = parts.take(names[0].removeprefix(f"{parts.stem}."), BYTES, None)
         where = parts.folder / names[0]
-        return cls(where, parse_json(parts.take(end, BYTES, None).tobytes(), where))
-
-    def get(self, name: str, kind: type, default: Any = None) -> Any:
-        """The value of a field, as `Fields` checks it."""
         try:
-            return super().get(name, kind, default)
+            return cls.read(Fields(where, parse_json(data.tobytes(), where) or {}))
         except InputError as error:
-            raise InputError(f"{error}; fetch it again") from None
+            raise InputError(f"{error}; fetch the folder again") from None
 
-    def shape(self) -> tuple[int, int]:
-        """The matrix's shape."""
-        found = self.listed("shape", int)
-        if len(found) != 2 or not all(0 < side < LARGEST for side in found):
-            raise InputError(f"{self.path}: 'shape' is not two sides; fetch it again")
-        return found[0], found[1]
-
-    def block_size(self, name: str, n: int) -> tuple[int, int]:
-        """A block's size by its field's name, and how many blocks n numbers have."""
-        size: int = self.get(name, int)
-        if size < 1 or size & (size - 1):
-            raise InputError(f"{self.path}: {name!r} is {size}, no power of 2; fetch it again")
-        return size, -(-n // size)
+    @classmethod
+    def read(cls, said: Fields) -> "State":
+        """The state that a JSON object says."""
+        shape = said.listed("shape", int)
+        if len(shape) != 2 or not all(0 < side < LARGEST for side in shape):
+            raise InputError(f"{said.path}: 'shape' is not two sides")
+        sizes = said.get("blocksize", int), said.get("nested_blocksize", int, 1)
+        if any(size < 1 or size & (size - 1) for size in sizes):
+            raise InputError(
+                f"{said.path}: its blocks have {sizes[0]} and {sizes[1]} numbers, no powers of 2"
+            )
+        return cls((shape[0], shape[1]), *sizes, said.get("nested_offset", float, 0.0))
 
 
 def of_four_bits(parts: Parts) -> TensorEntry:
-    """A matrix two of whose numbers are in a byte, the first in its high bits. The scales may be
-    packed in turn: bytes that name one of 256 numbers, times a scale of theirs, plus an offset."""
+    """A matrix two of whose numbers are in a byte, the first in its high bits."""
     state = State.of(parts)
-    n_out, n_in = state.shape()
-    size, n_blocks = state.block_size("blocksize", n_out * n_in)
+    (n_out, n_in), size = state.shape, state.size
     numbers = parts.numbers("weight.quant_map", 16)
-    if parts.has("weight.nested_absmax"):
-        scales = of_nested(parts, state, n_blocks)
-    else:
-        scales = parts.numbers("weight.absmax", n_blocks)
+    scales = of_blocks(parts, state, -(-n_out * n_in // size))
     data = parts.take("weight", BYTES, -(-n_out * n_in // 2), 1)[:, 0]
     rows = partial(of_named_numbers, data, numbers, scales, size, n_in)
     return entry(parts.folder, parts.stem, (n_out, n_in), rows, turned=False)
 
 
-def of_nested(parts: Parts, state: State, n: int) -> np.ndarray:
-    """The scales of n blocks, which are packed in blocks of their own."""
-    size, n_blocks = state.block_size("nested_blocksize", n)
-    outer = parts.numbers("weight.nested_absmax", n_blocks)
+def of_blocks(parts: Parts, state: State, n: int) -> np.ndarray:
+    """The scales of n blocks. They may be packed in turn: bytes that name one of 256 numbers, times
+    a scale of theirs, plus an offset."""
+    if not parts.has("weight.nested_absmax"):
+        return parts.numbers("weight.absmax", n)
+    outer = parts.numbers("weight.nested_absmax", -(-n // state.nested_size))
     numbers = parts.numbers("weight.nested_quant_map", 256)
     names = parts.take("weight.absmax", BYTES, n)
-    offset: float = state.get("nested_offset", float)
-    return np.asarray(numbers[names] * outer[np.arange(n) // size] + offset)
+    return np.asarray(numbers[names] * outer[np.arange(n) // state.nested_size] + state.offset)
 
 
 def of_named_numbers(

@@ -8,145 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from format_writers import small_llama
+from packed_writers import OF_GPTQ, WAYS, quantized
 from safetensors.numpy import load_file, save_file
 
 from engine import InputError
 from engine.models import checkpoint
 
 pytestmark = pytest.mark.slow
-
-Parts = dict[str, np.ndarray]
-Packed = tuple[Parts, np.ndarray]  # tensors by the ends of their names, and the matrix [out, in]
-RNG = np.random.default_rng(1)
-GROUP = 16  # integers that share a scale
-NF4 = np.linspace(-1, 1, 16).astype(np.float32)  # any 16 numbers will do
-
-
-def word(fields: list[int], bits: int) -> int:
-    """Integers in a word, the first in its lowest bits, as int32 has it."""
-    found = sum(int(field) << (bits * k) for k, field in enumerate(fields))
-    return found - (1 << 32) if found >> 31 else found
-
-
-def words(integers: np.ndarray, bits: int, order: list[int] | None = None) -> np.ndarray:
-    """Rows of integers, several to a word."""
-    n = 32 // bits
-    order = order or list(range(n))
-    return np.array(
-        [
-            [word([row[k + j] for j in order], bits) for k in range(0, len(row), n)]
-            for row in integers
-        ],
-        np.int32,
-    )
-
-
-def drawn(n_in: int, n_out: int, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Integers [in, out], zero points and scales [groups, out]."""
-    most, groups = 1 << bits, n_in // GROUP
-    scales = RNG.uniform(0.01, 0.1, (groups, n_out)).astype(np.float16)
-    zeros = RNG.integers(1, most, (groups, n_out))
-    return RNG.integers(0, most, (n_in, n_out)), zeros, scales
-
-
-def gptq(bits: int, version: int, shuffled: bool) -> Callable[[int, int], Packed]:
-    def pack(n_in: int, n_out: int) -> Packed:
-        integers, zeros, scales = drawn(n_in, n_out, bits)
-        group = np.arange(n_in) // GROUP
-        group = RNG.permutation(group) if shuffled else group
-        parts = {
-            "qweight": words(integers.T, bits).T.copy(),
-            "qzeros": words(zeros - (version == 1), bits),
-            "scales": scales,
-        }
-        if shuffled:
-            parts["g_idx"] = group.astype(np.int32)
-        return parts, ((integers - zeros[group]) * scales[group].astype(np.float64)).T
-
-    return pack
-
-
-def awq(n_in: int, n_out: int) -> Packed:
-    integers, zeros, scales = drawn(n_in, n_out, 4)
-    order = [0, 2, 4, 6, 1, 3, 5, 7]
-    parts = {"qweight": words(integers, 4, order), "qzeros": words(zeros, 4, order)}
-    group = np.arange(n_in) // GROUP
-    wanted = (integers - zeros[group]) * scales[group].astype(np.float64)
-    return parts | {"scales": scales}, wanted.T
-
-
-def mlx(n_in: int, n_out: int) -> Packed:
-    integers, _, scales = drawn(n_in, n_out, 4)
-    offsets = -scales * np.float16(7)
-    group = np.arange(n_in) // GROUP
-    wanted = integers * scales[group].astype(np.float64) + offsets[group]
-    parts = {
-        "weight": words(integers.T, 4).view(np.uint32),
-        "scales": scales.T,
-        "biases": offsets.T,
-    }
-    return {name: np.ascontiguousarray(part) for name, part in parts.items()}, wanted.T
-
-
-def eight_bits(n_in: int, n_out: int) -> Packed:
-    integers = RNG.integers(-127, 128, (n_out, n_in)).astype(np.int8)
-    largest = RNG.uniform(0.1, 1, n_out).astype(np.float32)
-    wanted = integers * (largest.astype(np.float64) / 127)[:, None]
-    return {"weight": integers, "SCB": largest, "weight_format": np.array(0, np.uint8)}, wanted
-
-
-def four_bits(n_in: int, n_out: int) -> Packed:
-    """NF4, whose scales are packed, too."""
-    names = RNG.integers(0, 16, n_in * n_out)
-    outer = RNG.uniform(0.1, 1, -(-n_in * n_out // GROUP // 8)).astype(np.float32)
-    scale_names = RNG.integers(0, 256, n_in * n_out // GROUP).astype(np.uint8)
-    numbers = np.linspace(-1, 1, 256).astype(np.float32)
-    state = {"blocksize": GROUP, "shape": [n_out, n_in], "nested_blocksize": 8}
-    text = json.dumps(state | {"nested_offset": 0.5}).encode()
-    scales = [
-        float(numbers[name]) * float(outer[k // 8]) + 0.5 for k, name in enumerate(scale_names)
-    ]
-    wanted = [float(NF4[name]) * scales[k // GROUP] for k, name in enumerate(names)]
-    pairs = [int(a) * 16 + int(b) for a, b in names.reshape(-1, 2)]
-    parts = {
-        "weight": np.array(pairs, np.uint8)[:, None],
-        "weight.absmax": scale_names,
-        "weight.quant_map": NF4,
-        "weight.nested_absmax": outer,
-        "weight.nested_quant_map": numbers,
-        "weight.quant_state.bitsandbytes__nf4": np.frombuffer(text, np.uint8),
-    }
-    return parts, np.array(wanted).reshape(n_out, n_in)
-
-
-OF_GPTQ = {"quant_method": "gptq", "group_size": GROUP}
-OF_BNB = {"quant_method": "bitsandbytes"}
-WAYS: dict[str, tuple[dict[str, Any], Callable[[int, int], Packed]]] = {
-    "gptq 4": ({"quantization_config": OF_GPTQ | {"bits": 4}}, gptq(4, 1, False)),
-    "gptq 8 in any order": ({"quantization_config": OF_GPTQ | {"bits": 8}}, gptq(8, 1, True)),
-    "gptq 2, second version": (
-        {"quantization_config": OF_GPTQ | {"bits": 2, "checkpoint_format": "gptq_v2"}},
-        gptq(2, 2, False),
-    ),
-    "awq": ({"quantization_config": {"quant_method": "awq", "bits": 4, "version": "GEMM"}}, awq),
-    "mlx": ({"quantization": {"group_size": GROUP, "bits": 4}}, mlx),
-    "bitsandbytes 8": ({"quantization_config": OF_BNB | {"load_in_8bit": True}}, eight_bits),
-    "bitsandbytes 4": ({"quantization_config": OF_BNB | {"load_in_4bit": True}}, four_bits),
-}
-
-
-def quantized(folder: Path, way: str) -> dict[str, np.ndarray]:
-    """Quantize the matrices of a folder's layers; returns their numbers by name."""
-    said, pack = WAYS[way]
-    tensors, wanted = load_file(folder / "model.safetensors"), {}
-    for name in [n for n in tensors if n.endswith("_proj.weight")]:
-        parts, wanted[name] = pack(*tensors.pop(name).shape[::-1])
-        stem = name.removesuffix(".weight")
-        tensors |= {f"{stem}.{end}": values for end, values in parts.items()}
-    save_file(tensors, folder / "model.safetensors")
-    config = json.loads((folder / "config.json").read_text()) | said
-    (folder / "config.json").write_text(json.dumps(config))
-    return wanted
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -171,7 +39,8 @@ def test_numbers_are_those_that_the_integers_stand_for(way: str, tmp_path: Path)
     [
         ({"quant_method": "fp8"}, "quantized by 'fp8', which are not unpacked here"),
         (OF_GPTQ | {"bits": 3}, "integers of 3 bits are not unpacked here"),
-        ({"quant_method": "awq", "version": "gemv"}, "awq of version 'gemv'"),
+        ({"quant_method": "awq", "version": "gemv"}, "version 'gemv' is not unpacked here"),
+        (OF_GPTQ | {"format": "marlin"}, "checkpoint_format 'marlin' is not unpacked here"),
         ("much", "quantization_config is 'much', no object"),
     ],
 )
@@ -186,15 +55,139 @@ def test_others_are_refused_with_advice(said: Any, message: str, tmp_path: Path)
         assert "take the model before it was quantized, or its GGUF" in str(refused.value)
 
 
-@pytest.mark.parametrize("end", ["scales", "qzeros"])
-def test_damaged_parts_are_one_line(end: str, tmp_path: Path) -> None:
+Change = Callable[[np.ndarray], np.ndarray]
+
+
+def state(**fields: Any) -> Change:
+    """Other fields in a state, which is JSON in bytes."""
+    return lambda v: of_bytes(json.dumps(json.loads(v.tobytes()) | fields).encode())
+
+
+def of_bytes(data: bytes) -> np.ndarray:
+    return np.frombuffer(data, np.uint8)
+
+
+LIES: list[tuple[str, str, Change | None, str]] = [  # way, part, what it becomes, what is said
+    ("gptq 4", "scales", lambda v: v[:, :2], "has shape 2 x 2, not 2 x 32"),
+    ("gptq 4", "scales", lambda v: v.view(np.int16), "holds I16, not floating-point numbers"),
+    ("gptq 4", "scales", lambda v: v[0], "has 1 sides, not 2"),
+    ("gptq 4", "scales", lambda v: v[:0], "has shape 0 x 32"),
+    ("gptq 4", "qzeros", lambda v: v[:, :2], "has shape 2 x 2, not 2 x 4"),
+    ("gptq 4", "qzeros", None, "is missing"),
+    ("gptq 4", "qweight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
+    ("gptq 4", "qweight", lambda v: v.astype(np.int64), "holds I64, not integers of 32 bits"),
+    ("gptq 8 in any order", "g_idx", lambda v: v * 0 - 1, "each of the 2 groups 16 inputs"),
+    ("gptq 8 in any order", "g_idx", lambda v: v + 1, "each of the 2 groups 16 inputs"),
+    ("gptq 8 in any order", "g_idx", lambda v: v * 1.0, "holds F64, not integers"),
+    ("gptq 8 in any order", "g_idx", None, "is missing"),
+    ("awq", "qweight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
+    ("awq", "scales", lambda v: v[:1].repeat(3, 0), "has 3 groups for 32 inputs"),
+    ("mlx", "weight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
+    ("mlx", "biases", lambda v: v[:, :1], "has shape 32 x 1, not 32 x 2"),
+    ("mlx", "biases", None, "is missing"),
+    ("bitsandbytes 8", "SCB", lambda v: v[:1], "has shape 1, not 32"),
+    ("bitsandbytes 8", "weight", lambda v: v.view(np.uint8), "holds U8, not integers of 8 bits"),
+    ("bitsandbytes 8", "weight_format", lambda v: v + np.uint8(1), "names an order of columns"),
+    ("bitsandbytes 4", "absmax", lambda v: v[:-1], "not 64"),
+    ("bitsandbytes 4", "weight", lambda v: v[:-1], "has shape 511 x 1, not 512 x 1"),
+    ("bitsandbytes 4", "weight.quant_map", lambda v: v[:8], "has shape 8, not 16"),
+    ("bitsandbytes 4", "nf4", state(blocksize=0), "have 0 and 8 numbers, no powers of 2"),
+    ("bitsandbytes 4", "nf4", state(blocksize=1 << 30), "has shape 8, not 1"),
+    ("bitsandbytes 4", "nf4", state(blocksize=-8), "have -8 and 8 numbers, no powers of 2"),
+    ("bitsandbytes 4", "nf4", state(blocksize=None), "has no 'blocksize'"),
+    ("bitsandbytes 4", "nf4", state(blocksize=1.5), "'blocksize' is 1.5, not int"),
+    ("bitsandbytes 4", "nf4", state(nested_blocksize=0), "have 16 and 0 numbers, no powers of 2"),
+    ("bitsandbytes 4", "nf4", state(nested_blocksize=1 << 20), "has shape 8, not 1"),
+    ("bitsandbytes 4", "nf4", state(nested_offset="x"), "'nested_offset' is 'x', not float"),
+    ("bitsandbytes 4", "nf4", state(shape=[32]), "'shape' is not two sides"),
+    ("bitsandbytes 4", "nf4", state(shape=[10**30, 32]), "'shape' is not two sides"),
+    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"null"), "'shape' is not two sides"),
+    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"[1]"), "holds no JSON object"),
+    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"[" * 9999), "nested too deep"),
+    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"\xff"), "is not JSON"),
+    ("bitsandbytes 4", "nf4", None, "is there 0 times, not once"),
+]
+
+
+@pytest.mark.parametrize(("way", "part", "change", "says"), LIES)
+def test_part_that_does_not_fit_is_named(
+    way: str, part: str, change: Change | None, says: str, tmp_path: Path
+) -> None:
+    folder = small_llama(tmp_path / "model")
+    quantized(folder, way)
+    tensors = load_file(folder / "model.safetensors")
+    ends = tuple(f"{mark}{part}" for mark in "._")
+    name = next(n for n in sorted(tensors) if n.endswith(ends) and "proj" in n)
+    values = tensors.pop(name)
+    if change:
+        tensors[name] = np.ascontiguousarray(change(values)).reshape(change(values).shape)
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(InputError) as refused:
+        checkpoint.load(folder, 0)
+    said = str(refused.value)
+    assert says in said and "fetch " in said and name.partition("_proj")[0] in said
+
+
+@pytest.mark.parametrize(
+    ("way", "changes", "says"),
+    [
+        (
+            "gptq 4",
+            {"group_size": 128},
+            "group_size is 128, but .* has 2 groups for 32 inputs; set",
+        ),
+        ("gptq 4", {"group_size": 0}, "group_size is 0, but"),
+        ("gptq 4", {"group_size": -1}, "group_size is -1, but"),
+        ("gptq 4", {"bits": 8}, "group_size is 16, but .* has 2 groups for 16 inputs"),
+        ("awq", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
+        ("mlx", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
+        ("mlx", {"mode": "mxfp4"}, "mode 'mxfp4' is not unpacked here"),
+        ("gptq 4", {"checkpoint_format": "gptq_v2"}, "the zero points go from 0 to 14, which"),
+    ],
+)
+def test_config_that_does_not_fit_is_told(
+    way: str, changes: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    folder = small_llama(tmp_path / "model")
+    quantized(folder, way)
+    config = json.loads((folder / "config.json").read_text())
+    key = "quantization" if way == "mlx" else "quantization_config"
+    config[key] |= changes
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=says):
+        checkpoint.load(folder)
+
+
+@pytest.mark.parametrize(("stored", "version"), [(0x77777777, "gptq"), (0x88888888, "gptq_v2")])
+def test_symmetric_zero_points_tell_the_version(stored: int, version: str, tmp_path: Path) -> None:
     folder = small_llama(tmp_path / "model")
     quantized(folder, "gptq 4")
     tensors = load_file(folder / "model.safetensors")
-    name = next(n for n in tensors if n.endswith(end))
-    save_file(tensors | {name: tensors[name][:, :2].copy()}, folder / "model.safetensors")
-    with pytest.raises(InputError, match="its gptq weights are not as they should be"):
-        checkpoint.load(folder)
-    save_file({n: t for n, t in tensors.items() if n != name}, folder / "model.safetensors")
-    with pytest.raises(InputError, match="its gptq weights are not as they should be"):
-        checkpoint.load(folder)
+    for name in [n for n in tensors if n.endswith("qzeros")]:
+        tensors[name] = np.full(tensors[name].shape, stored, np.uint32).view(np.int32)
+    save_file(tensors, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    for said in ("gptq", "gptq_v2"):
+        config["quantization_config"]["checkpoint_format"] = said
+        (folder / "config.json").write_text(json.dumps(config))
+        if said == version:
+            checkpoint.load(folder)
+        else:
+            with pytest.raises(InputError, match=r"zero points go from . to ., which another"):
+                checkpoint.load(folder)
+
+
+def test_zero_point_0_borrows_from_the_next(tmp_path: Path) -> None:
+    """As GPTQModel changes versions: a word of ones is taken off and added."""
+    folder = small_llama(tmp_path / "model")
+    quantized(folder, "gptq 4")
+    tensors = load_file(folder / "model.safetensors")
+    name = "model.layers.0.mlp.down_proj"
+    before = tensors[f"{name}.qzeros"]
+    zeros = np.broadcast_to(np.uint32(0x0F07_30A0), before.shape)
+    tensors[f"{name}.qzeros"] = (zeros - np.uint32(0x1111_1111)).view(np.int32)
+    save_file(tensors, folder / "model.safetensors")
+    weight = np.asarray(checkpoint.load(folder).weights["blocks.0.mlp.W_out"])  # [in, out]
+    first = tensors[f"{name}.qweight"].view(np.uint32)[0, :8] & 15
+    expected = (first.astype(float) - [0, 10, 0, 3, 7, 0, 15, 0]) * tensors[f"{name}.scales"][0, :8]
+    np.testing.assert_array_equal(weight[0, :8], expected)
