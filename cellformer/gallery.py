@@ -4,9 +4,9 @@ A workbook is a part of the work (`cellformer.work`); workers write the files, s
 folder that all of them see.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -15,8 +15,9 @@ from typing import Any
 
 import workbooks
 from cellformer import names, release
-from cellformer.studies import stamp
-from cellformer.work import HERE, Kept, Workers, done
+from cellformer.kept import Kept
+from cellformer.stamps import stamp
+from cellformer.work import HERE, Workers, done
 from engine.cells.errors import InputError
 from engine.models import formats
 from exporters.compose.book import Book
@@ -110,22 +111,37 @@ def _shared(
     run: Run,
 ) -> list[Any]:
     """What a task returns for each part, which writes files into the folder."""
+    told = [_plain(task), [[part, stamp(part)] for part in parts]]
+    with _made(folder):
+        kept: Kept[Any] = Kept(folder / INDEX, told, run.resume, "workbooks", len(parts))
+        there = {k for k, made in enumerate(files) if all(path.is_file() for path in made)}
+        missing = [k for k in range(len(parts)) if k not in there & kept.results.keys()]
+        with kept:
+            run.advance(len(parts) - len(missing))
+            for n, counts in done(task, [parts[k] for k in missing], run.workers, run.tell):
+                kept.add(missing[n], counts)
+                run.advance(1)
+    return [kept.results[k] for k in range(len(parts))]
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A context manager: make a folder, and delete it after an error if nothing is in it. Raises
+    InputError."""
+    new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror}); choose another with -o"
         ) from None
-    told = [_plain(task), [[part, stamp(part)] for part in parts]]
-    kept: Kept[Any] = Kept(folder / INDEX, told, run.resume, "workbooks", len(parts))
-    there = {k for k, made in enumerate(files) if all(path.is_file() for path in made)}
-    missing = [k for k in range(len(parts)) if k not in there & kept.results.keys()]
-    with kept:
-        run.advance(len(parts) - len(missing))
-        for n, counts in done(task, [parts[k] for k in missing], run.workers, run.tell):
-            kept.add(missing[n], counts)
-            run.advance(1)
-    return [kept.results[k] for k in range(len(parts))]
+    try:
+        yield
+    except BaseException:
+        if new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def _plain(task: partial[Any]) -> str:

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cellformer import budget, names, pairs, work
+from cellformer.kept import Kept
 from cellformer.names import word_of
-from cellformer.version import __version__
+from cellformer.stamps import stamp
 from engine.cells import finite
 from engine.cells.batch import variants
 from engine.cells.errors import InputError
@@ -101,14 +102,6 @@ _ONE = Lock()  # a model is read, and a prompt computed, by one thread of a proc
 def _model(name: str, files: str) -> Model:
     """The model of a name: a worker reads it once, and again if its files have changed."""
     return names.model(name)
-
-
-def stamp(name: str) -> str:
-    """The files of a model with their sizes and times, and this version of the program."""
-    path = Path(name)
-    files = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
-    told = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return json.dumps([__version__, told])
 
 
 # --- the studies of one prompt --------------------------------------------------------------------
@@ -265,7 +258,7 @@ def run(
     _check(asked, parts)
     digest = sha256(json.dumps(prompts).encode()).hexdigest()
     told = [stamp(asked.name), str(asked), digest]
-    kept: work.Kept[list[Row]] = work.Kept(output, told, resume, "prompts", len(parts))
+    kept: Kept[list[Row]] = Kept(output, told, resume, "prompts", len(parts))
     with kept:
         missing = kept.missing
         advance(len(parts) - len(missing))

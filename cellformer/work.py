@@ -2,13 +2,9 @@
 
 `done` hands part after part to a `concurrent.futures.Executor`: processes here, dask.distributed's
 `client.get_executor()`, mpi4py's `MPIPoolExecutor`. A worker that dies loses its part, which is
-done again. Parts do not know of each other, so results do not depend on who does which. `Kept`
-writes each result to a file at once, so that a run that was stopped can go on.
+done again. Parts do not know of each other, so results do not depend on who does which.
 """
 
-import json
-import os
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import (
@@ -22,11 +18,9 @@ from concurrent.futures import (
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import active_children, get_context
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from engine.cells.errors import InputError, first_line
-from engine.cells.files import check_file
 from exporters.file.sheet_parts import as_child
 
 Part = TypeVar("Part")
@@ -34,7 +28,6 @@ Result = TypeVar("Result")
 MOST_UNDER_WAY = 64  # parts that an executor has at once
 MOST_LOST = 3  # times that a part, done alone, may lose its worker
 CHECK = 1.0  # seconds between two looks at the workers
-SUFFIX = ".partial"
 
 
 @dataclass(frozen=True)
@@ -190,66 +183,3 @@ def _fault(future: Future[Any]) -> Exception | None:
     except Exception as error:  # also that it was cancelled
         return error
     return None
-
-
-class Kept(Generic[Result]):
-    """The results of parts by their number, each a line of a file FILE.partial as soon as it is
-    there; the file is deleted when all is done.
-
-    Its first line is a description of the work, so that a run goes on with its own results alone.
-    Without a path, results are kept in memory.
-    """
-
-    def __init__(self, output: Path | None, work: Any, resume: bool, what: str, n: int):
-        self.results: dict[int, Result] = {}
-        self._file, self._what, self._n = None, what, n
-        if output is None:
-            return
-        output = check_file(output)
-        self._path = output.with_name(output.name + SUFFIX)
-        head = json.dumps(work, sort_keys=True)
-        if self._path.exists() and not resume:
-            raise InputError(
-                f"{self._path} has the results of a run that was stopped; go on with it by "
-                "--resume, or delete it"
-            )
-        before = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        whole = before[: before.rfind("\n") + 1]  # the last line may have been cut off
-        lines = whole.splitlines()
-        if lines and lines[0] != head:
-            raise InputError(
-                f"{self._path} is of other work (another model, option or file, or another "
-                "version); delete it, or repeat the command with which it began"
-            )
-        self.results = dict(map(json.loads, lines[1:]))
-        if whole != before:
-            os.truncate(self._path, len(whole.encode()))
-        self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115
-        if not lines:
-            self._file.write(f"{head}\n")
-
-    @property
-    def missing(self) -> list[int]:
-        """The numbers of the parts that are still to be done."""
-        return [k for k in range(self._n) if k not in self.results]
-
-    def add(self, k: int, result: Result) -> None:
-        """Keep the result of a part: what JSON holds."""
-        self.results[k] = result
-        if self._file:
-            self._file.write(json.dumps([k, result]) + "\n")
-            self._file.flush()
-
-    def __enter__(self) -> "Kept[Result]":
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
-        """Delete the file if all went well; otherwise say that it is kept, unless it is empty."""
-        if self._file is None:
-            return
-        self._file.close()
-        if error is None or not self.results:
-            self._path.unlink()
-        else:
-            told = f"{len(self.results):,} of {self._n:,} {self._what} are kept in {self._path}"
-            print(f"cellformer: {told}; the same command with --resume goes on", file=sys.stderr)

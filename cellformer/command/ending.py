@@ -6,6 +6,7 @@ within `run`, so this file imports next to nothing at its top.
 """
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -129,6 +130,8 @@ def _of_system(error: OSError) -> tuple[int, str]:
 
     what = f"{error.filename}: " if error.filename else ""
     why = error.strerror or str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return CANNOT, f"{why}; allow more by `ulimit -n 1024`, or use fewer --jobs"
     return CANNOT, one_line(f"{what}{why}; choose another file, or make room for it")
 
 

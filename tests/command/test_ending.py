@@ -235,3 +235,9 @@ def test_closed_output(tmp_path: Path) -> None:
     assert done.stderr == (
         "cellformer: standard output is closed; send it to a file, or to /dev/null\n"
     )
+
+
+def test_few_open_files_leave_no_folder(tmp_path: Path) -> None:
+    done = in_shell("ulimit -n 12; cellformer build --all --jobs 2 -o made", tmp_path)
+    assert done.returncode == 2 and "Too many open files; allow more" in done.stderr
+    assert done.stderr.count("\n") == 1 and not [*tmp_path.iterdir()]
