@@ -5,15 +5,15 @@ changed, or old values, grade nothing. A formula is computed by IronCalc on a wo
 built and with other inputs, which the file never shows: a formula must be right on both.
 """
 
-import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from openpyxl.formula.tokenizer import Token, Tokenizer, TokenizerError
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
@@ -23,18 +23,16 @@ from engine.studies.exercises import judged
 from exporters.assemble import answer_key, exercise
 from exporters.assemble.answer_key import KEY, Answer
 from exporters.compose import theme
-from exporters.compose.address import a1, position
-from exporters.compose.book import Book, Entry, Reading
+from exporters.compose.address import a1, quoted
+from exporters.compose.book import Book, Entry, Place, Reading, Sheet
+from exporters.edits.typed_formula import Names, RefusedError, TypedFormula
 from exporters.file import xlsx
 from exporters.file.reading import Cell, WorkbookFile
 
-VARIED = ("weight", "setting", "table")  # the kinds of blocks whose numbers are changed
 APART = 0.37  # how far other inputs are from those as built, as a share
-ONE = r"\$?([A-Z]{1,3})\$?(\d+)"
-REFERENCE = re.compile(rf"(?:('(?:[^']|'')+'|[A-Za-z_][\w.]*)!)?{ONE}(?::{ONE})?(?![\w(.])")
 MOST_GONE = 2  # labels that somebody may have typed over
-MOST_READ = 200_000  # cells that a formula names
-NUMBER = re.compile(r"(?<![A-Za-z$\d.])\d+\.?\d*(?:[eE][-+]?\d+)?")
+UNKNOWN = ("#ERROR!", "#NAME?", "#N/IMPL!")  # of what IronCalc does not know
+BEFORE = "reads another yellow cell, which is not right"
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,34 @@ class Marking:
         self.hidden.check(file)
         cells = [typed(file, a) for a in self.answers]
         formulas = {k: c.formula for k, c in enumerate(cells) if c.formula is not None}
-        found = [self.calculator.values(k, formulas) if formulas else {} for k in (0, 1)]
+        if not formulas:
+            marks = [self._mark(k, cell, (None, None)) for k, cell in enumerate(cells)]
+            return self._graded(file, path, marks)
+        numbers = {k: c.value for k, c in enumerate(cells) if c.formula is None}
+        read = self.calculator.read(formulas, defined(file))
+        found = [self.calculator.values(which, read, numbers) for which in (0, 1)]
         marks = [self._mark(k, cell, [f.get(k) for f in found]) for k, cell in enumerate(cells)]
+        return self._graded(file, path, self._after(marks, read))
+
+    def _after(
+        self, marks: Sequence[Marked], read: Mapping[int, TypedFormula | RefusedError]
+    ) -> list[Marked]:
+        """The marks, without a guess at what went wrong where a formula reads a yellow cell that
+        is not right."""
+        wrong = {self.calculator.cells[k] for k, mark in enumerate(marks) if not mark.right}
+
+        def follows(k: int) -> bool:
+            formula = read.get(k)
+            return isinstance(formula, TypedFormula) and any(
+                formula.reads(*at) for at in wrong - {self.calculator.cells[k]}
+            )
+
+        return [
+            replace(mark, said=BEFORE, slips=()) if not mark.right and follows(k) else mark
+            for k, mark in enumerate(marks)
+        ]
+
+    def _graded(self, file: WorkbookFile, path: str, marks: Sequence[Marked]) -> Grade:
         n = 1 + max(a.exercise for a in self.answers)
         groups = [
             [m for m, a in zip(marks, self.answers, strict=True) if a.exercise == e]
@@ -108,6 +132,8 @@ class Marking:
         a = self.answers[k]
         by_formula = cell.formula is not None
         value = computed[0] if by_formula else cell.value
+        if isinstance(value, RefusedError):
+            return Marked(a.name, False, str(value))
         if value is None or value == "":
             return Marked(a.name, False, "blank")
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -146,6 +172,15 @@ def typed(file: WorkbookFile, a: Answer) -> Cell:
     return file[sheet].cell((a.cell.rect.top, a.cell.rect.left))
 
 
+def defined(file: WorkbookFile) -> dict[str, str]:
+    """The names that a file defines for one area each."""
+    return {
+        name: f"{quoted(areas[0][0])}!{areas[0][1]}"
+        for name, areas in file.names.items()
+        if len(areas) == 1
+    }
+
+
 def other_inputs(book: Book) -> Reading:
     """The values of a book whose numbers that are typed are others: each times its own factor, so
     that formulas are tried on numbers that no file shows."""
@@ -173,8 +208,12 @@ class Calculator:
             )
         import ironcalc
 
-        self.book, self.answers, self.looks = book, answers, looks
-        self.names = {name.lower(): area for name, area in xlsx.names(book).items()}
+        self.book, self.looks = book, looks
+        self.cells = [(a.cell.grid.name, a.cell.rect.top, a.cell.rect.left) for a in answers]
+        self.places: dict[str, list[Place]] = {name: [] for name in book.sheets}
+        for place in book.places.values():
+            self.places[place.sheet].append(place)
+        self.used = {name: _used(s, self.places[name]) for name, s in book.sheets.items()}
         self.model = ironcalc.create("exercises", "en", "UTC", "en")
         self.sheets = {name: k for k, name in enumerate(book.sheets)}
         for k, name in enumerate(book.sheets):
@@ -182,73 +221,92 @@ class Calculator:
                 self.model.new_sheet()
             self.model.rename_sheet(k, name)
 
-    def values(self, which: int, formulas: Mapping[int, str]) -> dict[int, Any]:
-        """The values of the formulas of some answers, by their numbers."""
-        look, held = self.looks[which], set[tuple[str, int, int]]()
-        own = {self._at(k) for k in formulas}
-        texts = {k: self._spelt(text) for k, text in formulas.items()}
-        for k, text in texts.items():
-            for at in cells_named(text, self._at(k)[0]):
-                if at[0] in self.sheets and at not in own and at not in held:
-                    held.add(at)
-                    self._put(at, value_at(self.book, look, *at))
-        for k, text in texts.items():
-            sheet, row, col = self._at(k)
-            self.model.set_user_input(self.sheets[sheet], row + 1, col + 1, f"={text}")
-        self.model.evaluate()
-        found = {}
-        for k in texts:
-            sheet, row, col = self._at(k)
-            found[k] = self.model.get_cell_value(self.sheets[sheet], row + 1, col + 1)
-        for sheet, row, col in {*held, *own}:
-            self.model.set_user_input(self.sheets[sheet], row + 1, col + 1, "")
+    def read(
+        self, formulas: Mapping[int, str], names: Mapping[str, str] | None = None
+    ) -> dict[int, TypedFormula | RefusedError]:
+        """The formulas of some answers, by their numbers; `names` are those that a file defines
+        besides the workbook's own."""
+        found: dict[int, TypedFormula | RefusedError] = {}
+        known = Names(self.book.sheets, {**(names or {}), **xlsx.names(self.book)})
+        for k, text in formulas.items():
+            try:
+                found[k] = TypedFormula(text, self.cells[k][0], known)
+            except RefusedError as error:
+                found[k] = error
         return found
 
-    def _at(self, k: int) -> tuple[str, int, int]:
-        cell = self.answers[k].cell
-        return cell.grid.name, cell.rect.top, cell.rect.left
+    def values(
+        self,
+        which: int,
+        formulas: Mapping[int, str | TypedFormula | RefusedError],
+        typed: Mapping[int, Any] | None = None,
+    ) -> dict[int, Any]:
+        """The values of the formulas of some answers, by their numbers, on the workbook as built
+        (0) or with other inputs (1); `typed` are the other answers, blank if they are missing."""
+        texts = {k: f for k, f in formulas.items() if isinstance(f, str)}
+        read = {**formulas, **self.read(texts)}
+        own = dict(zip(self.cells, range(len(self.cells)), strict=True))
+        held = {self.cells[k]: value for k, value in (typed or {}).items()}
+        for formula in read.values():
+            if isinstance(formula, TypedFormula):
+                for at in self._cells(formula):
+                    if at not in own and at not in held:
+                        held[at] = self._as_in(self.looks[which], *at)
+        for at, value in held.items():
+            self._put(at, value)
+        followed = {k: f for k, f in read.items() if isinstance(f, TypedFormula)}
+        for k, formula in followed.items():
+            self._type(self.cells[k], f"={formula.text}")
+        self.model.evaluate()
+        found = {k: f if isinstance(f, RefusedError) else self._value(k) for k, f in read.items()}
+        for at in {*held, *(self.cells[k] for k in followed)}:
+            self._type(at, "")
+        return found
+
+    def _cells(self, formula: TypedFormula) -> Iterator[tuple[str, int, int]]:
+        """The cells that a formula reads, but for blank ones beyond what a sheet holds."""
+        for sheet, rect in formula.areas:
+            rows, columns = self.used[sheet]
+            within = Rect(rect.top, min(rect.bottom, rows), rect.left, min(rect.right, columns))
+            for at in within.cells():
+                yield sheet, *at
+
+    def _as_in(self, look: Reading, sheet: str, row: int, col: int) -> Any:
+        """The value of a cell: of a block with the values of its graph, typed or computed."""
+        for place in self.places[sheet]:
+            if place.holds(row, col):
+                i, j = row - place.top, col - place.left
+                i, j = (j, i) if place.turned else (i, j)
+                if not place.block.has(i, j):
+                    return None
+                value = look.values[place.block.name][i, j]
+                return value.item() if isinstance(value, np.generic) else value
+        return look.cell(sheet, row, col)
+
+    def _value(self, k: int) -> Any:
+        sheet, row, col = self.cells[k]
+        found = self.model.get_cell_value(self.sheets[sheet], row + 1, col + 1)
+        if found in UNKNOWN:
+            return RefusedError("cannot follow it: IronCalc lacks a function, or it is misspelt")
+        return found
 
     def _put(self, at: tuple[str, int, int], value: Any) -> None:
-        sheet, row, col = self.sheets[at[0]], at[1] + 1, at[2] + 1
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.model.set_user_input(sheet, row, col, "" if value is None else f"'{value}")
+            self._type(at, "" if value is None else f"'{value}")
         else:
+            sheet, row, col = self.sheets[at[0]], at[1] + 1, at[2] + 1
             self.model.update_cell_with_number(sheet, row, col, float(value))
 
-    def _spelt(self, text: str) -> str:
-        """A formula with addresses in place of the names of blocks."""
-
-        def named(found: re.Match[str]) -> str:
-            return self.names.get(found[0].lower(), found[0])
-
-        return re.sub(r"[A-Za-z_][\w]*(?:\.[\w]+)*(?![\w(!])", named, text).replace("_xlfn.", "")
+    def _type(self, at: tuple[str, int, int], text: str) -> None:
+        self.model.set_user_input(self.sheets[at[0]], at[1] + 1, at[2] + 1, text)
 
 
-def cells_named(formula: str, here: str) -> Iterator[tuple[str, int, int]]:
-    """The cells that a formula names: sheet, row, column."""
-    n = 0
-    for sheet, col, row, last_col, last_row in REFERENCE.findall(formula):
-        name = sheet.strip("'").replace("''", "'") or here
-        top, left = position(f"{col}{row}")
-        bottom, right = position(f"{last_col}{last_row}") if last_col else (top, left)
-        n += (bottom - top + 1) * (right - left + 1)
-        if n > MOST_READ:
-            return
-        for at in Rect(top, bottom + 1, left, right + 1).cells():
-            yield name, *at
-
-
-def value_at(book: Book, look: Reading, sheet: str, row: int, col: int) -> Any:
-    """The value of a cell: of a block with the values of its graph, typed or computed."""
-    for place in book.places.values():
-        if place.sheet == sheet and place.holds(row, col):
-            i, j = row - place.top, col - place.left
-            i, j = (j, i) if place.turned else (i, j)
-            if not place.block.has(i, j):
-                return None
-            value = look.values[place.block.name][i, j]
-            return value.item() if isinstance(value, np.generic) else value
-    return look.cell(sheet, row, col)
+def _used(sheet: Sheet, places: Sequence[Place]) -> tuple[int, int]:
+    """How many rows and columns of a sheet hold anything."""
+    ends = [(row + 1, col + 1) for row, col in sheet.entries]
+    ends += [(run.area.bottom, run.area.right) for run in sheet.runs]
+    ends += [(p.top + p.size[0], p.left + p.size[1]) for p in places]
+    return max((row for row, _ in ends), default=0), max((col for _, col in ends), default=0)
 
 
 # --- what must not change ------------------------------------------------------------------------
@@ -295,26 +353,31 @@ class Hidden:
             raise InputError(f"its hidden sheet {KEY} was changed at {where}; take a new file")
 
 
-def _held(book: Book, entry: Entry) -> Any:
-    """A value, or what a formula reads."""
-    return entry.value if entry.formula is None else _read(book.text(entry.formula, KEY))
+def _held(book: Book, entry: Entry) -> Cell:
+    """A cell of the hidden sheet as it is written."""
+    if entry.formula is None:
+        return Cell(entry.value)
+    return Cell(None, book.text(entry.formula, KEY))
 
 
-def _same(expected: Any, cell: Cell) -> bool:
+def _same(expected: Cell, cell: Cell) -> bool:
     """Whether a cell of the hidden sheet is as it was written."""
-    if isinstance(expected, list):
-        return cell.formula is not None and _read(cell.formula) == expected
-    if cell.formula is not None:
+    if expected.formula is not None and cell.formula is not None:
+        return expected.formula == cell.formula or _read(expected.formula) == _read(cell.formula)
+    if expected.formula is not None or cell.formula is not None:
         return False
-    if isinstance(expected, str):
-        return str(cell.value or "") == expected
-    off = abs(cell.value - expected) if isinstance(cell.value, int | float) else np.inf
-    return bool(off <= exercises.exact(expected))
+    if not isinstance(expected.value, int | float):
+        return str(cell.value or "") == expected.value
+    off = abs(cell.value - expected.value) if isinstance(cell.value, int | float) else np.inf
+    return bool(off <= exercises.exact(expected.value))
 
 
-def _read(formula: str) -> list[tuple[str, ...]]:
+def _read(formula: str) -> list[str]:
     """What a formula reads, and the numbers in it, in any order and spelling."""
-    found = REFERENCE.findall(formula)
-    plain = REFERENCE.sub("", formula)
-    numbers = [(repr(float(n)),) for n in NUMBER.findall(re.sub(r'"[^"]*"', "", plain))]
-    return sorted([(s.strip("'"), *at) for s, *at in found] + numbers)
+    try:
+        found = [t for t in Tokenizer(f"={formula}").items if t.type == Token.OPERAND]
+    except (TokenizerError, IndexError):
+        return [formula]
+    areas = [t.value.replace("$", "").replace("'", "") for t in found if t.subtype == Token.RANGE]
+    numbers = [repr(float(t.value)) for t in found if t.subtype == Token.NUMBER]
+    return sorted(areas + numbers)
