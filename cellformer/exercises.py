@@ -1,8 +1,15 @@
 """Workbooks of exercises: built by name and level, and built again from what such a file says."""
 
+import faulthandler
 import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import workbooks
 from cellformer import names
@@ -14,12 +21,17 @@ from engine.studies.exercises import LEVELS, Level
 from exporters.assemble import exercise
 from exporters.assemble.answer_key import KEY, Answer
 from exporters.assemble.exercise import VERSION
+from exporters.checking import child_processes
 from exporters.compose.book import Book, OnLayout
 from exporters.edits import edited, grading
 from exporters.edits.grading import Grade as Grade
 from exporters.edits.grading import Marking
 from exporters.file.reading import Cell, WorkbookFile
 from exporters.model.model_book import ModelBook
+
+SECONDS, PROCESSOR_SECONDS, BYTES = 15, 10, 1_000_000_000  # for one file
+TO_BUILD = 60  # more seconds, where each process builds the workbook
+NOT_MARKED = "not marked"
 
 
 @dataclass(frozen=True)
@@ -106,35 +118,88 @@ def level(number: int) -> Level:
     raise InputError(f"there is no level {number}; {told}")
 
 
+Kind = tuple[Recipe, str]  # what files that are graded by one workbook have in common
+
+
 class Grader:
-    """Grades files; those of one kind are graded by one workbook, built once."""
+    """Grades files, each in a process of its own; those of one kind are graded by one workbook.
+
+    Where the system can fork, the workbook is built once, and a process has it from its start.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Recipe, str], tuple[Marking, str]] = {}
+        self._known: dict[Kind, tuple[Marking, str]] = {}
 
     def grade(self, path: str | Path) -> Grade:
         """The marks of a file. Raises InputError for one without exercises, one of another version,
-        and one whose hidden sheet was changed."""
-        file = WorkbookFile(path)
+        one whose hidden sheet was changed, and one that no process ends well with."""
         try:
-            recipe, digest = of_file(file)
-            words = edited.language_of(file)
-            if (recipe, words.code) not in self._known:
-                with language.speaking(words):
-                    book, answers = recipe.asked()
-                    self._known[recipe, words.code] = (
-                        Marking(book, answers, recipe.level),
-                        exercise.digest(book, answers),
-                    )
-            marking, expected = self._known[recipe, words.code]
-            if digest != expected:
-                raise InputError(
-                    "its exercises are not those that this cellformer asks; take a new file, or "
-                    "grade it with the cellformer that made it"
-                )
-            return marking.grade(file, str(path))
+            if sys.platform == "linux":
+                job = partial(self._limited, str(path), os.getcwd())
+                found = _in_process(job, SECONDS)
+                if not isinstance(found, Grade):
+                    self._build(found)
+                    found = _in_process(job, SECONDS)
+            else:
+                found = _in_process(partial(_alone, str(path), os.getcwd()), SECONDS + TO_BUILD)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(f"{path}: {NOT_MARKED}: {error}") from None
+        assert isinstance(found, Grade)
+        return found
+
+    def _limited(self, path: str, folder: str) -> Grade | Kind:
+        child_processes.limit(PROCESSOR_SECONDS, BYTES)
+        faulthandler.disable()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what native code says when it crashes
+        os.chdir(folder)
+        return self.graded(path)
+
+    def graded(self, path: str) -> Grade | Kind:
+        """The marks of a file, in this process; if its workbook was not built yet, its kind."""
+        file = WorkbookFile(path)
+        recipe, digest = of_file(file)
+        kind = recipe, edited.language_of(file).code
+        if kind not in self._known:
+            return kind
+        marking, expected = self._known[kind]
+        if digest != expected:
+            raise InputError(
+                "its exercises are not those that this cellformer asks; take a new file, or "
+                "grade it with the cellformer that made it"
+            )
+        return marking.grade(file, path)
+
+    def _build(self, kind: Kind) -> None:
+        recipe, code = kind
+        with language.speaking(language.language(code)):
+            book, answers = recipe.asked()
+            marking = Marking(book, answers, recipe.level)
+            self._known[kind] = marking, exercise.digest(book, answers)
+        with suppress(InputError):  # said of files with formulas, where IronCalc is missing
+            _ = marking.calculator
+
+
+def _alone(path: str, folder: str) -> Grade:
+    """The marks of a file, in a process that shares nothing with the one that began it."""
+    os.chdir(folder)
+    grader = Grader()
+    found = grader.graded(path)
+    if not isinstance(found, Grade):
+        grader._build(found)
+        found = grader.graded(path)
+    assert isinstance(found, Grade)
+    return found
+
+
+def _in_process(job: Callable[[], Grade | Kind], seconds: float) -> Grade | Kind:
+    """What a job gives in a process of its own. Raises InputError if it ends without."""
+    with TemporaryDirectory() as folder:
+        jobs = {"file": job}
+        outcome = child_processes.run(jobs, Path(folder), seconds, lambda *_: None, "")["file"]
+    if outcome.fault:
+        raise InputError(outcome.fault)
+    found: Grade | Kind = outcome.value
+    return found
 
 
 def filled_in(file: WorkbookFile) -> list[tuple[str, str, Cell]]:
@@ -156,7 +221,7 @@ def of_file(file: WorkbookFile) -> tuple[Recipe, str]:
         ids = tuple(int(i) for i in facts.pop("ids"))
         n_tokens, lang = int(facts["n_tokens"]), str(facts["lang"])
         recipe = Recipe(str(facts["name"]), level(int(facts["level"])), ids, n_tokens, lang)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         raise InputError("its sheet Key was changed; take a new file") from None
     if version != VERSION:
         raise InputError(

@@ -9,7 +9,7 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -38,14 +38,16 @@ class Answer:
     """The result of a command: how to print it, and what it is, made only where it is asked for.
 
     `rows` is the table of --csv, with a column for each key: a list of the result by its key, or
-    rows of its own.
+    rows of its own. With `heads`, the names of all columns, a row is printed when it is known.
     """
 
     tell: Callable[[], object]
     result: Callable[[], Mapping[str, Any]]
     rows: str | Callable[[], Rows] = ""
     code: int = 0
-    fault: str = ""  # of a part of what was asked, which is told last, as an InputError
+    # of a part of what was asked, which is told last, as an InputError
+    fault: Callable[[], str] = str
+    heads: Sequence[str] = ()
 
 
 def answering(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,11 +68,11 @@ def answering(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
             if as_json:
                 print(text(name, found.result()))
             elif as_csv:
-                _write_csv(_rows(found))
+                _write_csv(_rows(found), found.heads)
             elif not quiet:
                 found.tell()
-        if found.fault:
-            raise InputError(found.fault)
+        if fault := found.fault():
+            raise InputError(fault)
         if found.code:
             raise typer.Exit(found.code)
 
@@ -132,16 +134,18 @@ def _rows(found: Answer) -> Rows:
     return found.rows()
 
 
-def _write_csv(rows: Rows) -> None:
+def _write_csv(rows: Rows, heads: Sequence[str] = ()) -> None:
     """Print rows, with a line of column names; a list within a cell is joined by spaces."""
-    listed = [plain(row) for row in rows]
-    heads = list(dict.fromkeys(key for row in listed for key in row))
+    if not heads:
+        rows = list(rows)
+        heads = list(dict.fromkeys(key for row in rows for key in row))
     if not heads:
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(map(in_csv, heads))
-    for row in listed:
-        writer.writerow([_cell(row.get(head)) for head in heads])
+    for row in rows:
+        writer.writerow([_cell(plain(row.get(head))) for head in heads])
+        sys.stdout.flush()
 
 
 def _cell(value: Any) -> str:

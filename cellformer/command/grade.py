@@ -1,10 +1,10 @@
 """The command `grade`: the answers of a class, file by file."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
@@ -13,9 +13,17 @@ from rich.text import Text
 from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
 from engine import InputError
+from engine.cells.texts import cut
+from engine.studies.exercises import MOST_EXERCISES
 from exporters.edits.grading import Grade, Marked
 
+if TYPE_CHECKING:
+    from cellformer.exercises import Grader
+
 RIGHT, WRONG = "✓", "–"
+NUMBERS = [str(k + 1) for k in range(MOST_EXERCISES)]
+HEADS = ("file", "name", "score", *NUMBERS, "what went wrong")
+WIDEST, NAME = 40, 20  # columns of the files' names and of the readers', where a line has room
 
 
 def grade(
@@ -24,39 +32,80 @@ def grade(
     """Grade filled-in exercises: for each file a name, a score, and what went wrong where.
 
     Only what stands in the yellow cells counts. Formulas are computed on the numbers as built and
-    on others, by IronCalc. Files whose hidden sheet was changed are refused, and named.
+    on others, by IronCalc. A file that cannot be marked is a line that says why; then the exit code
+    is 2.
     """
     from cellformer.exercises import Grader
 
-    grader, grades, refused = Grader(), list[Grade](), list[str]()
-    for file in files:
-        try:
-            grades.append(grader.grade(file))
-        except InputError as error:
-            refused.append(str(error))
+    found = _Class(Grader(), files)
     return Answer(
-        partial(_print, grades),
-        lambda: {"files": [{**asdict(found), "score": found.score} for found in grades]},
-        partial(_records, grades),
-        fault="; ".join(refused),
+        partial(_print, found), found.result, lambda: map(_record, found), 0, found.fault, HEADS
     )
 
 
-def _rows(grades: Sequence[Grade]) -> list[list[str]]:
-    """A row for each file: its name, the reader's, the score, the exercises, and what is said."""
-    n = max(len(found.exercises) for found in grades)
-    rows = [["file", "name", "score", *(str(k + 1) for k in range(n)), "what went wrong"]]
-    for found in grades:
-        marks = [RIGHT if all(c.right for c in cells) else WRONG for cells in found.exercises]
-        said = [
-            f"{k}: {_first_fault(cells)}"
-            for k, cells in enumerate(found.exercises, 1)
-            if not all(cell.right for cell in cells)
-        ]
-        score = f"{found.score} of {len(found.exercises)}"
-        marks += [""] * (n - len(marks))
-        rows.append([found.file, found.reader, score, *marks, "; ".join(said)])
-    return rows
+class _NotMarked(NamedTuple):
+    """A file without marks, and why."""
+
+    file: str
+    why: str
+
+
+@dataclass
+class _Class:
+    """The files of a class: each is graded when it is asked for, and once."""
+
+    grader: "Grader"
+    files: Sequence[Path]
+    done: list[Grade | _NotMarked] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Grade | _NotMarked]:
+        for k, file in enumerate(self.files):
+            if k == len(self.done):
+                self.done.append(self._grade(file))
+            yield self.done[k]
+
+    def _grade(self, file: Path) -> Grade | _NotMarked:
+        try:
+            return self.grader.grade(file)
+        except InputError as error:
+            return _NotMarked(str(file), str(error).removeprefix(f"{file}: "))
+
+    def result(self) -> dict[str, Any]:
+        """The marks as JSON."""
+        grades = [found for found in self if isinstance(found, Grade)]
+        return {
+            "files": [{**asdict(found), "score": found.score} for found in grades],
+            "not_marked": [found._asdict() for found in self if isinstance(found, _NotMarked)],
+        }
+
+    def fault(self) -> str:
+        """What is said last, if a file was not marked."""
+        missing = [found for found in self if isinstance(found, _NotMarked)]
+        if not missing:
+            return ""
+        first = cut(f"{missing[0].file}: {missing[0].why}", 250)
+        n = len(missing)
+        return first if n == 1 else f"{n} of {len(self.files)} files not marked; {first}"
+
+
+def _record(found: Grade | _NotMarked) -> dict[str, str]:
+    """The row of a file, by the heads of the table."""
+    return dict(zip(HEADS, _row(found), strict=True))
+
+
+def _row(found: Grade | _NotMarked) -> list[str]:
+    """The file, the reader's name, the score, a mark for each exercise, and what is said."""
+    if isinstance(found, _NotMarked):
+        return [found.file, "", "", *("" for _ in NUMBERS), found.why]
+    marks = [RIGHT if all(c.right for c in cells) else WRONG for cells in found.exercises]
+    said = [
+        f"{k}: {_first_fault(cells)}"
+        for k, cells in enumerate(found.exercises, 1)
+        if not all(cell.right for cell in cells)
+    ]
+    score = f"{found.score} of {len(found.exercises)}"
+    marks += [""] * (len(NUMBERS) - len(marks))
+    return [found.file, found.reader, score, *marks, "; ".join(said)]
 
 
 def _first_fault(cells: Sequence[Marked]) -> str:
@@ -67,22 +116,23 @@ def _first_fault(cells: Sequence[Marked]) -> str:
     return f"{len(cells) - len(wrong)} of {len(cells)} cells; {wrong[0].name}: {wrong[0].said}"
 
 
-def _records(grades: Sequence[Grade]) -> list[dict[str, str]]:
-    """A row for each file, by the heads of the table."""
-    head, *rows = _rows(grades) if grades else [[]]
-    return [dict(zip(head, row, strict=True)) for row in rows]
-
-
-def _print(grades: Sequence[Grade]) -> None:
-    if not grades:
-        return
-    head, *rows = _rows(grades)
-    table = Table(box=None, pad_edge=False)
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
-    full = sum(found.score == len(found.exercises) for found in grades)
-    files = "1 file" if len(grades) == 1 else f"{len(grades)} files"
+def _print(found: _Class) -> None:
+    """Print a table, each line when it is known."""
+    width = min(WIDEST, max(len(str(file)) for file in found.files))
+    console.print(_line(width, HEADS, "bold"))
+    full = 0
+    for one in found:
+        console.print(_line(width, _row(one)))
+        full += isinstance(one, Grade) and one.score == len(one.exercises)
+    files = "1 file" if len(found.files) == 1 else f"{len(found.files)} files"
     line(f"{files}, {full} with everything right")
+
+
+def _line(width: int, cells: Sequence[str], style: str = "") -> Table:
+    """A line of the table, whose columns are as wide as in every other."""
+    widths = [width, NAME, len("6 of 6"), *map(len, NUMBERS), None]
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for one in widths:
+        table.add_column(width=one, overflow="fold")
+    table.add_row(*(Text(cell, style) for cell in cells))
+    return table

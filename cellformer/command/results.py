@@ -567,10 +567,18 @@ class Graded(TypedDict):
     exercises: Annotated[list[list[Marked]], "the cells of each"]
 
 
+class NotMarked(TypedDict):
+    """A file without marks."""
+
+    file: Annotated[str, "its name"]
+    why: Annotated[str, "not marked: the reason"]
+
+
 class Grade(TypedDict):
     """`grade`"""
 
-    files: Annotated[list[Graded], "in the order given"]
+    files: Annotated[list[Graded], "those with marks, in the order given"]
+    not_marked: Annotated[list[NotMarked], "the others"]
 
 
 class Verdict(TypedDict):

@@ -30,6 +30,7 @@ MOST_CELLS = 12  # of one exercise
 MOST_TRIED = 12  # cells of a block that are looked at
 EXACT = 1e-9  # of the number, or of 1
 HEAD = ("q", "k", "scores", "exp", "row_sum", "pattern", "z", "result")  # one head's blocks
+MOST_EXERCISES = max(N_EXERCISES, len(HEAD))
 BESIDE = ("row", "row before", "column", "column before")  # slips that every table has
 SMALLEST = 0.01  # of a number that is asked for
 SMALL = 24  # cells that a formula reads; more are tedious by hand

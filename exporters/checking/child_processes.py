@@ -38,12 +38,17 @@ class _Running(NamedTuple):
 
 
 def run(
-    jobs: Mapping[str, Job], folder: Path, seconds: float, on_progress: OnProgress
+    jobs: Mapping[str, Job],
+    folder: Path,
+    seconds: float,
+    on_progress: OnProgress,
+    remedy: str = "; --timeout gives it more",
 ) -> dict[str, Outcome]:
     """Run all jobs at once, each in a process and an empty folder of its own; outcomes by name.
 
     `on_progress` is called with a job's name and its time limit when it begins, and with its name
-    and "" when it ends. Raises InputError if a job does.
+    and "" when it ends; `remedy` is said of one that takes too long. Raises InputError if a job
+    does.
     """
     running: dict[str, _Running] = {}
     found: dict[str, Outcome] = {}
@@ -56,7 +61,7 @@ def run(
             connection.wait([one.answer for one in running.values()], wait)
             for name, one in list(running.items()):
                 if one.answer.poll() or monotonic() >= one.end:
-                    found[name] = _outcome(one, seconds)
+                    found[name] = _outcome(one, seconds, remedy)
                     _stop(running.pop(name))
                     on_progress(name, "")
     finally:
@@ -93,7 +98,7 @@ def _work(job: Job, private: Path, answer: Connection) -> None:
         answer.send(error)
     except MemoryError:
         answer.send(Outcome(fault="it takes more memory than there is"))
-    except Exception as error:
+    except BaseException as error:  # a panic of Rust is no Exception
         said = one_line(f"{type(error).__name__}: {error}")[:200]
         answer.send(Outcome(fault=f"it failed ({said})"))
     answer.close()
@@ -101,10 +106,10 @@ def _work(job: Job, private: Path, answer: Connection) -> None:
     os._exit(0)  # a copy leaves what the program would do at its end to the program
 
 
-def _outcome(one: _Running, seconds: float) -> Outcome:
+def _outcome(one: _Running, seconds: float, remedy: str) -> Outcome:
     """The result of a process, or how it ended. Raises InputError."""
     if not one.answer.poll():
-        return Outcome(fault=f"it takes longer than {seconds:,.0f} s; --timeout gives it more")
+        return Outcome(fault=f"it takes longer than {seconds:,.0f} s{remedy}")
     try:
         found = one.answer.recv()
     except EOFError:
@@ -116,7 +121,27 @@ def _outcome(one: _Running, seconds: float) -> Outcome:
     return found
 
 
+def limit(seconds: int, memory: int) -> None:
+    """Limit this process, where the system can: its processor time, and the bytes of memory that it
+    may take besides those that it has."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limits = {
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_AS: pages * resource.getpagesize() + memory,
+    }
+    for kind, most in limits.items():
+        hard = resource.getrlimit(kind)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (most, hard))
+
+
 def _died(code: int) -> str:
+    if code == -getattr(signal, "SIGXCPU", 0):
+        return "it takes too much processor time"
     if code >= 0:
         return f"it ended without an answer (exit code {code})"
     with contextlib.suppress(ValueError):

@@ -85,16 +85,25 @@ class Marking:
         or whose cells have moved."""
         check_in_place(self.book, self.answers, file)
         self.hidden.check(file)
-        cells = [typed(file, a) for a in self.answers]
+        marks = self.marks([typed(file, a) for a in self.answers], defined(file))
+        n = 1 + max(a.exercise for a in self.answers)
+        groups = [
+            [m for m, a in zip(marks, self.answers, strict=True) if a.exercise == e]
+            for e in range(n)
+        ]
+        name = file[exercise.SHEET][exercise.NAME] if exercise.SHEET in file else None
+        return Grade(path, "" if name is None else str(name), self.level, groups)
+
+    def marks(self, cells: Sequence[Cell], names: Mapping[str, str] | None = None) -> list[Marked]:
+        """The marks of what is in the yellow cells; `names` are those that the file defines."""
         formulas = {k: c.formula for k, c in enumerate(cells) if c.formula is not None}
         if not formulas:
-            marks = [self._mark(k, cell, (None, None)) for k, cell in enumerate(cells)]
-            return self._graded(file, path, marks)
+            return [self._mark(k, cell, (None, None)) for k, cell in enumerate(cells)]
         numbers = {k: c.value for k, c in enumerate(cells) if c.formula is None}
-        read = self.calculator.read(formulas, defined(file))
+        read = self.calculator.read(formulas, names)
         found = [self.calculator.values(which, read, numbers) for which in (0, 1)]
         marks = [self._mark(k, cell, [f.get(k) for f in found]) for k, cell in enumerate(cells)]
-        return self._graded(file, path, self._after(marks, read))
+        return self._after(marks, read)
 
     def _after(
         self, marks: Sequence[Marked], read: Mapping[int, TypedFormula | RefusedError]
@@ -113,15 +122,6 @@ class Marking:
             replace(mark, said=BEFORE, slips=()) if not mark.right and follows(k) else mark
             for k, mark in enumerate(marks)
         ]
-
-    def _graded(self, file: WorkbookFile, path: str, marks: Sequence[Marked]) -> Grade:
-        n = 1 + max(a.exercise for a in self.answers)
-        groups = [
-            [m for m, a in zip(marks, self.answers, strict=True) if a.exercise == e]
-            for e in range(n)
-        ]
-        name = file[exercise.SHEET][exercise.NAME] if exercise.SHEET in file else None
-        return Grade(path, "" if name is None else str(name), self.level, groups)
 
     @cached_property
     def calculator(self) -> "Calculator":

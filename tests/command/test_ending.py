@@ -11,7 +11,10 @@ from pathlib import Path
 from zipfile import is_zipfile
 
 import pytest
-from conftest import cli, script
+from conftest import cli, needs, script, typed
+
+from cellformer import exercises
+from exporters.file import xlsx
 
 UNFINISHED = ".cellformer-*.part"
 LIMIT = 60  # seconds in which a process has done what is waited for
@@ -241,3 +244,32 @@ def test_few_open_files_leave_no_folder(tmp_path: Path) -> None:
     done = in_shell("ulimit -n 12; cellformer build --all --jobs 2 -o made", tmp_path)
     assert done.returncode == 2 and "Too many open files; allow more" in done.stderr
     assert done.stderr.count("\n") == 1 and not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_terminated_grade_ends_what_computes_a_formula(tmp_path: Path, told: int) -> None:
+    needs("ironcalc")
+    book, (first, *_) = exercises.recipe("loss", 2).asked()
+    path = xlsx.write(book, tmp_path / "blank.xlsx")
+    endless = {(first.cell.grid.name, first.cell.rect.top, first.cell.rect.left): "=FACT(1E300)"}
+    typed(path, tmp_path / "endless.xlsx", endless)
+    with running("grade", "endless.xlsx", "endless.xlsx", cwd=tmp_path) as process:
+        wait_until(lambda: computes(process.pid))
+        (child,) = children(process.pid)
+        process.send_signal(told)
+        _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 128 + told and "Traceback" not in err
+    wait_until(lambda: not Path(f"/proc/{child}").exists())
+
+
+def children(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+def computes(process: int) -> bool:
+    """Whether a child has taken a second of processor time."""
+    return any(
+        int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11]) > 100
+        for child in children(process)
+    )

@@ -115,7 +115,7 @@ def test_a_class_of_40_files_is_graded_and_each_slip_named(tmp_path: Path) -> No
         book.refresh()
         path = xlsx.write(book, tmp_path / f"{name}.xlsx")
         marks = ["✓"] * n_right + ["–"] * (len(answers) - n_right)
-        table.append([str(path), name, f"{n_right} of 6", *marks, "; ".join(said)])
+        table.append([str(path), name, f"{n_right} of 6", *marks, "", "", "; ".join(said)])
     printed = cli("grade", "--csv", *(row[0] for row in table))
     assert printed.code == 0
     assert [*csv.reader(printed.out.splitlines())][1:] == table
