@@ -104,7 +104,7 @@ class TypedFormula:
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a formula. Raises RefusedError for a text that is none."""
+    """The tokens of a formula. Raises RefusedError for another text."""
     if len(text) > LONGEST:
         raise RefusedError(f"cannot follow a formula of more than {LONGEST:,} characters")
     try:
