@@ -465,7 +465,7 @@ def info(
             {"part": part, "parameters": count, "share": count / sum(counts.values())}
             for part, count in counts.items()
         ],
-        "kv_cache": kv_numbers(model),
+        "kv_cache": kv_numbers(model) if spec.gives == "next word" else None,
         "tokens": n_tokens,
         "forecast": plain_forecast(expected),
     }
@@ -486,8 +486,8 @@ def _info(found: results.Info, expected: Forecast) -> None:
     table.add_row("all", f"{sum(part['parameters'] for part in found['parts']):,}", "")
     console.print(table)
     console.print()
-    cache = found["kv_cache"]
-    console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
+    if (cache := found["kv_cache"]) is not None:
+        console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
     printing.line(f"workbook of {found['tokens']} tokens: {expected}")
 
 

@@ -47,7 +47,9 @@ class Info(TypedDict):
     architecture: Annotated[str, "its name"]
     sizes: Annotated[dict[str, int], "d_vocab, d_model, n_layers and so on"]
     parts: Annotated[list[Parameters], "its parameters, part by part"]
-    kv_cache: Annotated[int, "numbers that a KV cache holds for a token"]
+    kv_cache: Annotated[
+        int | None, "numbers that a KV cache holds for a token; null: the model does not generate"
+    ]
     tokens: Annotated[int, "that the forecast is for"]
     forecast: Annotated[Forecast, "its workbook"]
 

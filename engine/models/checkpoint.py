@@ -24,6 +24,8 @@ from engine.models.answering import Rules
 from engine.models.architectures import OWN
 from engine.models.foreign import Config, Piece, Pieces
 from engine.models.formats import gguf
+from engine.models.formats.folder import SEEING, config_of
+from engine.models.formats.folder import reads as is_folder
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
@@ -65,6 +67,7 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     Of more than `most_held` weights the matrices stay in their file, and are read as they are
     needed. Raises InputError for what does not fit together.
     """
+    check_kind(str(name))
     source = formats.open_source(str(name))
     config, files = source.config, source.tensors
     architecture = architectures.find(config.get("model_type", str))
@@ -101,6 +104,14 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
         config=config.values,
         rules=rules,
     )
+
+
+def check_kind(name: str) -> None:
+    """Raise InputError for a folder of an architecture that is not known, before its weights are
+    looked for: it may lack them yet."""
+    if is_folder(name):
+        kind = config_of(name).get("model_type", str)
+        architectures.find(SEEING.get(kind, kind))
 
 
 def with_adapter(model: Model, folder: str | Path, base: str) -> Model:

@@ -48,7 +48,7 @@ def read(
 
     In the older form, `base` and `part` are the names of theta and of the share of rotary features.
     An architecture without a `part` rotates all features, whatever the config says, as its
-    reference does.
+    reference does; only "proportional" positions have a share in every architecture.
     """
     given = c.look("rope_scaling") or c.look("rope_parameters") or {}
     c.ignore("rope_parameters", "partial_rotary_factor", ORIGINAL, base)
@@ -60,8 +60,9 @@ def read(
     if default_original:
         values.setdefault(ORIGINAL, default_original)
     older = {"rope_theta": c.get(base, float, default_theta)}
-    if part:
-        older["partial_rotary_factor"] = c.get(part, float, default_part)
+    if part or kind != "default":
+        share_of = part or "partial_rotary_factor"
+        older["partial_rotary_factor"] = c.get(share_of, float, default_part)
     for name, value in older.items():
         if value <= 0:  # wherever another one stands, too
             raise InputError(f"{c.path}: {name} is {value!r}, not positive; look at the file")
@@ -72,10 +73,13 @@ def read(
         raise InputError(
             f"{c.path}: partial_rotary_factor is {share!r}, not from 0 to 1: d_rotary is of d_head"
         )
-    inside = kind == "proportional"  # the pairs that do not turn are among its frequencies
-    if kind != "default" and share != 1 and bool(part) == inside:
-        raise InputError(f"{c.path}: partial_rotary_factor = {share!r} does not go with {kind!r}")
-    d_rotary = int(d_head * share) if part else d_head
+    if share != 1 and not part and kind not in ("default", "proportional"):
+        raise InputError(
+            f"{c.path}: partial_rotary_factor = {share!r} does not go with {kind!r}, for all "
+            "features of these heads turn; take it out"
+        )
+    # the pairs that do not turn are among the frequencies of "proportional"
+    d_rotary = int(d_head * share) if part and kind != "proportional" else d_head
     return scaling.scaled(theta, d_rotary)
 
 

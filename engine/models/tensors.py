@@ -220,7 +220,9 @@ def weight_files(folder: Path) -> list[Path]:
     if len(others) == 1:
         return others
     found = f", but {', '.join(path.name for path in others)}" if others else ""
-    raise InputError(f"{folder} holds no model.safetensors and no index of shards{found}")
+    raise InputError(
+        f"{folder} holds no model.safetensors and no index of shards{found}; fetch its weights, too"
+    )
 
 
 def of_folder(folder: Path) -> dict[str, TensorEntry]:

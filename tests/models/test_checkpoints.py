@@ -115,6 +115,38 @@ def test_commands_take_a_folder() -> None:
     assert "KV cache: 32 numbers" in out
 
 
+@pytest.mark.parametrize(("name", "cache"), [("llama", 32), ("bert", None), ("mpnet", None)])
+def test_only_what_generates_has_a_kv_cache(name: str, cache: int | None) -> None:
+    assert ("KV cache" in cli("info", GOLDEN / name).out) == (cache is not None)
+    assert json.loads(cli("info", GOLDEN / name, "--json").out)["result"]["kv_cache"] == cache
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("llama", "holds no model.safetensors and no index of shards; fetch its weights, too"),
+        ("gemma3", "holds no model.safetensors and no index of shards; fetch its weights, too"),
+        ("gemma3n", "no architecture 'gemma3n'; nearest: gemma"),
+    ],
+)
+def test_config_alone_says_whether_it_is_read(kind: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    done = cli("info", tmp_path)
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert says in done.err
+
+
+def test_theta_of_gpt_neox_has_another_name(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "gpt_neox", tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    del config["rope_parameters"]
+    (folder / "config.json").write_text(json.dumps(config | {"rope_theta": 100.0}))
+    with pytest.raises(
+        InputError, match=r"rope_theta = 100\.0 is not supported; here it is rotary_emb"
+    ):
+        checkpoint.load(folder)
+
+
 OWN = {
     "zero-layer": {},
     "one-layer attention-only": {"n_layers": 1, "n_heads": 2, "d_head": 3},

@@ -1171,6 +1171,39 @@ def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
         checkpoint.load(tmp_path)
 
 
+def with_own_places(model: Network) -> Network:
+    """The same with tables of positions that are no sines."""
+    with torch.no_grad():
+        for stack in (model.model.encoder, model.model.decoder):
+            stack.embed_positions.weight.normal_(0, 0.3)
+    return model
+
+
+def test_tables_that_are_no_sines_are_read(tmp_path: Path) -> None:
+    for n in range(TIMES):
+        rng = np.random.default_rng(n)
+        with in_float64():
+            model = pegasus(rng)
+        make.randomize(model)
+        with_own_places(model).save_pretrained(tmp_path)
+        ids = drawn(rng, model)
+        with in_float64():
+            reference = make.compute(model.double(), ids)
+        assert largest_gap(graph_of(checkpoint.load(tmp_path), reference), reference) < EXACT, n
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_rounded_sines_are_read(dtype: str, tmp_path: Path) -> None:
+    model = pegasus(np.random.default_rng(0))
+    make.randomize(model)
+    model.to(getattr(torch, dtype)).save_pretrained(tmp_path)
+    reference = make.compute(model.float(), [2, 0, 2])
+    graph = graph_of(checkpoint.load(tmp_path), reference)
+    assert largest_gap(graph, reference) < TOLERANCE
+    checkpoint.save(checkpoint.load(tmp_path), tmp_path / "back")
+    assert checkpoint.load(tmp_path / "back").spec == graph.spec
+
+
 ODD = {
     "a head that is not the embedding": ("gpt2-untied", {"tie_word_embeddings": True}),
     "a part that is not rotated": ("llama", {"partial_rotary_factor": 0.5}),
@@ -1184,6 +1217,10 @@ ODD = {
             "layer_types": None,
             "sliding_window_pattern": 2,
         },
+    ),
+    "a gpt_oss in the older form": (
+        "gpt_oss",
+        {"rope_scaling": None, "rope_parameters": None, "rope_theta": 50.0},
     ),
     "two accounts of rotary positions": (
         "qwen3",
@@ -1201,3 +1238,52 @@ def test_odd_configs_equal_the_reference(name: str, tmp_path: Path) -> None:
     ids = [3, 1, 4, 1, 5]
     reference = make.compute(t.AutoModelForCausalLM.from_pretrained(folder), ids)
     assert largest_gap(checkpoint.load(folder).graph(ids), reference) < TOLERANCE
+
+
+ROTARY = [path.parent.name for path in sorted(GOLDEN.glob("*/config.json"))
+          if "rope_parameters" in path.read_text()]  # fmt: skip
+# The reference itself fails, or the product refuses: their positions are by kind of layer
+NOT_PROPORTIONAL = ("gpt_neox", "modernbert", "phi", "phi3", "phimoe", "stablelm")
+NOT_PROPORTIONAL += ("gemma3", "ministral3", "olmo3")
+
+
+@pytest.mark.parametrize("name", [name for name in ROTARY if name not in NOT_PROPORTIONAL])
+def test_proportional_positions_have_a_share_everywhere(name: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng([*name.encode()])
+    for n in range(3):
+        folder = Path(shutil.copytree(GOLDEN / name, tmp_path / f"{n}"))
+        values = json.loads((folder / "config.json").read_text())
+        turns = {"rope_type": "proportional", "rope_theta": pick(rng, 10.0, 1000.0)}
+        turns["factor"] = pick(rng, 1.0, 2.0)
+        share = {"partial_rotary_factor": pick(rng, 0.25, 0.5, 0.75, 1.0)}
+        inside = bool(rng.integers(2))
+        values |= {"rope_parameters": turns | (share if inside else {}), "rope_scaling": None}
+        values |= {} if inside else share
+        (folder / "config.json").write_text(json.dumps(values))
+        model = t.AutoModelForCausalLM.from_pretrained(folder)
+        ids = rng.integers(0, model.config.vocab_size, 7).tolist()
+        with in_float64():  # but its frequencies
+            reference = make.compute(model.double(), ids)
+        assert largest_gap(checkpoint.load(folder).graph(ids), reference) < TOLERANCE, n
+
+
+@pytest.mark.parametrize("said", [{"use_sliding_window": False}, {"sliding_window": None}])
+@pytest.mark.parametrize("name", ["smollm3", "qwen2", "qwen3"])
+def test_layers_that_slide_and_do_not_are_refused(name: str, said: dict, tmp_path: Path) -> None:
+    """transformers slides in smollm3, whatever the switch says, and fails in the others."""
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    values = json.loads((folder / "config.json").read_text())
+    values |= {"use_sliding_window": True, "sliding_window": 2} | said
+    values["layer_types"] = ["sliding_attention"] * values["num_hidden_layers"]
+    (folder / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="layer_types has sliding_attention, but without use_sl"):
+        checkpoint.load(folder)
+
+
+def test_share_does_not_go_with_heads_that_turn_whole(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(GOLDEN / "llama", tmp_path / "llama"))
+    values = json.loads((folder / "config.json").read_text())
+    values["rope_parameters"] = {"rope_type": "linear", "rope_theta": 10.0, "factor": 2.0}
+    (folder / "config.json").write_text(json.dumps(values | {"partial_rotary_factor": 0.5}))
+    with pytest.raises(InputError, match=r"0\.5 does not go with 'linear', for all features"):
+        checkpoint.load(folder)

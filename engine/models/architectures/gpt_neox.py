@@ -55,6 +55,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def read_config(c: Config) -> ModelSpec:
     """GPT-NeoX's config."""
     c.assume(num_hidden_layers=44, max_position_embeddings=2048, hidden_act="gelu")
+    c.refuse("rope_theta", None, "here it is rotary_emb_base: rename it, or take it out")
     d_head = c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head, "rotary_emb_base", "rotary_pct", 0.25)
     return ModelSpec(

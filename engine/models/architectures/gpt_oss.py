@@ -17,9 +17,8 @@ __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("gpt_oss",)
 NEW = {"num_local_experts": 4, "num_experts_per_tok": 2}
-YARN = {  # where the config has no rotary positions
+YARN = {  # where the config has no rotary positions; it may have their theta
     "rope_type": "yarn",
-    "rope_theta": 150000.0,
     "factor": 32.0,
     "truncate": False,
     rope.ORIGINAL: 4096,

@@ -11,7 +11,17 @@ from engine.cells.access import Mask
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.models import ops, parts, rope, sentence_modules
-from engine.models.foreign import FULL, GATED, Config, Piece, Pieces, grouped_heads, linear, norm
+from engine.models.foreign import (
+    FULL,
+    GATED,
+    WINDOWED,
+    Config,
+    Piece,
+    Pieces,
+    grouped_heads,
+    linear,
+    norm,
+)
 from engine.models.forward import Forward
 from engine.models.pooling import pool
 from engine.models.spec import ModelSpec
@@ -296,16 +306,18 @@ def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
     """The sliding window of each layer: Mistral's in every layer, others' in the layers they
     list."""
     c.ignore("use_sliding_window", "max_window_layers", "layer_types")
-    window, listed = c.look("sliding_window"), c.windowed(n_layers)
-    if (
-        kind in ("llama", "granite")
-        or window is None
-        or (kind != "mistral" and not c.get("use_sliding_window", bool, False))
-    ):
+    window, listed = c.optional("sliding_window", int, None), c.windowed(n_layers)
+    if kind in ("llama", "granite"):
         return ()
-    window = c.get("sliding_window", int)
     if kind == "mistral":
-        return (window,) * n_layers
+        return () if window is None else (window,) * n_layers
+    if window is None or not c.get("use_sliding_window", bool, False):
+        if any(listed):
+            raise InputError(
+                f"{c.path}: layer_types has {WINDOWED}, but without use_sliding_window and "
+                f"sliding_window no layer slides; set both, or have {FULL} for each layer"
+            )
+        return ()
     if kind == "smollm3":
         near = layers_that_stand_still(c, n_layers)
     else:

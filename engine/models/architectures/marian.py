@@ -2,16 +2,36 @@
 summarizes: BART with sinusoidal positions, and without a norm of what is embedded. Pegasus has its
 norms before sublayers, and after the last layer."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
 from engine.models.architectures import bart
 from engine.models.architectures.bart import BartSpec
 from engine.models.foreign import Config
 from engine.models.spec import ModelSpec
+from engine.models.tensors import TensorEntry
 
 MODEL_TYPES = ("marian", "pegasus")
 EPS = bart.EPS
 UNREAD = (*bart.UNREAD, "*.embed_positions.weight")  # tables of sines, which are computed
+ROUNDING = 1e-6  # of the sines in a file of float32
 
-forward, as_held, pieces = bart.forward, bart.as_held, bart.pieces
+forward, pieces = bart.forward, bart.pieces
+
+
+def as_held(spec: ModelSpec, held: Mapping[str, TensorEntry]) -> ModelSpec:
+    """The spec of a checkpoint with these tensors. A file may have tables of positions; those that
+    are no sines are read as they are, as learned ones."""
+    spec = bart.as_held(spec, held)
+    assert isinstance(spec, BartSpec)
+    sines = bart.clock(spec.n_ctx, spec)
+    tables = [held[name] for name in held if name.endswith(".embed_positions.weight")]
+    near = (np.allclose(t.fetch(), sines, rtol=0, atol=ROUNDING) for t in tables)
+    if all(t.shape == sines.shape for t in tables) and all(near):
+        return spec
+    return replace(spec, position="learned")
 
 
 def read_config(c: Config) -> ModelSpec:

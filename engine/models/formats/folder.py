@@ -48,10 +48,16 @@ BESIDE = (
 )
 
 
+def config_of(name: str) -> Config:
+    """The config of a folder, or of the folder of one of its files."""
+    folder = Path(name) if Path(name).is_dir() else Path(name).parent
+    return Config(folder / "config.json")
+
+
 def open_source(name: str) -> Source:
     """The model of a folder; of a vision-language model, its language model."""
-    folder = Path(name) if Path(name).is_dir() else Path(name).parent
-    config = Config(folder / "config.json")
+    config = config_of(name)
+    folder = config.path.parent
     held = unpacked(folder, config, of_folder(folder))
     if str(config.values.get("model_type")) in SEEING:
         config, held = reading_part(config), language_model(held)
