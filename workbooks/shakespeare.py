@@ -51,9 +51,9 @@ STORY = Story(
         "Lens: what the model would say after each layer. Words: which characters are alike to it.",
     ],
     suggestions=[
-        Suggestion("Choose ‘n’ instead of the last letter, and the day is over: “Good night shall be so stand”.", 5, value="n"),
-        Suggestion("Type 0 on Switches for the head that looks at the letter before: it cannot spell any more, “Good me to the thin thin thin”.", ("blocks.0.attn.h0.switch", 0, 0), value=0.0),
-        Suggestion("Type 0.5, and choose ‘sampled’ above it: another text, which chance has a part in: “Good morrow, that I have by the”.", ("temperature", 0, 0), value=0.5, also=((("choose", 0, 0), "sampled"),)),
+        Suggestion("Choose ‘n’ instead of the last letter: ‘i’ comes next with 50 %, and the day is over: “Good night shall be so stand”.", 5, value="n"),
+        Suggestion("Type 0 on Switches for the head that looks at the letter before: ‘e’ comes next with 33 %. It cannot spell any more: “Good me to the thin thin thin”.", ("blocks.0.attn.h0.switch", 0, 0), value=0.0),
+        Suggestion("Type 0.5, and choose ‘sampled’ above it: ‘o’ has 84 %, not 57 %. Chance draws another text: “Good morrow, that I have by the”.", ("temperature", 0, 0), value=0.5, also=((("choose", 0, 0), "sampled"),)),
     ],
 )  # fmt: skip
 

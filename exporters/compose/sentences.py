@@ -7,10 +7,12 @@ between two decimals is rounded up, although programs differ in its last bit.
 from typing import Any
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IFERROR, ROUND
+from engine.cells.functions import IFERROR, INT, LN, MAX, ROUND
 from engine.cells.sentence import sentence as sentence
 
 UP = 1e-7  # of the last decimal shown
+LEAST_DOUBT = 1e-11  # a share nearer to 1 is shown as one that leaves this doubt
+LN_10 = 2.302585092994046
 
 
 def rounded(x: Any, decimals: int) -> Expression:
@@ -22,6 +24,14 @@ def rounded(x: Any, decimals: int) -> Expression:
 def percent(share: Any, decimals: int = 1) -> Expression:
     """A share as a text: `99.9 %`."""
     return rounded(100 * share, decimals) & " %"
+
+
+def sureness(share: Any) -> Expression:
+    """A share below 1 as a text, rounded down after its last nine: `99.9999 %`, never `100 %`."""
+    doubt = MAX(1 - share, LEAST_DOUBT)
+    nines = INT(-1 * LN(doubt) / LN_10)  # decimals of the share that are all 9
+    unit = 10.0 ** MAX(nines - 2, 1)  # of the percentage's last decimal, 1 at least
+    return INT(100 * (1 - doubt) * unit) / unit & " %"
 
 
 def quote(word: Any) -> Expression:

@@ -68,7 +68,7 @@ MEANING = {
     "segments": "0 for the first text, 1 for a second one in the same prompt",
     "W_segment": "one vector per segment",
     "segment_embed": "each segment's vector, looked up",
-    "embed_sum": "what a token is, where it stands, which text it is of",
+    "embed_sum": "the sum of the embeddings of a token",
     "attention_mask": "1 where there is a token; nothing attends to a 0",
     "bound": "queries, keys and values stay between it and minus it",
     "beta": "how much queries grow beyond the length of training",

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, cli, default_book
+from conftest import ROOT, InIronCalc, cli, default_book
 from libreoffice import watched_while_typed
 
 from engine.cells.batch import filled
+from engine.cells.expression import expression
 from engine.cells.gradient import backward
 from engine.learning import objective
 from engine.learning.in_cells import blank_pass, summed
 from engine.models import checkpoint
+from exporters.compose.sentences import sureness
 from workbooks import adder
 from workbooks.adder import learning, machine, sheets, sums, trained
 from workbooks.adder.sums import FIRST, LENGTH
@@ -83,6 +85,53 @@ def test_it_holds_both_digits_and_the_carry_along_one_direction() -> None:
     assert np.corrcoef(rows @ fitted, rows @ probe)[0, 1] > 0.9999
     found = rows @ probe
     assert found[total.ravel() < 10].max() < found[total.ravel() >= 10].min()
+
+
+def test_heads_share_the_two_places_as_said() -> None:
+    """docs: the mean attention of each head over the rows that write a digit, by tokens back."""
+    model, ids = adder.transformer(), sums.drawn(np.random.default_rng(SEED + 1), 400)
+    graph = blank_pass(trained.decoder(), model.weights, LENGTH - 1)
+    held = filled(graph, {"tokens": ids[:, :-1, None].astype(float)})
+    rows = np.arange(FIRST, LENGTH - 1)
+
+    def percent(head: int, back: int) -> str:
+        pattern = held[f"{trained.HEADS[head]}.pattern"]  # [n_sums, n_tokens, n_tokens]
+        return f"{pattern[:, rows, rows + 1 - back].mean():.0%}".replace("%", " %")
+
+    page = " ".join((ROOT / "docs" / "adder.md").read_text(encoding="utf-8").split())
+    first, second = ([percent(n, back) for back in (22, 10, 23, 11)] for n in (0, 1))
+    assert (
+        f"({first[0]} and {first[1]} of its attention); 23 and 11 back, at those of the place "
+        f"before ({first[2]} and {first[3]})" in page
+    )
+    assert (
+        f"({second[0]} and {second[1]}), and hardly at the place before "
+        f"({second[2]} and {second[3]})" in page
+    )
+
+
+def test_weights_have_two_decimals() -> None:
+    for w in adder.transformer().weights.values():
+        assert [float(f"{x:.2f}") for x in w.flat] == w.ravel().tolist()
+
+
+def test_it_is_never_wholly_sure() -> None:
+    """As many nines as there are, and no rounding up to 100 %."""
+    said = {
+        0.5: "50 %",
+        0.123456: "12.3 %",
+        0.9996: "99.96 %",
+        0.99999909: "99.9999 %",
+        1.0: "99.999999999 %",
+    }
+    for share, text in said.items():
+        assert sureness(expression(share)).value({}) == text
+    book = default_book("adder")
+    least = book.values["best"].min()
+    assert 1 - 1e-5 < least < 1
+    place = book.shown["add.why"]
+    shown = book.clean.cell(place.sheet, place.top, place.left)
+    assert shown == "It was at least 99.9999 % sure of each digit."
 
 
 def test_gradient_of_training_is_the_graphs_own() -> None:

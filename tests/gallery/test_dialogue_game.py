@@ -377,8 +377,13 @@ def test_the_score_table_finds_the_head_that_reads_the_verb() -> None:
     i, j = np.unravel_index(split.less(rival).argmax(), split.table.shape)
     assert split.of_query[i] == split.of_key[j] == "blocks.0.mlp_out"
     note = (Path(dialogue_game.__file__).parents[2] / "docs" / "why.md").read_text()
+    assert rival.key == 0 and '--from Paolo --to chiama --rival-key "<BOS>"' in note
     assert f"<!--lead-->{found[name, key]:.3f}<" in note
     assert f"<!--pair-->{split.less(rival)[i, j]:.3f}<" in note
+    pietro = split.less(head.split(3, 1))
+    assert pietro.max() < pietro.sum() / 3  # no pair dominates
+    assert f"<!--lead-Pietro-->{pietro.sum():.3f}<" in note
+    assert f"<!--pair-Pietro-->{pietro.max():.3f}<" in note
 
 
 def test_patching_finds_the_same_head() -> None:

@@ -192,6 +192,42 @@ def test_edits_of_large_workbooks_in_the_engine(name: str) -> None:
         assert_promised(promise, lambda at, k=k: after(name, k).cell(*at))
 
 
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?: ?%)?")
+
+
+def numbers(text: str) -> list[tuple[float, float]]:
+    """The numbers of a text after what is to be typed, each with the half of its last decimal."""
+    typed = re.match(r"(?:Type|Choose) [^:]*?(?=[:,;.] )", text)
+    found = NUMBER.findall(text[typed.end() if typed else 0 :])
+    of = []
+    for number in found:
+        digits = number.rstrip(" %").replace(",", "")
+        unit = 0.01 if number.endswith("%") else 1.0
+        of.append((float(digits) * unit, 0.5000001 * unit * 10.0 ** -len(digits.partition(".")[2])))
+    return of
+
+
+def names_it(text: str, value: Value) -> bool:
+    """Whether a text names a value: a word as it is, a number at the decimals that it gives, one
+    of the numbers of a sentence."""
+    if isinstance(value, str):
+        shown = {said for said, _ in numbers(value)}
+        return value in text or bool(shown & {said for said, _ in numbers(text)})
+    return any(abs(value - said) <= half for said, half in numbers(text))
+
+
+@pytest.mark.parametrize("name", in_tiers(workbooks.names()))
+def test_every_suggestion_names_a_number_that_it_shows(name: str) -> None:
+    """So readers can tell that they did it right. What a cell to see becomes is named."""
+    book = default_book(name)
+    every = [*book.suggestions, *(t for sheet in book.sheets.values() for t in sheet.suggestions)]
+    for t in every:
+        assert numbers(t.text), t.text
+        if t.watch:
+            block, i, j = t.watch
+            assert names_it(t.text, edited(book, edits_of(t))(book.graph[block][i, j])), t.text
+
+
 IN_LIBREOFFICE = (SMALLER | {"dialogue-game": "dialogue-game"}).values()  # one edit, of it whole
 
 

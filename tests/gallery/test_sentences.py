@@ -12,6 +12,7 @@ from engine import Evaluator, Model, ModelSpec
 from workbooks import dialogue_game, induction, learn, two_layers
 from workbooks.learn import game, step
 from workbooks.semantic_tiny import probes, semantics
+from workbooks.tool_call import sums
 
 
 def said(name: str, sheet: str = "Start") -> str:
@@ -243,9 +244,10 @@ def test_learn_comes_near_the_least_loss() -> None:
         loss, _ = next(step.learn(step.add(whole, len(ids)), ids, len(ids)))
         above.append(loss - game.FLOOR)
     assert above[0] < 0.02 and 0.003 < above[1] < 0.02
-    assert "After 450 steps it is within 0.02" in said("learn")
+    told = "fter 450 steps the loss over all 24 sentences is within 0.02 of it"
     page = written("learning.md")
-    assert "after 450 steps it is within 0.02" in page and "lies on the least" not in page
+    assert told in said("learn") and told in page and len(ids) == 24
+    assert "lies on the least" not in page
     assert "in how many weights, steps and sentences it has" in said("learn")
 
 
@@ -254,3 +256,19 @@ def test_step_is_more_than_sums_and_products() -> None:
     formulas = " ".join(book.formulas(block)(0, 0) for block in book.graph if block.computed)
     assert all(sign in formulas for sign in ("EXP(", "LN(", "/"))
     assert "sums, products, quotients, e^x and ln" in said("one-step")
+
+
+# --- what was trained on ------------------------------------------------------------------------
+
+
+def test_the_quoted_sentence_was_trained_on() -> None:
+    """tool-call: the example of training is one of training, and no sum that is held out."""
+    quoted = re.findall(r"trained on sentences such as ‘(.*?)’", said("tool-call"))
+    trained = [" ".join(found.words[1:-1]) for found in sums.learnt()]
+    assert len(quoted) == 1 and quoted[0] in trained
+
+
+def test_the_sum_of_embeddings_names_no_second_text() -> None:
+    """microgpt adds a token's embedding and its position's; only BERT's kin have a third."""
+    texts = " ".join(said("microgpt", sheet) for sheet in default_book("microgpt").sheets)
+    assert "the sum of the embeddings of a token" in texts and "which text it is of" not in texts

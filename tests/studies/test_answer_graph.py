@@ -232,6 +232,17 @@ def test_search_finds_how_the_caller_becomes_tarso() -> None:
     assert search([case]) == found
 
 
+def test_the_note_tells_where_predicted_cuts_miss_most() -> None:
+    section, model = script("dialogue_circuit"), dialogue_model()
+    text = section.FILE.read_text()
+    assert section.cut_alone(model) in text
+    ids = model.vocabulary.encode("<BOS> Pietro chiama Paolo")
+    graph = AnswerGraph(model.graph(ids), 3, game.ID["Tarso"], game.ID["vice"])
+    worst = [edge.reader.name for edge, _ in section.gaps(graph)[:3]]
+    assert all(name.endswith("mlp_out") for name in worst)
+    assert "three largest differences between a predicted and a real cut are at what an MLP" in text
+
+
 @pytest.mark.slow
 def test_the_note_names_the_edges_of_peer_epithets_and_they_hold_on_fresh_games() -> None:
     section, model = script("dialogue_circuit"), dialogue_model()

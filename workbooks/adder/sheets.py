@@ -9,7 +9,7 @@ from exporters.assemble.block_list import stack
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import When, between
-from exporters.compose.sentences import percent, quote, sentence
+from exporters.compose.sentences import quote, sentence, sureness
 from workbooks.adder import sums
 from workbooks.adder.machine import COLUMNS, MOST, N_TOKENS, Adder, column
 from workbooks.adder.sums import PLACES
@@ -106,7 +106,7 @@ def typed(ws: Composer, adder: Adder) -> None:
 def why(adder: Adder, verdict: Block) -> Expression:
     """A sentence about the result."""
     least = MIN(adder.sure[0, column(PLACES) :].as_range)
-    right = sentence("It was at least {p} sure of each digit.", p=percent(least, 1))
+    right = sentence("It was at least {p} sure of each digit.", p=sureness(least))
     wrong = IF(
         adder.places[0, 0] == MOST,
         sentence("Eleven digits: it has learnt ten. All that follows the first"),
@@ -192,7 +192,7 @@ def looks_sheet(w: Workbook, adder: Adder) -> None:
     ws.widths({0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1))
     ws.text(
         "Across: the tokens, ones first: the first number (a), the second (b), and the digits of the sum (s) that are written so far. Down: the steps.",
-        "Both heads look 22 and 10 tokens back, where the two digits of the place stand; and a little one token further, at those of the place before.",
+        "Both heads look 22 and 10 tokens back, at the two digits of the place. Head 0 also looks a little at the two digits of the place before.",
         "So it adds a + b + (a' + b' - s') / 10, where ' is the place before: what those two digits had too much for the digit written is ten times the carry.",
     )
     row, g, n = ws.cursor + 1, adder.graph, adder.places[0, 0]

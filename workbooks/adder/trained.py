@@ -1,5 +1,6 @@
 """The adder's model: its shape, the included weights, and how it writes a sum."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,8 +53,11 @@ def load() -> Model:
 
 
 def model(vector: np.ndarray) -> Model:
-    """The model of trained weights, given as one vector."""
-    return training.trained(decoder(), by_block(vector), Characters(tuple(sums.DIGITS)))
+    """The model of trained weights, given as one vector. Each weight is the double nearest to its
+    decimals, so a cell holds 2.27 and not the nearest float32."""
+    rounded = training.trained(decoder(), by_block(vector), Characters(tuple(sums.DIGITS)))
+    weights = {name: w.round(learning.DECIMALS) for name, w in rounded.weights.items()}
+    return replace(rounded, weights=weights, config={**rounded.config, "dtype": "float64"})
 
 
 def by_block(vector: np.ndarray) -> dict[str, np.ndarray]:

@@ -59,7 +59,7 @@ STORY = Story(
     ],
     suggestions=[
         Suggestion(
-            "Choose ‘dog’ for ‘cat’: a near synonym, and the probabilities hardly move.",
+            "Choose ‘dog’ for ‘cat’, nearly a synonym: ‘mat’ hardly moves, from 31.2 % to 30.9 %.",
             1,
             value="dog",
         ),

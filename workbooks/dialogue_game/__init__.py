@@ -57,8 +57,8 @@ STORY = Story(
     ],
     suggestions=[
         Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0), value=0.0),
-        Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’, and the game goes on from there.", 1, value="3"),
-        Suggestion("Type 3, and choose ‘sampled’ above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0), value=3.0, also=((("choose", 0, 0), "sampled"),)),
+        Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’ with more than 99.9 %, and the game goes on from there.", 1, value="3"),
+        Suggestion("Type 3, and choose ‘sampled’ above it: ‘Tarso’ falls to 85 %. Unlikely words are drawn, and the game goes wrong.", ("temperature", 0, 0), value=3.0, also=((("choose", 0, 0), "sampled"),)),
     ],
     words=[
         "Italian: chiama, calls; perde, loses; capo, boss; vice, deputy. Tarso and Cefa: by-names of Paul and Peter.",
@@ -76,11 +76,11 @@ CHOSEN = Chosen(
     directions=[([game.ID[w] for w in plus], [game.ID[w] for w in minus]) for plus, minus in AXES],
     nearest=game.ID["Tarso"],
     suggestions=[
-        Suggestion("Type Cefa as the word whose neighbours are shown: the other leader's name among peers.",
+        Suggestion("Type Cefa as the word whose neighbours are shown: the nearest is capo, the same leader's other epithet, with a cosine of 0.33.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
-        Suggestion("Type 1 as the components left out: the long marks no longer lead, and the rest comes apart.",
+        Suggestion("Type 1 as the components left out: the long marks no longer lead. The map shows 19 % of the spread, not 42 %.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
-        Suggestion("Type 7 for the word Paolo of direction 1: from a leader to a number, another plane and another share.",
+        Suggestion("Type 7 for the word Paolo of direction 1: it now leads to a number. The plane holds 5.7 % of the spread, not 5.3 %.",
                    ("map.terms", 0, 0), "7", ("map.plane_share", 0, 0)),
     ],
 )  # fmt: skip

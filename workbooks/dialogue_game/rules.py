@@ -146,11 +146,11 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     at = heads.index(second)
     return [
         Suggestion(
-            "Type yes for 1.h2, which looks at the verb and not at the caller: it is needed all the same.",
+            "Type yes for 1.h2, which looks at the verb and not at the caller: it is needed all the same. Peer epithets fall from 1.00 to 0.01.",
             ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
         ),
         Suggestion(
-            "Type 0 on Switches for 1.h2: the word that told Tarso from vice is gone.",
+            "Type 0 on Switches for 1.h2: ‘Tarso’ falls to 0.005 %.",
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(

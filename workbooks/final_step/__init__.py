@@ -56,7 +56,7 @@ STORY = Story(
             value=3.0,
         ),
         Suggestion(
-            "Choose ‘Paolo’: the query points another way, and another word is found.",
+            "Choose ‘Paolo’: the query points another way, and ‘Paolo’ is found, with 63 %.",
             0,
             value="Paolo",
         ),

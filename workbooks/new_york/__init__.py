@@ -53,7 +53,7 @@ STORY = Story(
     suggestions=[
         Suggestion("Type The Empire State Building is in New: York rises from 38 % to 99.7 %, and all the others fall.",
                    ("sentence", 0, 0), EMPIRE, ("contexts.next", 0, contexts.MODEL)),
-        Suggestion("Choose country as the third word: the model says Zealand.",
+        Suggestion("Choose country as the third word: the model says Zealand with 99.7 %.",
                    2, "country"),
         Suggestion("Type Dartmouth University is in New: no sentence had it. It knows Dartmouth College and Yale University, and says Hampshire with 90 %.",
                    ("sentence", 0, 0), UNREAD, ("contexts.next", 3, contexts.MODEL)),

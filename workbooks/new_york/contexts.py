@@ -133,15 +133,15 @@ def _suggestions() -> list[Suggestion]:
     city = read.index(("The city of New", "Haven"))
     return [
         Suggestion(
-            "Type 80: as if The state of New York had been read 80 times. The tables follow at once; the model would have to be trained again.",
+            "Type 80, as if The state of New York had been read 80 times: in the table of one word, York rises from 32 % to 64 %. The model would have to be trained again.",
             ("contexts.times", state, 0), 80, ("contexts.next", 0, BEFORE[0]),
         ),
         Suggestion(
-            "Type Zealand: a table believes whatever stands in its texts. The model says what it said.",
+            "Type Zealand: in the table York falls from 40 % to 0 %. The model was not trained again, and keeps its 38 %.",
             ("contexts.follows", state, 0), "Zealand", ("contexts.next", 0, BEFORE[-1]),
         ),
         Suggestion(
-            "Type state in place of city: one text more ends in ‘state of New’, and a table of the last three words says Haven, too.",
+            "Type state in place of city: one text more ends in ‘state of New’. The table of the last three words gives Haven 4.8 %, not 0 %.",
             ("contexts.words", city, BACK - 3), "state", ("contexts.next", texts.NAMES.index("Haven"), BEFORE[2]),
         ),
     ]  # fmt: skip

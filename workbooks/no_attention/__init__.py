@@ -181,7 +181,7 @@ def suggest(w: Workbook, ws: Composer) -> None:
             shares[cat, sat],
         ),
         w.suggestion(
-            "Type -12: after ‘sat’ never ‘the’, whatever stood before ‘sat’. No cell of this table could make an exception of ‘dog sat’.",
+            "Type -12: after ‘sat’, ‘the’ falls from {now:.0%} to {then:.5%}. No cell of this table can make an exception for ‘dog sat’.",
             {logits[sat, the]: -12.0},
             shares[sat, the],
         ),

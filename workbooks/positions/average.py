@@ -121,7 +121,7 @@ def suggest(w: Workbook, ws: Composer, apart: Area, on: Area, first: Sentence) -
     averages, lasts = apart[0, 0], apart[0, 1]
     ws.suggest(
         w.suggestion(
-            "Type 0, no places: the last tokens, {now:.3f} apart, become one vector.",
+            "Type 0, no places: the last tokens, {now:.3f} apart, become one vector, {then:.3f} apart.",
             {on[0]: 0.0},
             lasts,
         ),

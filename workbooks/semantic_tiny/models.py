@@ -161,15 +161,15 @@ def _suggestions() -> list[Suggestion]:
     queen = semantics.CONTENT.index("queen")
     return [
         Suggestion(
-            "Type 1 as the animacy of ship on Study: on the left it goes over to the living; the models do not move, for they never read the table.",
+            "Type 1 as the animacy of ship on Study: on the left it goes over to the living, from -1.25 to 0.43. The models do not read the table, and do not move.",
             ("study.table", row, semantics.AXES.index("animacy")), 1, ("models.point_hand", row, 0),
         ),
         Suggestion(
-            "Type 5 as the first number of queen's vector in the embedding: she leaves the others on the right, and the plane holds less of the spread.",
+            "Type 5 as the first number of queen's vector in the embedding: she leaves the others on the right. The plane holds 25 % of the spread, not 37 %.",
             ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(
-            "Type 20 as king's first number in the wide vectors: king moves on the map, and further off its plane. The share falls; a map alone would not tell.",
+            "Type 20 as king's first number in the wide vectors: king moves on the map, and further off its plane. The map shows 12 % of the spread, not 18 %.",
             ("models.wide", 0, 0), 20, ("models.share_wide", 0, 0),
         ),
     ]  # fmt: skip

@@ -133,15 +133,15 @@ def _suggestions() -> list[Suggestion]:
     moved."""
     return [
         Suggestion(
-            "Type stag as the first word: the table and the model that began narrow say doe, the one that began wide does not.",
+            "Type stag as the first word: the table and the model that began narrow say doe (1.00 and 0.97). The one that began wide says arrow (0.42).",
             ("study.asked", 0, 0), "stag", ("study.nearest_wide", 0, 0),
         ),
         Suggestion(
-            "Type mouse as the first word: the table's answer has no name of its own, and a nearest word comes back all the same.",
+            "Type mouse as the first word: no word stands at the table's answer. The nearest comes back all the same: girl, with a cosine of 0.85.",
             ("study.asked", 0, 0), "mouse", ("study.nearest_hand", 0, 0),
         ),
         Suggestion(
-            "Type 1 as the gender of queen: in the table she is a king now, and no longer the answer. The learned vectors do not read the table.",
+            "Type 1 as the gender of queen: in the table she is a king now. The answer is witch (0.97). The learned vectors do not read the table.",
             ("study.table", 1, 0), 1, ("study.nearest_hand", 0, 0),
         ),
     ]  # fmt: skip

@@ -41,7 +41,7 @@ STORY = Story(
     about=[
         "A language model lays one word after another, and can do nothing else. An assistant that searches, computes or sends something does it by",
         "writing: some words that ask for it. A program outside the model sees them, does it, and lays the result into the text. The model reads on.",
-        "Here a small model was trained on sentences such as ‘12 shares at 7 euros cost 12 * 7 = 84 euros’. It copies the numbers, chooses",
+        "Here a small model was trained on sentences such as ‘12 shares at 6 euros cost 12 * 6 = 72 euros’. It copies the numbers, chooses",
         "the sign, and writes the sum. At the ‘=’ a cell of this workbook, the calculator, lays the answer. The model did not compute it.",
         "Why it matters: what an assistant can do with a tool is decided by the words that it writes, and by what comes back. A model that",
         "writes the wrong sum gets a right answer to the wrong question; without its tool it lays the likeliest number, and goes on.",

@@ -134,7 +134,7 @@ def _suggestions() -> list[Suggestion]:
             ("prompt.pick", 4, 0), "11", (f"{NAME}.result", LAST, 0),
         ),
         Suggestion(
-            "Choose 13 as the second word on Play: no question of the training had it. The model writes 11 in its place, and the calculator answers that.",
+            "Choose 13 as the second word on Play: no question of the training had it. The model writes 11 in its place, and the calculator answers 110.",
             ("prompt.pick", 1, 0), "13", (f"{NAME}.result", LAST, 0),
         ),
     ]  # fmt: skip
