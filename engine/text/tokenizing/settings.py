@@ -16,6 +16,7 @@ from engine.text.tokenizing.patterns import Behavior, Choice, One, Split, Star
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 WHITE = ("Whitespace", "WhitespaceSplit")
+PROBES = ("a", "1", "!", " ")  # texts; special tokens stand around the ids of one
 SPACE_SIGN = "▁"  # a space, in SentencePiece's pieces
 
 
@@ -280,8 +281,11 @@ def _check_model(found: Settings) -> None:
 
 def _specials(inner: Any) -> tuple[list[int], list[int]]:
     """The special tokens' ids before and after every text."""
-    alone, ids = (library.encode(inner, "a", special) for special in (False, True))
+    text = next((text for text in PROBES if library.encode(inner, text, False)), None)
+    if text is None:  # its splits remove them all
+        raise _refused(f"that gives no ids for {', '.join(map(repr, PROBES))}")
+    alone, ids = (library.encode(inner, text, special) for special in (False, True))
     at = next((k for k in range(len(ids)) if ids[k : k + len(alone)] == alone), None)
-    if at is None or not alone:
+    if at is None:
         raise _refused("whose special tokens cannot be told")
     return ids[:at], ids[at + len(alone) :]

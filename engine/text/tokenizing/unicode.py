@@ -90,15 +90,17 @@ def changed(ask: Callable[[str], str]) -> dict[str, str]:
 
 def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
     """A character table with some codes for added tokens, each in a row of its own with its
-    field."""
+    field. No code stands twice: programs take different ones of two equal ones."""
     if not fields:
         return characters
-    at = int(np.searchsorted(characters[:, 0], FIRST_MARK, side="right"))
+    codes = characters[:, 0]
+    at = int(np.searchsorted(codes, FIRST_MARK))
+    behind = int(np.searchsorted(codes, FIRST_MARK + len(fields), side="right"))
     marks = np.zeros((len(fields) + 1, characters.shape[1]))
     marks[:, 0] = FIRST_MARK + np.arange(len(fields) + 1)
     marks[:-1, 1], marks[:-1, 2] = ALONE, fields
-    marks[-1, 1:] = characters[at - 1, 1:]
-    return np.concatenate([characters[:at], marks, characters[at:]])
+    marks[-1, 1:] = characters[behind - 1, 1:]
+    return np.concatenate([characters[:at], marks, characters[behind:]])
 
 
 # --- normalizers ----------------------------------------------------------------------------

@@ -1,8 +1,12 @@
 """Unigram in cells: the tokens with the largest sum of scores, by dynamic programming.
 
-`best` is the largest sum of scores of a tokenization that ends at a symbol: the maximum, over all
-tokens that end there, of the token's score plus the best before it. Following the tokens back from
-the last symbol gives the result.
+`best` is the largest sum of scores of a tokenization of a word that ends at a symbol: the maximum,
+over all tokens that end there, of the token's score plus the best before it. Following the tokens
+back from the last symbol gives the result.
+
+Two orders of the same tokens have sums that differ in the last digit or not at all. So sums are the
+library's, addition by addition: they begin with 0 in every word, and of equal ones the longest last
+token counts.
 """
 
 from collections.abc import Sequence
@@ -12,7 +16,8 @@ import numpy as np
 
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX
+from engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX, MIN, OR
+from engine.cells.sentence import sentence
 from engine.text.tokenizing import normalizing, result
 from engine.text.tokenizing.result import Result
 from engine.text.tokenizing.settings import SPACE_SIGN, Settings
@@ -27,7 +32,10 @@ UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
     """Add normalized characters, the tree of tokens, the best path."""
     vocabulary = settings.model["vocab"]
-    pieces = [(0, piece, i + 1, score) for i, (piece, score) in enumerate(vocabulary)]
+    unknown = settings.model["unk_id"]
+    symbols = [-1 if i == unknown else i + 1 for i in range(len(vocabulary))]
+    scored = zip(symbols, vocabulary, strict=True)
+    pieces = [(0, piece, symbol, score) for symbol, (piece, score) in scored]
     signs = enumerate(settings.marks)
     found = tree([*pieces, *((0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in signs)])
     if len(found.rows) > MOST_NODES:
@@ -64,9 +72,10 @@ class Path:
         self.room = steps.row("room", self._room)
         self.longest = min(found.longest, self.n)
         self.walk = walk(steps, found, self.symbol, self.room, self._root, self.longest)
+        self.so_far = steps.row("so_far", self._so_far)
         self.score = steps.graph.table("score", (self.longest, self.n), self._score)
         self.best = steps.row("best", lambda k: MAX(self.score[:, k]))
-        self.near = steps.row("near", lambda k: INT(self.best[0, k] * 1000) / 1000)
+        self.near = steps.row("near", lambda k: (INT(self.best[0, k] * 1000) - 0.5) / 1000)
         self.behind = steps.graph.table("behind", (self.longest, self.n), self._behind)
         self.length = steps.row("last", self._length)
         self.ends = steps.row("ends", self._ends)
@@ -87,10 +96,14 @@ class Path:
         return IF(steps.symbols.source[0, k] > 0, code, 0)
 
     def _begins(self, k: int) -> Any:
-        """Whether a token must begin here: no token crosses a space."""
-        if k == 0 or not self.settings.split:
-            return 1 if k == 0 else 0
-        return IF(self.symbol[0, k] == ord(SPACE_SIGN), 1, 0)
+        """Whether a word begins here: at the space before it, at an added token and behind it."""
+        if k == 0:
+            return 1
+        here, n_marks = self.symbol[0, k], len(self.settings.marks)
+        begun: list[Expression] = [here == ord(SPACE_SIGN)] if self.settings.split else []
+        for symbol in (self.symbol[0, k - 1], here) if n_marks else ():
+            begun.append(AND(symbol >= FIRST_MARK, symbol < FIRST_MARK + n_marks))
+        return IF(OR(*begun), 1, 0) if begun else 0
 
     def _room(self, k: int) -> Any:
         """The maximum number of symbols of a token that begins here."""
@@ -102,8 +115,9 @@ class Path:
     def _root(self, k: int) -> Expression:
         return expression(1)
 
-    def _before(self, k: int) -> Any:
-        return self.best[0, k] if k >= 0 else 0
+    def _so_far(self, k: int) -> Any:
+        """The best sum of the word before this symbol."""
+        return IF(self.begins[0, k] > 0, 0, self.best[0, k - 1]) if k else 0
 
     def _score(self, row: int, k: int) -> Any:
         """The best score of a path whose last token ends here: the longest token in the first row.
@@ -114,15 +128,15 @@ class Path:
             return expression(NO_PIECE)
         node, unknown = self.walk.nodes[length - 1, start], expression(NO_PIECE)
         if length == 1:
-            unknown = self._before(start - 1) + self.unknown
+            unknown = self.so_far[0, start] + self.unknown
         own = IF(node > 0, node, 1)
-        score = self._before(start - 1) + self.walk.score(own)
-        return IF(self.walk.symbol(own) > 0, score, unknown)
+        score = self.so_far[0, start] + self.walk.score(own)
+        return IF(self.walk.symbol(own) == 0, unknown, score)
 
     def _behind(self, row: int, k: int) -> Expression:
         """A path's score minus a number near the best one. The same tokens in another order give
         sums that differ in the last digit, which LibreOffice takes for equal: after the subtraction
-        they are not."""
+        they are not. The number is never too near, for LibreOffice makes tiny differences 0."""
         return self.score[row, k] - self.near[0, k].fixed_rows
 
     def _length(self, k: int) -> Expression:
@@ -144,7 +158,8 @@ class Path:
         return IF(self.ends[0, k] > 0, number - self.length[0, k], after)
 
     def _piece(self, k: int) -> Expression:
-        """The symbol of the token that ends here; 0 if it is unknown or none ends."""
+        """The symbol of the token that ends here; 0 if it is unknown or none ends, -1 for the text
+        of the unknown token."""
         start = self.steps.number[0, k].fixed_rows - self.length[0, k] + 1
         node = INDEX(self.walk.nodes.area.fixed, self.length[0, k], start)
         return IF(self.ends[0, k] > 0, self.walk.symbol(IF(node > 0, node, 1)), 0)
@@ -163,6 +178,10 @@ class Path:
         steps, unknown = self.steps, self.settings.model["unk_id"]
         if self.settings.model.get("byte_fallback") or unknown is None:
             self._refuse_unknown()
+        if unknown is not None:  # as one token with unknown characters beside it
+            name = self.settings.model["vocab"][unknown][0]
+            typed = "the text holds {token}, which is a token by itself: leave it out"
+            steps.refuse(MIN(self.piece.area) < 0, sentence(typed, token=expression(name)))
         counted, total = self.taken.area.fixed, self.taken[0, self.n - 1]
 
         def ident(k: int) -> Expression:
