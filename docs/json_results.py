@@ -38,7 +38,8 @@ come without that. `version` is that of cellformer. Numbers are float64 with all
 
 With `--csv`, a command prints the list that is **bold** below, a line for each of its entries,
 after a line with the names of columns; `run --show BLOCK` prints the block, `grade` a line for each
-file, and `why --head` the entries of its table. `--quiet` prints nothing. Errors are one line on
+file, and `why --head` the entries of its table. In CSV, printed or in a file, control characters of
+a text are escaped, so that no terminal obeys them. `--quiet` prints nothing. Errors are one line on
 standard error with exit code 2, whatever is asked for.
 
 `cellformer ablate dialogue-game --json | jq '.result.parts[] | select(.change < -0.5) | .part'`

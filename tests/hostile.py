@@ -71,6 +71,8 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
         found.append(f"code {outcome.code} after a signal")
     if outcome.code == 0 and case.must_fail:
         found.append("taken without a word")
+    if "--csv" in case.args and not all(c.isprintable() or c in "\n\t" for c in outcome.out):
+        found.append(f"control characters in the table: {ascii(outcome.out)[:200]}")
     if outcome.wrong:
         found.append(outcome.wrong)
     if "Traceback" in outcome.err:

@@ -49,7 +49,9 @@ def on_terminal(text: str) -> str:
 
 
 def in_csv(text: str) -> str:
-    """A text that stays a text when a spreadsheet opens the CSV file."""
+    """A text that stays a text when a spreadsheet opens the CSV file, and that controls no terminal
+    which the file is printed on."""
+    text = on_terminal(text)
     return f"'{text}" if text.startswith(BEGINS_FORMULA) else text
 
 

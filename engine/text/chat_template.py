@@ -133,10 +133,9 @@ def of_folder(folder: Path, values: Mapping[str, Any]) -> ChatTemplate | None:
     elif (folder / FOLDER / "default.jinja").is_file():
         source = _text(folder / FOLDER / "default.jinja")
     if isinstance(source, list):  # several by name
-        named = {
-            each.get("name"): each.get("template") for each in source if isinstance(each, dict)
-        }
-        source = named.get("default")
+        named = [each for each in source if isinstance(each, dict)]
+        own = [each.get("template") for each in named if each.get("name") == "default"]
+        source = own[-1] if own else None
     tokens = {name: _content(value) for name, value in values.items() if name.endswith("_token")}
     return of_text(source, {name: token for name, token in tokens.items() if token is not None})
 

@@ -19,7 +19,7 @@ from exporters.checking.rules.cycles import Run, cycle
 from exporters.checking.rules.formulas import parsed, rectangle
 from exporters.checking.rules.sheet import SheetRules
 from exporters.compose.address import column
-from exporters.file.reading import related, worksheets
+from exporters.file.reading import listing, related, worksheets
 
 DAMAGED = (BadZipFile, OSError, KeyError, ParseError, struct.error, ValueError, zlib.error)
 CALC = "{*}calcPr"
@@ -51,8 +51,8 @@ def _faults(archive: ZipFile) -> Iterator[Fault]:
     """Every broken rule, and where."""
     yield from package.faults(archive)
     (main,) = related(archive, "", "/officeDocument").values()
-    book = ElementTree.fromstring(archive.read(main))
-    sheets = worksheets(book, related(archive, main, "/worksheet"))
+    book = listing(archive, main)
+    sheets = worksheets(archive, book, related(archive, main, "/worksheet"))
     yield from workbook.of_sheets([s.get("name", "") for s in book.iterfind("{*}sheets/{*}sheet")])
     names = book.findall("{*}definedNames/{*}definedName")
     yield from workbook.of_names(names, set(sheets))

@@ -36,6 +36,8 @@ MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
 MOST_TEXTS, SHARED = 500_000, re.compile(rb"<(?:\w+:)?si[\s/>]")  # that cells share
 MOST_MERGED, MERGED = 20_000, b"mergeCell "  # ranges of a sheet; programs take minutes for more
+MOST_SHEETS, MOST_PARTS = 2_000, 20_000
+MOST_LISTED = 200_000  # tags of a part that lists others: sheets, names, parts
 TYPES, WORKBOOKS = "[Content_Types].xml", ("spreadsheetml", "ms-excel")  # and what is there
 AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
 
@@ -129,16 +131,21 @@ class WorkbookFile:
         self._sheets: dict[str, Sheet] = {}
         with a_workbook(self.path):
             with zipfile.ZipFile(self.path) as file:
-                unpacked = sum(part.file_size for part in file.infolist())
+                parts = file.infolist()
+            if len(parts) > MOST_PARTS:
+                raise too_many(self.path, len(parts), "parts", MOST_PARTS)
+            unpacked = sum(part.file_size for part in parts)
             size = max(unpacked, self.path.stat().st_size)
             if size > MOST_READ:
                 raise self._too_large(f"holds {size / 1e6:,.0f} MB")
             # held packed: to list the parts anew takes longer than to read most sheets
             self._archive = archive = zipfile.ZipFile(io.BytesIO(self.path.read_bytes()))
+            archive.filename = str(self.path)
             (self._main,) = related(archive, "", "/officeDocument").values()
             self._check_type()
-            self._book = ElementTree.fromstring(archive.read(self._main))
-            self.parts = worksheets(self._book, related(archive, self._main, "/worksheet"))
+            self._book = listing(archive, self._main)
+            sheets = related(archive, self._main, "/worksheet")
+            self.parts = worksheets(archive, self._book, sheets)
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:
@@ -196,7 +203,7 @@ class WorkbookFile:
         """Raise ValueError if the archive does not declare itself a workbook."""
         if TYPES not in self._archive.namelist():
             raise ValueError(f"it has no {TYPES}")
-        types = ElementTree.fromstring(self._archive.read(TYPES))
+        types = listing(self._archive, TYPES)
         own = [t.get("ContentType", "") for t in types if t.get("PartName") == f"/{self._main}"]
         usual = [
             t.get("ContentType", "")
@@ -252,10 +259,23 @@ def a_workbook(path: Path) -> Iterator[None]:
         raise InputError(fault + remedy) from None
 
 
+def listing(archive: zipfile.ZipFile, part: str) -> Element:
+    """A part that lists others. Raises InputError for one that lists too much."""
+    xml = archive.read(part)
+    if (n := xml.count(b"<")) > MOST_LISTED:
+        raise too_many(archive.filename, n, f"things in {part}", MOST_LISTED)
+    return ElementTree.fromstring(xml)
+
+
+def too_many(file: object, n: int, what: str, most: int) -> InputError:
+    """The error of a workbook that lists more than is read."""
+    return InputError(f"{file} lists {n:,} {what}, {most:,} at most; delete what is not needed")
+
+
 def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
     """The parts of a kind that a part (or the archive, if "") refers to, by id."""
     folder, _, file = part.rpartition("/")
-    listed = ElementTree.fromstring(archive.read(f"{folder}/_rels/{file}.rels".lstrip("/")))
+    listed = listing(archive, f"{folder}/_rels/{file}.rels".lstrip("/"))
     return {
         relation.attrib["Id"]: normpath(join("/", folder, relation.attrib["Target"])).lstrip("/")
         for relation in listed
@@ -263,11 +283,16 @@ def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
     }
 
 
-def worksheets(book: Element, parts: dict[str, str]) -> dict[str, str]:
-    """The parts of a workbook's sheets with cells by the sheets' names, in order; `parts` by id."""
-    found = {}
-    for sheet in book.iterfind("{*}sheets/{*}sheet"):
+def worksheets(archive: zipfile.ZipFile, book: Element, parts: dict[str, str]) -> dict[str, str]:
+    """The parts of a workbook's sheets with cells by the sheets' names, in order; `parts` by id.
+    Raises InputError for too many, and ValueError for two sheets that are one part."""
+    sheets, found = book.findall("{*}sheets/{*}sheet"), {}
+    if len(sheets) > MOST_SHEETS:
+        raise too_many(archive.filename, len(sheets), "sheets", MOST_SHEETS)
+    for sheet in sheets:
         (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
         if key in parts:
             found[sheet.attrib["name"]] = parts[key]
+    if len({*found.values()}) < len(found):
+        raise ValueError("two of its sheets are one part")
     return found

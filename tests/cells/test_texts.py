@@ -22,10 +22,16 @@ def test_no_control_characters_for_a_terminal(text: str) -> None:
     assert on_terminal(f"a\t{text}\n").startswith("a\t") and "\n" in on_terminal("b\n")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@SUM(A1)", "\t=1"])
 def test_table_holds_no_formula(text: str) -> None:
     assert in_csv(text) == "'" + text
     assert in_csv("a" + text) == "a" + text
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "\r=1", "a\x7f\x85b", "a\u2028b"])
+def test_table_controls_no_terminal(text: str) -> None:
+    assert in_csv(text).isprintable() and in_csv(text) == readable(text)
+    assert in_csv(f"=a\t{text}\n") == f"'=a\t{readable(text)}\n"  # which a CSV file may hold
 
 
 @given(st.text())

@@ -1,11 +1,14 @@
 """Options and lists that nobody means, and surroundings that fail: disks, streams, signals."""
 
+import json
 import os
 import random
 import signal
 from pathlib import Path
 
+import cellformer
 from hostile_kinds.cases import NUMBERS, TEXTS, Case, Cases, Kind
+from hostile_kinds.models import own
 
 
 def options(rng: random.Random) -> Cases:
@@ -138,4 +141,47 @@ def lists(rng: random.Random) -> Cases:
         yield Case(f"list {text[:40]!r}", rng.choice([words_of, prompts_of]), prepare)
 
 
-KINDS: dict[str, Kind] = {"options": options, "surroundings": surroundings, "lists": lists}
+CODES = ("\x1b[2J", "\x1b]0;t\x07", "\x9b31m", "a\x7f\x08", "\u202egnp", "=1+1", "\x01")
+
+
+def tables(rng: random.Random) -> Cases:
+    """Words, and files' names, that control a terminal: in tables of CSV, printed and written."""
+    words = list(cellformer.load("cat-sat").vocabulary.texts)
+    commands = (
+        ["run"], ["ablate"], ["gradient"], ["sweep", "W_E[0,0]"], ["generate", "-n", "3"],
+        ["trace", "logits[1,0]"], ["run", "--show", "logits"], ["ablate", "-o", "t.csv"],
+        ["sweep", "W_E[0,0]", "-o", "t.csv"],
+    )  # fmt: skip
+
+    def wrong(folder: Path) -> str:
+        text = (folder / "t.csv").read_text() if (folder / "t.csv").exists() else ""
+        return "" if text.replace("\n", "").isprintable() else "control codes in the file"
+
+    while True:
+        odd = dict(zip(rng.sample(words, 6), rng.choices(CODES, k=6), strict=True))
+        said = [f"{odd.get(word, word)}{n if word in odd else ''}" for n, word in enumerate(words)]
+        prompt, other = (" ".join(rng.choices(said, k=3)) for _ in range(2))
+        name, *more = rng.choice([*commands, ["patch", "--against", other]])
+        many = name in ("ablate", "sweep", "patch") and (rng.random() < 0.5 or "-o" in more)
+        given = ["--prompts", "p.txt"] if many else ["--prompt", prompt]
+        model = f"model{rng.choice(['', rng.choice(CODES)])}"
+
+        def prepare(
+            folder: Path, said: list[str] = said, prompt: str = prompt, model: str = model
+        ) -> None:
+            (folder / "p.txt").write_text(prompt)
+            (folder / model).mkdir()
+            for file, data in own().items():
+                (folder / model / file).write_bytes(data)
+            (folder / model / "words.json").write_text(json.dumps(said))
+
+        args = [name, model, *more, *given, "--csv"]
+        yield Case(ascii(" ".join(args)), args, prepare, wrong=wrong)
+
+
+KINDS: dict[str, Kind] = {
+    "options": options,
+    "surroundings": surroundings,
+    "lists": lists,
+    "tables": tables,
+}

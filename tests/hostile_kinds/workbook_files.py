@@ -132,8 +132,53 @@ def odd_cells(path: Path, draw: random.Random) -> None:
     return packed(path, parts)
 
 
+SHEET = '<sheet name="S{0}" sheetId="{1}" r:id="{2}"/>'
+PART = '<Relationship Id="x{0}" Type="{1}/worksheet" Target="worksheets/s{0}.xml"/>'
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+EMPTY = f'<worksheet xmlns="{MAIN}"><sheetData/></worksheet>'
+
+
+def with_lists(path: Path, how: str, n: int) -> None:
+    """A workbook that lists so many sheets, of one part or of their own, names, or parts."""
+    main, relations = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+    parts = dict(book())
+    own = "rId1" if how == "one part" else "x{0}"
+    sheets = "".join(SHEET.format(k, k + 9999, own.format(k)) for k in range(n))
+    names = "".join(f'<definedName name="n{k}">A!$A$1</definedName>' for k in range(n))
+    if how in ("one part", "parts"):
+        parts[main] = parts[main].replace(b"</sheets>", f"{sheets}</sheets>".encode())
+    if how == "names":
+        parts[main] = parts[main].replace(b"</definedNames>", f"{names}</definedNames>".encode())
+    if how in ("parts", "relations"):
+        listed = "".join(PART.format(k, OFFICE) for k in range(n)) + "</Relationships>"
+        parts[relations] = parts[relations].replace(b"</Relationships>", listed.encode())
+    if how == "parts":
+        parts |= {f"xl/worksheets/s{k}.xml": EMPTY.encode() for k in range(n)}
+    packed(path, parts)
+
+
+def listings(rng: random.Random) -> Cases:
+    """Workbooks that list without end; each is refused."""
+    commands = (
+        ["diff", "book.xlsx"], ["import", "book.xlsx", "-o", "out"], ["explain", "book.xlsx"],
+        ["verify", "book.xlsx", "--engine", "ironcalc"], ["trace", "book.xlsx", "logits[0,0]"],
+        ["run", "book.xlsx"], ["trace", "book.xlsx", "Start!A1"],
+    )  # fmt: skip
+    while True:
+        how = rng.choice(["one part", "names", "relations", "parts"])
+        most = 30_000 if how == "parts" else 1_000_000
+        n = rng.choice([1, 2_000, 20_000]) if how == "one part" else rng.choice([250_000, most])
+        n = min(n, most)
+
+        def prepare(folder: Path, how: str = how, n: int = n) -> None:
+            with_lists(folder / "book.xlsx", how, n)
+
+        yield Case(f"{n:,} {how}", rng.choice(commands), prepare, must_fail=True)
+
+
 def ready() -> None:
     book()
 
 
-KINDS: dict[str, Kind] = {"workbooks": workbooks}
+KINDS: dict[str, Kind] = {"workbooks": workbooks, "listings": listings}

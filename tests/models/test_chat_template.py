@@ -1,6 +1,7 @@
 """Chat templates: rendered as transformers does, whatever they contain; hostile ones end in a
 line."""
 
+import json
 from pathlib import Path
 
 import chatting
@@ -144,6 +145,17 @@ def test_template_of_a_file_comes_first(tmp_path: Path) -> None:
     assert model.vocabulary.chat.write("Hello") == "Hello!"
     checkpoint.save(model, tmp_path / "saved")
     assert checkpoint.load(tmp_path / "saved").vocabulary.chat == model.vocabulary.chat
+
+
+def test_templates_by_name(tmp_path: Path) -> None:
+    """The last one named default; what has no name is passed over."""
+    folder = chatting.write(tmp_path / "model")
+    named = [{"name": "default", "template": text} for text in ("no", "{{ messages[0].content }}?")]
+    odd = [1, None, {"name": ["default"], "template": "no"}, {"name": {}, "template": "no"}, {}]
+    path = folder / "tokenizer_config.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"chat_template": [*odd, *named, *odd]}))
+    assert checkpoint.load(folder).vocabulary.chat.write("Hello") == "Hello?"
 
 
 def test_command_answers_and_stops(tmp_path: Path) -> None:

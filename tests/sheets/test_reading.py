@@ -1,6 +1,7 @@
 """Reading workbook files: what openpyxl finds in them, whichever program has saved them."""
 
 import re
+import tracemalloc
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -241,6 +242,57 @@ def test_two_million_shared_texts_are_refused(tmp_path: Path) -> None:
     path = packed(tmp_path / "book.xlsx", PARTS | {"xl/texts.xml": texts})
     with pytest.raises(InputError, match="2,000,000 shared texts, 500,000 at most"):
         assert [WorkbookFile(path)[name].cells for name in WorkbookFile(path)]
+
+
+def listing(book: str = "", relations: str = "", parts: int = 0) -> dict[str, str | bytes]:
+    """The parts of a workbook that lists more."""
+    found = dict(PARTS)
+    found["xl/book.xml"] = found["xl/book.xml"].replace("</w:sheets>", book, 1)
+    name = "xl/_rels/book.xml.rels"
+    found[name] = found[name].replace("</Relationships>", f"{relations}</Relationships>")
+    return found | {f"more/{k}": "" for k in range(parts)}
+
+
+SHEET = '<w:sheet name="{0}" sheetId="{0}" r:id="x{0}"/>'
+NAME = '<w:definedName name="n{0}">A!$A$1</w:definedName>'
+RELATION = f'<Relationship Id="x{{0}}" Type="{OFFICE}/worksheet" Target="s{{0}}.xml"/>'
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            lambda: listing("".join(map(SHEET.format, range(20_000))) + "</w:sheets>"),
+            "lists 20,001 sheets, 2,000 at most",
+        ),
+        (
+            lambda: listing("".join(map(SHEET.format, range(1_000_000))) + "</w:sheets>"),
+            "things in xl/book.xml, 200,000 at most",
+        ),
+        (
+            lambda: listing("</w:sheets>" + "".join(map(NAME.format, range(300_000)))),
+            "things in xl/book.xml, 200,000 at most",
+        ),
+        (
+            lambda: listing("</w:sheets>", "".join(map(RELATION.format, range(300_000)))),
+            "things in xl/_rels/book.xml.rels, 200,000 at most",
+        ),
+        (lambda: listing("</w:sheets>", parts=20_000), "parts, 20,000 at most"),
+        (
+            lambda: listing('<w:sheet name="b" sheetId="2" r:id="a"/></w:sheets>'),
+            "two of its sheets are one part",
+        ),
+    ],
+)
+def test_lists_without_end_are_refused(parts, said: str, tmp_path: Path) -> None:
+    path = packed(tmp_path / "book.xlsx", parts())
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=re.escape(said)):
+            WorkbookFile(path)
+        assert tracemalloc.get_traced_memory()[1] < 300e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_escaped_characters(tmp_path: Path) -> None:
