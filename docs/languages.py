@@ -194,6 +194,8 @@ def declared() -> dict[str, list[str]]:
         *slips.TOLD.values(),
         *LEVELS.values(),
         *exercise.HERE.values(),
+        *answer_key.TYPED_AS.values(),
+        *answer_key.MISTAKES.values(),
         *(x for x in texts if isinstance(x, str) and " " in x),
     )
     return {text: ["exporters"] for text in found if WORDED.search(text)}

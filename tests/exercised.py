@@ -6,24 +6,34 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from libreoffice import Formula, watched_while_typed
 
 from cellformer import exercises
-from engine.studies.exercises import BESIDE, exact, number
+from engine.studies import answers
+from engine.studies.answers import BESIDE, exact, judged
+from engine.studies.exercises import number
 from exporters.assemble.answer_key import (
+    A_FRACTION,
+    A_TEXT,
+    BEFORE,
     BETWEEN,
     BLANK,
+    FEW,
     KEY,
     LONGEST_TOLD,
+    MISTAKES,
+    NO_SLIP,
     NOT_YET,
     RIGHT,
     ROUNDED,
+    SAID,
+    TYPED_AS,
     Answer,
 )
 from exporters.compose.book import Book, Filled
 from exporters.file import xlsx
 
-SAID = 10  # the column of Key that says what an answer is
 SLIPS = 6  # of each cell, in a test
 TWELVE = (
     *("zero-layer", "final-step", "sampling", "loss", "attention-by-columns", "kv-cache"),
@@ -129,6 +139,65 @@ def told_wrongly(tried: Sequence[Try], said: Sequence[Sequence[str]]) -> list[st
         for text, expected in zip(texts, one.said, strict=True)
         if text not in expected
     ]
+
+
+def rights(found: Asked) -> list[tuple[Answer, float, dict[str, float]]]:
+    """The yellow cells, their right numbers, and what each slip leads to."""
+    look = found.book.clean
+    return [
+        (
+            a,
+            right_number(a, look),
+            {slip.kind: slip_number(a, k, look) for k, slip in enumerate(a.slips)},
+        )
+        for a in found.answers
+    ]
+
+
+def wrongs(
+    cells: Sequence[tuple[Answer, float, dict[str, float]]], n: int, seed: int
+) -> Iterator[tuple[Answer, float, dict[str, float], float]]:
+    """Numbers that might be typed, with 1 to 6 digits: most near the right number or a slip's."""
+    random = np.random.default_rng(seed)
+    for k in range(n):
+        a, right, slips = cells[k % len(cells)]
+        about = [right, *slips.values()][random.integers(1 + len(slips))] if k % 2 else right
+        near = about * (1 + random.normal() * 10.0 ** -random.integers(0, 6))
+        yield a, right, slips, float(f"{near:.{random.integers(1, 7)}g}")
+
+
+def random_tries(found: Asked, n: int) -> Iterator[Try]:
+    """Something for each cell, n times: numbers as in `wrongs`, right ones, mistakes, texts."""
+    random, cells = np.random.default_rng(5), rights(found)
+    for k in range(n):
+        typed, said = dict[tuple[str, int, int], float | str](), []
+        for (a, right, slips), (*_, near) in zip(cells, wrongs(cells, len(cells), k), strict=True):
+            digits = f"{right:.{random.integers(1, 7)}g}"
+            ten = 10.0 ** random.integers(-3, 7)
+            some = (near, near, float(digits), -float(digits), float(f"{right * ten:.6g}"))
+            texts = f"−{digits.strip('-')}", f"−{abs(right):.2f}".replace(".", ",")
+            others = (*texts, "2/6", "abc", 46059.0)
+            answer = (*some, *others)[random.integers(10)]
+            typed[at(a)] = answer
+            said.append(to_be_said(a, answer, right, slips))
+        yield Try(typed, said)
+
+
+def to_be_said(
+    a: Answer, typed: float | str, right: float, slips: Mapping[str, float]
+) -> list[str]:
+    """What the sheet may say of an answer: of a wrong one, that another one is to come first."""
+    found = judged(typed, right, slips, a.whole)
+    own = {slip.kind: a.told(slip) for slip in a.slips}
+    said = {answers.RIGHT: RIGHT, answers.ROUNDED: ROUNDED, answers.FEW: FEW}
+    said |= {mark: NOT_YET.format(slips=text) for mark, text in MISTAKES.items()}
+    slip = BETWEEN.join(own[kind] for kind in found.slips)[:LONGEST_TOLD]
+    said |= {answers.SLIP: NOT_YET.format(slips=slip), answers.WRONG: NO_SLIP}
+    number = [said[found.mark], *([BEFORE] if found.mark == answers.WRONG else [])]
+    if found.kind in TYPED_AS:
+        return [TYPED_AS[found.kind].format(said=text) for text in number]
+    texts = {answers.TEXT: A_TEXT, answers.FRACTION: A_FRACTION}
+    return number if found.kind == answers.NUMBER else [texts[found.kind]]
 
 
 def tries(found: Asked, most: int = SLIPS) -> Iterator[Try]:

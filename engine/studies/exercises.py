@@ -1,12 +1,10 @@
-"""Exercises: which cells of a workbook to compute by hand, and what an answer is worth.
+"""Exercises: which cells of a workbook to compute by hand.
 
 Cells are chosen by a rule: those whose formulas leave room for many different slips (see `slips`),
-no two alike, none reading another. An answer is held to the right number and to each slip's, and
-the nearest decides: so a slip that comes close to the right number is not taken for its rounding.
+no two alike, none reading another. What an answer is worth is in `answers`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Look
 from engine.cells.graph import Graph
 from engine.cells.values import FormulaError, is_number
+from engine.studies.answers import BESIDE, EXACT
 from engine.studies.slips import Slip, slips
 
 LEVELS = {
@@ -28,10 +27,8 @@ Level = Literal[1, 2, 3]
 N_EXERCISES, FEWEST, FEWEST_ROWS = 6, 5, 2
 MOST_CELLS = 12  # of one exercise
 MOST_TRIED = 12  # cells of a block that are looked at
-EXACT = 1e-9  # of the number, or of 1
 HEAD = ("q", "k", "scores", "exp", "row_sum", "pattern", "z", "result")  # one head's blocks
 MOST_EXERCISES = max(N_EXERCISES, len(HEAD))
-BESIDE = ("row", "row before", "column", "column before")  # slips that every table has
 SMALLEST = 0.01  # of a number that is asked for
 SMALL = 24  # cells that a formula reads; more are tedious by hand
 
@@ -49,61 +46,23 @@ class Exercise(NamedTuple):
         return Rect(top, bottom + 1, left, right + 1)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What an answer is: right, rounded, or one of the slips, or none of these."""
-
-    right: bool
-    rounded: bool = False
-    slips: tuple[str, ...] = ()  # that give this number
-
-
-def tolerance(right: float) -> float:
-    """How far a rounded number may be off: by two decimals, of small numbers two digits, and in any
-    case by the three decimals that cells show."""
-    return max(min(0.005, 0.05 * abs(right)) + EXACT, shown(right))
-
-
 def shown(right: float) -> float:
     """How far off a number may be that is as cells show it, with three decimals. A slip that leads
     to a number this near counts for nothing."""
     return 0.0005 * max(1.0, abs(right)) + EXACT
 
 
-def exact(right: float) -> float:
-    """How far off a number is that is as good as equal."""
-    return EXACT * max(1.0, abs(right))
-
-
-def judged(answer: float, right: float, wrong: Mapping[str, float]) -> Verdict:
-    """What a number is, given the right one and what each slip leads to. The sheet Key computes the
-    same in cells. That it stands in another cell, too, counts only if nothing else leads to it."""
-    off = abs(answer - right)
-    if off <= exact(right):
-        return Verdict(True)
-    apart = {kind: abs(answer - value) for kind, value in wrong.items()}
-    nearest = min(apart.values(), default=np.inf)
-    beyond = off > shown(right) or nearest <= exact(right)
-    if nearest < off and nearest <= tolerance(answer) and beyond:
-        near = nearest + exact(right)
-        found = tuple(kind for kind, d in apart.items() if d <= near)
-        return Verdict(False, slips=tuple(k for k in found if k not in BESIDE) or found)
-    return Verdict(off <= tolerance(right), rounded=off <= tolerance(right))
-
-
 def told_apart(
     graph: Graph, block: Block, at: Span, look: Look, most: int | None = None
 ) -> list[Slip]:
-    """The slips in a cell that lead to a number, and to another than the right one. Numbers rounded
-    before count only if the result is off by more than rounding the right one would be."""
+    """The slips in a cell that lead to a number, and to another than the right one."""
     right = number(block.formula(*at), look)
     if right is None:
         return []
     found = []
     for slip in slips(graph, block, *at):
         value = number(slip.formula, look)
-        least = tolerance(right) if slip.kind == "rounded" else shown(right)
-        if value is not None and abs(value - right) > least:
+        if value is not None and abs(value - right) > shown(right):
             found.append(slip)
         if len(found) == most:
             break

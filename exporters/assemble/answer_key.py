@@ -1,8 +1,7 @@
 """The hidden sheet Key of a workbook of exercises: what each answer is compared with.
 
-A row for each yellow cell: the right number, what was typed, how far it is off, what each slip
-leads to, how far off that is, and what to say. The nearest decides, as in
-`engine.studies.exercises.judged`.
+A row for each yellow cell: the right number, what was typed, the steps of the rule of
+`engine.studies.answers`, what each slip leads to, how far off that is, and what to say.
 """
 
 from collections.abc import Sequence
@@ -11,32 +10,49 @@ from typing import Any
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import ABS, AND, IF, IFERROR, INT, ISNUMBER, MAX, MID, MIN, OR, SUM, N
+from engine.cells.functions import ABS, CHOOSE, IF, IFERROR, ISNUMBER, MAX, MID, MIN, SUM
 from engine.cells.language import worded
+from engine.cells.texts import cut
+from engine.studies import answers as rule
 from engine.studies import exercises
-from engine.studies.exercises import EXACT
+from engine.studies.answers import BESIDE, EXACT, Rule, Verdict
 from engine.studies.slips import TOLD, Slip
 from exporters.compose.book import Book
-from exporters.compose.composer import Composer
+from exporters.compose.composer import Composer, Table
 from exporters.compose.sentences import sentence
 
 KEY = "Key"
-NONE = 9e99  # the distance to a slip that is not there
-FIRST_SLIP = 12  # the column of the slips' numbers; then their distances, then their texts
+PLAIN, KIND, NUMBER, FIRST_STEP = 3, 4, 5, 6  # columns: how it was typed, and the rule's steps
+NEAREST, MARK, GOOD, JUDGED, SAID = range(14, 19)
+FIRST_SLIP = 20  # the column of the slips' numbers; then their distances, then their texts
 LONGEST_TOLD = 300  # characters of the slips that are named
 
 BLANK = "type a number, or a formula that begins with ="
 A_TEXT = "this is a text: type a number, or a formula that begins with ="
 AN_ERROR = "this formula gives an error: look at the cells that it names, and the shapes of ranges"
+A_FRACTION = "this is a text: begin a fraction with =, as in =2/6"
+TYPED_AS = {
+    rule.MINUS: "a text; with the minus sign of the keyboard: {said}",
+    rule.WITH_COMMA: "a text; with a point in place of the comma: {said}",
+    rule.AS_TEXT: "a text; as a number: {said}",
+}
 RIGHT = "right"
 ROUNDED = "right, rounded; cells that read it use all decimals"
+FEW = "right, but give two digits"
 NOT_YET = "not yet: {slips}"
 BETWEEN = " or "
 NO_SLIP = "not yet: look at the hints; cells that read it use the right number"
-A_DATE = "this became a date: begin a fraction with =, as in =2/6"
-DATES = 40_000, 60_000  # the numbers of days that programs make of 2/6
 BEFORE = "not yet: it reads another yellow cell, which is not right yet; fill that in first"
 AS_BUILT = "this was right for the inputs as built: a formula would follow when they change"
+MISTAKES = {
+    rule.LARGE: "it is 100 times too large: type % after it, or divide by 100",
+    rule.SMALL: "it is 100 times too small: is there a % too many?",
+    rule.COMMA: "the digits are right, the decimal point is not: did you type a comma?",
+    rule.POINT: "the digits are right, the decimal point is not",
+    rule.SIGN: "the sign is wrong",
+    rule.DATE: "is this a date? Begin a fraction with =, as in =2/6",
+    rule.CLOSE: "close, but the last digits are wrong: compute with all decimals",
+}
 OTHER = {"row": "column", "column": "row", "row before": "column before"}
 OTHER |= {"column before": "row before"}
 
@@ -53,6 +69,7 @@ class Answer:
     right: Expression
     slips: Sequence[Slip]
     turned: bool  # whether the block's rows run across the sheet
+    whole: bool  # whether its block has whole numbers alone
 
     def told(self, slip: Slip) -> str:
         """The sentence for a slip: on the sheet, rows may be columns."""
@@ -69,6 +86,19 @@ class Answer:
         return exercises.reads(*ends)
 
 
+def told(a: Answer, verdict: Verdict, typed: float | str) -> str:
+    """What is said to the teacher of an answer that is not right."""
+    if verdict.kind in (rule.TEXT, rule.FRACTION):
+        return f"a text: {cut(str(typed), 30)}"
+    kinds = {slip.kind: a.told(slip) for slip in a.slips}
+    right = dict.fromkeys((rule.RIGHT, rule.ROUNDED), RIGHT)
+    known = {**right, rule.FEW: FEW, **MISTAKES}
+    known[rule.SLIP] = BETWEEN.join(kinds[kind] for kind in verdict.slips)
+    wrong = f"wrong: {typed if isinstance(typed, str) else f'{typed:.6g}'}"
+    said = known.get(verdict.mark, wrong)
+    return TYPED_AS[verdict.kind].format(said=said) if verdict.kind in TYPED_AS else said
+
+
 class AnswerKey:
     """The rows of the sheet Key, one for each yellow cell, as columns that other formulas read."""
 
@@ -81,20 +111,28 @@ class AnswerKey:
         self.book, self.key, self.answers = book, key, answers
         self.n, self.top = len(answers), key.cursor + 2
         self.most = max(len(a.slips) for a in answers)
+        self._steps: dict[str, Table] = {}
         self._label()
-        copies = [self._copied(a) for a in answers]
-        self.right = self._column("right", 1, copies)
+        self.right = self._column("right", 1, [self._copied(a) for a in answers])
         typed = [a.cell for a in answers]
-        kinds = [IFERROR(IF(ISNUMBER(x), 0, IF(x == "", 1, 2)), 3) for x in typed]
-        self.kind = self._column("kind", 3, kinds)
-        self.number = self._column("number", 4, [IFERROR(N(x), 0) for x in typed])
-        self.off = self._column("off", 5, [ABS(self.number[k] - self.right[k]) for k in self.rows])
-        self.near = self._column("rounding", 6, [_tolerance(self.right[k]) for k in self.rows])
+        texts = [IF(ISNUMBER(x), "", rule.read(x)) for x in typed]
+        self.plain = self._column("plain", PLAIN, [IFERROR(x, "") for x in texts], "text")
+        kinds = [rule.kind(x, self.plain[k]) for k, x in enumerate(typed)]
+        self.kind = self._column("kind", KIND, kinds)
+        # not N, which gives the date in the text 2/6 in gnumeric
+        read = [IF(ISNUMBER(self.plain[k]), self.plain[k], x) for k, x in enumerate(typed)]
+        numbers = [IF(ISNUMBER(x), x, 0) for x in read]
+        self.number = self._column("number", NUMBER, [IFERROR(x, 0) for x in numbers])
+        self.rules = [self._rule(k) for k in self.rows]
         self.apart = self._slips()
-        self.nearest = self._column("nearest", 7, [MIN(self.apart[k, :]) for k in self.rows])
-        self.slip = self._column("slip", 8, [self._is_slip(k) for k in self.rows])
-        self.good = self._column("good", 9, [self._is_right(k) for k in self.rows])
-        self.said = self._column("said", 10, [self._told(k) for k in self.rows], "text")
+        nearest = [MIN(self.apart[k, :]) for k in self.rows]
+        self.nearest = self._column("nearest", NEAREST, nearest)
+        marks = [one.mark(self.nearest[k]) for k, one in enumerate(self.rules)]
+        self.mark = self._column("mark", MARK, marks)
+        self.good = self._column("good", GOOD, [self._is_right(k) for k in self.rows])
+        judged = [self._judged(k) for k in self.rows]
+        self.judged = self._column("judged", JUDGED, judged, "text")
+        self.said = self._column("said", SAID, [self._told(k) for k in self.rows], "text")
         key.cursor = self.top + self.n
 
     @property
@@ -107,8 +145,9 @@ class AnswerKey:
         words."""
         sheet, top = self.key.sheet, self.top
         sheet.put(top - 2, 0, "Each yellow cell", "heading")
-        heads = ("cell", "right", "as built", "kind", "number", "off", "rounding", "nearest slip")
-        self.key.heads_at((top - 1, 0), *heads, "slip", "right?", "said", style="block")
+        self.key.heads_at((top - 1, 0), "cell", "right", "as built", "as a text", "kind", "number")
+        last = ("nearest slip", "mark", "right?", "the number", "said")
+        self.key.heads_at((top - 1, NEAREST), *last)
         self.names, self.built = (sheet[top : top + self.n, col] for col in (0, 2))
         texts = FIRST_SLIP + 2 * self.most
         self.texts = sheet[top : top + self.n, texts : texts + self.most]
@@ -128,75 +167,66 @@ class AnswerKey:
         copy = self.book.blanks[a.block.name].copy
         return self.key.sheet[copy.cell(a.i, a.j)]
 
+    def _rule(self, k: int) -> Rule:
+        """The steps of an answer, each in a cell of its row."""
+
+        def put(name: str, step: Expression) -> Expression:
+            if name not in self._steps:
+                at = self.top, FIRST_STEP + len(self._steps)
+                self.key.sheet.put(at[0] - 1, at[1], name, "block")
+                self._steps[name] = self.key.table(name, at, (self.n, 1))
+            return self._steps[name].put(k, 0, step, "step")
+
+        a = self.answers[k]
+        return Rule(put, self.number[k], self.right[k], a.whole, self.built[k])
+
     def _slips(self) -> Area:
-        """Add what each slip leads to; gives how far each is from what was typed."""
+        """Add what each slip leads to; gives how far what was typed is from those that it is."""
         slips = self.key.table("slips", (self.top, FIRST_SLIP), (self.n, self.most))
         apart = self.key.table("apart", (self.top, FIRST_SLIP + self.most), (self.n, self.most))
         for k, a in enumerate(self.answers):
             for s in range(self.most):
-                away: Any = NONE
+                away: Any = rule.NONE
                 if s < len(a.slips):
                     wrong = slips.put(k, s, IFERROR(a.slips[s].formula, ""), "step")
-                    away = IFERROR(ABS(self.number[k] - wrong), NONE)
+                    away = self.rules[k].apart(wrong)
                 apart.put(k, s, expression(away) + 0, "step")
         return apart.area
 
-    def _is_slip(self, k: int) -> Expression:
-        """1 if a slip is nearer than the right number."""
-        closer = self.nearest[k] < self.off[k]
-        near = self.nearest[k] <= _tolerance(self.number[k])
-        right, off = self.right[k], self.off[k]
-        beyond = OR(off > _as_shown(right), self.nearest[k] <= _exact(right))
-        wrong = AND(self.kind[k] == 0, off > _exact(right), beyond)
-        return IF(AND(wrong, closer, near), 1, 0)
-
     def _is_right(self, k: int) -> Expression:
         """1 for the right number, rounded or not."""
-        return IF(AND(self.kind[k] == 0, self.slip[k] == 0, self.off[k] <= self.near[k]), 1, 0)
+        return IF(self.kind[k] == rule.NUMBER, IF(self.mark[k] <= rule.ROUNDED, 1, 0), 0)
 
     def _told(self, k: int) -> Expression:
-        """What is said of an answer."""
-        right, built = self.right[k], self.built[k]
-        number = IF(self.off[k] <= _exact(right), sentence(RIGHT), sentence(ROUNDED))
-        moved = AND(ABS(right - built) > _exact(built), ABS(self.number[k] - built) <= self.near[k])
+        """What is said of an answer: of the number, and of how it was typed."""
+        judged, kind = self.judged[k], self.kind[k]
+        kinds = [sentence(text) for text in (BLANK, A_TEXT, AN_ERROR, A_FRACTION)]
+        kinds += [sentence(text, said=judged) for text in TYPED_AS.values()]
+        return IF(kind == rule.NUMBER, judged & "", CHOOSE(kind, *kinds))
+
+    def _judged(self, k: int) -> Expression:
+        """What is said of the number."""
         before = [self.good[m] for m in self.rows if self.answers[k].reads(self.answers[m])]
         rest = sentence(NO_SLIP)
         if before:
             rest = IF(SUM(*before) < len(before), sentence(BEFORE), rest)
-        first, last = DATES
-        typed_as = self.number[k]
-        dated = AND(typed_as == INT(typed_as), typed_as > first, typed_as < last)
-        rest = IF(dated, sentence(A_DATE), rest)
-        wrong = IF(moved, sentence(AS_BUILT), IF(self.slip[k] == 1, self._named(k), rest))
-        typed = IF(self.good[k] == 1, number, wrong)
-        kind = self.kind[k]
-        other = IF(kind == 1, worded(BLANK), IF(kind == 2, worded(A_TEXT), worded(AN_ERROR)))
-        return IF(kind == 0, typed, other)
+        known = {
+            **{rule.RIGHT: sentence(RIGHT), rule.ROUNDED: sentence(ROUNDED)},
+            **{rule.FEW: sentence(FEW), rule.MOVED: sentence(AS_BUILT)},
+            **{mark: sentence(NOT_YET, slips=worded(text)) for mark, text in MISTAKES.items()},
+            **{rule.SLIP: self._named(k), rule.WRONG: rest},
+        }
+        return CHOOSE(self.mark[k], *(known[mark] for mark in sorted(known)))
 
     def _named(self, k: int) -> Expression:
         """The slips that lead to the number typed, or as near to it as the nearest."""
-        most = self.nearest[k] + _exact(self.right[k])
+        most = self.nearest[k] + EXACT * MAX(1, ABS(self.right[k]))
         own, beside = expression(""), expression("")
         for s, slip in enumerate(self.answers[k].slips):
             part = IF(self.apart[k, s] <= most, self.texts[k, s], "")
-            if slip.kind in exercises.BESIDE:
+            if slip.kind in BESIDE:
                 beside = beside & part
             else:
                 own = own & part
         joined = IF(own == "", beside, own)
         return sentence(NOT_YET, slips=MID(joined, len(worded(BETWEEN)) + 1, LONGEST_TOLD))
-
-
-def _exact(right: Expression) -> Expression:
-    """As `exercises.exact`."""
-    return EXACT * MAX(1, ABS(right))
-
-
-def _tolerance(right: Expression) -> Expression:
-    """As `exercises.tolerance`."""
-    return MAX(MIN(0.005, 0.05 * ABS(right)) + EXACT, _as_shown(right))
-
-
-def _as_shown(right: Expression) -> Expression:
-    """As `exercises.shown`."""
-    return 0.0005 * MAX(1, ABS(right)) + EXACT

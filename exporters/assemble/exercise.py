@@ -7,15 +7,18 @@ as formulas; the check names the nearest.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
+
+from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, decimal, expression
 from engine.cells.formula import InWords, equation, readable
 from engine.cells.functions import (
+    AND,
     IF,
     IFERROR,
     INDEX,
@@ -26,39 +29,42 @@ from engine.cells.functions import (
     N,
     harmless,
 )
-from engine.cells.language import AsIs, worded
+from engine.cells.language import AsIs, translated, worded
 from engine.cells.texts import cut
+from engine.cells.values import is_number
 from engine.studies import exercises
+from engine.studies.answers import BLANK, POINT, judged
 from engine.studies.exercises import Exercise, Level, told_apart
-from engine.studies.slips import bare
+from engine.studies.slips import Slip, bare
 from exporters.assemble.answer_key import KEY, RIGHT, Answer, AnswerKey
+from exporters.assemble.questions import question, task
 from exporters.assemble.worksheets import worksheet
 from exporters.compose import digest as digests
 from exporters.compose import theme
-from exporters.compose.book import START, Blanks, Book, Entry, Filled, Place, Sheet
+from exporters.compose.book import START, Blanks, Book, Entry, Filled, Place
 from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import When
 from exporters.compose.sentences import rounded, sentence
 from exporters.compose.story import Suggestion
 from exporters.model.model_book import ModelBook
-from exporters.model.words import meaning
 
 SHEET = "Exercise"
 PURPOSE = "fill in the yellow cells; each answer is checked, and a slip is named"
-VERSION = 1  # of the exercises and how they are checked
+VERSION = 2  # of the exercises and how they are checked
 NAME = (4, 2)  # the cell on the sheet for the reader's name
 FACTS = (1, 0)  # the cell of the sheet Key that says how to build it again
-TOP, EACH = 10, 3  # the first question's row; the rows of each
+TOP, EACH = 11, 3  # the first question's row; the rows of each
 SCORE = (4, 5)  # the cell with the score
 FORWARD = ("Embedding", "Block", "Readout")  # the sheets of a model whose cells are asked
-TELLING = ("block", "heading", "equation")  # styles of texts that say what a table is
 LONGEST_SHOWN = 170  # characters of a formula in a hint
 
 HERE = {
     "input_title": "Exercise",
-    "input_message": "Type a number, or a formula that begins with =. The sheet Exercise checks.",
+    "input_message": "Type a number with two digits or more, or a formula that begins with =. "
+    "The sheet Exercise checks it.",
 }
 TO_BE_FILLED = "Cells to fill in are blank: the sheet Exercise checks them."
+ROUNDING = "Type at least two significant digits: 0.047 for 0.04736. Counts must be exact."
 COUNTED = "Names count rows and columns from 0: [1,0] is the second row, the first column."
 OTHER_INPUTS = "Do formulas hold for other inputs? Type {value} into"
 LINK_WIDTH = 11  # of the first column, for the link back
@@ -97,12 +103,18 @@ def make(
     facts = {"version": VERSION, **facts, "level": level}
     facts["digest"] = digest(book, answers)
     key.sheet.hold(*FACTS, json.dumps(facts), "note")
-    names = [SHEET, *(n for n in book.sheets if n not in (SHEET, KEY)), KEY]
+    own = sheet_name()
+    names = [own, *(n for n in book.sheets if n not in (own, KEY)), KEY]
     book.sheets = {name: book.sheets[name] for name in names}
     if not solved:
         _say_why_ranges_differ(book)
     book.refresh()
     return answers
+
+
+def sheet_name() -> str:
+    """The name of the sheet that asks, in the language of what is built now."""
+    return translated(SHEET)
 
 
 def _say_why_ranges_differ(book: Book) -> None:
@@ -130,10 +142,27 @@ def _answers(book: Book, found: Sequence[Exercise]) -> list[Answer]:
         for i, j in exercise.cells:
             row, col = place.cell(i, j)
             cell = book.sheet(place.sheet)[row, col].fixed
-            slips = told_apart(book.graph, block, (i, j), book.clean)
             right = harmless(block.formula(i, j))
-            answers.append(Answer(n, block, i, j, cell, right, slips, place.turned))
+            whole = _whole(book, block)
+            slips = _nameable(book, block, (i, j), whole)
+            answers.append(Answer(n, block, i, j, cell, right, slips, place.turned, whole))
     return answers
+
+
+def _whole(book: Book, block: Block) -> bool:
+    """Whether a block counts: all its numbers are whole."""
+    values = np.ravel(book.clean.values[block.name])
+    return all(float(x).is_integer() for x in values if is_number(x) and np.isfinite(x))
+
+
+def _nameable(book: Book, block: Block, at: Span, whole: bool) -> list[Slip]:
+    """The slips in a cell whose numbers are not right but for rounding, or a power of ten."""
+    found = told_apart(book.graph, block, at, book.clean)
+    look, right = book.clean, exercises.number(block.formula(*at), book.clean)
+    assert right is not None or not found
+    values = [exercises.number(slip.formula, look) for slip in found]
+    pairs = zip(found, values, strict=True)
+    return [slip for slip, x in pairs if judged(x, right, {}, whole).mark > POINT]
 
 
 # --- the yellow cells, and the copies that formulas read -----------------------------------------
@@ -172,7 +201,7 @@ def _blank(book: Book, key: Composer, found: Sequence[Exercise], solved: bool) -
 
 def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Level) -> None:
     """Add the sheet Exercise: a question, a link, the answer, hints and the check for each."""
-    page = worksheet(book, SHEET, PURPOSE)
+    page = worksheet(book, sheet_name(), PURPOSE)
     page.widths({0: 4, 1: 56, 2: 18, 3: 15, 4: 7, 5: 56})
     sheet, n = page.sheet, len(found)
     sheet.put(NAME[0], 1, "your name", "row label")
@@ -186,7 +215,8 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
     sheet.put(
         7, 1, "Hints: type 1 for what it reads, 2 for its formula with names, 3 for the answer."
     )
-    sheet.put(8, 1, COUNTED)
+    sheet.put(8, 1, ROUNDING)
+    sheet.put(9, 1, COUNTED)
     _other_inputs(book, page, checked.answers)
     page.heads_at((TOP - 1, 0), "", "what to compute", "where", "your answer", "hints", "check")
     shape = (EACH * n, 1)
@@ -198,7 +228,7 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
         row, k = TOP + EACH * e, EACH * e
         sheet.put(row, 0, e + 1, "stop number")
         sheet.put(row, 1, AsIs(question(book, exercise)), "block")
-        sheet.put(row + 1, 1, AsIs(cut(meaning_of(book, exercise.block).partition(";")[0], 120)))
+        sheet.put(row + 1, 1, AsIs(task(book, exercise, checked.answers[rows[0]].whole)))
         where = book.address(_cells(exercise))
         sheet.link(row, 2, AsIs(where.replace("'", "")), where)
         sheet.put(row, 4, 0, "dial")
@@ -230,13 +260,13 @@ def _beside(
     lines: dict[str, Expression] = {}
     for e, exercise in enumerate(found):
         kinds = [checked.kind[k, 0] for k, a in enumerate(checked.answers) if a.exercise == e]
-        blank = MIN(*kinds) + MAX(*kinds) == 2
+        blank = AND(MIN(*kinds) == BLANK, MAX(*kinds) == BLANK)
         text = expression(f"{e + 1}: ") & IF(blank, TO_FILL, told[e])
         name = book.places[exercise.block.name].sheet
         lines[name] = lines[name] & APART & text if name in lines else text
     for name, line in lines.items():
         sheet = book.sheet(name)
-        sheet.link(1, 0, "← Exercise", f"{SHEET}!A1")
+        sheet.link(1, 0, "← Exercise", f"{sheet_name()}!A1")
         own = sheet.widths.get(0, theme.COLUMN_WIDTH)
         sheet.widths = {**sheet.widths, 0: max(own, LINK_WIDTH)}
         sheet.frozen = (3, sheet.frozen[1])
@@ -268,54 +298,6 @@ def _told(checked: AnswerKey, rows: Sequence[int]) -> Expression:
     names = checked.names[rows[0] : rows[-1] + 1, 0]
     first = MATCH(0, good, 0)
     return IFERROR(INDEX(names, first) & ": " & INDEX(said, first), worded(RIGHT))
-
-
-def question(book: Book, exercise: Exercise) -> str:
-    """What to compute: the name of the cell, and the labels of its row and column."""
-    block = exercise.block
-    place = book.places[block.name]
-    sheet, rect = book.sheet(place.sheet), place.rect(exercise.rect)
-    down = _label(book, sheet, range(place.left - 1, -1, -1), [rect.top], rect.bottom - rect.top)
-    across = _label(book, sheet, [rect.left], range(place.top - 1, -1, -1), rect.right - rect.left)
-    (i, j), n = exercise.cells[0], len(exercise.cells)
-    name = ".".join(block.name.split(".")[-2:]).lstrip(".0123456789")
-    cells = f"{name}[{i},{j}]" if n == 1 else worded("{name}, {n} cells", name=name, n=n)
-    return AsIs(cut(" · ".join(text for text in (cells, down, across) if text), 54))
-
-
-def meaning_of(book: Book, block: Block) -> str:
-    """What a block is: of a model in a few words, of a worksheet the title of the table."""
-    if isinstance(book, ModelBook):
-        return meaning(block)
-    place = book.places[block.name]
-    texts = {
-        at: str(entry.value)
-        for at, entry in book.sheet(place.sheet).entries.items()
-        if entry.style in TELLING and isinstance(entry.value, str)
-    }
-    own = [texts.get((place.top - above, place.left), block.name) for above in (1, 2)]
-    titles = [text for text in own if text != block.name]
-    named = re.compile(rf"(?<!\w){re.escape(block.name)}(?!\w)")
-    lines = [part for text in texts.values() for part in re.split(r"\s{3,}", text)]
-    mentions = [line for line in lines if named.match(line) and line != block.name]
-    entries = book.sheet(place.sheet).entries
-    before = [at for at in texts if at < (place.top, 0) and entries[at].style == "heading"]
-    above = [texts[max(before)]] if before else []
-    return [*titles, *mentions, *above, place.sheet][0].rstrip(":")
-
-
-def _label(book: Book, sheet: Sheet, cols: Sequence[int], rows: Sequence[int], n: int) -> str:
-    """The nearest label left of a cell, or above it, of cells that lie in one line with it."""
-    if n > 1:
-        return ""
-    for row in rows:
-        for col in cols:
-            entry = sheet.entries.get((row, col))
-            run = next((r for r in sheet.runs if r.area.covers(sheet[row, col].rect)), None)
-            if (entry and entry.style.endswith(("label", "token", "word", "head", "block"))) or run:
-                value = book.clean.cell(sheet.name, row, col)
-                return f"‘{value}’" if isinstance(value, str) and value else ""
-    return ""
 
 
 def _hints(book: Book, exercise: Exercise, dial: Expression, right: Expression) -> Expression:

@@ -19,7 +19,7 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.texts import cut
 from engine.studies import exercises
-from engine.studies.exercises import judged
+from engine.studies.answers import exact, judged
 from exporters.assemble import answer_key, exercise
 from exporters.assemble.answer_key import KEY, Answer
 from exporters.compose import theme
@@ -68,7 +68,7 @@ class Marking:
 
     def __init__(self, book: Book, answers: Sequence[Answer], level: int):
         self.book, self.answers, self.level = book, answers, level
-        self.hidden = Hidden(book)
+        self.hidden, self.page = Hidden(book), exercise.sheet_name()
         self.looks = [book.clean, other_inputs(book)]
         self.right = [[exercises.number(a.right, look) for a in answers] for look in self.looks]
         self.slips = [
@@ -91,7 +91,7 @@ class Marking:
             [m for m, a in zip(marks, self.answers, strict=True) if a.exercise == e]
             for e in range(n)
         ]
-        name = file[exercise.SHEET][exercise.NAME] if exercise.SHEET in file else None
+        name = file[self.page][exercise.NAME] if self.page in file else None
         return Grade(path, "" if name is None else str(name), self.level, groups)
 
     def marks(self, cells: Sequence[Cell], names: Mapping[str, str] | None = None) -> list[Marked]:
@@ -136,16 +136,14 @@ class Marking:
             return Marked(a.name, False, str(value))
         if value is None or value == "":
             return Marked(a.name, False, "blank")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            what = "an error" if str(value).startswith("#") else "a text"
+        if isinstance(value, bool) or str(value).startswith("#"):
+            what = "a text" if isinstance(value, bool) else "an error"
             return Marked(a.name, False, f"{what}: {cut(str(value), 30)}")
         right = self.right[0][k]
         assert right is not None
-        verdict = judged(float(value), right, self.slips[k])
+        verdict = judged(value, right, self.slips[k], a.whole, dated=False)
         if not verdict.right:
-            kinds = {slip.kind: a.told(slip) for slip in a.slips}
-            said = answer_key.BETWEEN.join(kinds[kind] for kind in verdict.slips)
-            return Marked(a.name, False, said or f"wrong: {value:.6g}", verdict.slips)
+            return Marked(a.name, False, answer_key.told(a, verdict, value), verdict.slips)
         if by_formula:
             return self._holds(k, computed[1], a.name)
         if self.level > 1:
@@ -158,7 +156,7 @@ class Marking:
         if right is None or not isinstance(value, int | float) or isinstance(value, bool):
             holds = right is None
         else:
-            holds = abs(value - right) <= exercises.exact(right)
+            holds = abs(value - right) <= exact(right)
         if holds:
             return Marked(name, True, "right, by a formula")
         return Marked(name, self.level == 1, "right as built, but not for other inputs")
@@ -369,7 +367,7 @@ def _same(expected: Cell, cell: Cell) -> bool:
     if not isinstance(expected.value, int | float):
         return str(cell.value or "") == expected.value
     off = abs(cell.value - expected.value) if isinstance(cell.value, int | float) else np.inf
-    return bool(off <= exercises.exact(expected.value))
+    return bool(off <= exact(expected.value))
 
 
 def _read(formula: str) -> list[str]:

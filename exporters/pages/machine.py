@@ -388,7 +388,8 @@ def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Ta
             at = row + down * (canvas.tile(axis)[0] + 2), 1 + along * canvas.slot
             _tile(book, page, canvas, head, *at)
             caption = at[0], at[1] + -(-34 // canvas.unit)
-            most = _most(book, looks.area[n_above + k : n_above + k + 1, :], axis)
+            share, word = _most(book, looks.area[n_above + k : n_above + k + 1, :], axis)
+            most = sentence("{share} to {word}", share=share, word=word)
             page.show(_of(f"caption.{head_name(head)}", axis), caption, most, "said")
         n_above += len(heads)
         row += canvas.tile_rows * (canvas.tile(axis)[0] + 2)
@@ -432,12 +433,12 @@ def head_number(head: Block) -> int:
     return int((head.head or "h0")[1:])
 
 
-def _most(book: ModelBook, shares: Area, axis: str) -> Expression:
-    """The largest share of a head's attention, to tokens of an axis, at the token that is looked
-    at."""
+def _most(book: ModelBook, shares: Area, axis: str) -> tuple[Expression, Expression]:
+    """The largest share of a head's attention that the token looked at gives to a token of an axis,
+    and that token."""
     most = MAX(shares)
     word = entry(layout.token_texts(book, axis), 1, MATCH(most, shares.as_range, 0))
-    return sentence("{share} at {word}", share=percent(most), word=quote(word))
+    return percent(most), quote(word)
 
 
 def _looks(
@@ -463,8 +464,9 @@ def _looks(
         for j in range(n):
             looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
             looks.put(k, j, looked, canvas.style("tile"))
-        most = _most(book, looks.area[k : k + 1, :], axis)
-        said = sentence("{token} looks {most}", token=looked_at(book), most=most)
+        share, word = _most(book, looks.area[k : k + 1, :], axis)
+        text = "{token} gives {word} {share} of its attention"
+        said = sentence(text, token=looked_at(book), word=word, share=share)
         told.put(k, 0, said, "said")
     page.dress(looks.area, "scale")
 

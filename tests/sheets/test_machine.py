@@ -112,7 +112,8 @@ def test_machine_follows_the_typed_sentence(tmp_path: Path) -> None:
         values = model.graph(ids).values
         at_most = values["blocks.1.attn.h0.pattern"][-1]
         where = text.split()[int(at_most.argmax())]
-        assert f"‘{looked}’ looks {round(100 * at_most.max(), 1):g} % at ‘{where}’" in texts
+        share = f"{round(100 * at_most.max(), 1):g} %"
+        assert f"‘{looked}’ gives ‘{where}’ {share} of its attention" in texts
         word, chance = values["probs"][-1].argmax(), values["probs"][-1].max()
         assert f"says ‘w{word}’, {round(100 * chance, 1):g} %" in texts
         said[text] = texts
