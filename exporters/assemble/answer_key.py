@@ -173,7 +173,7 @@ class AnswerKey:
         def put(name: str, step: Expression) -> Expression:
             if name not in self._steps:
                 at = self.top, FIRST_STEP + len(self._steps)
-                self.key.sheet.put(at[0] - 1, at[1], name, "block")
+                self.key.sheet.hold(at[0] - 1, at[1], name, "block")
                 self._steps[name] = self.key.table(name, at, (self.n, 1))
             return self._steps[name].put(k, 0, step, "step")
 
