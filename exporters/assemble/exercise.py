@@ -157,12 +157,14 @@ def _whole(book: Book, block: Block) -> bool:
 
 def _nameable(book: Book, block: Block, at: Span, whole: bool) -> list[Slip]:
     """The slips in a cell whose numbers are not right but for rounding, or a power of ten."""
-    found = told_apart(book.graph, block, at, book.clean)
-    look, right = book.clean, exercises.number(block.formula(*at), book.clean)
-    assert right is not None or not found
-    values = [exercises.number(slip.formula, look) for slip in found]
-    pairs = zip(found, values, strict=True)
-    return [slip for slip, x in pairs if judged(x, right, {}, whole).mark > POINT]
+    right = exercises.number(block.formula(*at), book.clean)
+    found = []
+    for slip in told_apart(book.graph, block, at, book.clean):
+        value = exercises.number(slip.formula, book.clean)
+        assert value is not None and right is not None
+        if judged(value, right, {}, whole).mark > POINT:
+            found.append(slip)
+    return found
 
 
 # --- the yellow cells, and the copies that formulas read -----------------------------------------

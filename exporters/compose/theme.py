@@ -88,7 +88,6 @@ STYLES: dict[str, dict[str, Any]] = {
     },
     "id": {"num_format": "0", "align": "center", "font_color": BLACK},
     "blank": {
-        "num_format": "0.000",
         "font_color": BLUE,
         "bg_color": "#FFE94D",
         "border": 1,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.texts import cut
 from engine.studies import exercises
-from engine.studies.answers import exact, judged
+from engine.studies.answers import DATE, NUMBER, SIGN, Verdict, exact, judged
 from exporters.assemble import answer_key, exercise
 from exporters.assemble.answer_key import KEY, Answer
 from exporters.compose import theme
@@ -27,6 +28,7 @@ from exporters.compose.address import a1, quoted
 from exporters.compose.book import Book, Entry, Place, Reading, Sheet
 from exporters.edits.typed_formula import Names, RefusedError, TypedFormula
 from exporters.file import xlsx
+from exporters.file.number_formats import is_date
 from exporters.file.reading import Cell, WorkbookFile
 
 APART = 0.37  # how far other inputs are from those as built, as a share
@@ -85,7 +87,7 @@ class Marking:
         or whose cells have moved."""
         check_in_place(self.book, self.answers, file)
         self.hidden.check(file)
-        marks = self.marks([typed(file, a) for a in self.answers], defined(file))
+        marks = self.marks([typed(file, a) for a in self.answers], defined(file), file.path)
         n = 1 + max(a.exercise for a in self.answers)
         groups = [
             [m for m, a in zip(marks, self.answers, strict=True) if a.exercise == e]
@@ -94,15 +96,22 @@ class Marking:
         name = file[self.page][exercise.NAME] if self.page in file else None
         return Grade(path, "" if name is None else str(name), self.level, groups)
 
-    def marks(self, cells: Sequence[Cell], names: Mapping[str, str] | None = None) -> list[Marked]:
-        """The marks of what is in the yellow cells; `names` are those that the file defines."""
+    def marks(
+        self,
+        cells: Sequence[Cell],
+        names: Mapping[str, str] | None = None,
+        path: Path | None = None,
+    ) -> list[Marked]:
+        """The marks of what is in the yellow cells; `names` are those that the file defines, and
+        its formats say which numbers are dates."""
         formulas = {k: c.formula for k, c in enumerate(cells) if c.formula is not None}
         if not formulas:
-            return [self._mark(k, cell, (None, None)) for k, cell in enumerate(cells)]
+            return [self._mark(k, cell, (None, None), path) for k, cell in enumerate(cells)]
         numbers = {k: c.value for k, c in enumerate(cells) if c.formula is None}
         read = self.calculator.read(formulas, names)
         found = [self.calculator.values(which, read, numbers) for which in (0, 1)]
-        marks = [self._mark(k, cell, [f.get(k) for f in found]) for k, cell in enumerate(cells)]
+        computed = [[f.get(k) for f in found] for k in range(len(cells))]
+        marks = [self._mark(k, cell, computed[k], path) for k, cell in enumerate(cells)]
         return self._after(marks, read)
 
     def _after(
@@ -128,7 +137,9 @@ class Marking:
         """What computes the formulas of files."""
         return Calculator(self.book, self.answers, self.looks)
 
-    def _mark(self, k: int, cell: Cell, computed: Sequence[Any]) -> Marked:
+    def _mark(
+        self, k: int, cell: Cell, computed: Sequence[Any], path: Path | None = None
+    ) -> Marked:
         a = self.answers[k]
         by_formula = cell.formula is not None
         value = computed[0] if by_formula else cell.value
@@ -142,6 +153,9 @@ class Marking:
         right = self.right[0][k]
         assert right is not None
         verdict = judged(value, right, self.slips[k], a.whole, dated=False)
+        where = a.cell.grid.name, (a.cell.rect.top, a.cell.rect.left)
+        if path and verdict.kind == NUMBER and verdict.mark > SIGN and is_date(path, *where):
+            verdict = Verdict(DATE)
         if not verdict.right:
             return Marked(a.name, False, answer_key.told(a, verdict, value), verdict.slips)
         if by_formula:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from pathlib import Path
 
+import openpyxl
 import pytest
 from conftest import needs
 from exercised import (
@@ -24,7 +25,7 @@ from cellformer import exercises
 from engine.studies import answers
 from engine.studies.answers import judged
 from exporters.assemble import exercise
-from exporters.assemble.answer_key import KEY
+from exporters.assemble.answer_key import FEW, KEY, MISTAKES
 from exporters.checking.verify import read, verify
 from exporters.compose.book import Entry
 from exporters.file import xlsx
@@ -213,3 +214,57 @@ def test_all_programs_compute_alike_what_is_said(
     for engine in ("ironcalc", "libreoffice", "gnumeric"):
         verdict = verify(replace(cells_of, formulas=about), engine)
         assert verdict.agrees, verdict
+
+
+def test_grade_knows_a_date_by_its_format(tmp_path: Path) -> None:
+    path, cells = asked("loss").write(tmp_path, "loss"), asked("loss").answers
+    workbook = openpyxl.load_workbook(path)
+    for a, format_ in zip(cells[2:4], ("d-mmm", "General"), strict=True):
+        sheet, row, col = at(a)
+        cell = workbook[sheet].cell(row + 1, col + 1, 46059)
+        cell.number_format = format_
+    workbook.save(path)
+    marks = exercises.Grader().grade(path).exercises
+    assert [marks[k][0].said for k in (2, 3)] == [MISTAKES[answers.DATE], "wrong: 46059"]
+
+
+def test_grade_says_what_the_sheet_says(tmp_path: Path) -> None:
+    path, cells = asked("loss").write(tmp_path, "loss"), asked("loss").answers
+    workbook = openpyxl.load_workbook(path)
+    right = [right for _, right, _ in rights(asked("loss"))][5]
+    typed = {
+        f"{right:.1g}": FEW,
+        f"{-right:.3g}": MISTAKES[answers.SIGN],
+        f"{100 * right:.4g}": MISTAKES[answers.LARGE],
+        f"−{right:.3g}": "a text; with the minus sign of the keyboard: " + MISTAKES[answers.SIGN],
+        f"{right:.2f}".replace(".", ","): "a text; with a point in place of the comma: right",
+    }
+    sheet, row, col = at(cells[5])
+    for text, said in typed.items():
+        number = text[-1].isdigit() and "," not in text and "−" not in text
+        workbook[sheet].cell(row + 1, col + 1, float(text) if number else text)
+        workbook.save(path)
+        mark = exercises.Grader().grade(path).exercises[5][0]
+        assert (mark.said, mark.right) == (said, False)
+
+
+def test_the_sheet_has_its_name_and_its_link_in_italian(tmp_path: Path) -> None:
+    needs("ironcalc")
+    recipe = exercises.Recipe("loss", lang="it")
+    path = xlsx.write(recipe.book(solved=True), tmp_path / "it.xlsx")
+    workbook = openpyxl.load_workbook(path)
+    sheet = workbook["Esercizio"]
+    assert str(sheet["A1"].value).endswith("· Esercizio")
+    assert "ogni risposta è controllata, e se sbagli" in str(sheet["A3"].value)
+    sheet.cell(*(1 + k for k in exercise.NAME), "Zoë")
+    workbook.save(path)
+    grade = exercises.Grader().grade(path)
+    assert (grade.reader, grade.score) == ("Zoë", 6)
+
+
+def test_a_question_says_what_to_compute_and_how_many_numbers() -> None:
+    found = asked("sampling").book.sheets[exercise.SHEET].entries.values()
+    texts = [str(entry.value) for entry in found]
+    assert any(text.startswith("‘rank’ of ‘cat’, 2 of 20: one whole number · ") for text in texts)
+    assert sum(": one number · " in text for text in texts) == 5
+    assert exercise.ROUNDING in texts
