@@ -14,7 +14,7 @@ from exporters.model.model_book import ModelBook
 from exporters.model.words import meaning
 
 TELLING = ("block", "heading", "equation")  # styles of texts that say what a table is
-LONGEST_NAME, LONGEST_TASK = 54, 110  # characters of the two lines
+LONGEST_NAME, LONGEST_TASK = 54, 120  # characters of the two lines
 
 
 def question(book: Book, exercise: Exercise) -> str:

@@ -52,7 +52,7 @@ def test_machine_fits_one_screen() -> None:
     assert pixels_down(book, chart.row) + chart.size[1] <= SCREEN[1]
     assert pixels_across(book, chart.col) + chart.size[0] <= SCREEN[0]
     said = {v for at in book.sheets[SHEET].entries if (v := book.clean.cell(SHEET, *at))}
-    assert "‘Paolo’ looks 98.9 % at ‘chiama’" in said
+    assert "‘Paolo’ gives ‘chiama’ 98.9 % of its attention" in said
 
 
 @pytest.mark.slow
