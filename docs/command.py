@@ -17,9 +17,9 @@ Made by `python docs/command.py` from the commands' own help. A NAME is a workbo
 list` or a model ([formats](formats.md)).
 
 Invalid input ends in one line that names the fact and the remedy, and exit code 2. Other exit
-codes: 0 for success; 1 and 3 for verdicts of `verify`; 130 after Ctrl-C, 129 if the terminal was
-closed, 143 if the process was terminated (nothing is left half-written); 141, without a message, if
-a pipe was closed early, as in `cellformer list | head -1`.
+codes: 0 for success; 1 for a verdict of `verify` or `bless`, 3 of `verify`; 130 after Ctrl-C, 129
+if the terminal was closed, 143 if the process was terminated (nothing is left half-written); 141,
+without a message, if a pipe was closed early, as in `cellformer list | head -1`.
 
 An unfinished file or folder is called `.cellformer-0123456789abcdef.part` and stands beside its
 target. If the command is killed, the next one that writes in that folder deletes it.

@@ -21,7 +21,10 @@ DATA = {  # what the wheel has besides Python, by the beginning of its path
     ),
     "workbooks/models/": ("weights trained by this project, their words and measurements", OWN),
     "exporters/web/": ("the page's scripts and style", OWN),
-    "exporters/checking/": ("a script that starts HyperFormula, which is not shipped", OWN),
+    "exporters/checking/": (
+        "a script that starts HyperFormula, which is not shipped; the forms of our formulas",
+        OWN,
+    ),
     "engine/languages/": ("texts in other languages", OWN),
 }
 USED = {  # by what requires it in pyproject.toml; none of them is shipped
@@ -70,9 +73,10 @@ wheel that is not in this table:
 """
 SOURCES = """
 The tests, which the source archive has and the wheel does not, hold formula cells that Excel
-saved, of IronCalc's public test files (MIT or Apache-2.0, `tests/excel`), and models made for the
-tests. The numbers that workbooks compare with are quoted from the works that
-[sources.md](sources.md) names.
+saved, of the public test files of IronCalc (MIT or Apache-2.0) and Apache POI (Apache-2.0),
+`tests/excel`, and models made for the tests. They call the validator of Microsoft's Open XML SDK
+(MIT), which npm installs and nothing ships. The numbers that workbooks compare with are quoted from
+the works that [sources.md](sources.md) names.
 
 ## What it uses
 

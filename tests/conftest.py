@@ -12,7 +12,7 @@ import shutil
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from html import escape
@@ -26,6 +26,7 @@ import readers
 from hypothesis import settings
 from hypothesis import strategies as st
 from libreoffice import CellAt, Typed, recomputed, save
+from validator import PROGRAM, REMEDY, faults
 
 import workbooks
 from cellformer.__main__ import main
@@ -69,7 +70,7 @@ settings.load_profile("cellformer")
 
 # Fixtures of programs and libraries: a test that asks for one of them is marked `office`.
 OTHERS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
-OTHERS |= {"torch", "transformers", "node", "chromium", "firefox"}
+OTHERS |= {"torch", "transformers", "node", "chromium", "firefox", "validator"}
 
 
 # Files of few tests that take a minute or more: last, one worker would wait for the other.
@@ -153,6 +154,16 @@ def firefox(node: str) -> str:
             pytest.fail("Firefox or puppeteer-core is not installed, and CI needs it")
         pytest.skip("Firefox is not installed, or: npm ci --prefix tests/node")
     return path
+
+
+@pytest.fixture(scope="session")
+def validator() -> Callable[..., list[str]]:
+    """What Microsoft's Open XML SDK finds wrong with a workbook."""
+    if not PROGRAM.is_file():
+        if os.environ.get("CI"):
+            pytest.fail("the validator of Microsoft's Open XML SDK is not installed")
+        pytest.skip(f"the validator of Microsoft's Open XML SDK is not installed; {REMEDY}")
+    return faults
 
 
 def library(name: str) -> ModuleType:

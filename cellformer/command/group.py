@@ -45,6 +45,7 @@ HOMES = {  # each command, in the order of the help: its module of cellformer/co
     "import": ("edit", "import_"),
     "grade": ("grade", "grade"),
     "verify": ("main", "verify"),
+    "bless": ("bless", "bless"),
     "train": ("main", "train"),
 }
 

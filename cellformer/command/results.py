@@ -604,6 +604,28 @@ class Verify(TypedDict):
     digits: Annotated[float | None, "what shortened weights do to a logit; null: exact"]
 
 
+class Differing(TypedDict):
+    """A cell of which a program computes something else."""
+
+    cell: Annotated[str, "its address"]
+    form: Annotated[str, "what its formula calls, and with what"]
+    formula: Annotated[str, "as the workbook has it"]
+    ours: Annotated[float | bool | str, "what cellformer computes"]
+    program: Annotated[float | bool | str | None, "what the program does; null: nothing"]
+
+
+class Bless(TypedDict):
+    """`bless`"""
+
+    file: Annotated[str, "the workbook of all forms"]
+    forms: Annotated[int, "functions and signs, each with what it is given"]
+    formulas: Annotated[int, "examples of the forms"]
+    program: Annotated[str, "that saved the file, as the file says; empty with -o"]
+    cells: Annotated[int, "that were compared"]
+    largest: Annotated[float | None, "difference of a cell that agrees; null: none does"]
+    differ: Annotated[list[Differing], "cells that differ"]
+
+
 class Figure(TypedDict):
     """A number of a trained model."""
 
@@ -638,6 +660,7 @@ OF = {
     "import": (Import,),
     "grade": (Grade,),
     "verify": (Verify,),
+    "bless": (Bless,),
     "train": (Train,),
 }
 ROWS = {  # of each result the list that --csv prints
@@ -660,5 +683,6 @@ ROWS = {  # of each result the list that --csv prints
     "Diff": "changes",
     "Grade": "files",
     "Verify": "engines",
+    "Bless": "differ",
     "Train": "figures",
 }

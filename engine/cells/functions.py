@@ -401,7 +401,8 @@ def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
     if cells.shape != added.shape:
         raise FormulaError("#VALUE!")
     pairs = zip(cells.flat, added.flat, strict=True)
-    return float(np.add.reduce([number(y) for v, y in pairs if meets(v)]))
+    met = np.array([y for v, y in pairs if meets(v)], dtype=object)
+    return float(np.add.reduce(numbers(met)))
 
 
 def _count(*xs: Any) -> float:

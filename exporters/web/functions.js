@@ -275,7 +275,8 @@ function countIf(x, criterion) {
 function sumIf(x, criterion, summed = null) {
   const [cells, added, isMet] = [asRange(x), asRange(summed ?? x), meets(criterion)];
   if (cells.rows !== added.rows || cells.cols !== added.cols) fail("#VALUE!");
-  return total(Array.from(added.values).filter((_, k) => isMet(cells.values[k])).map(number));
+  const met = Array.from(added.values).filter((_, k) => isMet(cells.values[k]));
+  return total(numbers(settled(1, met.length, met)));
 }
 
 /** @param {Argument[]} xs */

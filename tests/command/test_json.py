@@ -59,6 +59,7 @@ WRITES = {
     ("import", "edited.xlsx", "-o", "folder"): "Import",
     ("grade", "exercise.xlsx"): "Grade",
     ("verify", "edited.xlsx", "--engine", "ironcalc"): "Verify",
+    ("bless", "-o", "forms.xlsx"): "Bless",
     ("train", "semantic-tiny", "-o", "trained", "--steps", "2"): "Train",
 }
 

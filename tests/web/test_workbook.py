@@ -105,6 +105,12 @@ def test_nothing_edited_nothing_changed(pages, built, tmp_path: Path) -> None:
     assert (tmp_path / "same.xlsx").read_bytes() == built["cat-sat"].read_bytes()
 
 
+def test_sdk_finds_no_fault_in_what_a_page_saves(pages, built, tmp_path: Path, validator) -> None:
+    edit = ["blocks.0.attn.h0.switch", 0, 0, 0.0]
+    saved(pages["cat-sat"], built["cat-sat"], tmp_path / "edited.xlsx", [edit], "logits")
+    assert validator(tmp_path / "edited.xlsx") == []
+
+
 # --- there and back ---------------------------------------------------------------------------
 
 

@@ -1,0 +1,88 @@
+"""The command `bless`: what a spreadsheet program that a person has computes of every form of our
+formulas."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cellformer.command import results
+from cellformer.command.answer import Answer
+from cellformer.command.printing import line
+from engine import InputError
+from exporters.checking import bless as forms
+
+
+def bless(
+    output: Annotated[
+        Path | None, typer.Option("-o", help="Write the workbook of all forms here.")
+    ] = None,
+    read: Annotated[
+        Path | None, typer.Option("--read", help="Compare this workbook, saved by a program.")
+    ] = None,
+) -> Answer:
+    """Ask a spreadsheet program that you have what it computes, function by function.
+
+    Write a workbook with -o, open it in your program, recompute and save it, then compare it with
+    --read. It has every form in which cellformer's formulas call a function or a sign. Exit code 1:
+    the program computes something else.
+    """
+    if (output is None) == (read is None):
+        raise InputError(
+            "give -o FILE.xlsx to write the workbook, or --read FILE.xlsx to compare it"
+        )
+    if output is not None:
+        forms.write(output)
+        told = _result(output, "", [], len(forms.examples()))
+        return Answer(partial(_tell_written, told), lambda: told, "differ")
+    assert read is not None
+    program, found = forms.read(read)
+    told = _result(read, program, found, len(forms.examples()))
+    return Answer(partial(_tell, told), lambda: told, "differ", bool(told["differ"]))
+
+
+def _result(file: Path, program: str, found: list[forms.Answered], formulas: int) -> results.Bless:
+    gaps = [x.gap for x in found if x.agrees]
+    return {
+        "file": str(file),
+        "forms": len({one.form for one in forms.examples()}),
+        "formulas": formulas,
+        "program": program,
+        "cells": len(found),
+        "largest": max(gaps) if gaps else None,
+        "differ": [_plain(x) for x in found if not x.agrees],
+    }
+
+
+def _plain(x: forms.Answered) -> results.Differing:
+    return {
+        "cell": f"{forms.SHEET}!{x.at}",
+        "form": x.example.form,
+        "formula": x.example.formula,
+        "ours": x.ours,
+        "program": None if x.theirs == forms.WRONG else x.theirs,
+    }
+
+
+def _tell_written(told: results.Bless) -> None:
+    line(f"{told['file']}: {told['formulas']} formulas in {told['forms']} forms")
+    line(f"open it in a spreadsheet program, recompute all ({forms.KEYS}), and save it; then:")
+    line(f"cellformer bless --read {told['file']}")
+
+
+def _tell(told: results.Bless) -> None:
+    """Print a verdict as `verify` does, and each cell that differs."""
+    n, wrong = told["cells"], told["differ"]
+    line(f"saved by {told['program']}")
+    if told["largest"] is not None:
+        line(
+            f"agrees    {n - len(wrong)} of {n} cells in {told['forms']} forms, "
+            f"largest difference {told['largest']:.1e}"
+        )
+    for one in wrong:
+        theirs = "not computed" if one["program"] is None else repr(one["program"])
+        line(
+            f"DISAGREES {one['cell']}  {one['formula']}  {one['form']}: "
+            f"cellformer {one['ours']!r}, this program {theirs}"
+        )
