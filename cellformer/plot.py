@@ -177,6 +177,7 @@ def sweep(
     if len(values) < 2:
         raise InputError("a sweep needs values: give two or more")
     block, i, j = graph.parse(cell) if isinstance(cell, str) else (graph[cell[0]], *cell[1:])
+    finite.check(graph, graph.values)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     words = [] if graph.outputs is None else list(shown(graph.outputs.texts))
     wanted = int(np.argmax(graph.values["logits"][-1]))

@@ -137,6 +137,7 @@ def _ablate(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
 def _sweep(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
     budget.of_passes(loaded.model, len(loaded.ids), study.force, study.n_steps)
     graph, row, words = loaded.graph, loaded.place_of_answer, _words(loaded)
+    finite.check(graph, graph.values)
     target = _word(loaded, graph, asked.target)
     block, i, j = graph.parse(study.cell)
     values = np.linspace(study.start, study.stop, study.n_steps).tolist()

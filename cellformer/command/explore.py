@@ -599,6 +599,7 @@ def _curve_of_word(
     graph, words, row = loaded.graph, printing.output_words(loaded.model), loaded.place_of_answer
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
     block, i, j = Cells(graph, loaded.built).parse(cell)
+    finite.check(graph, graph.values)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     logits, probs = found["logits"][:, row], found["probs"][:, row]
     for x, shares in zip(values, probs, strict=True):

@@ -4,6 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
+from engine.cells.access import Rect
+from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 
@@ -15,17 +17,41 @@ class Values(Protocol):
         """The values of a block."""
 
 
+MOST = 1e150  # in a workbook: its sheets square numbers, and add the squares
+
+
 def check(graph: Graph, values: Values) -> None:
     """Raise InputError with the first computed cell that is not finite."""
     for block in graph:
-        if block.op is None:
-            continue
-        bad = ~np.isfinite(values[block.name])
-        if block.partial:
-            bad &= block.mask.seen(block.whole)
-        if bad.any():
-            i, j = np.argwhere(bad)[0]
+        if block.op:
+            check_cells(block, block.whole, values[block.name])
+
+
+def check_cells(block: Block, rect: Rect, values: np.ndarray) -> None:
+    """Raise InputError with the first of a block's cells [rows, columns] that is not finite."""
+    bad = ~np.isfinite(values)
+    if block.partial and bad.any():
+        bad &= block.mask.seen(rect)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise InputError(
+            f"{block.name}[{rect.top + i},{rect.left + j}] is no number: it overflows, or is "
+            "divided by 0; change what it reads, see `cellformer trace`"
+        )
+
+
+def check_for_sheets(graph: Graph, values: Values) -> None:
+    """Raise InputError with the first number of a block that is not finite, or so large that its
+    square is not."""
+    check(graph, values)
+    for block in graph:
+        found = values[block.name]
+        if block.expression or not isinstance(found, np.ndarray) or found.dtype == object:
+            continue  # a table, texts; what stays in its file
+        large = np.isfinite(found) & (np.abs(found) > MOST)
+        if large.any():
+            i, j = np.argwhere(large)[0]
             raise InputError(
-                f"{block.name}[{i},{j}] is no number: it overflows, or is divided by 0; "
-                "change what it reads, see `cellformer trace`"
+                f"{block.name}[{i},{j}] is {found[i, j]:.3g}, too large for a workbook, whose "
+                f"sheets square numbers; have weights that keep all numbers below {MOST:g}"
             )

@@ -90,9 +90,10 @@ class Sampling:
             raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
         if not (is_finite(self.min_p) and 0 <= self.min_p <= 1):
             raise InputError(f"min_p is {self.min_p}; it must be 0 (all) to 1")
-        if not (is_finite(self.repetition_penalty) and self.repetition_penalty > 0):
+        if not (is_finite(self.repetition_penalty) and 1e-6 <= self.repetition_penalty <= 1e6):
             raise InputError(
-                f"repetition_penalty is {self.repetition_penalty}; it must be above 0; 1 is none"
+                f"repetition_penalty is {self.repetition_penalty}; it must be from 0.000001 to "
+                "1000000; 1 is none"
             )
 
     @property

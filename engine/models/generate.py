@@ -13,6 +13,7 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.evaluation import evaluate
+from engine.cells.finite import check_cells
 from engine.cells.graph import Graph
 from engine.cells.values import is_whole
 from engine.models.answering import Rules
@@ -78,12 +79,15 @@ class Rows:
 
     @np.errstate(all="ignore")
     def compute(self, start: int, stop: int) -> int:
-        """Compute rows [start, stop) of every block; returns the number of cells computed."""
+        """Compute rows [start, stop) of every block; returns the number of cells computed. Raises
+        InputError for a cell that is not finite."""
         n_cells = 0
         for block in self.graph:
             if block.op:
                 for rect in _rects(block, start, stop):
-                    self.values[block.name][rect.slices] = evaluate(block, rect, self.values)
+                    found = evaluate(block, rect, self.values)
+                    check_cells(block, rect, found)
+                    self.values[block.name][rect.slices] = found
                     n_cells += int(block.mask.seen(rect).sum()) if block.partial else rect.size
         return n_cells
 

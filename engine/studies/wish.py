@@ -179,6 +179,7 @@ class Search:
         gradient = np.concatenate([g.reshape(len(rivals), -1) for g in slopes], axis=1)
         return logits[self.target] - logits[rivals], gradient
 
+    @np.errstate(over="ignore", invalid="ignore")  # a length that overflows leads nowhere
     def begun(self) -> np.ndarray:
         """A change that makes the word first, by gradient descent in steps of one length on its
         surprise; or the last change tried."""
@@ -202,6 +203,7 @@ class Search:
         way = float(np.linalg.norm(smallest(slopes, MARGIN - leads)))
         return min(way, norm(self.weights) or way) / PARTS
 
+    @np.errstate(over="ignore", invalid="ignore")
     def shortened(self, delta: np.ndarray) -> np.ndarray:
         """A change after which the word is just first, from one after which it is first."""
         for _ in range(MOST_STEPS):

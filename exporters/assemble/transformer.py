@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 
+from engine.cells import finite
 from engine.cells.arrays import ranked
 from engine.cells.errors import declared
 from engine.cells.gradient import backward
@@ -83,6 +84,7 @@ def assemble(
     layout.split(book)
     if on_layout:
         on_layout(book)
+    finite.check_for_sheets(graph, graph.values)
     _add_pages(book)
     usual = {*book.sheets} - {of_tables.SHEET}
     if study:
