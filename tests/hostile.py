@@ -37,6 +37,7 @@ from cellformer.__main__ import main as command
 from cellformer.command.group import begin
 
 SECONDS, MOST_KB, LONGEST = 20, 1_000_000, 300
+TO_END = 8  # seconds after a signal
 KB_OF_PARENT = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 FILES = [
     import_module(f"hostile_kinds.{m.name}") for m in pkgutil.iter_modules(hostile_kinds.__path__)
@@ -69,6 +70,8 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
         found.append(f"code {outcome.code}")
     if case.signal and outcome.code not in (0, 2, 129, 130, 143):
         found.append(f"code {outcome.code} after a signal")
+    if case.signal and outcome.seconds > case.after + TO_END:
+        found.append(f"ends {outcome.seconds - case.after:.0f} s after a signal")
     if outcome.code == 0 and case.must_fail:
         found.append("taken without a word")
     if "--csv" in case.args and not all(c.isprintable() or c in "\n\t" for c in outcome.out):

@@ -67,6 +67,7 @@ def _outcome(load: Callable[[], Callable[..., Any]]) -> tuple[int, str]:
         _on_signals(_leave, _leave)
         command = load()
         _on_signals(_terminate, signal.default_int_handler)
+        _watch()
         done = command(standalone_mode=False)
         sys.stdout.flush()
         if done == INTERRUPTED:  # as typer says it
@@ -148,6 +149,13 @@ def _on_signals(told_to_end: Any, interrupted: Any) -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, interrupted if name == "SIGINT" else told_to_end)
+
+
+def _watch() -> None:
+    """End the program even where it cannot handle a signal."""
+    from cellformer.command.watchdog import watch
+
+    watch(tuple(getattr(signal, name) for name in TOLD_TO_END if hasattr(signal, name)))
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -24,6 +24,7 @@ from engine.cells.errors import InputError
 MOST_JSON = 200_000_000  # bytes; the largest tokenizers take 35 million
 UNFINISHED = re.compile(r"\.cellformer-[0-9a-f]{16}\.part")
 PATIENCE = 2.0  # seconds in which another program has made what it makes in a folder
+_AT_WORK: set[Path] = set()  # unfinished files and folders of this program
 BEFORE = "before"  # where the files of a folder stand while others take their place
 
 
@@ -120,6 +121,7 @@ def _begun(
     made, so that a signal at any moment leaves nothing behind."""
     path = folder / f".cellformer-{token_hex(8)}.part"
     with ExitStack() as held:
+        _AT_WORK.add(path)
         try:
             with _swept(folder):
                 make(path)
@@ -128,6 +130,14 @@ def _begun(
         finally:
             with suppress(OSError):
                 remove(path)
+            _AT_WORK.discard(path)
+
+
+def delete_unfinished() -> None:
+    """Delete the unfinished files and folders of this program, which is about to be ended."""
+    for path in list(_AT_WORK):
+        with suppress(OSError):
+            _take_away(path)
 
 
 @contextmanager

@@ -92,6 +92,7 @@ def copies(
     """Child processes, forks of this one, that do the work of each number. They write sheets and
     nothing else, and need none of this process's threads. Raises InputError."""
     pool = ProcessPoolExecutor(n_copies, get_context("fork"), _begin, (work,))
+    others = set(active_children())
     try:
         yield _submitted(pool, numbers)
     except BrokenProcessPool:
@@ -99,6 +100,10 @@ def copies(
             "the system ended a process that wrote a sheet, most likely for want of memory; "
             "end other programs, or take a smaller model"
         ) from None
+    except BaseException:
+        for copy in set(active_children()) - others:
+            copy.kill()  # a large sheet takes minutes
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -197,6 +197,52 @@ def test_ctrl_c_during_import_is_one_line(module: str, tmp_path: Path) -> None:
 # --- output that goes nowhere -------------------------------------------------------------------
 
 
+BUSY = """
+import multiprocessing, time
+from hashlib import pbkdf2_hmac
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from cellformer.command import ending
+from engine.cells.files import replacing, temporary_folder
+
+class Lost:
+    def __del__(self):  # passes no exception on
+        time.sleep(600)
+
+def command(standalone_mode):
+    with replacing(Path("book.xlsx")), temporary_folder(Path()) as there, TemporaryDirectory():
+        (there / "sheet").touch()
+        multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,)).start()
+        Path("begun").touch()
+        {}
+        time.sleep(600)
+
+ending.run(lambda: command)
+"""
+
+
+@pytest.mark.parametrize("busy", ["pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)", "Lost()"])
+@pytest.mark.parametrize("told", [signal.SIGHUP, signal.SIGTERM])
+def test_a_program_that_handles_no_signal_is_ended(busy: str, told: int, tmp_path: Path) -> None:
+    """Python handles none while native code computes, and a destructor loses what is raised."""
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "book.xlsx").write_text("what was there")
+    told_so = dict(os.environ, TMPDIR=str(tmp_path / "temporary"))
+    command = [sys.executable, "-c", BUSY.format(busy)]
+    with subprocess.Popen(command, cwd=tmp_path, env=told_so, start_new_session=True) as process:
+        try:
+            wait_until((tmp_path / "begun").exists)
+            time.sleep(0.2)
+            process.send_signal(told)
+            assert process.wait(LIMIT) == 128 + told
+            wait_until(lambda: all_ended(process.pid))
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["begun", "book.xlsx", "temporary"]
+    assert (tmp_path / "book.xlsx").read_text() == "what was there"
+
+
 def in_shell(line: str, cwd: Path) -> subprocess.CompletedProcess:
     """A line of bash, in which `cellformer` is the command."""
     line = f'cellformer() {{ {sys.executable} -m cellformer "$@"; }}; {line}'
