@@ -1,4 +1,4 @@
-"""A watchdog, which ends a program that was told to end and does not.
+"""A watchdog, which ends a program that does not end after a signal.
 
 Python runs the handler of a signal between two of its own instructions: not while numpy, torch or
 another library computes, and an exception that the handler raises can be lost. The number of a
@@ -15,7 +15,7 @@ from functools import cache
 from threading import Thread
 from time import sleep
 
-PATIENCE = 2.0  # seconds in which a program that was told to end does so by itself
+PATIENCE = 2.0  # seconds in which a program ends by itself after a signal
 
 
 @cache
