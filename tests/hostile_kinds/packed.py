@@ -19,12 +19,17 @@ from packed_writers import WAYS, quantized
 from safetensors.numpy import load_file, save_file
 
 from engine.models import checkpoint
-from hostile_kinds.cases import TEXTS, VALUES, Case, Cases, Kind, some_command
+from hostile_kinds.cases import TEXTS, VALUES, Case, Cases, Kind
 
 Damage = Callable[[np.ndarray, random.Random], np.ndarray | None]  # None: the part is gone
 FLOATS = (np.float16, np.float32, np.float64)
 TYPES = (np.uint8, np.int8, np.int16, np.int32, np.uint32, np.int64, bool, *FLOATS)
 STATE = ("shape", "blocksize", "nested_blocksize", "nested_offset")
+COMMANDS = (
+    ["info", "model"],
+    ["run", "model", "--ids", "0,1"],
+    ["generate", "model", "--ids", "1", "-n", "2"],
+)
 OPTIONS = {  # of the config, with values that would be others' to know
     "bits": (2, 3, 8, 5),
     "group_size": (0, -1, 8, 17, 32, 128, 10**9),
@@ -129,7 +134,7 @@ def parts(rng: random.Random) -> Cases:
                 tensors[name] = np.array(changed, order="C")
             save_file(tensors, model / "model.safetensors")
 
-        yield Case(f"{way} {seed:.4f}", some_command(rng), prepare, wrong=differing(way))
+        yield Case(f"{way} {seed:.4f}", rng.choice(COMMANDS), prepare, wrong=differing(way))
 
 
 def options(rng: random.Random) -> Cases:
@@ -147,7 +152,7 @@ def options(rng: random.Random) -> Cases:
             path.write_text(json.dumps(config).replace('"HERE"', value))
 
         name = f"{way}: {name} = {value[:40]}"
-        yield Case(name, some_command(rng), prepare, wrong=differing(way))
+        yield Case(name, rng.choice(COMMANDS), prepare, wrong=differing(way))
 
 
 def written(way: str, folder: Path) -> Path:
