@@ -209,7 +209,10 @@ def tries(found: Asked, most: int = SLIPS) -> Iterator[Try]:
     )
     yield Try(dict(zip(cells, rights, strict=True)), _all(RIGHT, cells))
     rounded = [[RIGHT, ROUNDED]] * len(cells)
-    yield Try({c: round(x, 3) for c, x in zip(cells, rights, strict=True)}, rounded)
+    three = [
+        x if a.whole else float(f"{x:.3g}") for a, x in zip(found.answers, rights, strict=True)
+    ]
+    yield Try(dict(zip(cells, three, strict=True)), rounded)
     for k in range(min(most, max(len(a.slips) for a in found.answers))):
         typed, said = dict[tuple[str, int, int], float | str](), []
         for cell, a in zip(cells, found.answers, strict=True):

@@ -33,6 +33,7 @@ EXACT = 1e-9  # of the number, or of 1
 LEAST = 0.001  # numbers below it are held to this share of EXACT
 MOST_DIGITS = 9  # that are counted; with more, a number has all its digits
 FINE, TINY = 1e-10, 1e-12  # what rounding of binary numbers may leave, of digits and of logarithms
+HALF = 0.5 * (1 + 1e-6)  # of a unit: ties are off by what binary numbers leave
 NO_DIGITS = -99  # the place of the first digit of 0
 NONE = 9e99  # the distance to a slip that does not match
 DATES = 40_000, 60_000  # the numbers of days that programs make of 2/6
@@ -139,8 +140,8 @@ class Rule:
     def _rounding(self, last: Expression, first: Expression) -> Expression:
         """How far off a rounding may be: half a unit of the last digit typed, but of the second
         significant digit at most; of a count, nothing."""
-        half = 0.5 * _ten_to(MIN(last, first - 1))
-        return self.exact + (IF(self._counted(), 0, half) if self.whole else half)
+        half = HALF * _ten_to(MIN(last, first - 1))
+        return MAX(self.exact, IF(self._counted(), 0, half) if self.whole else half)
 
     def _counted(self) -> Expression:
         """Whether the right number is still whole: an edit may change that."""
@@ -148,7 +149,7 @@ class Rule:
 
     def _few(self) -> Expression:
         """Whether it is the right number rounded to one digit."""
-        few = AND(self.last == self.place, self.off <= 0.5 * _ten_to(self.first) + self.exact)
+        few = AND(self.last == self.place, self.off <= HALF * _ten_to(self.first))
         return AND(NOT(self._counted()), few) if self.whole else few
 
     def _same_digits(self) -> Expression:
