@@ -17,8 +17,8 @@ from exporters.model.plan import Limits
 IDS = ("--ids", "1,2,0")
 LISTS = "# one\n1\n2 1\n# other\n0\n0 2\n"  # of sentences, to steer between them
 STACKS = ("t5", "bart", "marian")  # an encoder and a decoder
-OTHERS = ("minilm", "mamba", "rwkv", "mixtral", "deepseek_v3")  # without attention, or experts
-GALLERY = ("cat-sat", "n-grams", "digits", "tokenization", "learn", "napkin", "superposition")
+OTHERS = ("minilm", "mamba", "rwkv", "deepseek_v3")  # without attention, or experts
+GALLERY = ("n-grams", "digits", "tokenization", "learn", "napkin")
 OPTIONS: dict[str, tuple[str, ...]] = {  # of gpt2
     "--adapter": ("--adapter", str(GOLDEN / "adapters" / "gpt2")),
     "--against": ("--against", "1,0,2"),

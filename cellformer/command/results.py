@@ -610,7 +610,7 @@ class Differing(TypedDict):
     cell: Annotated[str, "its address"]
     form: Annotated[str, "what its formula calls, and with what"]
     formula: Annotated[str, "as the workbook has it"]
-    ours: Annotated[float | bool | str, "what cellformer computes"]
+    ours: Annotated[float | bool | str | None, "what cellformer computes"]
     program: Annotated[float | bool | str | None, "what the program does; null: nothing"]
 
 

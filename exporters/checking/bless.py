@@ -39,7 +39,8 @@ WRONG = -987654321.5  # cached; no formula here gives it
 CLOSE = 1e-9  # relative: what `verify` asks of programs
 N_ROWS = 4  # of a range
 FUNCTIONS = {x.name: x for x in vars(functions).values() if isinstance(x, Function)}
-SIGN = Function("SIGN", lambda x: float(np.sign(x)))  # spelt in the text of ERF alone
+FUNCTIONS["SIGN"] = Function("SIGN", np.sign)  # in the text of ERF
+PLACES = ("ROW", "COLUMN")  # of a cell
 KINDS = re.compile("empty text|text of digits|text with a sign|text|number|truth|blank|error")
 
 # What stands in cells of each kind; a range has them one after another.
@@ -122,9 +123,9 @@ class Example:
             _address(self, k) if given.literal is None else f"{given.literal:.0f}"
             for k, given in enumerate(self.given)
         ]
-        if self.name not in FUNCTIONS and self.name not in ("ROW", "COLUMN", "SIGN"):
-            return f"={texts[0]}{self.name}{texts[1]}"
-        return f"={self.name}({','.join(texts)})"
+        if self.name in FUNCTIONS or self.name in PLACES:
+            return f"={self.name}({','.join(texts)})"
+        return f"={texts[0]}{self.name}{texts[1]}"
 
     @property
     def ours(self) -> list[Value]:
@@ -149,11 +150,11 @@ def _address(example: Example, k: int) -> str:
 
 def _computed(example: Example) -> Any:
     name, values = example.name, [g.value for g in example.given]
-    if name in ("ROW", "COLUMN"):
+    if name in PLACES:
         return float((example.row if name == "ROW" else GIVEN) + 1)
-    if name not in FUNCTIONS and name != "SIGN":
-        return Operation(name, *map(Constant, values)).value(None)
-    function = FUNCTIONS.get(name, SIGN)
+    if name not in FUNCTIONS:
+        return Operation(name, *map(Constant, values)).value(lambda area: None)
+    function = FUNCTIONS[name]
     return function.compute(*(map(_asked, values) if function.lazy else values))
 
 
@@ -238,6 +239,7 @@ def write(path: Path) -> None:
         book.set_properties({"title": "cellformer: forms of formulas", "created": CREATED})
         sheet = book.add_worksheet(SHEET)
         sheet.freeze_panes(TOP, 0)
+        sheet.set_row(TOP - 1, None, book.add_format({"bold": True}))
         sheet.set_column(0, 1, 40)
         sheet.set_column(OURS, THEIRS, 20)
         for at, value in _typed().items():
@@ -324,8 +326,8 @@ def read(path: Path) -> tuple[str, list[Answered]]:
     for one in examples():
         for k, ours in enumerate(one.ours):
             row = one.row + k
-            at = a1(Rect(row, row + 1, THEIRS, THEIRS + 1))
-            found.append(Answered(one, at, ours, shown.get((row, THEIRS))))
+            cell = a1(Rect(row, row + 1, THEIRS, THEIRS + 1))
+            found.append(Answered(one, cell, ours, shown.get((row, THEIRS))))
     if sum(x.theirs in (None, WRONG) for x in found) > len(found) / 2:
         raise InputError(
             f"{path} was not recomputed: open it in a spreadsheet program, recompute all ({KEYS}), "
