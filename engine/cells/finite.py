@@ -29,9 +29,10 @@ def check(graph: Graph, values: Values) -> None:
 
 def check_cells(block: Block, rect: Rect, values: np.ndarray) -> None:
     """Raise InputError with the first of a block's cells [rows, columns] that is not finite."""
-    bad = ~np.isfinite(values)
-    if block.partial and bad.any():
-        bad &= block.mask.seen(rect)
+    fine = np.isfinite(values)
+    if fine.all():
+        return
+    bad = ~fine & block.mask.seen(rect) if block.partial else ~fine
     if bad.any():
         i, j = np.argwhere(bad)[0]
         raise InputError(
