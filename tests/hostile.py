@@ -78,8 +78,7 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
         found.append("taken without a word")
     if "--csv" in case.args and not all(c.isprintable() or c in "\n\t" for c in outcome.out):
         found.append(f"control characters in the table: {ascii(outcome.out)[:200]}")
-    if outcome.wrong:
-        found.append(outcome.wrong)
+    found += filter(None, (outcome.wrong, case.said(outcome.out)))
     if "Traceback" in outcome.err:
         found.append(f"a traceback: {lines[-1][:150] if lines else ''}")
     elif outcome.code == 2 and not case.stderr:

@@ -5,6 +5,7 @@ no two alike, none reading another. What an answer is worth is in `answers`.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,12 +25,16 @@ LEVELS = {
     3: "whole rows by formulas, in a model one head from its query to what it writes",
 }
 Level = Literal[1, 2, 3]
+Looks = Sequence[Look]  # the values as built, and with other inputs
 N_EXERCISES, FEWEST, FEWEST_ROWS = 6, 5, 2
 MOST_CELLS = 12  # of one exercise
-MOST_TRIED = 12  # cells of a block that are looked at
+REACHES = (6, 12)  # rows and columns of a block that are looked at, the second if these don't do
 HEAD = ("q", "k", "scores", "exp", "row_sum", "pattern", "z", "result")  # one head's blocks
 MOST_EXERCISES = max(N_EXERCISES, len(HEAD))
 SMALLEST = 0.01  # of a number that is asked for
+MOVED = 0.001  # of a number: what it moves by with other inputs, at least
+PLAIN = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # numbers that somebody would guess
+NEAR_PLAIN = 0.005
 SMALL = 24  # cells that a formula reads; more are tedious by hand
 
 
@@ -95,29 +100,33 @@ class Tried(NamedTuple):
 def chosen(
     graph: Graph,
     blocks: Sequence[Block],
-    look: Look,
+    looks: Looks,
     level: Level,
     declared: Sequence[str] = (),
     rows: int | None = None,
 ) -> list[Exercise]:
     """The exercises of a level, in the order of computation.
 
-    `blocks` are those with a place on a sheet; `declared` names cells to take in any case; `rows`
-    is the number of tokens that are given, of which alone cells are asked.
+    `blocks` are those with a place on a sheet; `looks` have the values as built, and with other
+    inputs; `declared` names cells to take in any case; `rows` is the number of tokens that are
+    given, of which alone cells are asked.
     """
     if level == 3 and any(block.leaf == "pattern" for block in blocks):
-        return _a_head(blocks, rows or 1)
-    picked = [_declared(graph, name, look) for name in declared]
-    for tried in _candidates(graph, blocks, look, rows):
-        if len(picked) >= N_EXERCISES:
+        return _a_head(blocks, looks, rows)
+    for reach in REACHES:
+        picked = [_declared(graph, name, looks[0]) for name in declared]
+        for tried in _candidates(graph, blocks, looks, rows, reach):
+            if len(picked) >= N_EXERCISES:
+                break
+            alike = level == 3 and any(_of_one_line(tried, other) for other in picked)
+            if not alike and _apart(tried, picked):
+                picked.append(tried)
+        if len(picked) >= FEWEST:
             break
-        alike = level == 3 and any(_of_one_line(tried, other) for other in picked)
-        if not alike and _apart(tried, picked):
-            picked.append(tried)
     order = {name: k for k, name in enumerate(graph.blocks)}
     picked.sort(key=lambda tried: (order[tried.block.name], tried.at))
     if level == 3:
-        return [Exercise(t.block, _line(t.block, t.at)) for t in picked]
+        return [Exercise(t.block, _moving(t.block, _line(t.block, t.at), looks)) for t in picked]
     return [Exercise(t.block, (t.at,)) for t in picked]
 
 
@@ -128,7 +137,7 @@ def _declared(graph: Graph, name: str, look: Look) -> Tried:
 
 
 def _candidates(
-    graph: Graph, blocks: Sequence[Block], look: Look, rows: int | None
+    graph: Graph, blocks: Sequence[Block], looks: Looks, rows: int | None, reach: int
 ) -> Iterable[Tried]:
     """Cells by how much they add: each with the most slips that those before it don't have."""
     left: list[list[Tried]] = []  # by block, the best cell first
@@ -137,7 +146,7 @@ def _candidates(
         alike = block.leaf if block.op else block.name
         if alike in seen:
             continue
-        cells = [_tried(graph, block, at, look) for at in _some(block, rows)]
+        cells = [_tried(graph, block, at, looks) for at in _some(block, rows, reach)]
         best = sorted((t for t in cells if t.worth > 0), key=lambda t: -t.worth)
         if best:
             seen.add(alike)
@@ -152,25 +161,44 @@ def _candidates(
             yield best[0]
 
 
-def _some(block: Block, rows: int | None) -> list[Span]:
-    """Some cells of a block: not all in its first row or column, where much is special."""
+def _some(block: Block, rows: int | None, reach: int) -> list[Span]:
+    """A third of a block's first rows and columns: not all in its first row or column, where much
+    is special."""
     n, m = block.shape
-    n = min(n, rows) if rows and block.axes[0] == "token" else n
-    cells = [(i, j) for i in range(min(n, 6)) for j in range(min(m, 6)) if block.has(i, j)]
-    step = max(1, len(cells) // MOST_TRIED)
-    return cells[::-1][::step][:MOST_TRIED]
+    n, most = min(n, rows) if rows and block.axes[0] == "token" else n, reach * reach // 3
+    cells = [(i, j) for i in range(min(n, reach)) for j in range(min(m, reach)) if block.has(i, j)]
+    step = max(1, len(cells) // most)
+    return cells[::-1][::step][:most]
 
 
-def _tried(graph: Graph, block: Block, at: Span, look: Look) -> Tried:
-    formula = block.formula(*at)
-    right = number(formula, look)
-    n_read = sum(area.rect.size for area in formula.areas())
-    if right is None or not n_read or abs(right) < SMALLEST or right in (1.0, -1.0):
+def _tried(graph: Graph, block: Block, at: Span, looks: Looks) -> Tried:
+    n_read = sum(area.rect.size for area in block.formula(*at).areas())
+    if not n_read or not moves(block, at, looks) or is_plain(block, at, looks[0]):
         return Tried(block, at, frozenset(), 0.0)
-    kinds = frozenset(s.kind for s in told_apart(graph, block, at, look)) - {"rounded"}
+    kinds = frozenset(s.kind for s in told_apart(graph, block, at, looks[0])) - {"rounded"}
     own = kinds - {*BESIDE}
     worth = 2.0 * len(own) + 0.5 * len(kinds & {*BESIDE}) - max(0, n_read - SMALL) / SMALL
     return Tried(block, at, own, worth if own else 0.25 * len(kinds))
+
+
+def moves(block: Block, at: Span, looks: Looks) -> bool:
+    """Whether the number in a cell is another with other inputs, so that no constant is right."""
+    one, other = (number(block.formula(*at), look) for look in looks)
+    if one is None or other is None:
+        return False
+    return abs(one - other) > MOVED * max(abs(one), abs(other), SMALLEST)
+
+
+def is_plain(block: Block, at: Span, look: Look) -> bool:
+    """Whether the number in a cell is so plain, or so small, that somebody may guess it."""
+    right = number(block.formula(*at), look)
+    if right is None or abs(right) < SMALLEST:
+        return True
+    return any(abs(right - plain) <= NEAR_PLAIN for plain in PLAIN)
+
+
+def _moving(block: Block, cells: Sequence[Span], looks: Looks) -> list[Span]:
+    return [at for at in cells if moves(block, at, looks)]
 
 
 def _of_one_line(one: Tried, other: Tried) -> bool:
@@ -193,26 +221,39 @@ def reads(one: Tried, other: Tried) -> bool:
     return any(block is other.block and rect.covers(here) for block, rect in found)
 
 
-def _a_head(blocks: Sequence[Block], rows: int) -> list[Exercise]:
-    """One head at the last given token, block by block."""
-    head = next(block.name.removesuffix(".pattern") for block in blocks if block.leaf == "pattern")
-    of_it = {f"{head}.{leaf}" for leaf in HEAD}
-    last = rows - 1
-    return [
-        Exercise(b, _line(b, (last, 0)) if b.shape[1] > 1 else [(last, 0)])
-        for b in blocks
-        if b.name in of_it
-    ]
+def _a_head(blocks: Sequence[Block], looks: Looks, rows: int | None) -> list[Exercise]:
+    """One head, block by block, at the last given token where no number is plain; if there is none,
+    where most are not."""
+    patterns = [block for block in blocks if block.leaf == "pattern"]
+    n = min(rows or MOST_CELLS, patterns[0].shape[0])
+    best: list[Exercise] = []
+    for row, pattern in product(range(n - 1, -1, -1), patterns):
+        head = pattern.name.removesuffix(".pattern")
+        of_it = [b for b in blocks if b.name in {f"{head}.{leaf}" for leaf in HEAD}]
+        lines = [(b, _moving(b, _row(b, row)[:MOST_CELLS], looks)) for b in of_it]
+        found = [
+            Exercise(b, cells)
+            for b, cells in lines
+            if not all(is_plain(b, at, looks[0]) for at in cells)
+        ]
+        if len(found) > len(best):
+            best = found
+        if len(found) == len(of_it):
+            break
+    return best
 
 
 def _line(block: Block, at: Span) -> list[Span]:
     """The row of a cell, or if it is one wide the column; of a long one the cells from this on."""
     i, j = at
-    n, m = block.shape
-    row = [(i, c) for c in range(m) if block.has(i, c)]
-    line = row if len(row) > 1 else [(r, j) for r in range(n) if block.has(r, j)]
+    row = _row(block, i)
+    line = row if len(row) > 1 else [(r, j) for r in range(block.shape[0]) if block.has(r, j)]
     first = max(0, min(line.index(at), len(line) - MOST_CELLS))
     return line[first : first + MOST_CELLS]
+
+
+def _row(block: Block, i: int) -> list[Span]:
+    return [(i, c) for c in range(block.shape[1]) if block.has(i, c)]
 
 
 def check(found: Sequence[Exercise], name: str, level: Level) -> None:

@@ -7,6 +7,7 @@ as formulas; the check names the nearest.
 """
 
 import json
+from collections import ChainMap
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -35,13 +36,14 @@ from engine.cells.values import is_number
 from engine.studies import exercises
 from engine.studies.answers import BLANK, POINT, judged
 from engine.studies.exercises import Exercise, Level, told_apart
+from engine.studies.other_inputs import varied
 from engine.studies.slips import Slip, bare
 from exporters.assemble.answer_key import KEY, RIGHT, Answer, AnswerKey
 from exporters.assemble.questions import question, task
 from exporters.assemble.worksheets import worksheet
 from exporters.compose import digest as digests
 from exporters.compose import theme
-from exporters.compose.book import START, Blanks, Book, Entry, Filled, Place
+from exporters.compose.book import START, Blanks, Book, Entry, Filled, Place, Reading
 from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import When
 from exporters.compose.sentences import rounded, sentence
@@ -83,9 +85,16 @@ def asked(book: Book, level: Level, declared: Sequence[str] = ()) -> list[Exerci
         and (not of_model or book.places[block.name].sheet.split()[0] in FORWARD)
     ]
     rows = book.n_given or None
-    found = exercises.chosen(book.graph, blocks, book.clean, level, declared, rows)
+    looks = book.clean, other_inputs(book)
+    found = exercises.chosen(book.graph, blocks, looks, level, declared, rows)
     exercises.check(found, book.title, level)
     return found
+
+
+def other_inputs(book: Book) -> Reading:
+    """The values of a book with other inputs, so that formulas are tried on numbers that no file
+    shows."""
+    return Reading(book, ChainMap(varied(book.graph).computed, book.others))
 
 
 def make(

@@ -5,7 +5,6 @@ changed, or old values, grade nothing. A formula is computed by IronCalc on a wo
 built and with other inputs, which the file never shows: a formula must be right on both.
 """
 
-from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +30,6 @@ from exporters.file import xlsx
 from exporters.file.number_formats import is_date
 from exporters.file.reading import Cell, WorkbookFile
 
-APART = 0.37  # how far other inputs are from those as built, as a share
 MOST_GONE = 2  # labels that somebody may have typed over
 UNKNOWN = ("#ERROR!", "#NAME?", "#N/IMPL!")  # of what IronCalc does not know
 BEFORE = "reads another yellow cell, which is not right"
@@ -71,7 +69,7 @@ class Marking:
     def __init__(self, book: Book, answers: Sequence[Answer], level: int):
         self.book, self.answers, self.level = book, answers, level
         self.hidden, self.page = Hidden(book), exercise.sheet_name()
-        self.looks = [book.clean, other_inputs(book)]
+        self.looks = [book.clean, exercise.other_inputs(book)]
         self.right = [[exercises.number(a.right, look) for a in answers] for look in self.looks]
         self.slips = [
             {
@@ -191,20 +189,6 @@ def defined(file: WorkbookFile) -> dict[str, str]:
         for name, areas in file.names.items()
         if len(areas) == 1
     }
-
-
-def other_inputs(book: Book) -> Reading:
-    """The values of a book whose numbers that are typed are others: each times its own factor, so
-    that formulas are tried on numbers that no file shows."""
-    graph = book.graph.varied(
-        {
-            name: values * (1 + APART * np.sin(1 + np.arange(values.size)).reshape(values.shape))
-            for name, values in book.graph.inputs.items()
-            if values.dtype == np.float64
-            and book.graph[name].kind in ("weight", "setting", "table")
-        }
-    )
-    return Reading(book, ChainMap(graph.computed, book.others))
 
 
 # --- formulas ------------------------------------------------------------------------------------

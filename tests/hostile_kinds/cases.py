@@ -54,6 +54,7 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     must_fail: bool = False  # whether there is no reading in which it could be right
     wrong: Callable[[Path], str] = lambda folder: ""  # what is wrong with files, after success
+    said: Callable[[str], str] = lambda out: ""  # what is wrong with what it printed
 
 
 Cases = Iterator[Case]

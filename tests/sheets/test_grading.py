@@ -12,6 +12,9 @@ from conftest import cli, needs, typed
 from exercised import asked, at, formula
 from openpyxl.formula.tokenizer import Token, Tokenizer
 
+import workbooks
+from cellformer import exercises
+from engine.studies.exercises import FEWEST, FEWEST_ROWS, MOST_EXERCISES, exact
 from exporters.assemble import exercise
 from exporters.assemble.answer_key import KEY
 from exporters.checking import child_processes
@@ -89,6 +92,29 @@ def test_the_answer_key_of_superposition_is_right() -> None:
     spelt = formula(found.book)
     marks = marked(found, {k: absolute(spelt(a)) for k, a in enumerate(found.answers)})
     assert {mark.said for mark in marks} == {"right, by a formula"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", exercises.LEVELS)
+@pytest.mark.parametrize("name", workbooks.names())
+def test_solved_workbooks_get_full_marks_and_constants_none(name: str, level: int) -> None:
+    """Plain and with $ in every reference; and no right number stays the same with other inputs."""
+    needs("ironcalc")
+    found = Marking(*exercises.recipe(name, level).asked(), level)
+    n = 1 + max(a.exercise for a in found.answers)
+    assert FEWEST_ROWS <= n <= MOST_EXERCISES and (level == 3 or n >= FEWEST)
+    spelt = formula(found.book)
+    right = [spelt(a) for a in found.answers]
+    for typed_in in (right, [absolute(text) for text in right]):
+        marks = marked(found, dict(enumerate(typed_in)))
+        assert {mark.said for mark in marks} == {"right, by a formula"}
+    one, two = found.right
+    assert [k for k in range(len(one)) if abs(one[k] - two[k]) <= exact(two[k])] == []
+    for plain in (0.0, 0.5, 1.0, 2.0, -1.0):
+        said = [mark.said for mark in marked(found, dict.fromkeys(range(len(one)), plain))]
+        passed = [k for k, text in enumerate(said) if text.startswith(("right", "the right"))]
+        of = [{a.exercise for k, a in enumerate(found.answers) if k not in passed}]
+        assert of == [set(range(n))], plain
 
 
 def test_a_function_that_ironcalc_lacks_is_no_slip() -> None:
