@@ -221,8 +221,8 @@ def exercise(
 
 
 def grade(paths: Sequence[str | Path]) -> list[exercises.Grade]:
-    """The marks of filled-in workbooks of exercises. Raises InputError for a file without
-    exercises, and for one whose hidden sheet was changed.
+    """The marks of filled-in workbooks of exercises, each graded in a process of its own. Raises
+    InputError for the first file that is not marked.
 
     >>> filled_in = cf.write(cf.exercise("loss", solved=True), "filled-in.xlsx")
     >>> cf.grade([filled_in])

@@ -29,7 +29,7 @@ from exporters.edits.grading import Marking
 from exporters.file.reading import Cell, WorkbookFile
 from exporters.model.model_book import ModelBook
 
-SECONDS, PROCESSOR_SECONDS, BYTES = 15, 10, 1_000_000_000  # for one file
+SECONDS, PROCESSOR_SECONDS, BYTES = 60, 10, 1_000_000_000  # for one file
 TO_BUILD = 60  # more seconds, where each process builds the workbook
 NOT_MARKED = "not marked"
 
@@ -138,10 +138,10 @@ class Grader:
                 job = partial(self._limited, str(path), os.getcwd())
                 found = _in_process(job, SECONDS)
                 if not isinstance(found, Grade):
-                    self._build(found)
+                    self.build(found)
                     found = _in_process(job, SECONDS)
             else:
-                found = _in_process(partial(_alone, str(path), os.getcwd()), SECONDS + TO_BUILD)
+                found = _in_process(partial(alone, str(path), os.getcwd()), SECONDS + TO_BUILD)
         except InputError as error:
             raise InputError(f"{path}: {NOT_MARKED}: {error}") from None
         assert isinstance(found, Grade)
@@ -169,7 +169,8 @@ class Grader:
             )
         return marking.grade(file, path)
 
-    def _build(self, kind: Kind) -> None:
+    def build(self, kind: Kind) -> None:
+        """Build the workbook of a kind, in this process."""
         recipe, code = kind
         with language.speaking(language.language(code)):
             book, answers = recipe.asked()
@@ -179,13 +180,13 @@ class Grader:
             _ = marking.calculator
 
 
-def _alone(path: str, folder: str) -> Grade:
+def alone(path: str, folder: str) -> Grade:
     """The marks of a file, in a process that shares nothing with the one that began it."""
     os.chdir(folder)
     grader = Grader()
     found = grader.graded(path)
     if not isinstance(found, Grade):
-        grader._build(found)
+        grader.build(found)
         found = grader.graded(path)
     assert isinstance(found, Grade)
     return found

@@ -3,8 +3,13 @@
 import csv
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
+from subprocess import PIPE
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -188,11 +193,32 @@ def test_a_file_that_crashes_is_a_line_and_the_others_are_graded(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_file_that_hangs_is_a_line_and_the_others_are_graded(tmp_path: Path) -> None:
+def test_a_file_that_hangs_is_a_line_and_marks_come_at_once(tmp_path: Path) -> None:
     needs("ironcalc")
-    printed = cli("grade", *class_of(tmp_path, ENDLESS))
-    assert printed.code == 2 and "not marked: it takes" in printed.err
-    assert printed.out.count("6 of 6") == 2
+    args = [sys.executable, "-m", "cellformer", "grade", "--csv", *class_of(tmp_path, ENDLESS)]
+    with subprocess.Popen(args, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdout is not None
+        heads, first = (process.stdout.readline() for _ in range(2))
+        assert heads.startswith("file,name,score,1") and "6 of 6" in first
+        assert process.poll() is None
+        rest, err = process.communicate(timeout=120)
+    assert "not marked: it takes" in err and process.returncode == 2
+    assert [("6 of 6" in line, "not marked" in line) for line in rest.splitlines()] == [
+        (False, True),
+        (True, False),
+    ]
+
+
+@pytest.mark.slow
+def test_a_process_that_shares_nothing_grades_alike(tmp_path: Path) -> None:
+    """As on Windows and macOS."""
+    needs("ironcalc")
+    good, cheating, _ = class_of(tmp_path, "=Key!A9")
+    with get_context("spawn").Pool(1) as pool:
+        files = [(file.name, str(tmp_path)) for file in (good, cheating)]
+        found = pool.starmap(exercises.alone, files)
+    assert [grade.score for grade in found] == [6, 5]
+    assert replace(found[0], file=str(good)) == exercises.Grader().grade(good)
 
 
 def test_memory_and_processor_time_are_limited() -> None:
