@@ -16,7 +16,7 @@ from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Look
 from engine.cells.graph import Graph
 from engine.cells.values import FormulaError, is_number
-from engine.studies.answers import BESIDE, EXACT
+from engine.studies.answers import BESIDE, EXACT, judged
 from engine.studies.slips import Slip, slips
 
 LEVELS = {
@@ -34,7 +34,6 @@ MOST_EXERCISES = max(N_EXERCISES, len(HEAD))
 SMALLEST = 0.01  # of a number that is asked for
 MOVED = 0.001  # of a number: what it moves by with other inputs, at least
 PLAIN = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # numbers that somebody would guess
-NEAR_PLAIN = 0.005
 SMALL = 24  # cells that a formula reads; more are tedious by hand
 
 
@@ -194,7 +193,8 @@ def is_plain(block: Block, at: Span, look: Look) -> bool:
     right = number(block.formula(*at), look)
     if right is None or abs(right) < SMALLEST:
         return True
-    return any(abs(right - plain) <= NEAR_PLAIN for plain in PLAIN)
+    near = [plain for plain in PLAIN if abs(right - plain) < 0.1]
+    return any(judged(plain, right, {}, whole=False, dated=False).right for plain in near)
 
 
 def _moving(block: Block, cells: Sequence[Span], looks: Looks) -> list[Span]:

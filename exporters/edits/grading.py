@@ -18,6 +18,7 @@ from openpyxl.formula.tokenizer import Token, Tokenizer, TokenizerError
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.texts import cut
+from engine.cells.values import CellError
 from engine.studies import exercises
 from engine.studies.answers import DATE, NUMBER, SIGN, Verdict, exact, judged
 from exporters.assemble import answer_key, exercise
@@ -287,7 +288,11 @@ class Calculator:
         return found
 
     def _put(self, at: tuple[str, int, int], value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, float) and not np.isfinite(value):
+            value = CellError("#NUM!")
+        if isinstance(value, CellError):
+            self._type(at, str(value))
+        elif isinstance(value, bool) or not isinstance(value, int | float):
             self._type(at, "" if value is None else f"'{value}")
         else:
             sheet, row, col = self.sheets[at[0]], at[1] + 1, at[2] + 1

@@ -19,7 +19,8 @@ from openpyxl.formula.tokenizer import Token, Tokenizer
 
 import workbooks
 from cellformer import exercises
-from engine.studies.exercises import FEWEST, FEWEST_ROWS, MOST_EXERCISES, exact
+from engine.studies.answers import exact
+from engine.studies.exercises import FEWEST, FEWEST_ROWS, MOST_EXERCISES
 from exporters.assemble import exercise
 from exporters.assemble.answer_key import KEY
 from exporters.checking import child_processes
@@ -116,10 +117,13 @@ def test_solved_workbooks_get_full_marks_and_constants_none(name: str, level: in
     one, two = found.right
     assert [k for k in range(len(one)) if abs(one[k] - two[k]) <= exact(two[k])] == []
     for plain in (0.0, 0.5, 1.0, 2.0, -1.0):
-        said = [mark.said for mark in marked(found, dict.fromkeys(range(len(one)), plain))]
-        passed = [k for k, text in enumerate(said) if text.startswith(("right", "the right"))]
-        of = [{a.exercise for k, a in enumerate(found.answers) if k not in passed}]
-        assert of == [set(range(n))], plain
+        marks = marked(found, dict.fromkeys(range(len(one)), plain))
+        failed = {
+            a.exercise
+            for mark, a in zip(marks, found.answers, strict=True)
+            if not (mark.right or mark.said.startswith("the right number"))
+        }
+        assert failed == {*range(n)}, plain
 
 
 def test_a_function_that_ironcalc_lacks_is_no_slip() -> None:
