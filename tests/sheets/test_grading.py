@@ -154,7 +154,7 @@ def absolute(text: str) -> str:
     for token in found:
         if token.subtype == Token.RANGE:
             sheet, mark, cells = token.value.rpartition("!")
-            token.value = sheet + mark + re.sub(r"([A-Z]+)(\d+)", r"$\1$\2", cells)
+            token.value = sheet + mark + re.sub(r"\$?([A-Z]+)\$?(\d+)", r"$\1$\2", cells)
     return "=" + "".join(token.value for token in found)
 
 
