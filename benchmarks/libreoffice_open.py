@@ -118,4 +118,5 @@ def main() -> None:
         print(measure(path, asked.edit), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

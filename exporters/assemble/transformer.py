@@ -97,7 +97,7 @@ def assemble(
     unharmed.make(book)
     digest.show(book)
     if story.title:
-        digest.fill(book, ledger.edited(book))
+        digest.fill(book, ledger.watch(book))
     return book
 
 

@@ -147,7 +147,7 @@ class Workbook:
             ledger.show(self.book, self.book.sheet(START), 2, 0)
         unharmed.make(self.book)
         digest.show(self.book)
-        digest.fill(self.book, ledger.edited(self.book) if told else None, self.rests)
+        digest.fill(self.book, ledger.watch(self.book) if told else None, self.rests)
         return self.book
 
 

@@ -14,7 +14,7 @@ from engine.cells.functions import UNICHAR
 from engine.cells.texts import CONTROL, storable
 
 MOST_KNOWN = 4096  # addresses that are remembered for a sheet
-SINCE_2013 = ("UNICHAR", "UNICODE")  # functions that a file names with a prefix
+SINCE_2013 = ("ISFORMULA", "UNICHAR", "UNICODE")  # functions that a file names with a prefix
 MOVABLE = re.compile(  # what moves with a formula, after what only looks like it
     r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*'!)
     |(?<![\w.$])(?:(?P<cell>\$?[A-Z]{1,3}\$?\d+)

@@ -8,7 +8,7 @@ with a copy; only the first difference is reported.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from engine.cells.functions import (
 from engine.cells.language import worded
 from engine.cells.rounding import NEAR
 from engine.cells.values import FormulaError, number
+from exporters.compose import probes, typed_over
 from exporters.compose.address import column, quoted
 from exporters.compose.book import Book, Run, Sheet
 from exporters.compose.composer import Composer, Table
@@ -49,21 +50,33 @@ PURPOSE = "the sums of every range of formulas as built, and how far off they ar
 AFTER = "Built"
 # the row of the verdict, here and on Start; below it how many ranges differ, the first, the largest
 SUMMARY = 3
-TOP = 10  # of the lines
+# of which formula was typed over, and of which functions are not computed, the rows of: a text,
+# empty where all is well; how many, for Check; a sentence for Check
+TYPED_OVER, FUNCTIONS = (9, 10, 11), (12, 13, 14)
+TOP = 18  # of the lines
+END = 1 << 20  # of every sheet
 HEADS = (
     *("sheet", "row", "column", "rows", "columns", "size"),
     *("sum, or text", "by place", "by its square", "off by", "off by place", "off by its square"),
 )
 ON, ROW, COL, HIGH, WIDE, SIZE = range(6)
 WAS, OFF = range(6, 9), range(9, 12)  # three sums each
+BEGINS = 12  # the index of a range's first cell among the cells of all ranges
 DOWN, LETTERS, COPIES = 13, 14, 16  # columns: 0, 1, 2, ...; A, B, C, ...; texts as built
 MOST_OFF = 1_000_000_000_000_000  # of a range: what is more off counts as that
 NO_NUMBER = 1_000_000  # what it counts as
 SPREAD = 0.1  # of places: less than where two cells are wrong
-AGREES, EDITED = "this program computes as cellformer did", "edited since it was built"
+AGREES = "this program computes as cellformer did"
+EDITED = (
+    "You have changed something (line above). Undo it, and this line checks your program again."
+)
 MOVES = (
     "edited since it was built: it learns, and Digest compares its formulas once it is at ‘start’"
 )
+KEPT = "no formula was typed over"
+KEPT_LARGE = "no formula was typed over (in a workbook of this size Excel and LibreOffice check it)"
+NOT_CHECKED = "formulas not checked here: this program does not compute ISFORMULA"
+COMPUTED = "this program computes every function that the workbook uses"
 ANEW = " · to compute all anew: Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9"
 
 MOST_COPIED = 400  # numbers of a range
@@ -126,26 +139,34 @@ class Line(NamedTuple):
     row: int
 
 
-def fill(book: Book, edited: Expression | None = None, rests: Expression | None = None) -> None:
+class Watch(NamedTuple):
+    """What is asked of a ledger."""
+
+    edits: Area  # the cell with the number of edits
+    edited: Expression  # whether something was typed
+    line: tuple[str, Rect]  # the cell of its line, which tells what is found here
+
+
+def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = None) -> None:
     """Add every range of formulas and the verdict; to be called when all other sheets are complete.
 
-    `edited` is the condition that something was typed; by default, the input cells are compared as
-    well. Ranges are compared only while `rests` holds: sums over cells that keep their values would
-    have LibreOffice compute these again for each sum.
+    Without a ledger the input cells are compared as well, and nothing else is checked. Ranges are
+    compared only while `rests` holds: sums over cells that keep their values would have LibreOffice
+    compute these again for each sum.
     """
     sheet = book.sheet(SHEET)
-    found = of_formulas(book, SHEET, SUMMARY)
-    inputs = of_inputs(book) if edited is None else []
+    apart = [(SHEET, Rect(SUMMARY, END, 0, END))]
+    found = of_formulas(book, [*apart, ledger.line] if ledger else apart)
+    inputs = [] if ledger else of_inputs(book)
     lines = [Line(one, row) for row, one in enumerate([*found, *inputs], TOP)]
     _helpers(sheet, [line.range.rect for line in lines])
     copies = dict[Copied, int]()
-    table = Composer(book, SHEET).table("off", (TOP, OFF[0]), (max(len(lines), 1), len(OFF)))
-    off = Off(table, rests)
+    page = Composer(book, SHEET)
+    off = Off(page.table("off", (TOP, OFF[0]), (max(len(lines), 1), len(OFF))), rests)
     for line in lines:
         _line(book, off, line, copies)
     formulas = slice(TOP, TOP + len(found))
     differs = _differs(sheet, formulas)
-    page = Composer(book, SHEET)
     summary = (
         ("differ", "ranges that differ", SUMPRODUCT(differs), "count"),
         ("first", "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
@@ -154,7 +175,10 @@ def fill(book: Book, edited: Expression | None = None, rests: Expression | None 
     for row, (name, what, formula, style) in enumerate(summary, SUMMARY + 1):
         sheet.put(row, 1, what)
         page.show(name, (row, 0), formula, style, array=True)
-    if edited is None:
+    if ledger:
+        _check(page, found, ledger.edits, TOP + len(lines) + 3)
+        edited = ledger.edited
+    else:
         typed = slice(formulas.stop, TOP + len(lines))
         edited = SUMPRODUCT(_differs(sheet, typed)) > 0 if inputs else expression(0) > 0
     n_cells = sum(one.n_cells for one in found)
@@ -165,6 +189,31 @@ def fill(book: Book, edited: Expression | None = None, rests: Expression | None 
     if rests is not None:
         verdict = IF(rests, verdict, sentence(worded(MOVES)))
     page.show("verdict", (SUMMARY, 0), verdict, "block")
+
+
+def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> None:
+    """Add which formula was typed over, and which functions are not computed."""
+    sheet, lines = page.sheet, slice(TOP, TOP + len(found))
+    probed = probes.add(page, edits, (below, 4), probes.used(page.book))
+    for row, first in enumerate(typed_over.begins(found), TOP):
+        sheet.put(row, BEGINS, first, "count")
+    index = typed_over.add(page, found, (below, 0), _numbered(sheet))
+    text, count, claim = TYPED_OVER
+    starts = sheet[lines, BEGINS].as_range
+    line = page.show("typed_over.line", (text - 1, 0), IFERROR(MATCH(index, starts, 1), 0), "count")
+    on, cell, wide, _ = _place(sheet, lines, line)
+    k = index - INDEX(starts, line, 1)
+    where = IF(line == 0, "", on & "!" & cell(INT(k / wide), MOD(k, wide)))
+    first = page.show("typed_over", (text, 0), IFERROR(where, ""), "text")
+    page.show("typed_over.n", (count, 0), IF(first == "", probed.formulas, 1), "count")
+    large = sum(one.n_cells for one in found) > typed_over.MOST_SINGLE
+    told = IF(probed.formulas == 0, worded(KEPT_LARGE if large else KEPT), worded(NOT_CHECKED))
+    page.show("typed_over.claim", (claim, 0), told, "text")
+    text, count, claim = FUNCTIONS
+    missing = page.show("functions", (text, 0), probed.told, "text")
+    page.show("functions.n", (count, 0), probed.others, "count")
+    told = IF(missing == "", worded(COMPUTED), missing)
+    page.show("functions.claim", (claim, 0), told, "text")
 
 
 def show(book: Book) -> None:
@@ -206,30 +255,51 @@ def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew:
         cell=_first(sheet, lines),
     )
     agrees = f"{worded(AGREES)}: {worded('{k:,} formulas in {n:,} ranges', k=n_cells, n=n)}{anew}"
-    compared = (
-        f"{worded(EDITED)}: {worded('Digest compares its formulas with their values as built')}"
-    )
-    return IF(differ == 0, agrees, IF(IFERROR(edited * 1, 0) == 1, compared, told & anew))
+    return IF(IFERROR(edited * 1, 0) == 1, worded(EDITED), IF(differ == 0, agrees, told & anew))
 
 
 def _first(sheet: Sheet, lines: slice) -> Expression:
     """The address of the first cell that differs, or else of its range."""
-    on, row, col, high, wide, by, by_place, by_square = (
-        INDEX(sheet[lines, k].as_range, sheet[SUMMARY + 2, 0], 1)
-        for k in (ON, ROW, COL, HIGH, WIDE, *OFF)
-    )
-    letters = next(run.area for run in sheet.runs if run.area.left == LETTERS)
-    named = sheet[letters.top : letters.bottom, LETTERS]
-
-    def cell(down: Expression, right: Expression) -> Expression:
-        return INDEX(named, col + right, 1) & (row + down)
-
+    at = sheet[SUMMARY + 2, 0]
+    on, cell, wide, high = _place(sheet, lines, at)
+    by, by_place, by_square = (INDEX(sheet[lines, k].as_range, at, 1) for k in OFF)
     n = high * wide
     k = ROUND(by_place / by * n, 0)
     alone = ABS(by_square / by - (by_place / by) * (by_place / by)) * n * n < SPREAD
     one = cell(INT(k / wide), MOD(k, wide))
     whole = cell(expression(0), expression(0)) & ":" & cell(high - 1, wide - 1)
     return on & "!" & IFERROR(IF(AND(alone, k >= 0, k < n), one, whole), whole)
+
+
+Cell = Callable[[Expression, Expression], Expression]  # its address, by rows down and to the right
+
+
+def _place(
+    sheet: Sheet, lines: slice, at: Expression
+) -> tuple[Expression, Cell, Expression, Expression]:
+    """Of the range with a number: its sheet, the addresses of its cells, its width and height."""
+    on, row, col, high, wide = (
+        INDEX(sheet[lines, k].as_range, at, 1) for k in (ON, ROW, COL, HIGH, WIDE)
+    )
+    letters = _run(sheet, LETTERS)
+    named = sheet[letters.top : letters.bottom, LETTERS]
+
+    def cell(down: Expression, right: Expression) -> Expression:
+        return INDEX(named, col + right, 1) & (row + down)
+
+    return on, cell, wide, high
+
+
+def _run(sheet: Sheet, left: int) -> Rect:
+    """The cells of the helper column, or row, that begins in a column."""
+    return next(run.area for run in sheet.runs if run.area.left == left)
+
+
+def _numbered(sheet: Sheet) -> typed_over.Numbered:
+    """The cells that hold 0, 1, 2, ..."""
+    down, across = (_run(sheet, left) for left in (DOWN, COPIES))
+    of = (sheet[r.top : r.bottom, r.left : r.right] for r in (down, across))
+    return typed_over.Numbered(*of)
 
 
 def _helpers(sheet: Sheet, rects: list[Rect]) -> None:

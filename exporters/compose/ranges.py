@@ -20,6 +20,7 @@ from exporters.compose.book import Book, Place, Sheet
 FRACTION = re.compile(r"\d+\.\d")  # in a text: programs spell so many digits of it, or more
 MOST_COLUMNS = 8  # of cells that read each other, distinguished by column
 Kind = tuple[bool, str, bool]  # whether it is a text; the block; whether a sentence goes on there
+Apart = Sequence[tuple[str, Rect]]  # areas of sheets
 Grids = Mapping[str, NDArray[np.int64]]  # by sheets: the range that each cell is of, or -1
 
 
@@ -42,14 +43,14 @@ class _Found(NamedTuple):
     rank: tuple[bool, int]  # where it stands among others that do not wait for each other
 
 
-def of_formulas(book: Book, apart: str, top: int) -> list[Range]:
-    """Every range of formulas, except those on the sheet `apart` and those that depend on its rows
-    from `top` on."""
+def of_formulas(book: Book, apart: Apart) -> list[Range]:
+    """Every range of formulas, except those on the first sheet in `apart`, and those that depend on
+    the areas there."""
     order = {name: k for k, name in enumerate(book.graph.blocks)}
     found = [*_of_regions(book, order)]
     for sheet in book.sheets.values():
-        if sheet.name != apart:
-            found += _of_entries(book, sheet, (apart, top), order)
+        if sheet.name != apart[0][0]:
+            found += _of_entries(book, sheet, apart, order)
     found.sort(key=lambda one: one.rank)
     return [found[k].range for k in _waiting(found, book.sheets)]
 
@@ -101,7 +102,7 @@ def _of_regions(book: Book, order: Mapping[str, int]) -> Iterator[_Found]:
 
 
 def _of_entries(
-    book: Book, sheet: Sheet, apart: tuple[str, int], order: Mapping[str, int]
+    book: Book, sheet: Sheet, apart: Apart, order: Mapping[str, int]
 ) -> Iterator[_Found]:
     """The ranges of formulas that are single entries."""
     reads = {
@@ -153,16 +154,16 @@ def _owners(book: Book, sheet: Sheet) -> dict[Span, Place]:
 
 
 def _independent(
-    reads: Mapping[Span, Sequence[tuple[str, Rect]]], sheet: str, apart: tuple[str, int]
+    reads: Mapping[Span, Sequence[tuple[str, Rect]]], sheet: str, apart: Apart
 ) -> list[Span]:
-    """The cells that do not depend, directly or indirectly, on a sheet's rows from `top` on."""
-    there, top = apart
+    """The cells of a sheet that are not of the areas `apart`, and do not depend on them, directly
+    or by other cells of the sheet."""
     rest, n_before = dict(reads), -1
 
     def is_apart(name: str, rect: Rect) -> bool:
-        return name == there and rect.bottom > top
+        return any(name == there and rect.meets(area) for there, area in apart)
 
-    out: set[Span] = set()
+    out = {(row, col) for row, col in reads if is_apart(sheet, Rect(row, row + 1, col, col + 1))}
     while len(out) > n_before:
         n_before = len(out)
         for at, areas in rest.items():

@@ -37,10 +37,16 @@ def add(book: ModelBook) -> None:
         return IF(gap[i, 0] < NEAR, OK, worded("look"))
 
     page.dress(page.show("status", (page.cursor, 2), status, "status", one), Unlike(OK))
-    page.text(*claims)
+    told = page.table("claims", (page.cursor, 0), one)
+    for k, claim in enumerate(claims):
+        if isinstance(claim, Expression):
+            told.put(k, 0, claim, "text")
+            page.cursor += 1
+        else:
+            page.text(claim)
 
 
-def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
+def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
     """Every claim, and the largest deviation from it."""
     for block in book.blocks:
         if (block.leaf == "pattern" and block.kind == "computed") or block.name == "probs":
@@ -56,6 +62,9 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
         "every formula computes as when built: see Digest (an edit changes that)",
         digest.largest(book),
     )
+    found = book.sheet(digest.SHEET)
+    for _, gap, claim in (digest.FUNCTIONS, digest.TYPED_OVER):
+        yield found[claim, 0] & "", found[gap, 0]
     text = "live logits equal the baseline (they should not, once you edit something)"
     if book.live:
         text = "the last live block equals the baseline (it should not, once you edit something)"

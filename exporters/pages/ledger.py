@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
+from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import (
     EXACT,
     IF,
@@ -29,6 +29,7 @@ from engine.cells.functions import (
     MAX,
     MID,
     MOD,
+    OR,
     ROUND,
     SUM,
     SUMPRODUCT,
@@ -37,7 +38,7 @@ from engine.cells.language import AsIs, worded
 from engine.cells.name import ENCODER
 from engine.cells.rounding import NEAR
 from engine.studies.forecast import MOST_COMPARED
-from exporters.compose import standing
+from exporters.compose import digest, standing
 from exporters.compose.book import START, Book, Place, Run, Sheet
 from exporters.compose.composer import Composer, Table, slug
 from exporters.compose.dressing import AsBuilt, When, between
@@ -403,11 +404,14 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
         more > 0, worded("; more on {sheet}", sheet=SHEET), ""
     )
     edits = IF(n == 1, sentence("1 edit: "), sentence("{n} edits: ", n=n)) & listed
-    line = IF(n == 0, worded(NONE), edits)
     line = IFERROR(
-        line,
+        IF(n == 0, worded(NONE), edits),
         worded("{sheet}: lines of it were deleted or typed over: undo (Ctrl+Z)", sheet=SHEET),
     )
+    over, missing = (_of_digest(book, rows) for rows in (digest.TYPED_OVER, digest.FUNCTIONS))
+    undo = sentence("a formula was typed over: {cell}; undo it (Ctrl+Z)", cell=over)
+    line = IF(over == "", line, undo & IF(IFERROR(n, 1) == 0, "", " · " & line))
+    line = IF(missing == "", "", missing & " · ") & line
     book.named_cells["ledger"] = (SHEET, *LINE)
     said = _said(book) if isinstance(book, ModelBook) else None
     whole = (
@@ -444,9 +448,25 @@ def _said(book: ModelBook) -> Expression | None:
     return IF(typed_none, silent, answer)
 
 
+def _of_digest(book: Book, rows: Sequence[int]) -> Expression:
+    """A text of Digest's; "" where the sheet is gone."""
+    return IFERROR(book.sheet(digest.SHEET)[rows[0], 0] & "", "")
+
+
+def n_edits(book: Book) -> Area:
+    """The cell that counts what differs."""
+    return book.sheet(SHEET)[LINE[0] + 1, COUNT]
+
+
 def edited(book: Book) -> Expression:
-    """Whether anything differs."""
-    return _differs(book.sheet(SHEET)[LINE])
+    """Whether anything differs, or a formula was typed over."""
+    return OR(IFERROR(n_edits(book), 1) > 0, _of_digest(book, digest.TYPED_OVER) != "")
+
+
+def watch(book: Book) -> digest.Watch:
+    """What Digest asks."""
+    line = SHEET, Rect(LINE[0], LINE[0] + 1, LINE[1], LINE[1] + 1)
+    return digest.Watch(n_edits(book), edited(book), line)
 
 
 def _differs(line: Expression) -> Expression:

@@ -152,6 +152,10 @@ class _Parser:
         if name in ("ROW", "COLUMN") and isinstance(given[0], Area):  # where a cell stands
             self.seen(f"{name}(cell)")
             return Constant(1.0 + (given[0].rect.top if name == "ROW" else given[0].rect.left))
+        if name == "ISFORMULA" and isinstance(given[0], Area):  # which no value tells
+            rect = given[0].rect
+            size = rect.bottom - rect.top, rect.right - rect.left
+            return Constant(np.ones(size) if rect.size > 1 else 1.0)
         if name not in self.known:
             raise UnknownError(name)
         return told(self.known[name], self.seen)(*given)

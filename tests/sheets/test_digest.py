@@ -21,6 +21,8 @@ from exporters.compose.book import Book
 from exporters.compose.digest import AGREES, EDITED
 from exporters.compose.ranges import Range, of_formulas
 from exporters.file.reading import WorkbookFile
+from exporters.model.model_book import ModelBook
+from exporters.pages import ledger
 
 NAME = "cat-sat"
 SHEETS = (
@@ -33,11 +35,12 @@ OF_BLOCKS = {  # of words that are given: one that is wrong in the words after c
     "Block 0": ("blocks.0.attn.h0.scores", 2, 1),
     "Readout": ("logits", 1, 3),
 }
-WRONG = (Formula("=1/0"), Formula("=2+40.5"), 12345.5, "a text")
+WRONG = tuple(map(Formula, ("=1/0", "=2+40.5", "=12345.5", '="a text"')))
 
 
-def plants(file: WorkbookFile) -> list[tuple[CellAt, float | str]]:
-    """A formula of each sheet, and what stands there instead: a formula, an error, a number."""
+def plants(file: WorkbookFile) -> list[tuple[CellAt, Formula]]:
+    """A formula of each sheet, and another one that stands there instead: as in a program that
+    computes it otherwise. What is typed over it is reported otherwise (test_typed_over.py)."""
     found = []
     for k, sheet in enumerate(SHEETS):
         cells = sorted(file[sheet].formulas)
@@ -49,7 +52,9 @@ def plants(file: WorkbookFile) -> list[tuple[CellAt, float | str]]:
 
 
 def ranges_of(book: Book) -> list[Range]:
-    return of_formulas(book, digest.SHEET, digest.SUMMARY)
+    own = digest.SHEET, Rect(digest.SUMMARY, digest.END, 0, digest.END)
+    line = [ledger.watch(book).line] if ledger.SHEET in book.sheets else []
+    return of_formulas(book, [own, *line])
 
 
 def address(at: CellAt) -> str:
@@ -80,10 +85,13 @@ def verdict(sheet: InIronCalc, wrong: dict[CellAt, Value]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cat-sat", "loss", "learn", "gram-schmidt", "semantic-tiny"])
 def test_as_built_every_formula_is_counted(name: str) -> None:
-    """All but those of Digest itself, and the four that depend on it."""
+    """All but those of Digest itself, and those that depend on it: two on Start, and, with a
+    ledger, its line and what shows that, once on Digest; on Check of a model three gaps and
+    statuses, and two claims."""
     book = default_book(name)
     on_it = sum(e.formula is not None for e in book.sheets[digest.SHEET].entries.values())
-    of_it = 4 if "Check" in book.sheets and hasattr(book, "model") else 2
+    of_lines = sum(shown.endswith(".ledger") for shown in book.shown)
+    of_it = 2 + of_lines + (8 if isinstance(book, ModelBook) else 0)
     n = book.n_formulas - on_it - of_it
     said = book.clean.cell(*VERDICT)
     assert str(said).startswith(f"{AGREES}: {n:,} formulas in ")
@@ -123,7 +131,7 @@ def test_only_wrong_cells_are_named(sheet: InIronCalc) -> None:
     """Both by as much: what the sums are off by would tell the cell between them."""
     book = default_book(NAME)
     place, logits = book.cell("logits", 0, 4), book.values["logits"]
-    wrong = {book.cell("logits", 0, 4 + k): float(logits[0, 4 + k]) + 1 for k in (0, 2)}
+    wrong = {book.cell("logits", 0, 4 + k): f"={float(logits[0, 4 + k]) + 1}" for k in (0, 2)}
     said = verdict(sheet, wrong)
     assert address(book.cell("logits", 0, 5)) + " " not in said
     assert f"first at {place[0]}!" in said and ":" in said.partition("first at ")[2].split()[0]

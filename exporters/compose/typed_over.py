@@ -1,0 +1,240 @@
+"""Which formula was typed over: the first cell that held a formula and no longer does.
+
+ISFORMULA of a range is known to Excel and LibreOffice, where it costs next to nothing. Others know
+it of a single cell: for these, small workbooks have formulas that add it for `EACH` cells, each
+times another power of two, so that what is missing from the sum tells the cell. To open, these
+take LibreOffice as long as a formula for every fifth cell. The cells are those of Digest's ranges,
+one after the other. A formula that another one replaced is not noticed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.cells.access import Mask, Rect, Span
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, Function, Look, Notation, expression
+from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX, SUM
+from exporters.compose.address import column, quoted
+from exporters.compose.book import Book
+from exporters.compose.composer import Composer
+from exporters.compose.ranges import Range
+
+MOST, MOST_SINGLE = 1_000_000, 2_500  # formulas of a workbook: of ranges, and of single cells
+RANGES = 40  # of a formula
+EACH = 48  # cells of a formula: the sum of so many powers of two has 15 digits
+ISFORMULA = Function("ISFORMULA", lambda x: True)
+Piece = tuple[Range, int, int]  # of a range, the cells from one index up to another
+
+
+class Numbered(NamedTuple):
+    """Cells that hold 0, 1, 2, ...: down a column, and across a row."""
+
+    down: Area
+    across: Area
+
+
+@dataclass(slots=True, eq=False)
+class IsFormula(Expression):
+    """Whether a cell holds a formula: as built it does, and of three the first and the last."""
+
+    cell: Area
+
+    def text(self, notation: Notation) -> str:
+        return notation.call(ISFORMULA, [notation.address(self.cell)])[0]
+
+    def value(self, look: Look) -> Any:
+        return 1.0 if self.cell.rect.size == 1 else np.array([[1.0], [0.0], [1.0]])
+
+    def areas(self) -> Iterator[Area]:
+        yield self.cell
+
+
+@dataclass(slots=True, eq=False)
+class InRanges(Expression):
+    """How many cells there are from the first that holds no formula to the last of all ranges; 0 as
+    built. For an array formula."""
+
+    book: Book
+    ranges: Sequence[tuple[Range, int]]  # and how many cells there are from its first to the last
+    numbered: Numbered
+
+    def text(self, notation: Notation) -> str:
+        counts, furthest, whole = list[str](), list[str](), 0
+        for found, n in self.ranges:
+            blank = _blank(self.book, found)
+            whole += found.n_cells - len(blank)
+            count, missing = self._terms(found, n, blank, notation)
+            counts.append(count)
+            furthest.append(missing)
+        # to count is faster: places are computed where the count is not what it was
+        return f"IFERROR(IF(SUM({','.join(counts)})={whole},0,MAX({','.join(furthest)})),0)"
+
+    def _terms(
+        self, found: Range, n: int, blank: Sequence[Span], notation: Notation
+    ) -> tuple[str, str]:
+        """Of a range, 1 for each cell that holds a formula; and how many cells there are from each
+        that holds none."""
+        top, bottom, left, right = found.rect
+        height, width = bottom - top, right - left
+        down, across = self.numbered
+        rows = notation.address(down[:height, 0].as_range)
+        cols = notation.address(across[0, :width].as_range)
+        here = self.book.sheets[found.sheet][top:bottom, left:right]
+        is_formula = notation.call(ISFORMULA, [notation.address(here)])[0]
+        place = str(n)
+        if height > 1:
+            place += f"-{rows}" if width == 1 else f"-{rows}*{width}"
+        if width > 1:
+            place += f"-{cols}"
+        held = [f"(({rows}<>{i})+({cols}<>{j})>0)" for i, j in blank]
+        seen, block = list[str](), found.area.grid
+        if isinstance(block, Block) and block.partial:
+            turned = self.book.places[block.name].turned
+            i, j = (cols, rows) if turned else (rows, cols)
+            seen = [*_seen(block.mask, i, j, found.area.rect)]
+        missing = "*".join([f"(1-{is_formula})", f"({place})", *held, *seen])
+        return "*".join([is_formula, *(held or ["1"])]), missing
+
+    def value(self, look: Look) -> Any:
+        return 0.0
+
+    def areas(self) -> Iterator[Area]:
+        yield from self.numbered
+        for found, _ in self.ranges:
+            yield found.area
+
+
+def _seen(mask: Mask, i: str, j: str, rect: Rect) -> Iterator[str]:
+    """The conditions under which a query of a rectangle sees a key, given their indices there."""
+    i, j = f"{i}+{rect.top}", f"{j}+{rect.left}"
+    yield f"({j}{'<' if mask.before else '<='}{i})"
+    if mask.window is not None:
+        yield f"({j}>{i}-{mask.window})"
+    if mask.sentence is not None:
+        yield f"({j}>=INT(({i})/{mask.sentence})*{mask.sentence})"
+
+
+@dataclass(slots=True, eq=False)
+class OfCells(Expression):
+    """What is missing from the sum of some cells: 0 as built."""
+
+    book: Book
+    pieces: Sequence[Piece]
+
+    def text(self, notation: Notation) -> str:
+        weight, whole, terms = 1 << EACH, 0, list[str]()
+        for found, first, end in self.pieces:
+            top, _, left, right = found.rect
+            here, blank = quoted(found.sheet), _blank(self.book, found)
+            for k in range(first, end):
+                i, j = divmod(k, right - left)
+                weight >>= 1
+                if (i, j) not in blank and _holds(self.book, found, i, j):
+                    address = f"{here}!{column(left + j)}{top + i + 1}"
+                    terms.append(f"{notation.call(ISFORMULA, [address])[0]}*{weight}")
+                    whole += weight
+        return f"IFERROR({whole}-({'+'.join(terms)}),0)" if terms else "0"
+
+    def value(self, look: Look) -> Any:
+        return 0.0
+
+    def areas(self) -> Iterator[Area]:
+        for found, *_ in self.pieces:
+            yield found.area
+
+
+def _holds(book: Book, found: Range, i: int, j: int) -> bool:
+    """Whether a cell of a range is not beyond a block's mask."""
+    block, rect = found.area.grid, found.area.rect
+    if not isinstance(block, Block) or not block.partial:
+        return True
+    i, j = (j, i) if book.places[block.name].turned else (i, j)
+    return block.has(rect.top + i, rect.left + j)
+
+
+def _blank(book: Book, found: Range) -> list[Span]:
+    """The cells of a range that the reader fills in."""
+    top, bottom, left, right = found.rect
+    cells = [
+        book.places[name].cell(*cell)
+        for name, blanks in book.blanks.items()
+        for cell in sorted(blanks.cells)
+        if book.places[name].sheet == found.sheet
+    ]
+    return [(i - top, j - left) for i, j in cells if top <= i < bottom and left <= j < right]
+
+
+def begins(ranges: Sequence[Range]) -> list[int]:
+    """The index of the first cell of each range among those of all."""
+    return [0, *accumulate(one.rect.size for one in ranges[:-1])]
+
+
+def add(page: Composer, ranges: Sequence[Range], at: Span, numbered: Numbered) -> Area:
+    """Add the formulas that look at all cells of the ranges. Returns the cell with the index of the
+    first that holds no formula; it is negative where all do, or nothing is known."""
+    top, left = at
+    n = sum(one.n_cells for one in ranges)
+    known = page.table("typed_over.known", at, (3, 1))
+    for k in (0, 2):  # two formulas, and a number between them
+        known.put(k, 0, 0, "count")
+    page.sheet.put(top + 1, left, 0, "count")
+    # no cell shows it: programs differ, and their cells are compared
+    takes_ranges = IFERROR(SUM(IsFormula(page.sheet[top : top + 3, left].fixed) * 1), 0) == 2
+    found = expression(-1)
+    if n <= MOST_SINGLE:
+        found = _by_cells(page, ranges, (top + 4, left + 1), takes_ranges)
+    if n <= MOST:
+        by_ranges = _by_ranges(page, ranges, (top + 4, left), numbered)
+        found = IF(takes_ranges, by_ranges, found)
+    return page.show("typed_over.index", (top + 3, left), found, "count", array=True)
+
+
+def _by_ranges(page: Composer, ranges: Sequence[Range], at: Span, numbered: Numbered) -> Expression:
+    """Add the formulas of ranges; returns the index of the first cell that holds none."""
+    end = sum(one.rect.size for one in ranges)
+    rest = [(one, end - begin) for one, begin in zip(ranges, begins(ranges), strict=True)]
+    some = [rest[k : k + RANGES] for k in range(0, len(rest), RANGES)]
+    table = page.table("typed_over.ranges", at, (len(some), 1))
+    for k, of_some in enumerate(some):
+        table.put(k, 0, InRanges(page.book, of_some, numbered), "count", array=True)
+    furthest = MAX(table.area)
+    return IF(furthest == 0, -1, end - furthest)
+
+
+def _by_cells(
+    page: Composer, ranges: Sequence[Range], at: Span, not_needed: Expression
+) -> Expression:
+    """Add the formulas of single cells, and powers of two beside them; returns the index of the
+    first cell that holds none."""
+    top, left = at
+    parts = [*_parts(ranges)]
+    table = page.table("typed_over.cells", at, (len(parts), 1))
+    for k, pieces in enumerate(parts):
+        formula = IF(not_needed, 0, OfCells(page.book, pieces))
+        table.put(k, 0, formula, "count", array=True)
+    for k in range(EACH):
+        page.sheet.put(top + k, left + 1, float(1 << k), "count")
+    missing, powers = table.area.as_range, page.sheet[top : top + EACH, left + 1]
+    first = IFERROR(MATCH(1, (missing > 0) * 1, 0), 0)
+    part = page.show("typed_over.part", (top - 1, left), first, "count", array=True)
+    return IF(part == 0, -1, EACH * part - MATCH(INDEX(missing, part, 1), powers, 1))
+
+
+def _parts(ranges: Sequence[Range]) -> Iterator[list[Piece]]:
+    """The cells of all ranges, so many at a time."""
+    pieces, room = list[Piece](), EACH
+    for one in ranges:
+        first = 0
+        while first < one.rect.size:
+            end = min(one.rect.size, first + room)
+            pieces.append((one, first, end))
+            first, room = end, room - (end - first)
+            if room == 0:
+                yield pieces
+                pieces, room = [], EACH
+    if pieces:
+        yield pieces
