@@ -68,6 +68,7 @@ GIVEN_TO: dict[str, tuple[dict[str, tuple[Any, ...]], ...]] = {
     "INT": ({"number": (2.5, 7.0)},),
     "LARGE": ({}, {"number": (1.0, 2.0)}),
     "LEFT": ({}, {"number": (1.0, 2.0)}),
+    "RIGHT": ({}, {"number": (1.0, 2.0)}),
     "LN": ({"number": (2.5, 0.125)},),
     "LOG10": ({"number": (2.5, 1000.0)},),
     "MATCH": ({}, {"[number]": SAMPLES["number"]}),  # ascending
