@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cellformer import exercises, names, pairs
 from engine.cells import finite, language
+from engine.cells.arguments import explained
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
@@ -22,6 +23,7 @@ from exporters.file import xlsx
 from exporters.web import SUFFIXES, page
 
 
+@explained
 def load(name: str | Path, adapter: str | Path | None = None) -> Model:
     """The model of a gallery workbook or of a checkpoint folder, with the LoRA adapter of a folder
     if one is given. Raises InputError.
@@ -32,6 +34,7 @@ def load(name: str | Path, adapter: str | Path | None = None) -> Model:
     return names.model(str(name), None if adapter is None else Path(adapter))
 
 
+@explained
 def graph(name: str | Path, prompt: str | None = None) -> Graph:
     """The graph of a model's forward pass over a prompt, or of a worksheet's tables.
 
@@ -41,6 +44,7 @@ def graph(name: str | Path, prompt: str | None = None) -> Graph:
     return names.graph(str(name), prompt, force=True)
 
 
+@explained
 def build(
     what: str | Path | Model,
     prompt: str | None = None,
@@ -115,6 +119,7 @@ def _build(
     return loaded.book(loaded.model, words, live)
 
 
+@explained
 def why(
     name: str | Path,
     head: str,
@@ -143,6 +148,7 @@ def why(
     return found.split(at, found.most(at) if key is None else scores.place(texts, key, "key"))
 
 
+@explained
 def patch(
     what: str | Path | Model,
     against: str,
@@ -176,6 +182,7 @@ def patch(
     return pairs.compared(loaded, other, target, rival, sites, path).rows
 
 
+@explained
 def steer(
     what: str | Path | Model,
     lists: str | Path | Mapping[str, Sequence[str]],
@@ -208,6 +215,7 @@ def steer(
     return steering.steer(model, found, ids, strengths, token, n_tokens)
 
 
+@explained
 def exercise(
     name: str | Path, level: int = 1, prompt: str | None = None, solved: bool = False
 ) -> Book:
@@ -220,6 +228,7 @@ def exercise(
     return exercises.recipe(str(name), level, prompt).book(solved)
 
 
+@explained
 def grade(paths: Sequence[str | Path]) -> list[exercises.Grade]:
     """The marks of filled-in workbooks of exercises, each graded in a process of its own. Raises
     InputError for the first file that is not marked.
@@ -234,6 +243,7 @@ def grade(paths: Sequence[str | Path]) -> list[exercises.Grade]:
     return [grader.grade(path) for path in paths]
 
 
+@explained
 def write(
     book: Book, path: str | Path, edits: Mapping[tuple[str, int, int], float | str] | None = None
 ) -> Path:
@@ -259,6 +269,7 @@ def write(
     return xlsx.write(book, path, shown=book.edited(typed))
 
 
+@explained
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
     """The changes in an edited workbook. Raises InputError if cellformer did not make it.
 
@@ -271,6 +282,7 @@ def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited
     return edited.read(path, find, names.book)
 
 
+@explained
 def quantize(
     what: str | Path | Model,
     prompt: str | None = None,

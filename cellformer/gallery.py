@@ -18,6 +18,7 @@ from cellformer import names, release
 from cellformer.kept import Kept
 from cellformer.stamps import stamp
 from cellformer.work import HERE, Workers, done
+from engine.cells.arguments import explained
 from engine.cells.errors import InputError
 from engine.models import formats
 from exporters.compose.book import Book
@@ -38,6 +39,7 @@ class Run:
     advance: Callable[[int], None] = lambda n: None  # by so many workbooks
 
 
+@explained
 def build_all(
     folder: str | Path,
     only: Sequence[str] = (),

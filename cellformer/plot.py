@@ -18,12 +18,14 @@ import numpy as np
 
 from cellformer import names
 from engine.cells import finite
+from engine.cells.arguments import explained
 from engine.cells.arrays import ranked
 from engine.cells.batch import variants
 from engine.cells.errors import InputError, nearest
 from engine.cells.evaluator import Evaluator
 from engine.cells.files import replacing
 from engine.cells.graph import Graph
+from engine.cells.values import is_finite
 from engine.models.forward import Forward
 from engine.models.model import Model
 from engine.studies import hidden_attention as hidden
@@ -45,6 +47,7 @@ ACROSS = 4  # heads side by side
 DARK = 0.55  # of a colour scale: texts on what is darker are white
 
 
+@explained
 def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
     """Who attends to whom: a square for each query (row) and key (column), a panel for each head.
 
@@ -67,6 +70,7 @@ def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
     return figure
 
 
+@explained
 def hidden_attention(live: Live, channel: str) -> "Figure":
     """What a channel of a recurrent model takes at each token (row) of each token (column): red
     below 0, blue above.
@@ -88,6 +92,7 @@ def hidden_attention(live: Live, channel: str) -> "Figure":
     return figure
 
 
+@explained
 def lens(what: str | Path | Model, prompt: str | None = None) -> "Figure":
     """The logit lens: the likeliest word after each sublayer (rows) at each token (columns), and
     its probability as a colour. Raises InputError for a model that ranks no words."""
@@ -112,6 +117,7 @@ def lens(what: str | Path | Model, prompt: str | None = None) -> "Figure":
     return figure
 
 
+@explained
 def attribution(
     what: str | Path | Model,
     prompt: str | None = None,
@@ -147,6 +153,7 @@ def attribution(
     return figure
 
 
+@explained
 def stream(live: Live) -> "Figure":
     """How long the residual stream is after each sublayer (rows) at each token (columns)."""
     graph = _graph(live)
@@ -164,6 +171,7 @@ def stream(live: Live) -> "Figure":
     return figure
 
 
+@explained
 def sweep(
     graph: Forward,
     cell: str | tuple[str, int, int],
@@ -174,8 +182,8 @@ def sweep(
     (default: the likeliest word). Raises InputError for an unknown cell or word."""
     if not isinstance(graph, Forward):
         raise InputError("a sweep is of a word's logit; give the graph of a model")
-    if len(values) < 2:
-        raise InputError("a sweep needs values: give two or more")
+    if len(values) < 2 or not all(map(is_finite, values)):
+        raise InputError("a sweep needs values: give two or more numbers")
     block, i, j = graph.parse(cell) if isinstance(cell, str) else (graph[cell[0]], *cell[1:])
     finite.check(graph, graph.values)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
@@ -193,10 +201,13 @@ def sweep(
     return curve(f"{block.name}[{i},{j}]", np.asarray(values, float), columns, f"‘{word}’")
 
 
+@explained
 def curve(
     cell: str, values: np.ndarray, columns: Mapping[str, np.ndarray], subject: str
 ) -> "Figure":
     """Numbers as one cell runs through values, a panel for each: the last column on top."""
+    if not columns or any(np.shape(own) != np.shape(values) for own in columns.values()):
+        raise InputError("a column has a number for each of the values; give as many")
     figure = _figure((7, 2.2 + len(columns)))
     panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
     for axes, label in zip(panels, reversed(list(columns)), strict=True):
@@ -208,6 +219,7 @@ def curve(
     return figure
 
 
+@explained
 def save(figure: "Figure", path: str | Path) -> Path:
     """Write a picture as .png, .svg or .pdf, completely or not at all; the same picture gives the
     same bytes. Raises InputError for another ending."""

@@ -22,9 +22,10 @@ from cellformer.kept import Kept
 from cellformer.names import word_of
 from cellformer.stamps import stamp
 from engine.cells import finite
+from engine.cells.arguments import explained, wrong
 from engine.cells.batch import variants
 from engine.cells.errors import InputError
-from engine.cells.files import check_file, replacing
+from engine.cells.files import check_file, possible, replacing
 from engine.cells.graph import Graph
 from engine.cells.texts import in_csv
 from engine.models.model import Model
@@ -65,6 +66,13 @@ class Study:
     n_steps: int = 21
     top: int = 20  # gradient
     sites: tuple[str, ...] = ()  # patch
+
+    def __post_init__(self) -> None:
+        if reason := wrong(type(self).__init__, (self,), vars(self)):
+            raise InputError(reason)
+        for name in ("n_steps", "top"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, and it is {getattr(self, name)}")
 
     @property
     def columns(self) -> list[str]:
@@ -198,6 +206,7 @@ STUDIES: Mapping[str, tuple[Any, tuple[str, ...]]] = {  # with the columns of a 
 # --- over many prompts ----------------------------------------------------------------------------
 
 
+@explained
 def study(
     kind: str,
     name: str | Path,
@@ -236,7 +245,8 @@ def study(
 
 def absolute(name: str | Path) -> str:
     """The name of a model as a worker in another folder finds it."""
-    return str(Path(name).resolve()) if Path(name).exists() else str(name)
+    path = possible(Path(name))
+    return str(path.resolve()) if path.exists() else str(name)
 
 
 def run(

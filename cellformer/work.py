@@ -38,6 +38,10 @@ class Workers:
     jobs: int = 1  # processes here, if there is no executor
     alive: Callable[[], Collection[str]] | None = None  # names of the executor's workers
 
+    def __post_init__(self) -> None:
+        if self.executor is not None and not hasattr(self.executor, "submit"):
+            raise InputError(f"executor must have a method submit, and it is {self.executor!r}")
+
 
 HERE = Workers()
 

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from engine.cells.arguments import explained
 from engine.cells.arrays import Arrays
 from engine.cells.block import Block
 from engine.cells.evaluation import evaluate
@@ -30,6 +31,7 @@ class Variants(Arrays[np.ndarray]):
         return np.broadcast_to(found, (self._n, *found.shape[-2:]))
 
 
+@explained
 def variants(graph: Graph, changes: Sequence[Change]) -> Variants:
     """Every block's values: float64 [n_variants, rows, columns], broadcast if no change reaches the
     block. Raises InputError for an invalid cell or value.

@@ -15,7 +15,9 @@ import numpy as np
 
 from engine.cells import notebook
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads, shift
+from engine.cells.arguments import explained_class
 from engine.cells.compiled import compiled
+from engine.cells.errors import InputError
 from engine.cells.expression import (
     Area,
     Call,
@@ -40,6 +42,7 @@ Axes = tuple[str, str]
 MOST_KEPT = 2048  # cells of a table whose formulas are kept, at about 1 KB each
 
 
+@explained_class
 @dataclass(frozen=True, eq=False)
 class Block(Named):
     """A named array of cells that hold values, share one op, or have an expression each.
@@ -142,7 +145,8 @@ class Block(Named):
     @cached_property
     def shared(self) -> Expression:
         """The formula that all cells share, over their operands."""
-        assert self.op is not None
+        if self.op is None:
+            raise InputError(f"{self.name} has no formula: its values are given")
         return self.op.formula([(name, Read(operand, at)) for name, at, operand in self.sources])
 
     @cached_property
@@ -181,7 +185,8 @@ class Block(Named):
     def begun(self, i: int) -> list[Any]:
         """The initial row of a table: numbers and texts of cells that are constants, None for
         others: [columns]. A row that is computed at once has none."""
-        assert self.expression is not None
+        if self.expression is None:
+            raise InputError(f"{self.name} is no table, whose cells have formulas of their own")
         n = self.shape[1]
         if self.runs and n > 2:
             run = self.expression(i, np.arange(1, n))

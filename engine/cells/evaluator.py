@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from engine.cells.access import ALONG, Rect, dirties
+from engine.cells.arguments import explained_class
 from engine.cells.block import Block
 from engine.cells.evaluation import evaluate
 from engine.cells.expression import Area
@@ -27,6 +28,7 @@ from engine.cells.values import CellError
 MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become their bounding box
 
 
+@explained_class
 class Evaluator:
     """The values of a graph, with changes.
 

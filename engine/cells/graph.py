@@ -16,9 +16,10 @@ import numpy as np
 
 from engine.cells import formula, language, notebook
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties, shift, shifted
+from engine.cells.arguments import explained_class
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
-from engine.cells.errors import InputError, UnknownNameError
+from engine.cells.errors import InputError, UnknownNameError, sides
 from engine.cells.expression import Area, Expression
 from engine.cells.frame import Frame
 from engine.cells.functions import N, harmless
@@ -50,6 +51,7 @@ class Readable(Protocol):
         """A block's values, read-only."""
 
 
+@explained_class
 @dataclass(frozen=True)
 class Cell:
     """One cell of a block: a view, made on demand.
@@ -132,6 +134,7 @@ class Cell:
 Cells = Callable[[Any, Any], Expression]  # what the cells of a table are, by row and column
 
 
+@explained_class
 class Graph:
     """Blocks in the order of computation, with the values of the input blocks.
 
@@ -201,6 +204,8 @@ class Graph:
         if not isinstance(values, Stored):
             held = np.asarray(values)
             kind_of = np.float64 if held.dtype.kind in "fiub" else object  # texts stay as they are
+            if held.ndim > 2:
+                raise InputError(f"{name} is {sides(held.shape)}; give rows and columns")
             array = frozen(np.atleast_2d(held.astype(kind_of, copy=False)))
         rows, cols = array.shape
         block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
@@ -220,8 +225,9 @@ class Graph:
     def fill(self, name: str, values: np.ndarray) -> None:
         """Replace the values of an input, [rows, columns]: everything computed from it is
         discarded."""
+        values = np.asarray(values)
         if values.shape != self[name].shape:
-            raise ValueError(f"{name} has shape {self[name].shape}, not {values.shape}")
+            raise InputError(f"{name} is {sides(self[name].shape)}, not {sides(values.shape)}")
         self._inputs[name] = frozen(values)
         self._values.clear()
 
@@ -234,13 +240,15 @@ class Graph:
 
     def weight(self, name: str, *axes: str) -> Block:
         """Add the weight of that name; a vector (one axis) is a block of one row."""
+        if len(axes) not in (1, 2):
+            raise InputError(f"{name} has {len(axes)} axes; name one, or its rows and columns")
         rows, cols = axes if len(axes) == 2 else ("", *axes)
         if self.weights is not None:
             values = self.weights[self._prefix + name]
         elif self.sizes is not None:
             values = np.broadcast_to(0.0, (self.sizes.size(rows), self.sizes.size(cols)))
         else:
-            raise TypeError(f"the graph has no weights, and no sizes to make {name} of")
+            raise InputError(f"the graph has no weights, and no sizes to make {name} of")
         return self.input(name, values, (rows, cols), "weight")
 
     def block(
@@ -270,14 +278,14 @@ class Graph:
             for code, n, axis in zip(subscript, operand.shape, operand.axes, strict=True):
                 code = "i" if shift(code) else code
                 if sizes.setdefault(code, (n, axis))[0] != n and code in "ij:":
-                    raise ValueError(f"{self._prefix}{name}: {operand.name} has {n}, not {sizes}")
+                    raise InputError(f"{self._prefix}{name}: {operand.name} has {n}, not {sizes}")
         (rows, row_axis), (cols, col_axis) = sizes.get("i", (1, "")), sizes.get("j", (1, ""))
         if mask is None:
             partial = [b.mask for _, _, b in operands if b.partial]
             mask = partial[0] if partial else EVERYTHING
         name = self._prefix + name
         if any(op.subscripts[p][0] == "≤i" for p in op.itself) and not mask.before:
-            raise ValueError(f"{name}: a row would read itself; give it Mask(before=True)")
+            raise InputError(f"{name}: a row would read itself; give it Mask(before=True)")
         axes = (row_axis, col_axis)
         return self.add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
 
@@ -365,7 +373,7 @@ class Graph:
     def add(self, block: Block) -> Block:
         """Add a finished block."""
         if block.name in self.blocks:
-            raise ValueError(f"block {block.name} exists already")
+            raise InputError(f"a block {block.name} exists already; choose another name")
         self.blocks[block.name] = block
         self.readers[block.name] = []
         for _, subscript, operand in block.sources:
@@ -385,7 +393,10 @@ class Graph:
             for side, n in enumerate(block.shape)
             for labels in [self.labels(block.axes[side], side, read)]
         )
-        return Frame(block, read[name], rows, columns)
+        try:
+            return Frame(block, read[name], rows, columns)
+        except KeyError:
+            raise InputError(f"values has no {name}; give those of all blocks") from None
 
     def labels(self, axis: str, side: int, values: Readable) -> Sequence[str]:
         """Labels for the rows (side 0) or columns (side 1) that an axis has; () without any."""

@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from engine.cells.access import Subscript
+from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 
 X = Any  # an operand: an expression
@@ -57,9 +58,9 @@ class Op:
         given = dict(zip(self._parameters, args, strict=False)) | kwargs
         named = [parameter for parameter in self._parameters if parameter in given]
         if len(named) < len(args) + len(kwargs):
-            raise TypeError(f"{self.name} takes {', '.join(self._parameters)}, each once")
+            raise InputError(f"{self.name} takes {', '.join(self._parameters)}, each once")
         if missing := [parameter for parameter in self._needed if parameter not in given]:
-            raise TypeError(f"{self.name} lacks {', '.join(missing)}")
+            raise InputError(f"{self.name} lacks {', '.join(missing)}; give a block for each")
         pairs: list[tuple[str, Any]] = []
         for parameter in named:
             for operand in given[parameter] if parameter in self.many else (given[parameter],):

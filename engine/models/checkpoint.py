@@ -17,6 +17,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from engine.cells.arguments import explained
 from engine.cells.errors import InputError, first_line
 from engine.cells.files import replacing_folder
 from engine.models import adapter, answering, architectures, classes, formats, sentence_modules
@@ -224,6 +225,7 @@ def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
         raise InputError(f"{config.path} is not the config of a {kind} ({fault})") from None
 
 
+@explained
 def save(model: Model, folder: str | Path, force: bool = False) -> None:
     """Write a model as config.json and model.safetensors, in the layout that it was read from.
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.cells.arguments import explained_class
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Nth, expression
@@ -59,6 +60,7 @@ NEVER = -10_000  # the logit of a word that may not come
 Share = Callable[[int, Any, Any], Expression]  # of a token, and a word's logit and probability
 
 
+@explained_class
 @dataclass(frozen=True)
 class Sampling:
     """How the next token is chosen. Temperature 0 is greedy: the largest logit, the first of ties.
@@ -106,6 +108,9 @@ class Sampling:
 
         Raises InputError if logits are not finite.
         """
+        array = np.asarray(logits)
+        if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
+            raise InputError("logits must be a list of numbers, one for each token")
         kept, chosen = _of_one_token(self, np.size(logits))
         row = penalized(logits, self.repetition_penalty, so_far)[None]  # [1, d_vocab]
         given = {"logits": row, "random": np.array([[0.0], [r]])}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
+from engine.cells.arguments import explained_class
 from engine.cells.block import Block
 from engine.cells.graph import Graph, Readable
 from engine.cells.name import ENCODER
@@ -38,6 +39,7 @@ EVERYTHING = Readout()
 ONE_TOKEN = Readout(one_token=True, by_head=False)
 
 
+@explained_class
 class Forward(Graph):
     """The graph of one forward pass, with what an architecture's function needs to fill it."""
 

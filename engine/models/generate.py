@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from engine.cells.access import Rect
+from engine.cells.arguments import explained, explained_class
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.evaluation import evaluate
@@ -26,6 +27,7 @@ from engine.text.chat import Chat
 EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to it
 
 
+@explained_class
 @dataclass(frozen=True)
 class Passage:
     """A prompt and its continuation, with the sampling that chose it; or an encoder's padded
@@ -103,6 +105,7 @@ def _rects(block: Block, start: int, stop: int) -> list[Rect]:
     return [Rect(start, stop, *cols)]
 
 
+@explained
 def generate(
     model: Model,
     ids: Sequence[int],
@@ -140,6 +143,7 @@ def generate(
     return _steps(graph, list(ids), n_tokens, choose, numbers)
 
 
+@explained
 def passage(
     model: Model,
     ids: Sequence[int],

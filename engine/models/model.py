@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.cells import notebook
+from engine.cells.arguments import explained_class
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.errors import InputError, sides
 from engine.cells.stored import Stored, decimals
@@ -40,6 +41,7 @@ def _held(name: str, values: Any) -> Any:
     return frozen(array)
 
 
+@explained_class
 @dataclass(frozen=True)
 class Model:
     """Everything that a forward pass needs except the prompt. Weights are read-only; use
@@ -137,7 +139,8 @@ class Model:
     def reading(self, ids: Sequence[int]) -> "Model":
         """This model of two stacks with another source sentence: its graphs, and what is computed
         with them, are of the decoder's tokens after it. Raises InputError for invalid ids."""
-        assert isinstance(self.spec, TwoStackSpec)
+        if not isinstance(self.spec, TwoStackSpec):
+            raise InputError(f"a {self.kind} model has one stack, and reads no source sentence")
         self._check_tokens(ids, self.spec.n_source)
         return replace(self, source=tuple(ids))
 

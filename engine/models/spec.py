@@ -4,7 +4,8 @@ from dataclasses import MISSING, Field, dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from engine.cells.errors import InputError
+from engine.cells.arguments import explained_class
+from engine.cells.errors import InputError, UnknownNameError
 from engine.cells.fields import LARGEST
 from engine.cells.texts import cut
 
@@ -21,6 +22,7 @@ MAX_HEADS = 20_000  # in all layers; the largest Llama has 16,128
 MAX_LAYERS = 2_000  # the largest Llama has 126
 
 
+@explained_class
 @dataclass(frozen=True)
 class ModelSpec:
     """Sizes and choices of a decoder or an encoder, with TransformerLens's names.
@@ -157,7 +159,10 @@ class ModelSpec:
     def size(self, axis: str) -> int:
         """The length of an axis by its name: "d_model", "vocab", ...; 1 for the nameless one."""
         known = axis in self.__dataclass_fields__
-        size = 1 if not axis else getattr(self, axis if known else f"d_{axis}")
+        name = axis if known else f"d_{axis}"
+        if axis and not hasattr(self, name):
+            raise UnknownNameError("axis", axis, self.__dataclass_fields__)
+        size = getattr(self, name) if axis else 1
         return self.d_vocab if size is None else size
 
 

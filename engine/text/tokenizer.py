@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from engine.cells.arguments import explained_class
 from engine.cells.errors import InputError, nearest
 from engine.cells.fields import json_object
 from engine.cells.files import read_json
@@ -52,6 +53,7 @@ class Tokenizer(Protocol):
         """The text of ids: without special tokens, bytes joined to characters."""
 
 
+@explained_class
 @dataclass(frozen=True)
 class WordList:
     """A vocabulary of whole words, split at white space; a word's id is its index in the list.
@@ -71,6 +73,8 @@ class WordList:
     ONE: ClassVar = "a word is a text without white space"
 
     def __post_init__(self) -> None:
+        if isinstance(self.words, str):
+            raise InputError(f"the vocabulary is {self.words!r}; give a list of texts")
         for word in self.words:
             if not (isinstance(word, str) and self._whole(word)):
                 raise InputError(f"the vocabulary has {word!r}; {self.ONE}")
@@ -125,6 +129,7 @@ class WordList:
         return found
 
 
+@explained_class
 @dataclass(frozen=True, repr=False)
 class Characters(WordList):
     """A vocabulary of characters, white space included.

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.cells.access import Rect
+from engine.cells.arguments import explained
 from engine.cells.arrays import Arrays
 from engine.cells.block import Block
+from engine.cells.errors import InputError, UnknownNameError
 from engine.cells.evaluator import Evaluator, edited
 from engine.cells.expression import Area, Expression, Look, Notation
 from engine.cells.formula import Formulas
@@ -384,10 +386,11 @@ class Book:
         what = f"{len(self.sheets)} sheets, {len(self.graph.blocks)} blocks"
         return f"<{type(self).__name__} {cut(self.title)}: {what}>"
 
+    @explained
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name, appended if it is new."""
         if len(name) > MAX_SHEET_NAME:
-            raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
+            raise InputError(f"the sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
 
     @property
@@ -441,19 +444,26 @@ class Book:
             return blanks.copy.sheet, blanks.copy.rect(area.rect)
         return self.locate(area)
 
+    @explained
     def cell(self, name: str, i: int, j: int) -> tuple[str, int, int]:
         """The sheet, row and column of one cell of a block."""
-        place = self.places[name]
+        place = self._place(name)
         return place.sheet, *place.cell(i, j)
+
+    def _place(self, name: str) -> Place:
+        if name not in self.places:
+            raise UnknownNameError("block on a sheet", name, self.places)
+        return self.places[name]
 
     def address(self, area: Area, here: str = "") -> str:
         """An area's address, with its sheet's name unless that is `here`."""
         sheet, rect = self.locate(area)
         return address(sheet, rect, here, area.stays, area.range)
 
+    @explained
     def area(self, name: str, sheet: str = "") -> str:
         """The address of a whole block, with its sheet's name unless that is `sheet`."""
-        return self.address(self.places[name].block.area, sheet)
+        return self.address(self._place(name).block.area, sheet)
 
     # --- formulas and their values --------------------------------------------------------
 
@@ -515,6 +525,7 @@ class Book:
         """Compute the values as built anew: what stands in its cells has changed."""
         self._clean = None
 
+    @explained
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
         return Reading(self, {**self.others, **edited(self.graph, edits).values})
@@ -523,6 +534,7 @@ class Book:
         """The values as an evaluator of the book's graph has them."""
         return Reading(self, {**self.others, **{name: live[name] for name in self.graph.blocks}})
 
+    @explained
     def value(self, name: str, i: int, j: int) -> float:
         """The number in one cell of a block."""
         return float(self.values[name][i, j])
