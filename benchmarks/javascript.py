@@ -7,16 +7,16 @@ HyperFormula recomputes each; what the readers find is compared with what our ow
 Without files: the workbooks of benchmarks/audit.py. Seconds are of a processor.
 """
 
-import os
 import resource
 import sys
 import tempfile
 from pathlib import Path
 
+import hyperformula
 import readers
 from audit import books
 
-from exporters.checking.verify import verify
+from exporters.checking.verify import compare, read
 from exporters.file import xlsx
 from exporters.file.reading import WorkbookFile
 
@@ -24,11 +24,13 @@ from exporters.file.reading import WorkbookFile
 def told(name: str, path: Path) -> None:
     """Print what each says of a workbook."""
     before = _seconds()
-    verdict = verify(path, "hyperformula")
+    (answer,) = hyperformula.recompute([WorkbookFile(path)])
     print(f"{name:<36} {_seconds() - before:6.1f} s  HyperFormula: ", end="")
-    print(verdict.skipped or f"{verdict.n_cells:,} formulas, largest {verdict.largest:.1e}")
-    if not (verdict.agrees or verdict.skipped):
-        print(f"    DISAGREES at {verdict.where}")
+    if answer.fault:
+        print(answer.fault)
+    else:
+        verdict = compare("hyperformula", read(path), answer.values)
+        print(f"{verdict.n_cells:,} formulas, largest {verdict.largest:.1e} at {verdict.where}")
     cells = readers.ours(WorkbookFile(path))
     for found in readers.read([path]):
         different = readers.differing(cells, found)
@@ -45,7 +47,6 @@ def _seconds() -> float:
 
 def main() -> None:
     """The files of the command line, or all kinds."""
-    os.environ["NODE_PATH"] = str(readers.NODE / "node_modules")
     for name in sys.argv[1:]:
         told(name, Path(name))
     if len(sys.argv) > 1:

@@ -22,7 +22,7 @@ DATA = {  # what the wheel has besides Python, by the beginning of its path
     "workbooks/models/": ("weights trained by this project, their words and measurements", OWN),
     "exporters/web/": ("the page's scripts and style", OWN),
     "exporters/checking/": (
-        "a script that starts HyperFormula, which is not shipped; the forms of our formulas",
+        "a script that recomputes pages in Node.js; the forms of our formulas",
         OWN,
     ),
     "engine/languages/": ("texts in other languages", OWN),
@@ -42,6 +42,7 @@ USED = {  # by what requires it in pyproject.toml; none of them is shipped
     "isal": "PSF-2.0",
     "umap-learn": "BSD-3-Clause",
     "ironcalc": "MIT or Apache-2.0",
+    "formualizer": "MIT or Apache-2.0",
     "formulas": "EUPL-1.1 or later",
     "matplotlib": "Matplotlib's, like PSF-2.0",
     "torch": "BSD-3-Clause and others",
@@ -87,7 +88,9 @@ Installed beside it by pip, from where their authors publish them:
 """
 END = """
 Programs that `cellformer verify` finds if you have installed them: LibreOffice (MPL-2.0), gnumeric
-(GPL-2.0 or GPL-3.0), HyperFormula (GPL-3.0 or commercial). None of them is shipped or linked.
+(GPL-2.0 or GPL-3.0), and, if you name them, Aspose.Cells (commercial), BetterOffice and
+Formulon (Apache-2.0). None of them is shipped or linked. Tests run HyperFormula (GPL-3.0 or
+commercial).
 """
 
 

@@ -119,6 +119,6 @@ def table(engines: list[str]) -> str:
 if __name__ == "__main__":
     text = TARGET.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
-    asked = [name for name, engine in ENGINES.items() if engine.installed()]
+    asked = [name for name, e in ENGINES.items() if e.installed() and not e.by_name]
     TARGET.write_text(f"{before}{BEGIN}\n{table(asked)}{END}{rest.partition(END)[2]}", "utf-8")
     print(TARGET.name)

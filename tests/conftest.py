@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import hyperformula as in_javascript
 import numpy as np
 import pytest
 import readers
@@ -69,9 +70,14 @@ settings.load_profile("cellformer")
 
 
 # Fixtures of programs and libraries: a test that asks for one of them is marked `office`.
-OTHERS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
-OTHERS |= {"torch", "transformers", "node", "chromium", "firefox", "validator"}
+OTHERS = {"libreoffice", "gnumeric", "formualizer", "formulas", "hyperformula"}
+OTHERS |= {"javascript_readers", "torch", "transformers", "node", "chromium", "firefox"}
+OTHERS.add("validator")
 
+
+# The engines of `verify` that a plain call asks, and HyperFormula.
+EVERY_ENGINE = {name: engine for name, engine in ENGINES.items() if not engine.by_name}
+EVERY_ENGINE["hyperformula"] = in_javascript.ENGINE
 
 # Files of few tests that take a minute or more: last, one worker would wait for the other.
 LONG = ("test_learn_window.py", "test_shakespeare.py", "test_machine.py", "test_page_walk.py")
@@ -90,10 +96,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def needs(engine: str) -> None:
     """Skip where a program is missing, with the reason; in CI nothing may be missing."""
-    if not ENGINES[engine].installed():
+    program = EVERY_ENGINE[engine]
+    if not program.installed():
         if os.environ.get("CI"):
             pytest.fail(f"{engine} is not installed, and CI needs it")
-        pytest.skip(f"{engine} is not installed; {ENGINES[engine].remedy}")
+        pytest.skip(f"{engine} is not installed; {program.remedy}")
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +111,11 @@ def libreoffice() -> None:
 @pytest.fixture(scope="session")
 def gnumeric() -> None:
     needs("gnumeric")
+
+
+@pytest.fixture(scope="session")
+def formualizer() -> None:
+    needs("formualizer")
 
 
 @pytest.fixture(scope="session")

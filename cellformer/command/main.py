@@ -222,8 +222,9 @@ def verify(
         str,
         typer.Option(
             "--engine",
-            help="ironcalc, libreoffice, gnumeric, hyperformula, formulas, aspose, or all "
-            "(default: every installed engine but aspose); of a page javascript.",
+            help="ironcalc, libreoffice, gnumeric, formualizer, formulas, or all of these "
+            "(default: all that are installed); by name alone aspose, betteroffice, formulon; "
+            "of a page javascript.",
         ),
     ] = "",
     timeout: Annotated[

@@ -3,20 +3,18 @@
 The reference is the values in the file. A program that trusts cached values would only echo them,
 so it gets a copy in which every cached value is wrong; it must recompute to agree.
 
-`formulas` is licensed under the EUPL and imported only here; HyperFormula, under the GPL-3.0, is
-used only by `exporters.checking.hyperformula`.
+`formulas` is licensed under the EUPL and imported only here.
 """
 
 import contextlib
 import gc
-import importlib.util
 import io
 import logging
 import re
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,8 +23,9 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.rounding import NEAR
 from engine.cells.values import CellError
-from exporters.checking import aspose, hyperformula
+from exporters.checking import libraries
 from exporters.checking.child_processes import Job, OnProgress, Outcome, run
+from exporters.checking.libraries import UnreadableError, Values, Where, installed
 from exporters.checking.programs import (
     Recomputed,
     program,
@@ -43,10 +42,12 @@ PICKED = re.compile(
     rb"ROWS\(\$[A-Z]+\$(\d+):\$[A-Z]+(\d+)\)\)"
 )
 SHEET = re.compile(rb"<((?:[\w.-]+:)?)worksheet\b")  # with the prefix of all its names
+WRONG = -987654321.5  # in every formula cell of the copy that programs get
+UNCOMPUTED: tuple[Value, ...] = (WRONG, str(WRONG), CellError("#NAME?"))
+TEXT = re.compile(r'"[^"]*"|\'[^\']*\'')
+FUNCTION = re.compile(r"(?:_xlfn\.)?\b([A-Z][A-Z0-9.]*)\(")
 MANY_DIGITS = re.compile(r"\d+\.\d{15,}")
 
-Where = tuple[str, int, int]  # sheet, row and column from 0
-Values = dict[Where, Value]
 NOTHING: Mapping[str, Job] = {}
 Change = Callable[[bytes], bytes]  # of a part of a workbook
 
@@ -54,10 +55,6 @@ MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 SECONDS = 600.0  # that an engine is given
 MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
 NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
-
-
-class UnreadableError(Exception):
-    """A file that an engine cannot compute because it lacks a feature, which the message names."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ def formula_cells(file: WorkbookFile) -> FormulaCells:
         del found[cell]
     ours = source.SHEET in file
     digits = source.digits(file[source.SHEET].column(0)) if ours else None
-    return FormulaCells(file.path, found, file.names, digits, len(uncomputed))
+    return FormulaCells(file.path.resolve(), found, file.names, digits, len(uncomputed))
 
 
 def verify(book: FormulaCells | Path, engine: str) -> Verdict:
@@ -160,7 +157,34 @@ def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
     where = _describe(book, worst)
     if largest == float("inf"):
         where += f": {book.formulas[worst]!r} in the file, {recomputed.get(worst)!r} recomputed"
+    if largest > NEAR:
+        where += _uncomputed(book, recomputed)
     return Verdict(engine, len(gaps), largest, where)
+
+
+def _uncomputed(book: FormulaCells, recomputed: Values) -> str:
+    """The functions of which no cell is computed, or else the first such cell: it keeps the wrong
+    number, or says #NAME?."""
+    file = WorkbookFile(book.path)
+    sheets = {sheet for sheet, *_ in book.formulas}
+    formulas = {
+        (sheet, *at): f
+        for sheet in file
+        if sheet in sheets
+        for at, f in file[sheet].formulas.items()
+    }
+    left = {at: formula for at, formula in formulas.items() if recomputed.get(at) in UNCOMPUTED}
+    computed = (formula for at, formula in formulas.items() if at not in left)
+    lacks = _functions(left.values()) - _functions(computed)
+    if lacks:
+        return f"; it computes no cell with {', '.join(sorted(lacks))}"
+    first = next(iter(left), None)
+    return f"; it does not compute {_describe(book, first)}: {left[first]}" if first else ""
+
+
+def _functions(formulas: Iterable[str]) -> set[str]:
+    """The functions that formulas call."""
+    return {name for formula in formulas for name in FUNCTION.findall(TEXT.sub("", formula))}
 
 
 def _gap(a: Value, b: Value) -> float:
@@ -194,7 +218,8 @@ def poison(source: Path, target: Path) -> None:
     """Copy a workbook with a wrong cached value in every formula cell.
 
     All cells get the same number format, since other formats, such as dates, are not numbers in
-    CSV.
+    CSV. Conditional formats, which change no value, are left out: IronCalc would evaluate them when
+    it loads the file, which takes it as long as all the rest.
     """
     look = re.compile(rb"""(<(?:\w+:)?xf\b[^>]*?\snumFmtId=)["']\d+["']""")
     with a_workbook(source):
@@ -212,7 +237,12 @@ def _wrong(xml: bytes) -> bytes:
     value = rb"(?:\s*<%sv\b[^>]*>[^<]*</%sv\s*>)?" % (prefix, prefix)  # a program writes none
     own = re.compile(rb"</%sf\s*>" % prefix + value)
     shared = re.compile(rb"(<%sf\b[^>]*/>)" % prefix + value)
-    wrong = b"<%sv>-987654321.5</%sv>" % (named[1], named[1])
+    wrong = b"<%sv>%r</%sv>" % (named[1], WRONG, named[1])
+    formats = rb"<%sconditionalFormatting\b.*?</%sconditionalFormatting\s*>" % (prefix, prefix)
+    head, rows, tail = xml.rpartition(b"sheetData")
+    xml = head + rows + re.sub(formats, b"", tail, flags=re.DOTALL)
+    kind = rb"""(<%sc\b[^>]*?\s)t=["'][be]["'](?=[^>]*>\s*<%sf\b)""" % (prefix, prefix)
+    xml = re.sub(kind, rb'\1t="str"', xml)  # a number is neither an error nor a truth value
     xml = own.sub(b"</%sf>" % named[1] + wrong, xml)
     return shared.sub(lambda formula: formula[1] + wrong, xml)
 
@@ -232,24 +262,6 @@ def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda dat
 
 
 # --- the engines --------------------------------------------------------------------------
-
-
-def _ironcalc(path: Path, book: FormulaCells) -> Values:
-    cells = list(book.formulas)
-    return dict(zip(cells, _in_ironcalc(path, cells), strict=True))
-
-
-def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
-    """The values of cells by IronCalc. Raises UnreadableError."""
-    import ironcalc
-
-    try:
-        model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
-    except ironcalc.WorkbookError as error:
-        raise UnreadableError(f"it cannot read this file ({error})") from None
-    model.evaluate()
-    sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
-    return [model.get_cell_value(sheets[sheet], row + 1, col + 1) for sheet, row, col in cells]
 
 
 def _libreoffice(path: Path, book: FormulaCells) -> Values:
@@ -280,13 +292,6 @@ def _spelt_shortly(value: Value) -> Value:
     if not isinstance(value, str) or isinstance(value, CellError):
         return value
     return MANY_DIGITS.sub(lambda digits: f"{float(digits[0]):.15g}", value)
-
-
-def _hyperformula(path: Path, book: FormulaCells) -> Values:
-    (answer,) = hyperformula.recompute([WorkbookFile(path)])
-    if answer.fault:
-        raise UnreadableError(answer.fault)
-    return answer.values
 
 
 def _formulas(path: Path, book: FormulaCells) -> Values:
@@ -326,10 +331,6 @@ def read_values(file: WorkbookFile | Recomputed, book: FormulaCells) -> Values:
     return {at: shown[at[0]].get(at[1:]) for at in book.formulas}
 
 
-def _module(name: str) -> Callable[[], bool]:
-    return lambda: importlib.util.find_spec(name) is not None
-
-
 def _program(*names: str) -> Callable[[], bool]:
     return lambda: any(map(program, names))
 
@@ -344,20 +345,39 @@ class Engine:
     by_name: bool = False  # asked by its name alone
 
 
+def _library(
+    package: str,
+    recompute: Callable[[Path, Iterable[Where]], Values],
+    remedy: str = "pip install 'cellformer[verify]'",
+    by_name: bool = False,
+) -> Engine:
+    """An engine that is a Python package."""
+    return Engine(
+        partial(installed, package),
+        lambda path, book: recompute(path, book.formulas),
+        remedy,
+        by_name,
+    )
+
+
 ENGINES = {
-    "ironcalc": Engine(_module("ironcalc"), _ironcalc, "pip install 'cellformer[verify]'"),
+    "ironcalc": _library("ironcalc", libraries.in_ironcalc),
     "libreoffice": Engine(
         _program("soffice", "libreoffice"), _libreoffice, "install LibreOffice Calc"
     ),
     "gnumeric": Engine(_program("ssconvert"), _gnumeric, "install gnumeric"),
-    "hyperformula": Engine(
-        lambda: bool(hyperformula.package()), _hyperformula, hyperformula.REMEDY
+    "formualizer": _library("formualizer", libraries.in_formualizer),
+    "formulas": Engine(
+        partial(installed, "formulas"), _formulas, "pip install 'cellformer[verify]'"
     ),
-    "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
-    "aspose": Engine(
-        aspose.installed,
-        lambda path, book: aspose.recompute(path, book.formulas),
-        aspose.REMEDY,
+    "aspose": _library(
+        "aspose.cells", libraries.in_aspose, "pip install aspose-cells-python", by_name=True
+    ),
+    "betteroffice": _library(
+        "betteroffice_xlsx",
+        libraries.in_betteroffice,
+        "pip install betteroffice-xlsx",
         by_name=True,
     ),
+    "formulon": _library("formulon", libraries.in_formulon, "pip install formulon", by_name=True),
 }

@@ -232,7 +232,7 @@ def test_verify_exit_codes(built, monkeypatch) -> None:
     path = built["final-step"]
     missing = verification.Engine(lambda: False, lambda path, book: {}, "get it")
     right = verification.Engine(lambda: True, lambda path, book: book.formulas, "")
-    for name in ("hyperformula", "formulas"):
+    for name in ("formualizer", "formulas"):
         monkeypatch.setitem(verification.ENGINES, name, right)
     monkeypatch.setitem(verification.ENGINES, "gnumeric", missing)
     monkeypatch.setitem(verification.ENGINES, "libreoffice", missing)

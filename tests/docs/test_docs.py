@@ -14,6 +14,7 @@ from conftest import ROOT, default_book, script
 
 import cellformer as cf
 from engine.models import architectures
+from exporters.checking.verify import ENGINES
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PRINTED = {  # a line of each example's output
@@ -121,6 +122,13 @@ def test_links_of_documents() -> None:
             assert (page.parent / target).exists(), (page.name, target)
 
 
+def test_readme_counts_the_programs_of_verify() -> None:
+    n = sum(not engine.by_name for engine in ENGINES.values())
+    number = ("three", "four", "five", "six")[n - 3]
+    said = f"`cellformer verify` has up to {number} programs recompute every cell"
+    assert said in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
 def test_installed_wheel(tmp_path: Path) -> None:
     """The wheel, which pip makes and installs, from another folder: README's lines, the command."""
@@ -137,7 +145,7 @@ def test_installed_wheel(tmp_path: Path) -> None:
     if built.returncode and not os.environ.get("CI"):
         pytest.skip(f"no wheel could be built here: {built.stderr.strip().splitlines()[-1]}")
     assert not built.returncode, built.stderr
-    assert (site / "exporters" / "checking" / "hyperformula.cjs").is_file()
+    assert (site / "exporters" / "checking" / "javascript.cjs").is_file()
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
     (snippet,) = snippets()
     code = f"""{snippet}

@@ -14,7 +14,7 @@ import pytest
 import xlsxwriter
 from conftest import cli, needs
 
-from exporters.checking import hyperformula, verify
+from exporters.checking import verify
 from exporters.checking.programs import program
 from exporters.checking.verify import Engine, Values
 
@@ -84,7 +84,7 @@ def test_program_that_dies_is_one_line(
 
 def test_nothing_is_verified_without_programs(path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", "")
-    for library in ("ironcalc", "formulas"):
+    for library in ("ironcalc", "formualizer", "formulas"):
         monkeypatch.setitem(sys.modules, library, None)
     done = cli("verify", path)
     assert done.code == 3 and "agrees" not in done.out
@@ -139,32 +139,19 @@ def test_oversized_workbooks_are_refused(
 
 
 def test_working_folder_is_not_run(tmp_path: Path, monkeypatch) -> None:
-    """A package for Node.js, in the folder and above it, programs, settings of npm, modules."""
-    here, marker = tmp_path / "above" / "here", tmp_path / "was-run"
-    for folder in (here, here.parent):
-        package = folder / "node_modules" / "hyperformula"
-        package.mkdir(parents=True)
-        (package / "package.json").write_text('{"name": "hyperformula", "main": "i.js"}')
-        (package / "i.js").write_text(f'require("fs").writeFileSync({str(marker)!r}, "x")')
-    (here / ".npmrc").write_text(f"prefix={here}\n")
-    (here / "lib").mkdir()
-    (here / "lib" / "node_modules").symlink_to(here / "node_modules")
-    for name in ("node", "npm", "soffice", "libreoffice", "ssconvert"):
+    """Programs and modules in the folder."""
+    here, marker = tmp_path / "here", tmp_path / "was-run"
+    here.mkdir()
+    for name in ("soffice", "libreoffice", "ssconvert"):
         (here / name).write_text(SCRIPT.format(marker))
         (here / name).chmod(stat.S_IRWXU)
-    for name in ("ironcalc", "formulas", "sitecustomize", "numpy"):
+    for name in ("ironcalc", "formualizer", "formulas", "sitecustomize", "numpy"):
         (here / f"{name}.py").write_text(f"open({str(marker)!r}, 'w')")
     path = written(here / "one.xlsx", "=1+1", 2)
     monkeypatch.setenv("PATH", f".{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("NODE_PATH", f"node_modules{os.pathsep}.")
-    hyperformula.package.cache_clear()
-    try:
-        for name in ("hyperformula", "gnumeric", "libreoffice"):
-            done = cli("verify", "one.xlsx", "--engine", name, cwd=here)
-            assert done.code in (0, 3), (name, done)
-        assert not hyperformula.package().startswith(str(tmp_path))
-    finally:
-        hyperformula.package.cache_clear()
+    for name in ("gnumeric", "libreoffice"):
+        done = cli("verify", "one.xlsx", "--engine", name, cwd=here)
+        assert done.code in (0, 3), (name, done)
     assert path.is_file() and not marker.exists()
 
 
@@ -201,3 +188,46 @@ def test_formulas_without_a_value_are_named(path, tmp_path: Path) -> None:
     assert done.code == 0, done
     assert "formulas without a value in the file, which are not compared: 1" in done.out
     assert "agrees    2 cells" in done.out
+
+
+@pytest.mark.parametrize(
+    ("engine", "formula", "said"),
+    [
+        ("formualizer", "BAHTTEXT(1)", "'#NAME?' recomputed; it computes no cell with BAHTTEXT"),
+        ("formualizer", "1/0", "'#DIV/0!' recomputed"),
+        ("betteroffice", "ERF(A2)", "it computes no cell with ERF"),
+    ],
+)
+def test_functions_that_a_program_lacks_are_named(
+    engine: str, formula: str, said: str, tmp_path: Path
+) -> None:
+    """BetterOffice keeps the number of the file where it lacks a function."""
+    if not verify.ENGINES[engine].installed():
+        pytest.skip(f"{engine} is not installed; {verify.ENGINES[engine].remedy}")
+    with xlsxwriter.Workbook(tmp_path / "one.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_formula(0, 0, f"={formula}", None, 1)
+        sheet.write_number(1, 0, 0.5)
+        sheet.write_formula(2, 0, "=SUM(A1:A2)+EXP(A2)", None, 1.5)
+        sheet.write_formula(3, 0, "=EXP(SUM(0))", None, 1)
+    done = cli("verify", tmp_path / "one.xlsx", "--engine", engine)
+    assert done.code == 1 and said in done.out, done.out
+
+
+@pytest.mark.parametrize("engine", [name for name, e in verify.ENGINES.items() if e.by_name])
+def test_programs_that_are_asked_by_name_alone(engine: str, built) -> None:
+    if not verify.ENGINES[engine].installed():
+        pytest.skip(f"{engine} is not installed; {verify.ENGINES[engine].remedy}")
+    assert verify.verify(built["attention-by-columns"], engine).agrees
+
+
+def test_programs_by_name_are_never_asked_unnamed(path: Path, monkeypatch) -> None:
+    def recompute(path: Path, book: verify.FormulaCells) -> Values:
+        return {}
+
+    for name, engine in list(verify.ENGINES.items()):
+        other = Engine(lambda: True, recompute, "", by_name=True)
+        monkeypatch.setitem(verify.ENGINES, name, other if engine.by_name else engine)
+    done = cli("verify", path)
+    assert not any(name in done.out for name, e in verify.ENGINES.items() if e.by_name)
+    assert done.code == 0, done

@@ -1,17 +1,13 @@
-"""HyperFormula, a spreadsheet for JavaScript that follows Excel, as an engine of `verify`.
+"""HyperFormula, a spreadsheet for JavaScript that follows Excel, as one more engine of the tests.
 
-It is licensed under the GPL-3.0 and not part of any installation. It is used if it is on NODE_PATH
-or in npm's global folder, never from the current folder or those above: code that came with a
-workbook would be run. It does not open files: it gets the cells from `reading`, without computed
-values.
+It is licensed under the GPL-3.0: `npm ci --prefix tests/node` installs it, and only tests run it.
+It does not open files: it gets the cells from `reading`, without computed values.
 """
 
-import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,11 +16,12 @@ import orjson
 
 from engine.cells.values import CellError
 from exporters.checking.programs import program
+from exporters.checking.verify import Engine, FormulaCells, UnreadableError, Values
 from exporters.file.reading import Sheet, Value, WorkbookFile
 from exporters.file.scanning import Cells, Positions
 
-REMEDY = "install Node.js, then: npm install --global hyperformula"
-SCRIPT = Path(__file__).with_suffix(".cjs")
+NODE = Path(__file__).parent / "node"
+PACKAGE, SCRIPT = NODE / "node_modules" / "hyperformula", NODE / "hyperformula.cjs"
 
 
 class Limits(NamedTuple):
@@ -46,29 +43,9 @@ class Answer(NamedTuple):
     fault: str = ""  # why there are no values
 
 
-@cache
-def package() -> str:
-    """The folder of HyperFormula; "" without it, or without Node.js."""
-    if not program("node"):
-        return ""
-    named = [Path(name) for name in os.environ.get("NODE_PATH", "").split(os.pathsep)]
-    found = next(filter(_holds_it, named), None) or _global_folder()
-    return str(found / "hyperformula") if _holds_it(found) else ""
-
-
-def _holds_it(folder: Path) -> bool:
-    return folder.is_absolute() and (folder / "hyperformula" / "package.json").is_file()
-
-
-def _global_folder() -> Path:
-    """npm's folder for global packages. npm runs at the root of the disk, since other folders may
-    hold settings for it."""
-    if not (npm := program("npm")):
-        return Path()
-    asked = [npm, "root", "--global"]
-    root = Path(npm).anchor
-    done = subprocess.run(asked, capture_output=True, text=True, cwd=root)
-    return Path("" if done.returncode else done.stdout.strip())
+def installed() -> bool:
+    """Whether it is there, and Node.js."""
+    return bool(program("node")) and PACKAGE.is_dir()
 
 
 def recompute(files: Sequence[WorkbookFile], limits: Limits = LIMITS) -> list[Answer]:
@@ -77,13 +54,24 @@ def recompute(files: Sequence[WorkbookFile], limits: Limits = LIMITS) -> list[An
     if all(book.fault for book in books):
         return [Answer({}, book.fault) for book in books]
     lines = b"\n".join(orjson.dumps(book.rows) for book in books if not book.fault)
-    command = [program("node"), f"--max-old-space-size={limits.memory}", str(SCRIPT), package()]
+    command = [program("node"), f"--max-old-space-size={limits.memory}", str(SCRIPT), str(PACKAGE)]
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(command, input=lines, capture_output=True, cwd=empty)
     if done.returncode:
         return [Answer({}, _failure(done.stderr, limits)) for _ in books]
     answers = iter(done.stdout.splitlines())
     return [Answer({}, b.fault) if b.fault else b.answer(next(answers)) for b in books]
+
+
+def _values(path: Path, book: FormulaCells) -> Values:
+    """Its values of a file. Raises UnreadableError."""
+    (answer,) = recompute([WorkbookFile(path)])
+    if answer.fault:
+        raise UnreadableError(answer.fault)
+    return answer.values
+
+
+ENGINE = Engine(installed, _values, "install Node.js, then: npm ci --prefix tests/node")
 
 
 def _failure(said: bytes, limits: Limits) -> str:

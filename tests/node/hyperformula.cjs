@@ -1,6 +1,6 @@
 // Recomputes workbooks in HyperFormula: for each a line of JSON comes in, and a line goes out.
 //
-//     node hyperformula.cjs FOLDER_OF_THE_PACKAGE < workbooks > answers
+//     node tests/node/hyperformula.cjs FOLDER_OF_THE_PACKAGE < workbooks > answers
 //
 // In: {sheet: rows of cells}, a formula as "=A1*2", a text as "'text", a blank cell as null.
 // Out: {"lacks": functions that it does not have, "unparsed": a formula that it cannot parse or "",
