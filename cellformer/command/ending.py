@@ -168,4 +168,5 @@ def _leave(number: int, frame: FrameType | None) -> None:
 def _terminate(number: int, frame: FrameType | None) -> None:
     """Exit as after an error, which deletes temporary files. Later signals are ignored."""
     signal.signal(number, signal.SIG_IGN)
+    sys.unraisablehook = lambda lost: None  # where no exception passes; the watchdog ends it then
     raise SystemExit(128 + number)

@@ -229,7 +229,12 @@ def test_a_program_that_handles_no_signal_is_ended(busy: str, told: int, tmp_pat
     (tmp_path / "book.xlsx").write_text("what was there")
     told_so = dict(os.environ, TMPDIR=str(tmp_path / "temporary"))
     command = [sys.executable, "-c", BUSY.format(busy)]
-    with subprocess.Popen(command, cwd=tmp_path, env=told_so, start_new_session=True) as process:
+    with (
+        open(tmp_path / "said", "w") as said,
+        subprocess.Popen(
+            command, cwd=tmp_path, env=told_so, start_new_session=True, stderr=said
+        ) as process,
+    ):
         try:
             wait_until((tmp_path / "begun").exists)
             time.sleep(0.2)
@@ -239,7 +244,9 @@ def test_a_program_that_handles_no_signal_is_ended(busy: str, told: int, tmp_pat
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["begun", "book.xlsx", "temporary"]
+    there = sorted(path.name for path in tmp_path.rglob("*"))
+    assert there == ["begun", "book.xlsx", "said", "temporary"]
+    assert (tmp_path / "said").read_text() == ""
     assert (tmp_path / "book.xlsx").read_text() == "what was there"
 
 
