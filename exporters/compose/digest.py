@@ -195,8 +195,8 @@ def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> N
     """Add which formula was typed over, and which functions are not computed."""
     sheet, lines = page.sheet, slice(TOP, TOP + len(found))
     probed = probes.add(page, edits, (below, 4), probes.used(page.book))
-    for row, first in enumerate(typed_over.begins(found), TOP):
-        sheet.put(row, BEGINS, first, "count")
+    for row, begin in enumerate(typed_over.begins(found), TOP):
+        sheet.put(row, BEGINS, begin, "count")
     index = typed_over.add(page, found, (below, 0), _numbered(sheet))
     text, count, claim = TYPED_OVER
     starts = sheet[lines, BEGINS].as_range

@@ -97,7 +97,7 @@ def test_start_names_a_function_that_is_not_computed(tmp_path: Path) -> None:
     entries = book.sheets["Digest"].entries
     row, col = next(at for at, entry in entries.items() if entry.value == "ERF")
     frozen = "Digest", row, col + 1
-    weight = book.cell("decoder.blocks.0.mlp.b_in", 0, 0)
+    weight = book.cell("encoder.blocks.0.mlp.b_in", 0, 0)
     with sheet.typed({weight: 2.0}):
         assert str(sheet[START, 2, 0]).startswith("1 edit: ")
     with sheet.typed({frozen: sheet[frozen], weight: 2.0}):
