@@ -7,6 +7,7 @@ from cellformer import exercises, names, pairs
 from engine.cells import finite, language
 from engine.cells.arguments import explained
 from engine.cells.errors import InputError
+from engine.cells.files import possible
 from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.generate import passage
@@ -210,7 +211,7 @@ def steer(
     else:
         loaded = names.load(str(what), prompt, special=special, force=True)
         model, ids = loaded.model, loaded.ids
-    given = Path(lists) if isinstance(lists, str) else lists
+    given = possible(lists) if isinstance(lists, str | Path) else lists
     found = steering.contrast(model, names.sentences(model, given, special), site, mean)
     return steering.steer(model, found, ids, strengths, token, n_tokens)
 

@@ -237,7 +237,9 @@ def study(
         listed = ", ".join(sorted(known))
         raise InputError(f"{min(strange)!r} is no option of a study; known: {listed}")
     asked = Study(kind, absolute(name), **options)
-    given = read(Path(prompts)) if isinstance(prompts, str | Path) else list(map(_prompt, prompts))
+    given = (
+        read(possible(prompts)) if isinstance(prompts, str | Path) else list(map(_prompt, prompts))
+    )
     path = None if output is None else Path(output)
     rows = run(asked, given, work.Workers(executor), path, resume)
     return [dict(zip(asked.columns, row, strict=True)) for row in rows]

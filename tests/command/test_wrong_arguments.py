@@ -204,6 +204,8 @@ NAMED: dict[str, tuple[Callable[[], Any], str]] = {
     "an executor": (lambda: cf.study("ablate", "cat-sat", ["the"], executor=[]), "submit"),
     "steps": (lambda: cf.study("sweep", "cat-sat", ["the"], n_steps=-1), "at least 1"),
     "a long name": (lambda: cf.study("ablate", "x" * 5000, ["the"]), "too long"),
+    "a long file": (lambda: cf.study("ablate", "cat-sat", "x" * 5000), "too long"),
+    "a long list": (lambda: cf.steer("cat-sat", "x" * 5000, prompt="the"), "too long"),
     "a text of words": (lambda: cf.WordList(""), "give a list of texts"),
 }
 
