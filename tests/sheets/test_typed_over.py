@@ -100,6 +100,7 @@ def test_start_names_a_function_that_is_not_computed(tmp_path: Path) -> None:
     weight = book.cell("encoder.blocks.0.mlp.b_in", 0, 0)
     with sheet.typed({weight: 2.0}):
         assert str(sheet[START, 2, 0]).startswith("1 edit: ")
+    sheet.model.evaluate()
     with sheet.typed({frozen: sheet[frozen], weight: 2.0}):
         assert str(sheet[START, 2, 0]).startswith("this program does not compute ERF · 1 edit: ")
         told = [sheet["Check", row, 0] for row in range(40)]
