@@ -45,13 +45,20 @@ def in_ironcalc(path: Path, cells: Iterable[Where]) -> Values:
 
 
 def in_formualizer(path: Path, cells: Iterable[Where]) -> Values:
-    """Formualizer's values."""
+    """Formualizer's values. Its ISFORMULA says FALSE of every cell: here it says TRUE."""
     import formualizer
 
     book = formualizer.load_workbook(str(path))
+    override: Any = {"min_args": 1, "max_args": 1, "allow_override_builtin": True}
+    book.register_function("_xlfn.ISFORMULA", _all_true, **override)
     book.set_temporal_egress("serial")  # dates as numbers
     book.evaluate_all()
     return {at: _of_formualizer(book.get_value(at[0], at[1] + 1, at[2] + 1)) for at in cells}
+
+
+def _all_true(cells: Any) -> Any:
+    """TRUE for a cell, or for each cell of a range."""
+    return [[True] * len(row) for row in cells] if isinstance(cells, list) else True
 
 
 def _of_formualizer(found: Any) -> Value:

@@ -215,10 +215,11 @@ def test_functions_that_a_program_lacks_are_named(
 
 
 @pytest.mark.parametrize("engine", [name for name, e in verify.ENGINES.items() if e.by_name])
-def test_programs_that_are_asked_by_name_alone(engine: str, built) -> None:
+def test_programs_that_are_asked_by_name_alone(engine: str, path: Path, tmp_path: Path) -> None:
     if not verify.ENGINES[engine].installed():
         pytest.skip(f"{engine} is not installed; {verify.ENGINES[engine].remedy}")
-    assert verify.verify(built["attention-by-columns"], engine).agrees
+    assert verify.verify(path, engine).agrees
+    assert not verify.verify(written(tmp_path / "wrong.xlsx", "=1+1", 3), engine).agrees
 
 
 def test_programs_by_name_are_never_asked_unnamed(path: Path, monkeypatch) -> None:
