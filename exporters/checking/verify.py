@@ -219,8 +219,8 @@ def poison(source: Path, target: Path) -> None:
     """Copy a workbook with a wrong cached value in every formula cell.
 
     All cells get the same number format, since other formats, such as dates, are not numbers in
-    CSV. Conditional formats, which change no value, are left out: IronCalc would evaluate them when
-    it loads the file, which takes it as long as all the rest.
+    CSV. What stands behind the cells (conditional formats, validations, links, charts) changes no
+    value and is left out: IronCalc and gnumeric would take longer with it than with the formulas.
     """
     look = re.compile(rb"""(<(?:\w+:)?xf\b[^>]*?\snumFmtId=)["']\d+["']""")
     with a_workbook(source):
@@ -239,9 +239,8 @@ def _wrong(xml: bytes) -> bytes:
     own = re.compile(rb"</%sf\s*>" % prefix + value)
     shared = re.compile(rb"(<%sf\b[^>]*/>)" % prefix + value)
     wrong = b"<%sv>%r</%sv>" % (named[1], WRONG, named[1])
-    formats = rb"<%sconditionalFormatting\b.*?</%sconditionalFormatting\s*>" % (prefix, prefix)
-    head, rows, tail = xml.rpartition(b"sheetData")
-    xml = head + rows + re.sub(formats, b"", tail, flags=re.DOTALL)
+    head, cells, tail = xml.rpartition(b"sheetData")
+    xml = b"%b%b%b>\n</%bworksheet>" % (head, cells, tail.partition(b">")[0], named[1])
     kind = rb"""(<%sc\b[^>]*?\s)t=["'][be]["'](?=[^>]*>\s*<%sf\b)""" % (prefix, prefix)
     xml = re.sub(kind, rb'\1t="str"', xml)  # a number is neither an error nor a truth value
     xml = own.sub(b"</%sf>" % named[1] + wrong, xml)
