@@ -383,7 +383,7 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
 def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> None:
     """The ledger's line: how many cells differ, the first lines of each part, the model's old and
     new answer. A part is its first row, the row after its last, and how many of its lines are
-    reported."""
+    reported; the first part is about cells that have moved."""
     sheet, page = table.sheet, Composer(book, SHEET)
     n, listed, more = expression(0), expression(""), expression(0)
     for top, end, n_told in parts:
@@ -410,7 +410,11 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
     )
     over, missing = (_of_digest(book, rows) for rows in (digest.TYPED_OVER, digest.FUNCTIONS))
     undo = sentence("a formula was typed over: {cell}; undo it (Ctrl+Z)", cell=over)
-    line = IF(over == "", line, undo & IF(IFERROR(n, 1) == 0, "", " · " & line))
+    undo = undo & IF(IFERROR(n, 1) == 0, "", " · " & line)
+    # inserted cells hold no formulas: nobody typed over them
+    top, end, _ = parts[0]
+    moved = IFERROR(SUM(sheet[top:end, COUNT].as_range), 1) > 0
+    line = IF(OR(over == "", moved), line, undo)
     line = IF(missing == "", "", missing & " · ") & line
     book.named_cells["ledger"] = (SHEET, *LINE)
     said = _said(book) if isinstance(book, ModelBook) else None
