@@ -132,7 +132,7 @@ PROBES: Mapping[str, Probe] = {
     "SQRT": lambda g: (of.SQRT(1 + g.p) * of.SQRT(1 + g.p), 1 + g.p),
     "SUBSTITUTE": lambda g: _letter(g.k, of.SUBSTITUTE("a1", "" & g.k, ""), "a"),
     "SUM": lambda g: (of.SUM(g.line), added(g.line.cells)),
-    "SUMIF": lambda g: (of.SUMIF(g.line, ">1"), g.k + 5),
+    "SUMIF": lambda g: (of.SUMIF(g.line, ">1", g.line), g.k + 5),
     "SUMPRODUCT": lambda g: (of.SUMPRODUCT(g.line, g.line), added(x * x for x in g.line.cells)),
     "TANH": lambda g: (of.TANH(g.p), 1 - 2 / (_exp(2 * g.p) + 1)),
     "TRIM": lambda g: _letter(g.k, of.TRIM(" a" & g.k), "a1"),

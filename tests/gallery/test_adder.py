@@ -96,7 +96,7 @@ def test_heads_share_the_two_places_as_said() -> None:
 
     def percent(head: int, back: int) -> str:
         pattern = held[f"{trained.HEADS[head]}.pattern"]  # [n_sums, n_tokens, n_tokens]
-        return f"{pattern[:, rows, rows + 1 - back].mean():.0%}".replace("%", " %")
+        return f"{pattern[:, rows, rows - back].mean():.0%}".replace("%", " %")
 
     page = " ".join((ROOT / "docs" / "adder.md").read_text(encoding="utf-8").split())
     first, second = ([percent(n, back) for back in (22, 10, 23, 11)] for n in (0, 1))
@@ -120,14 +120,14 @@ def test_it_is_never_wholly_sure() -> None:
     said = {
         0.5: "50 %",
         0.123456: "12.3 %",
-        0.9996: "99.96 %",
+        0.9996: "99.9 %",
         0.99999909: "99.9999 %",
         1.0: "99.999999999 %",
     }
     for share, text in said.items():
         assert sureness(expression(share)).value({}) == text
     book = default_book("adder")
-    least = book.values["best"].min()
+    least = book.values["best"][FIRST:].min()  # the rows that write a digit
     assert 1 - 1e-5 < least < 1
     place = book.shown["add.why"]
     shown = book.clean.cell(place.sheet, place.top, place.left)
