@@ -10,6 +10,7 @@ from exporters.compose.address import position
 from exporters.file.reading import Value, WorkbookFile
 
 ADDRESS = r"(?:'[^'\n]+'!|[\w.]+!)?\$?[A-Z]{1,3}\$?\d+"
+ASKS = "ISFORMULA("  # whether cells, however many, hold formulas: all of one kind
 ALIKE = (  # in formulas of one kind
     (r'"(?:[^"\n]|"")*"', '""'),
     (f"{ADDRESS}:{ADDRESS}", "A:A"),
@@ -28,19 +29,21 @@ def kinds(file: WorkbookFile) -> set[str]:
     found: set[str] = set()
     for sheet in file:
         found.update(_plain(file[sheet].formulas.values()))
-    return set(_kinds([*found]))
+    return {ASKS if ASKS in kind else kind for kind in _kinds([*found])}
 
 
 def one_of_each(file: WorkbookFile, target: Path) -> Path:
     """A copy of a workbook with one formula of each kind for each text, and each whole number, that
-    one shows; the other cells hold their values."""
+    one shows; the other cells hold their values. What asks whether cells hold formulas is left out:
+    here most do not."""
     first: dict[tuple[str, Value], Where] = {}
     formulas = [(sheet, at, f) for sheet in file for at, f in file[sheet].formulas.items()]
     kinds_of = _kinds(_plain(f for *_, f in formulas))
     for (sheet, at, _), kind in zip(formulas, kinds_of, strict=True):
         value = file[sheet][at]
         told = value if isinstance(value, str) or float(value or 0).is_integer() else None
-        first.setdefault((kind, told), (sheet, *at))
+        if ASKS not in kind:
+            first.setdefault((kind, told), (sheet, *at))
     kept = set(first.values())
 
     def without_others(sheet: str, data: bytes) -> bytes:
