@@ -188,19 +188,23 @@ def add(page: Composer, ranges: Sequence[Range], at: Span, numbered: Numbered) -
     if n <= MOST_SINGLE:
         found = _by_cells(page, ranges, (top + 4, left + 1), takes_ranges)
     if n <= MOST:
-        by_ranges = _by_ranges(page, ranges, (top + 4, left), numbered)
+        by_ranges = _by_ranges(page, ranges, (top + 4, left), numbered, takes_ranges)
         found = IF(takes_ranges, by_ranges, found)
     return page.show("typed_over.index", (top + 3, left), found, "count", array=True)
 
 
-def _by_ranges(page: Composer, ranges: Sequence[Range], at: Span, numbered: Numbered) -> Expression:
+def _by_ranges(
+    page: Composer, ranges: Sequence[Range], at: Span, numbered: Numbered, takes_ranges: Expression
+) -> Expression:
     """Add the formulas of ranges; returns the index of the first cell that holds none."""
     end = sum(one.rect.size for one in ranges)
     rest = [(one, end - begin) for one, begin in zip(ranges, begins(ranges), strict=True)]
     some = [rest[k : k + RANGES] for k in range(0, len(rest), RANGES)]
     table = page.table("typed_over.ranges", at, (len(some), 1))
     for k, of_some in enumerate(some):
-        table.put(k, 0, InRanges(page.book, of_some, numbered), "count", array=True)
+        # IronCalc would give some a number, and others an error
+        formula = IF(takes_ranges, InRanges(page.book, of_some, numbered), 0)
+        table.put(k, 0, formula, "count", array=True)
     furthest = MAX(table.area)
     return IF(furthest == 0, -1, end - furthest)
 
