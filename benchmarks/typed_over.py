@@ -58,7 +58,7 @@ def named(at: CellAt) -> str:
 
 def faults(said: str, at: CellAt, typed: Typed) -> Iterator[str]:
     """What is wrong with what Start says."""
-    if not said.startswith(named(at)):
+    if named(at) not in said:
         yield f"{at}: {said}"
     elif len(typed) > 1 and " edit" not in said:
         yield f"{at}: no edit: {said}"

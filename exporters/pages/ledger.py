@@ -410,11 +410,11 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
     )
     over, missing = (_of_digest(book, rows) for rows in (digest.TYPED_OVER, digest.FUNCTIONS))
     undo = sentence("a formula was typed over: {cell}; undo it (Ctrl+Z)", cell=over)
-    undo = undo & IF(IFERROR(n, 1) == 0, "", " · " & line)
-    # inserted cells hold no formulas: nobody typed over them
     top, end, _ = parts[0]
     moved = IFERROR(SUM(sheet[top:end, COUNT].as_range), 1) > 0
-    line = IF(OR(over == "", moved), line, undo)
+    first = undo & IF(IFERROR(n, 1) == 0, "", " · " & line)
+    # cells that were inserted hold no formulas: that they were is said before
+    line = IF(over == "", line, IF(moved, line & " · " & undo, first))
     line = IF(missing == "", "", missing & " · ") & line
     book.named_cells["ledger"] = (SHEET, *LINE)
     said = _said(book) if isinstance(book, ModelBook) else None
