@@ -158,6 +158,19 @@ def written() -> dict[str, list[str]]:
     return found
 
 
+def kept(held: Catalog) -> dict[str, list[str]]:
+    """The texts of a catalogue that stand in the source, though no workbook here asks for them:
+    those of architectures that the gallery does not have."""
+    there = {
+        node.value
+        for room in ("engine", "exporters")
+        for file in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return {m.id: ["exporters"] for m in held if m.id in there}
+
+
 def declared() -> dict[str, list[str]]:
     """The texts about blocks, terms and sheets that a model of another architecture may have."""
     meanings = (*words.MEANING.values(), *words.IN_FULL.values(), *words.OF_LOSS.values())
@@ -218,20 +231,17 @@ def template(texts: dict[str, list[str]]) -> Catalog:
 
 def main(codes: list[str]) -> None:
     """Bring catalogues up to date, and print what they lack."""
-    found = written() | declared()
-    for text, places in asked_for().items():
-        found[text] = places
-    new = template(found)
+    found = written() | declared() | asked_for()
     known = [path.stem for path in language.FOLDER.glob("*.po")]
     for code in codes or known:
         path = language.FOLDER / f"{code}.po"
         if path.exists():
             with path.open("rb") as file:
                 held = read_po(file, locale=code)
-            held.update(new, update_creation_date=False)
+            held.update(template(kept(held) | found), update_creation_date=False)
         else:
             held = Catalog(code, project="cellformer", header_comment=HEAD, fuzzy=False)
-            held.update(new)
+            held.update(template(found))
         with path.open("wb") as file:
             write_po(file, held, width=100, ignore_obsolete=True)
         lacking = [m for m in held if m.id and (not m.string or m.fuzzy)]
