@@ -20,6 +20,7 @@ from cellformer.stamps import stamp
 from cellformer.work import HERE, Workers, done
 from engine.cells.arguments import explained
 from engine.cells.errors import InputError
+from engine.cells.files import possible
 from engine.models import formats
 from exporters.compose.book import Book
 from exporters.file import xlsx
@@ -130,7 +131,7 @@ def _shared(
 def _made(folder: Path) -> Iterator[None]:
     """A context manager: make a folder, and delete it after an error if nothing is in it. Raises
     InputError."""
-    new = not folder.exists()
+    new = not possible(folder).exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
