@@ -132,7 +132,7 @@ class Grader:
 
     def grade(self, path: str | Path) -> Grade:
         """The marks of a file. Raises InputError for one without exercises, one of another version,
-        one whose hidden sheet was changed, and one that no process ends well with."""
+        one whose hidden sheet was changed, and one that crashes its process."""
         try:
             if sys.platform == "linux":
                 job = partial(self._limited, str(path), os.getcwd())
@@ -193,7 +193,7 @@ def alone(path: str, folder: str) -> Grade:
 
 
 def _in_process(job: Callable[[], Grade | Kind], seconds: float) -> Grade | Kind:
-    """What a job gives in a process of its own. Raises InputError if it ends without."""
+    """The result of a job in its own process. Raises InputError if the process gives none."""
     with TemporaryDirectory() as folder:
         jobs = {"file": job}
         outcome = child_processes.run(jobs, Path(folder), seconds, lambda *_: None, "")["file"]

@@ -45,7 +45,7 @@ class Answer:
     result: Callable[[], Mapping[str, Any]]
     rows: str | Callable[[], Rows] = ""
     code: int = 0
-    # of a part of what was asked, which is told last, as an InputError
+    # why a part failed; raised last, as an InputError
     fault: Callable[[], str] = str
     heads: Sequence[str] = ()
 

@@ -79,7 +79,7 @@ class _Class:
         }
 
     def fault(self) -> str:
-        """What is said last, if a file was not marked."""
+        """The last line if a file was not marked, else an empty text."""
         missing = [found for found in self if isinstance(found, _NotMarked)]
         if not missing:
             return ""

@@ -198,7 +198,7 @@ def read(text: Expression) -> Expression:
 
 
 def kind(cell: Expression, number: Expression) -> Expression:
-    """What is in a yellow cell, given what is read of it as a text."""
+    """The kind of a yellow cell's content, given the number read from its text."""
     as_text = IF(_has(cell, TYPED_MINUS), MINUS, IF(_has(cell, ","), WITH_COMMA, AS_TEXT))
     text = IF(ISNUMBER(number), as_text, IF(_has(cell, "/"), FRACTION, TEXT))
     return IFERROR(IF(ISNUMBER(cell), NUMBER, IF(cell == "", BLANK, text)), ERROR)

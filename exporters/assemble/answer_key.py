@@ -87,7 +87,7 @@ class Answer:
 
 
 def told(a: Answer, verdict: Verdict, typed: float | str) -> str:
-    """What is said to the teacher of an answer that is not right."""
+    """The teacher's message about an answer that is not right."""
     if verdict.kind in (rule.TEXT, rule.FRACTION):
         return f"a text: {cut(str(typed), 30)}"
     kinds = {slip.kind: a.told(slip) for slip in a.slips}
@@ -198,14 +198,14 @@ class AnswerKey:
         return IF(self.kind[k] == rule.NUMBER, IF(self.mark[k] <= rule.ROUNDED, 1, 0), 0)
 
     def _told(self, k: int) -> Expression:
-        """What is said of an answer: of the number, and of how it was typed."""
+        """The message about an answer: about its number, and how it was typed."""
         judged, kind = self.judged[k], self.kind[k]
         kinds = [sentence(text) for text in (BLANK, A_TEXT, AN_ERROR, A_FRACTION)]
         kinds += [sentence(text, said=judged) for text in TYPED_AS.values()]
         return IF(kind == rule.NUMBER, judged & "", CHOOSE(kind, *kinds))
 
     def _judged(self, k: int) -> Expression:
-        """What is said of the number."""
+        """The message about the number."""
         before = [self.good[m] for m in self.rows if self.answers[k].reads(self.answers[m])]
         rest = sentence(NO_SLIP)
         if before:
