@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import cellformer as cf
-import workbooks
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.audit import audit
-from exporters.compose.book import Book
-from exporters.file import xlsx
-from exporters.model.plan import Limits
+from cellformer import workbooks
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.model.plan import Limits
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = sorted(path.parent for path in (ROOT / "tests" / "golden").glob("*/config.json"))

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.learning import in_torch
-from workbooks import shakespeare
+from cellformer.engine.learning import in_torch
+from cellformer.workbooks import shakespeare
 
 N_WORDS, WARM = 65, 3
 F = torch.nn.functional

@@ -24,11 +24,11 @@ from xml.etree.ElementTree import Element
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from engine.cells.access import Span
-from engine.cells.texts import from_xml
-from exporters.compose.address import column, index, moved
-from exporters.file.reading import Value, WorkbookFile
-from exporters.file.scanning import text_of, typed
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.texts import from_xml
+from cellformer.exporters.compose.address import column, index, moved
+from cellformer.exporters.file.reading import Value, WorkbookFile
+from cellformer.exporters.file.scanning import text_of, typed
 
 RELATIVE, ABSOLUTE = 1e-12, 1e-13  # what is rounding
 N_SHOWN = 5  # differences of a kind that are shown

@@ -23,9 +23,9 @@ from by_torch import gradients  # noqa: E402
 from conftest import cli, random_model  # noqa: E402
 
 import workbooks  # noqa: E402
-from engine import Evaluator, Model, ModelSpec  # noqa: E402
-from engine.cells.gradient import backward  # noqa: E402
-from engine.learning import objective  # noqa: E402
+from cellformer.engine import Evaluator, Model, ModelSpec  # noqa: E402
+from cellformer.engine.cells.gradient import backward  # noqa: E402
+from cellformer.engine.learning import objective  # noqa: E402
 
 N, STEP, SHARE = 15, 1e-4, 1e-2
 WIDE = ModelSpec(

@@ -16,9 +16,9 @@ import hyperformula
 import readers
 from audit import books
 
-from exporters.checking.verify import compare, read
-from exporters.file import xlsx
-from exporters.file.reading import WorkbookFile
+from cellformer.exporters.checking.verify import compare, read
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.file.reading import WorkbookFile
 
 
 def told(name: str, path: Path) -> None:

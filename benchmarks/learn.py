@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import ModelSpec
-from exporters.file.xlsx import write
-from workbooks import learn
-from workbooks.learn import game, step
+from cellformer.engine import ModelSpec
+from cellformer.exporters.file.xlsx import write
+from cellformer.workbooks import learn
+from cellformer.workbooks.learn import game, step
 
 LARGE = ModelSpec(
     d_vocab=len(game.WORDS), d_model=40, n_ctx=game.LENGTH - 1, n_layers=1, n_heads=2, d_head=20,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import cellformer as cf
-from exporters.model.model_book import ModelBook
+from cellformer.exporters.model.model_book import ModelBook
 
 N_SETS = 50
 Edit = tuple[str, int, int, Any]  # sheet, row, column, what is typed

@@ -22,13 +22,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 import cellformer as cf
-import workbooks
-from cellformer import names
-from engine.models.generate import passage
-from engine.studies.nudge import LOSS_AFTER, RATE
-from exporters.checking.verify import poison
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LOSS, Studies
+from cellformer import names, workbooks
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.nudge import LOSS_AFTER, RATE
+from cellformer.exporters.checking.verify import poison
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LOSS, Studies
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 RATES = (-0.05, 0.01, 0.1, 0.5, 2.0)

@@ -23,9 +23,9 @@ from pages import written
 from test_page_values import BOOKS
 
 from cellformer import names
-from engine import Evaluator
-from exporters.compose.book import Book
-from exporters.web import page
+from cellformer.engine import Evaluator
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.web import page
 
 WORKBOOKS = ("dialogue-game", "shakespeare", "gradient-gpt2")
 TIMES = 15

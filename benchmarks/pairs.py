@@ -37,11 +37,11 @@ def least(work: Callable[[], object]) -> float:
 
 def small() -> dict[str, float]:
     """Evaluation of the forward pass, an edited weight to the logits, and the same of gradients."""
-    import workbooks
-    from engine import Evaluator
-    from engine.cells.gradient import backward
-    from engine.learning import objective
-    from engine.models import checkpoint
+    from cellformer import workbooks
+    from cellformer.engine import Evaluator
+    from cellformer.engine.cells.gradient import backward
+    from cellformer.engine.learning import objective
+    from cellformer.engine.models import checkpoint
 
     found: dict[str, float] = {}
 

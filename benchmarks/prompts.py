@@ -19,11 +19,11 @@ from learnt import KINDS, texts
 from libreoffice import recomputed, typed_by_hand
 
 import cellformer as cf
-from engine.text.detokenizing import held
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import poison
-from exporters.compose.book import Book
-from exporters.file.reading import Value
+from cellformer.engine.text.detokenizing import held
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import poison
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.reading import Value
 
 N_TOKENS = 14
 Told = tuple[list[int], str]  # ids, and their text

@@ -23,14 +23,14 @@ from conftest import random_model  # noqa: E402
 from reference import straight_numpy  # noqa: E402
 
 import workbooks  # noqa: E402
-from engine import Evaluator, Graph, ModelSpec  # noqa: E402
-from engine.models.generate import passage  # noqa: E402
-from exporters.assemble.transformer import assemble  # noqa: E402
-from exporters.checking.verify import ENGINES  # noqa: E402
-from exporters.compose.book import Book  # noqa: E402
-from exporters.compose.story import Story, Suggestion  # noqa: E402
-from exporters.file.xlsx import write  # noqa: E402
-from exporters.model.model_book import ModelBook  # noqa: E402
+from cellformer.engine import Evaluator, Graph, ModelSpec  # noqa: E402
+from cellformer.engine.models.generate import passage  # noqa: E402
+from cellformer.exporters.assemble.transformer import assemble  # noqa: E402
+from cellformer.exporters.checking.verify import ENGINES  # noqa: E402
+from cellformer.exporters.compose.book import Book  # noqa: E402
+from cellformer.exporters.compose.story import Story, Suggestion  # noqa: E402
+from cellformer.exporters.file.xlsx import write  # noqa: E402
+from cellformer.exporters.model.model_book import ModelBook  # noqa: E402
 
 N = 31
 SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's: it has LibreOffice's `uno`

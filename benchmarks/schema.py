@@ -17,13 +17,13 @@ from corners import corner
 from every_kind import KINDS
 from validator import OFFICES, faults
 
-import workbooks
+from cellformer import workbooks
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.plan import Limits
 from cellformer.names import book
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.file.xlsx import write
-from exporters.model.plan import Limits
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = sorted(path.parent.name for path in (ROOT / "tests" / "golden").glob("*/config.json"))

@@ -21,9 +21,9 @@ from test_tokenizing import assert_right, book_of, in_engine, row_of
 from tokenizers import Tokenizer, models, trainers
 from tokenizers import pre_tokenizers as pre
 
-from engine.text.tokenizer import Library
-from exporters.checking.verify import poison
-from exporters.file import xlsx
+from cellformer.engine.text.tokenizer import Library
+from cellformer.exporters.checking.verify import poison
+from cellformer.exporters.file import xlsx
 
 N_TEXTS, LENGTH, SIZE = 50, 60, 50_257
 

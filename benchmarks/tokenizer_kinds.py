@@ -19,9 +19,9 @@ import many_scripts
 import numpy as np
 from transformers import AutoTokenizer
 
-from engine.cells.graph import Graph
-from engine.text import tokenizing
-from engine.text.tokenizer import Library, load_tokenizer
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import Library, load_tokenizer
 
 LENGTH, ROOM = 16, 44  # characters of a text, and what fits the sheet
 

@@ -39,11 +39,11 @@ from tokenizers import Tokenizer as FromLibrary
 from tokenizers import pre_tokenizers as pre
 
 from cellformer import names
-from engine.text.sentencepiece import CHARACTER_MAP, NORMALIZER, fields
-from engine.text.tokenizer import Library, Tokenizer
-from exporters.checking.verify import poison
-from exporters.compose.book import Book
-from exporters.file import xlsx
+from cellformer.engine.text.sentencepiece import CHARACTER_MAP, NORMALIZER, fields
+from cellformer.engine.text.tokenizer import Library, Tokenizer
+from cellformer.exporters.checking.verify import poison
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file import xlsx
 
 HERE = Path(__file__).parent
 LENGTH = 24  # characters of a text, and what fits

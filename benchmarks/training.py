@@ -15,13 +15,13 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 import torch
 
-from engine.learning import in_cells, in_torch, training
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import Recipe
-from engine.learning.text_training import TextRun
-from workbooks import dialogue_game, shakespeare
-from workbooks.dialogue_game import game
-from workbooks.semantic_tiny import semantics
+from cellformer.engine.learning import in_cells, in_torch, training
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.text_training import TextRun
+from cellformer.workbooks import dialogue_game, shakespeare
+from cellformer.workbooks.dialogue_game import game
+from cellformer.workbooks.semantic_tiny import semantics
 
 N_WORDS, STEPS, FEW = 28, 100, 10
 THOUSAND = TextRun(n_layers=1, n_heads=1, d_model=8, d_mlp=16, context=16, batch=16)

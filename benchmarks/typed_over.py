@@ -18,12 +18,12 @@ from conftest import CellAt, InIronCalc, default_book
 from libreoffice import Command, Typed, _type, told_of
 
 import cellformer as cf
-from engine.cells.access import Rect
-from exporters.compose import digest, typed_over
-from exporters.compose.address import a1, quoted
-from exporters.compose.book import START, Book
-from exporters.compose.ranges import of_formulas
-from exporters.pages import ledger
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.compose import digest, typed_over
+from cellformer.exporters.compose.address import a1, quoted
+from cellformer.exporters.compose.book import START, Book
+from cellformer.exporters.compose.ranges import of_formulas
+from cellformer.exporters.pages import ledger
 
 NAMES = ("sampling", "cat-sat", "loss", "n-grams", "one-head", "dialogue-game")
 LINE = (START, 2, 0)

@@ -16,9 +16,9 @@ import numpy as np
 from conftest import libreoffice_after
 
 import cellformer as cf
-from exporters.checking.verify import compare, read, read_values
-from exporters.model.layout import ATTRIBUTION, LENS, PLAY, SWITCHES
-from exporters.pages import machine
+from cellformer.exporters.checking.verify import compare, read, read_values
+from cellformer.exporters.model.layout import ATTRIBUTION, LENS, PLAY, SWITCHES
+from cellformer.exporters.pages import machine
 
 SHEETS = ("Start", machine.SHEET, PLAY, LENS, ATTRIBUTION, SWITCHES)
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cellformer import names
-from engine.studies import wish
-from engine.text.tokenizer import shown
-from exporters.checking.programs import recompute_in_libreoffice
-from exporters.checking.verify import compare, poison, read, read_values
-from exporters.pages import ledger
+from cellformer.engine.studies import wish
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.checking.programs import recompute_in_libreoffice
+from cellformer.exporters.checking.verify import compare, poison, read, read_values
+from cellformer.exporters.pages import ledger
 
 GPT2 = str(Path(__file__).parents[1] / "tests" / "golden" / "gpt2")
 RATES = (0.001, 0.01, 0.1, 1.0)

@@ -23,13 +23,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from conftest import random_model  # noqa: E402
 
-from engine import ModelSpec  # noqa: E402
-from engine.cells import compressing  # noqa: E402
-from engine.models.generate import passage  # noqa: E402
-from exporters.assemble.transformer import assemble  # noqa: E402
-from exporters.compose.book import Book, Place, Sheet  # noqa: E402
-from exporters.compose.story import Story, Suggestion  # noqa: E402
-from exporters.file.xlsx import write  # noqa: E402
+from cellformer.engine import ModelSpec  # noqa: E402
+from cellformer.engine.cells import compressing  # noqa: E402
+from cellformer.engine.models.generate import passage  # noqa: E402
+from cellformer.exporters.assemble.transformer import assemble  # noqa: E402
+from cellformer.exporters.compose.book import Book, Place, Sheet  # noqa: E402
+from cellformer.exporters.compose.story import Story, Suggestion  # noqa: E402
+from cellformer.exporters.file.xlsx import write  # noqa: E402
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from cellformer.api import steer as steer
     from cellformer.api import why as why
     from cellformer.api import write as write
+    from cellformer.engine.cells.batch import variants as variants
+    from cellformer.engine.cells.block import Block as Block
+    from cellformer.engine.cells.errors import InputError as InputError
+    from cellformer.engine.cells.evaluator import Evaluator as Evaluator
+    from cellformer.engine.cells.graph import Cell as Cell
+    from cellformer.engine.cells.graph import Graph as Graph
+    from cellformer.engine.models.checkpoint import save as save
+    from cellformer.engine.models.choosing import Sampling as Sampling
+    from cellformer.engine.models.generate import Passage as Passage
+    from cellformer.engine.models.generate import generate as generate
+    from cellformer.engine.models.generate import passage as passage
+    from cellformer.engine.models.model import Model as Model
+    from cellformer.engine.models.spec import ModelSpec as ModelSpec
+    from cellformer.engine.text.tokenizer import Characters as Characters
+    from cellformer.engine.text.tokenizer import WordList as WordList
+    from cellformer.exporters.compose.book import Book as Book
     from cellformer.gallery import build_all as build_all
     from cellformer.studies import study as study
-    from engine.cells.batch import variants as variants
-    from engine.cells.block import Block as Block
-    from engine.cells.errors import InputError as InputError
-    from engine.cells.evaluator import Evaluator as Evaluator
-    from engine.cells.graph import Cell as Cell
-    from engine.cells.graph import Graph as Graph
-    from engine.models.checkpoint import save as save
-    from engine.models.choosing import Sampling as Sampling
-    from engine.models.generate import Passage as Passage
-    from engine.models.generate import generate as generate
-    from engine.models.generate import passage as passage
-    from engine.models.model import Model as Model
-    from engine.models.spec import ModelSpec as ModelSpec
-    from engine.text.tokenizer import Characters as Characters
-    from engine.text.tokenizer import WordList as WordList
-    from exporters.compose.book import Book as Book
 
 HOMES = {
     "cellformer.api": (
@@ -65,18 +65,18 @@ HOMES = {
     ),
     "cellformer.gallery": ("build_all",),
     "cellformer.studies": ("study",),
-    "engine.cells.batch": ("variants",),
-    "engine.cells.block": ("Block",),
-    "engine.cells.errors": ("InputError",),
-    "engine.cells.evaluator": ("Evaluator",),
-    "engine.cells.graph": ("Cell", "Graph"),
-    "engine.models.checkpoint": ("save",),
-    "engine.models.choosing": ("Sampling",),
-    "engine.models.generate": ("Passage", "generate", "passage"),
-    "engine.models.model": ("Model",),
-    "engine.models.spec": ("ModelSpec",),
-    "engine.text.tokenizer": ("Characters", "WordList"),
-    "exporters.compose.book": ("Book",),
+    "cellformer.engine.cells.batch": ("variants",),
+    "cellformer.engine.cells.block": ("Block",),
+    "cellformer.engine.cells.errors": ("InputError",),
+    "cellformer.engine.cells.evaluator": ("Evaluator",),
+    "cellformer.engine.cells.graph": ("Cell", "Graph"),
+    "cellformer.engine.models.checkpoint": ("save",),
+    "cellformer.engine.models.choosing": ("Sampling",),
+    "cellformer.engine.models.generate": ("Passage", "generate", "passage"),
+    "cellformer.engine.models.model": ("Model",),
+    "cellformer.engine.models.spec": ("ModelSpec",),
+    "cellformer.engine.text.tokenizer": ("Characters", "WordList"),
+    "cellformer.exporters.compose.book": ("Book",),
 }
 MODULES = ("plot",)  # of this package, that need what not everybody installs
 __all__ = sorted([*MODULES, *(name for names in HOMES.values() for name in names)])

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-import workbooks
+from cellformer import workbooks
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import formats
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies.answer_graph import AnswerGraph, Edge
+from cellformer.engine.studies.circuit import Case, Circuit, search
+from cellformer.engine.studies.edge_cuts import Cuts, averages, ends
 from cellformer.names import Loaded, word_of
-from engine.cells import finite
-from engine.cells.arrays import ranked
-from engine.cells.batch import filled
-from engine.cells.errors import InputError
-from engine.models import formats
-from engine.models.model import Model
-from engine.studies.answer_graph import AnswerGraph, Edge
-from engine.studies.circuit import Case, Circuit, search
-from engine.studies.edge_cuts import Cuts, averages, ends
 
 N_TRIED = 20  # other sentences that a circuit is tried on
 N_DRAWN = 200  # beside these; averages are over those in which the rival leads,

@@ -4,24 +4,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cellformer import exercises, names, pairs
-from engine.cells import finite, language
-from engine.cells.arguments import explained
-from engine.cells.errors import InputError
-from engine.cells.files import possible
-from engine.cells.graph import Graph
-from engine.models.choosing import GREEDY, Sampling
-from engine.models.generate import passage
-from engine.models.model import Model
-from engine.studies import scores, steering
-from engine.studies.patching import Patched
-from engine.studies.quantization import WIDTHS, Effect, Grid, Measure, check
-from engine.studies.scores import Split
-from engine.text.tokenizer import shown
-from exporters.assemble import model_workbook
-from exporters.compose.book import Book
-from exporters.edits import edited
-from exporters.file import xlsx
-from exporters.web import SUFFIXES, page
+from cellformer.engine.cells import finite, language
+from cellformer.engine.cells.arguments import explained
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import possible
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models.choosing import GREEDY, Sampling
+from cellformer.engine.models.generate import passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import scores, steering
+from cellformer.engine.studies.patching import Patched
+from cellformer.engine.studies.quantization import WIDTHS, Effect, Grid, Measure, check
+from cellformer.engine.studies.scores import Split
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.web import SUFFIXES, page
 
 
 @explained

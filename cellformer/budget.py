@@ -4,9 +4,9 @@ The sizes come from arithmetic on shapes alone: nothing is computed. Beyond a li
 the size and the limit; `--force` ignores it.
 """
 
-from engine.cells.errors import InputError
-from engine.models.model import Model
-from engine.studies.forecast import numbers_of_pass
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies.forecast import numbers_of_pass
 
 MOST_TOKENS = 1_000_000  # of a prompt and its continuation: the longest contexts of any model
 MOST_NUMBERS = 500_000_000  # that passes compute and hold together: 4 GB

@@ -11,23 +11,22 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import workbooks
-from cellformer import names
-from engine.cells import language
-from engine.cells.errors import InputError
-from engine.models import formats
-from engine.models.generate import passage
-from engine.studies.exercises import LEVELS, Level
-from exporters.assemble import exercise
-from exporters.assemble.answer_key import KEY, Answer
-from exporters.assemble.exercise import VERSION
-from exporters.checking import child_processes
-from exporters.compose.book import Book, OnLayout
-from exporters.edits import edited, grading
-from exporters.edits.grading import Grade as Grade
-from exporters.edits.grading import Marking
-from exporters.file.reading import Cell, WorkbookFile
-from exporters.model.model_book import ModelBook
+from cellformer import names, workbooks
+from cellformer.engine.cells import language
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import formats
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.exercises import LEVELS, Level
+from cellformer.exporters.assemble import exercise
+from cellformer.exporters.assemble.answer_key import KEY, Answer
+from cellformer.exporters.assemble.exercise import VERSION
+from cellformer.exporters.checking import child_processes
+from cellformer.exporters.compose.book import Book, OnLayout
+from cellformer.exporters.edits import edited, grading
+from cellformer.exporters.edits.grading import Grade as Grade
+from cellformer.exporters.edits.grading import Marking
+from cellformer.exporters.file.reading import Cell, WorkbookFile
+from cellformer.exporters.model.model_book import ModelBook
 
 SECONDS, PROCESSOR_SECONDS, BYTES = 60, 10, 1_000_000_000  # for one file
 TO_BUILD = 60  # more seconds, where each process builds the workbook

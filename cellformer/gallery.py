@@ -13,18 +13,17 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import workbooks
-from cellformer import names, release
+from cellformer import names, release, workbooks
+from cellformer.engine.cells.arguments import explained
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import possible
+from cellformer.engine.models import formats
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.web import page
 from cellformer.kept import Kept
 from cellformer.stamps import stamp
 from cellformer.work import HERE, Workers, done
-from engine.cells.arguments import explained
-from engine.cells.errors import InputError
-from engine.cells.files import possible
-from engine.models import formats
-from exporters.compose.book import Book
-from exporters.file import xlsx
-from exporters.web import page
 
 INDEX = "index.xlsx"
 Sizes = dict[str, tuple[int, int]]  # of each workbook: its sheets, its formulas

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 from zlib import crc32
 
-from engine.cells.errors import InputError
-from engine.cells.files import check_file, possible
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import check_file, possible
 
 Result = TypeVar("Result")
 SUFFIX = ".partial"

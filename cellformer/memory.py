@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from engine.studies.forecast import Forecast
+from cellformer.engine.studies.forecast import Forecast
 
 SYSTEM = Path("/proc/meminfo")  # Linux's; elsewhere nothing is known
 

@@ -11,28 +11,27 @@ from pathlib import Path
 
 import numpy as np
 
-import workbooks
-from cellformer import budget
-from engine.cells.errors import InputError, nearest
-from engine.cells.files import possible
-from engine.cells.graph import Graph
-from engine.learning import corpus
-from engine.models import adapter as adapters
-from engine.models import checkpoint, encoding, formats
-from engine.models.generate import Passage, passage
-from engine.models.model import Model
-from engine.models.spec import TwoStackSpec
-from engine.studies.folding import folded
-from engine.studies.forecast import forecast
-from engine.text import sentence_lists, tokenizing
-from engine.text.chat import Chat
-from engine.text.tokenizer import IdsOnly, Library, mask_of, shown
-from exporters.assemble import model_workbook
-from exporters.compose.book import Book, OnLayout
-from exporters.edits import edited
-from exporters.edits.edited import Edited, EditedModel
-from exporters.file.reading import WORKBOOK, present
-from exporters.model.plan import NONE, Studies, for_model
+from cellformer import budget, workbooks
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.files import possible
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.learning import corpus
+from cellformer.engine.models import adapter as adapters
+from cellformer.engine.models import checkpoint, encoding, formats
+from cellformer.engine.models.generate import Passage, passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import TwoStackSpec
+from cellformer.engine.studies.folding import folded
+from cellformer.engine.studies.forecast import forecast
+from cellformer.engine.text import sentence_lists, tokenizing
+from cellformer.engine.text.chat import Chat
+from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of, shown
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book, OnLayout
+from cellformer.exporters.edits import edited
+from cellformer.exporters.edits.edited import Edited, EditedModel
+from cellformer.exporters.file.reading import WORKBOOK, present
+from cellformer.exporters.model.plan import NONE, Studies, for_model
 
 ID = r"\d{1,18}"  # no id has more digits
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, if it stays small

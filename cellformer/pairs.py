@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from cellformer import names
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.studies import patching
+from cellformer.engine.studies.patching import Comparison, Path
 from cellformer.names import Loaded, word_of
-from engine.cells import finite
-from engine.cells.errors import InputError
-from engine.studies import patching
-from engine.studies.patching import Comparison, Path
 
 
 def others(loaded: Loaded, against: str, special: bool = True) -> list[int]:

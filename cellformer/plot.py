@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cellformer import names
-from engine.cells import finite
-from engine.cells.arguments import explained
-from engine.cells.arrays import ranked
-from engine.cells.batch import variants
-from engine.cells.errors import InputError, nearest
-from engine.cells.evaluator import Evaluator
-from engine.cells.files import replacing
-from engine.cells.graph import Graph
-from engine.cells.values import is_finite
-from engine.models.forward import Forward
-from engine.models.model import Model
-from engine.studies import hidden_attention as hidden
-from engine.studies import lens as lenses
-from engine.studies import scores
-from engine.text.tokenizer import shown
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.arguments import explained
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.files import replacing
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.values import is_finite
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import hidden_attention as hidden
+from cellformer.engine.studies import lens as lenses
+from cellformer.engine.studies import scores
+from cellformer.engine.text.tokenizer import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-import workbooks
+from cellformer import workbooks
 
 INDEX, SUMS, PICTURES = "index.html", "SHA256SUMS", "pictures"
 DRAWN = Path(workbooks.__file__).parent.parent / "docs" / "gallery"

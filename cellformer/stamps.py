@@ -6,10 +6,10 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-import workbooks
+from cellformer import workbooks
+from cellformer.engine.cells.files import possible
+from cellformer.engine.models.formats import hub
 from cellformer.version import __version__
-from engine.cells.files import possible
-from engine.models.formats import hub
 
 
 def stamp(name: str) -> str:

@@ -18,20 +18,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cellformer import budget, names, pairs, work
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.arguments import explained, wrong
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import check_file, possible, replacing
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.texts import in_csv
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import ablation, patching, sensitivity
+from cellformer.engine.text.list_file import quoted
+from cellformer.engine.text.tokenizer import shown
 from cellformer.kept import Kept
 from cellformer.names import word_of
 from cellformer.stamps import stamp
-from engine.cells import finite
-from engine.cells.arguments import explained, wrong
-from engine.cells.batch import variants
-from engine.cells.errors import InputError
-from engine.cells.files import check_file, possible, replacing
-from engine.cells.graph import Graph
-from engine.cells.texts import in_csv
-from engine.models.model import Model
-from engine.studies import ablation, patching, sensitivity
-from engine.text.list_file import quoted
-from engine.text.tokenizer import shown
 
 Value = str | int | float | None
 Row = list[Value]

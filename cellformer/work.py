@@ -20,8 +20,8 @@ from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
-from engine.cells.errors import InputError, first_line
-from exporters.file.sheet_parts import as_child
+from cellformer.engine.cells.errors import InputError, first_line
+from cellformer.exporters.file.sheet_parts import as_child
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from engine.learning.decoders import SIZES
-from engine.models import answering, architectures, rope
-from engine.models.architectures import OWN, Declared
-from engine.models.foreign import ACTIVATIONS, Config
-from engine.models.formats.folder import SEEING
+from cellformer.engine.learning.decoders import SIZES
+from cellformer.engine.models import answering, architectures, rope
+from cellformer.engine.models.architectures import OWN, Declared
+from cellformer.engine.models.foreign import ACTIVATIONS, Config
+from cellformer.engine.models.formats.folder import SEEING
 
 TARGET = Path(__file__).with_name("architectures.md")
 HEAD = """# Architectures

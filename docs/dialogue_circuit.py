@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Model
-from engine.studies import ablation, patching
-from engine.studies.answer_graph import AnswerGraph, Edge, short
-from engine.studies.circuit import Case, Circuit, search
-from engine.studies.edge_cuts import Cuts, averages, ends
-from workbooks.dialogue_game import PROMPT, game, measured
-from workbooks.dialogue_game import model as trained
-from workbooks.dialogue_game.game import ID, WORDS, State
+from cellformer.engine import Model
+from cellformer.engine.studies import ablation, patching
+from cellformer.engine.studies.answer_graph import AnswerGraph, Edge, short
+from cellformer.engine.studies.circuit import Case, Circuit, search
+from cellformer.engine.studies.edge_cuts import Cuts, averages, ends
+from cellformer.workbooks.dialogue_game import PROMPT, game, measured
+from cellformer.workbooks.dialogue_game import model as trained
+from cellformer.workbooks.dialogue_game.game import ID, WORDS, State
 
 FILE = Path(__file__).parent / "dialogue-game.md"
 MARKED = re.compile(r"(<!--circuits-->).*?(<!--/circuits-->)", re.DOTALL)

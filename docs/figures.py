@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 
 from cellformer import names
-from engine.models import checkpoint
-from engine.models.architectures import gpt2
-from engine.models.forward import ONE_TOKEN, Forward
-from exporters.compose.book import Book
-from exporters.file.xlsx import write
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.architectures import gpt2
+from cellformer.engine.models.forward import ONE_TOKEN, Forward
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.xlsx import write
 
 FOLDER = Path(__file__).parent
 MODELS = FOLDER.parent / "workbooks" / "models"

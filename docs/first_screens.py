@@ -12,7 +12,7 @@ from photograph import photograph
 from PIL import Image
 
 from cellformer import names
-from exporters.file.xlsx import write
+from cellformer.exporters.file.xlsx import write
 
 FOLDER = Path(__file__).parent / "first-screens"
 SHOWN = {

@@ -11,9 +11,8 @@ from pathlib import Path
 from pictures import draw
 from PIL import Image
 
-import workbooks
-from cellformer import names
-from exporters.file.xlsx import write
+from cellformer import names, workbooks
+from cellformer.exporters.file.xlsx import write
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "gallery"

@@ -19,13 +19,12 @@ import numpy as np
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
-import workbooks
-from cellformer import exercises, names, pairs
-from engine.cells import language
-from engine.models.generate import passage
-from engine.studies import slips, steering
-from engine.studies.exercises import LEVELS
-from exporters.assemble import (
+from cellformer import exercises, names, pairs, workbooks
+from cellformer.engine.cells import language
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import slips, steering
+from cellformer.engine.studies.exercises import LEVELS
+from cellformer.exporters.assemble import (
     answer_key,
     encoder_workbook,
     exercise,
@@ -34,13 +33,13 @@ from exporters.assemble import (
     transformer,
     two_stack_workbook,
 )
-from exporters.compose import theme
-from exporters.compose.book import Book
-from exporters.compose.dressing import in_words
-from exporters.model import glossary, layout, words
-from exporters.model.plan import LEAD, LOSS, Studies
-from exporters.pages import chat, heads, ledger, tokenizer
-from exporters.play import ranking, sentence, settings, tokens
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.dressing import in_words
+from cellformer.exporters.model import glossary, layout, words
+from cellformer.exporters.model.plan import LEAD, LOSS, Studies
+from cellformer.exporters.pages import chat, heads, ledger, tokenizer
+from cellformer.exporters.play import ranking, sentence, settings, tokens
 
 ROOT = Path(__file__).parent.parent
 WORDED = re.compile(r"[^\W\d_]{2}")  # what has no two letters in a row is no text

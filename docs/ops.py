@@ -7,13 +7,13 @@ import inspect
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.cells.access import Rect
-from engine.cells.expression import Area, Constant, Notation, Read, decimal
-from engine.cells.formula import InWords, as_shown
-from engine.cells.op import Op
-from engine.learning import optimizers
-from engine.models import ops
-from exporters.compose.address import A1
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.expression import Area, Constant, Notation, Read, decimal
+from cellformer.engine.cells.formula import InWords, as_shown
+from cellformer.engine.cells.op import Op
+from cellformer.engine.learning import optimizers
+from cellformer.engine.models import ops
+from cellformer.exporters.compose.address import A1
 
 TARGET = Path(__file__).with_name("ops.md")
 HEAD = """# Every op

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-import workbooks
+from cellformer import workbooks
 
 TARGET = Path(__file__).with_name("page.md")
 MARKED = re.compile(r"(?<=<!--sizes-->\n).*?(?=<!--/-->)", re.DOTALL)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import xlsxwriter
 
-from engine.cells.values import CellError
-from exporters.checking.verify import ENGINES, UnreadableError, poison, read
-from exporters.file.reading import Value
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.checking.verify import ENGINES, UnreadableError, poison, read
+from cellformer.exporters.file.reading import Value
 
 TARGET = Path(__file__).with_name("spreadsheets.md")
 BEGIN, END = "<!-- forms: made by docs/portable.py -->", "<!-- forms end -->"

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import workbooks
-from cellformer import names
-from engine.cells.block import Block
-from exporters.compose.book import Book
-from exporters.compose.story import PrintedNumber
+from cellformer import names, workbooks
+from cellformer.engine.cells.block import Block
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import PrintedNumber
 
 TARGET = Path(__file__).parent / "sources.md"
 DOCUMENTS = {  # whole titles; another document is called as its numbers call it

@@ -5,12 +5,12 @@ formula), `cells/graph.py` (blocks and cells), `cells/evaluator.py` (set a cell,
 changes).
 """
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.evaluator import Evaluator
-from engine.cells.graph import Cell, Graph
-from engine.models.model import Model
-from engine.models.spec import ModelSpec
-from engine.text.tokenizer import WordList
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.graph import Cell, Graph
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.text.tokenizer import WordList
 
 __all__ = ["Block", "Cell", "Evaluator", "Graph", "InputError", "Model", "ModelSpec", "WordList"]

@@ -1,7 +1,7 @@
 """A checkpoint folder comes in, a head is silenced for good, and it goes back."""
 
 import cellformer as cf
-from engine.studies.folding import folded
+from cellformer.engine.studies.folding import folded
 
 cf.save(cf.load("dialogue-game"), "game")  # a folder, as a checkpoint would come
 model = cf.load("game")

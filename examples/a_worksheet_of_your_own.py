@@ -1,9 +1,9 @@
 """A worksheet of typed numbers and formulas, each formula written once."""
 
 import cellformer as cf
-from engine.cells.functions import EXP, SUM
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.story import Story
+from cellformer.engine.cells.functions import EXP, SUM
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.story import Story
 
 w = Workbook("shares")
 ws = w.sheet("Softmax", "four logits, and their shares")

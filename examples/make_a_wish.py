@@ -1,7 +1,7 @@
 """Have the model say another word: the smallest change of one matrix that makes it first."""
 
 import cellformer as cf
-from engine.studies import wish
+from cellformer.engine.studies import wish
 
 model = cf.load("dialogue-game")
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))

@@ -1,7 +1,7 @@
 """The logit lens, and what each head adds to a word's logit (direct logit attribution)."""
 
 import cellformer as cf
-from engine.studies import lens
+from cellformer.engine.studies import lens
 
 model = cf.load("dialogue-game")
 words = model.vocabulary.texts

@@ -1,7 +1,7 @@
 """Switch every head and MLP off in turn: what the likeliest word's logit becomes."""
 
 import cellformer as cf
-from engine.studies import ablation
+from cellformer.engine.studies import ablation
 
 model = cf.load("dialogue-game")
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))

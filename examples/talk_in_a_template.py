@@ -1,7 +1,7 @@
 """What a person says becomes the text that a chat model reads: its template, and the pieces of it
 that a workbook computes with."""
 
-from engine.text.chat_template import ChatTemplate
+from cellformer.engine.text.chat_template import ChatTemplate
 
 template = ChatTemplate(
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>\n{% endfor %}"

@@ -1,8 +1,8 @@
 """Why the dialogue game says Tarso: the strongest edges of the answer, and each cut for real."""
 
 import cellformer as cf
-from engine.studies.answer_graph import AnswerGraph, short
-from engine.studies.edge_cuts import Cuts, ends
+from cellformer.engine.studies.answer_graph import AnswerGraph, short
+from cellformer.engine.studies.edge_cuts import Cuts, ends
 
 model = cf.load("dialogue-game")
 ids = model.vocabulary.encode("<BOS> Pietro chiama Paolo")

@@ -2,8 +2,8 @@
 
 import torch
 
-from engine import Graph
-from engine.learning.torch_math import Pass, Place
+from cellformer.engine import Graph
+from cellformer.engine.learning.torch_math import Pass, Place
 
 
 def computed(graph: Graph, of: str, weights: dict[str, torch.Tensor]) -> dict[str, Place]:

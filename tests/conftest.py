@@ -29,17 +29,16 @@ from hypothesis import strategies as st
 from libreoffice import CellAt, Typed, recomputed, save
 from validator import PROGRAM, REMEDY, faults
 
-import workbooks
+from cellformer import workbooks
 from cellformer.__main__ import main
-from cellformer.names import book
-from engine import Graph, Model, ModelSpec, WordList
-from engine.cells.access import Rect
-from engine.cells.batch import CellName
-from engine.models import checkpoint
-from engine.models.architectures.decoder import forward
-from engine.models.forward import weight_shapes
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import (
+from cellformer.engine import Graph, Model, ModelSpec, WordList
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.architectures.decoder import forward
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import (
     ENGINES,
     FormulaCells,
     compare,
@@ -47,11 +46,12 @@ from exporters.checking.verify import (
     poison,
     read_values,
 )
-from exporters.compose.address import a1
-from exporters.compose.book import Book, Reading
-from exporters.edits import edited
-from exporters.file.reading import Value, WorkbookFile
-from exporters.file.xlsx import write
+from cellformer.exporters.compose.address import a1
+from cellformer.exporters.compose.book import Book, Reading
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.reading import Value, WorkbookFile
+from cellformer.exporters.file.xlsx import write
+from cellformer.names import book
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"

@@ -13,10 +13,10 @@ from typing import Any
 
 from conftest import golden_models
 
-from engine.cells.block import Block
-from engine.models import architectures, checkpoint
-from engine.models.foreign import Config
-from engine.models.forward import weight_shapes
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import architectures, checkpoint
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.forward import weight_shapes
 
 N_WORDS = 3
 N_NEURONS = 4

@@ -8,11 +8,11 @@ from learnt import learnt
 from tokenizers import AddedToken, Tokenizer, processors
 
 import cellformer as cf
-from engine.models.architectures import bert, llama, roberta
-from engine.models.architectures.llama import LlamaSpec
-from engine.models.forward import weight_shapes
-from engine.models.spec import ModelSpec
-from engine.text.subwords import Library
+from cellformer.engine.models.architectures import bert, llama, roberta
+from cellformer.engine.models.architectures.llama import LlamaSpec
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.text.subwords import Library
 
 N_TOKENS = 10  # with room to spare: what the library learns is not the same in every process
 TEXT_LENGTH = 45  # characters that are typed: as the usual 60, in fewer cells

@@ -8,11 +8,11 @@ import chatting
 from conftest import GOLDEN, cli, default_book
 from corners import corner
 
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.file.xlsx import write
-from exporters.model.plan import Limits
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.plan import Limits
 
 IDS = ("--ids", "1,2,0")
 LISTS = "# one\n1\n2 1\n# other\n0\n0 2\n"  # of sentences, to steer between them

@@ -10,10 +10,10 @@ import numpy as np
 from libreoffice import Formula, watched_while_typed
 
 from cellformer import exercises
-from engine.studies import answers
-from engine.studies.answers import BESIDE, exact, judged
-from engine.studies.exercises import number
-from exporters.assemble.answer_key import (
+from cellformer.engine.studies import answers
+from cellformer.engine.studies.answers import BESIDE, exact, judged
+from cellformer.engine.studies.exercises import number
+from cellformer.exporters.assemble.answer_key import (
     A_FRACTION,
     A_TEXT,
     BEFORE,
@@ -31,8 +31,8 @@ from exporters.assemble.answer_key import (
     TYPED_AS,
     Answer,
 )
-from exporters.compose.book import Book, Filled
-from exporters.file import xlsx
+from cellformer.exporters.compose.book import Book, Filled
+from cellformer.exporters.file import xlsx
 
 SLIPS = 6  # of each cell, in a test
 TWELVE = (

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine import Model
-from engine.models.architectures.gemma import GemmaSpec
-from engine.models.architectures.mixtral import MoeSpec
+from cellformer.engine import Model
+from cellformer.engine.models.architectures.gemma import GemmaSpec
+from cellformer.engine.models.architectures.mixtral import MoeSpec
 
 Hook = Callable[[str, Tensor], Tensor]  # an activation's name and values -> what is used of it
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
-from engine.cells.values import CellError
-from exporters.checking.programs import program
-from exporters.checking.verify import Engine, FormulaCells, UnreadableError, Values
-from exporters.file.reading import Sheet, Value, WorkbookFile
-from exporters.file.scanning import Cells, Positions
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.checking.programs import program
+from cellformer.exporters.checking.verify import Engine, FormulaCells, UnreadableError, Values
+from cellformer.exporters.file.reading import Sheet, Value, WorkbookFile
+from cellformer.exporters.file.scanning import Cells, Positions
 
 NODE = Path(__file__).parent / "node"
 PACKAGE, SCRIPT = NODE / "node_modules" / "hyperformula", NODE / "hyperformula.cjs"

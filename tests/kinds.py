@@ -5,9 +5,9 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from exporters.checking.verify import Where
-from exporters.compose.address import position
-from exporters.file.reading import Value, WorkbookFile
+from cellformer.exporters.checking.verify import Where
+from cellformer.exporters.compose.address import position
+from cellformer.exporters.file.reading import Value, WorkbookFile
 
 ADDRESS = r"(?:'[^'\n]+'!|[\w.]+!)?\$?[A-Z]{1,3}\$?\d+"
 ASKS = "ISFORMULA("  # whether cells, however many, hold formulas: all of one kind

@@ -9,8 +9,8 @@ from pydoc_data import topics
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, processors, trainers
 from tokenizers import pre_tokenizers as pre
 
-from engine.text.tokenizer import Library
-from engine.text.vocabularies import LLAMA3, QWEN2
+from cellformer.engine.text.tokenizer import Library
+from cellformer.engine.text.vocabularies import LLAMA3, QWEN2
 
 LINES = "\n".join(topics.topics.values())[:150_000].splitlines()  # Python's own manual
 LINES += 20 * [

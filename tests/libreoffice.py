@@ -18,7 +18,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from exporters.checking.programs import CSV, XLSX, Recomputed, written_sheets
+from cellformer.exporters.checking.programs import CSV, XLSX, Recomputed, written_sheets
 
 # One thread reads a sheet and parses it: two take a twelfth more of the cores that tests share.
 ALONE = {"SAX_DISABLE_THREADS": "1"}

@@ -9,8 +9,8 @@ from learnt import texts as manual
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, trainers
 from tokenizers import pre_tokenizers as pre
 
-from engine.text.tokenizer import Library
-from engine.text.vocabularies import QWEN2
+from cellformer.engine.text.tokenizer import Library
+from cellformer.engine.text.vocabularies import QWEN2
 
 SCRIPTS = (
     "春眠不觉晓，处处闻啼鸟。今天天气真好，123456789元！",

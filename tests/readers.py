@@ -16,9 +16,9 @@ from xml.sax.saxutils import unescape
 
 import orjson
 
-from engine.cells.texts import from_xml
-from engine.cells.values import CellError
-from exporters.file.reading import Value, WorkbookFile
+from cellformer.engine.cells.texts import from_xml
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.file.reading import Value, WorkbookFile
 
 NODE = Path(__file__).parent / "node"
 REMEDY = "install Node.js, then: npm ci --prefix tests/node"

@@ -15,11 +15,11 @@ import pytest
 from conftest import ROOT, InIronCalc, cli, told
 from safetensors.numpy import save_file
 
-import workbooks
-from engine.models import architectures
-from exporters import pages
-from exporters.checking.verify import verify
-from exporters.file.reading import WorkbookFile
+from cellformer import workbooks
+from cellformer.engine.models import architectures
+from cellformer.exporters import pages
+from cellformer.exporters.checking.verify import verify
+from cellformer.exporters.file.reading import WorkbookFile
 
 MOST_LINES = 60  # of a function, signature and docstring included
 ROOMS = ("engine", "exporters", "workbooks", "cellformer")
@@ -88,13 +88,21 @@ def imported(name: str) -> Iterator[str]:
     """The modules of the house that a module imports, at its top or within a function."""
     for node in nodes(name):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules())
+            found = [in_repository(alias.name) for alias in node.names]
+            yield from (other for other in found if other in modules())
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, "imports say the whole name"
+            module = in_repository(str(node.module))
             for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                if whole in modules() or node.module in modules():
-                    yield whole if whole in modules() else str(node.module)
+                whole = in_repository(f"{node.module}.{alias.name}")
+                if whole in modules() or module in modules():
+                    yield whole if whole in modules() else module
+
+
+def in_repository(module: str) -> str:
+    """Where a module stands there: `engine/` is installed as `cellformer.engine`."""
+    inside = module.removeprefix("cellformer.")
+    return inside if inside.partition(".")[0] in ROOMS else module
 
 
 def within(name: str, room: str) -> bool:
@@ -163,7 +171,7 @@ def test_functions_fit_on_a_screen() -> None:
 
 PAGE = '''"""Twice: a page of its own."""
 
-from exporters.model import layout
+from cellformer.exporters.model import layout
 
 SHEET = "Twice"
 PURPOSE = "the first logit, twice"
@@ -177,9 +185,9 @@ def add(book):
 
 ARCHITECTURE = '''"""A bigram model: the last word alone chooses the next one."""
 
-from engine.models import ops, parts
-from engine.models.foreign import Piece
-from engine.models.spec import ModelSpec
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.foreign import Piece
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("bigram",)
 EPS = "epsilon"
@@ -202,8 +210,8 @@ def pieces(spec):
 
 WORKBOOK = '''"""halves: a number and its half. Look at the half. Try another number."""
 
-from exporters.compose.story import Story, Suggestion
-from exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.assemble.worksheets import Workbook
 
 TOPIC, AFTER, LEVEL = "Sizes", "napkin", 1
 TITLE = "halves: a number, and its half"
@@ -341,9 +349,9 @@ def test_no_test_patches_the_product() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from engine.studies import tsne\ntsne.STEPS = 3",
-        "from exporters.file import xlsx as x\nmonkeypatch.setattr(x, 'MAX_ROW', 1)",
-        "def test():\n    patch.setattr('exporters.model.plan.MANY_WORDS', 1)",
+        "from cellformer.engine.studies import tsne\ntsne.STEPS = 3",
+        "from cellformer.exporters.file import xlsx as x\nmonkeypatch.setattr(x, 'MAX_ROW', 1)",
+        "def test():\n    patch.setattr('cellformer.exporters.model.plan.MANY_WORDS', 1)",
     ],
 )
 def test_patches_of_the_product_are_found(text: str) -> None:

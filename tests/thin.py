@@ -8,15 +8,15 @@ from functools import cache
 import numpy as np
 from conftest import random_model
 
-from engine import Model, ModelSpec, WordList
-from engine.models.generate import passage
-from engine.studies import ablation
-from engine.text.tokenizer import Tokenizer
-from exporters.compose.book import Book
-from workbooks import dialogue_game, learn, microgpt
-from workbooks.dialogue_game import game
-from workbooks.microgpt import program
-from workbooks.microgpt.program import Drawn
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import ablation
+from cellformer.engine.text.tokenizer import Tokenizer
+from cellformer.exporters.compose.book import Book
+from cellformer.workbooks import dialogue_game, learn, microgpt
+from cellformer.workbooks.dialogue_game import game
+from cellformer.workbooks.microgpt import program
+from cellformer.workbooks.microgpt.program import Drawn
 
 N_CTX = 16
 

@@ -9,9 +9,9 @@ from learnt import learnt
 from tokenizers import Tokenizer
 
 import cellformer as cf
-from engine.models.architectures import t5
-from engine.models.forward import weight_shapes
-from engine.text.subwords import Library
+from cellformer.engine.models.architectures import t5
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.engine.text.subwords import Library
 
 N_TOKENS, TEXT_LENGTH = 10, 40  # columns, and characters that are typed
 SOURCES = [

@@ -23,7 +23,7 @@ from types import ModuleType
 
 def names() -> list[str]:
     """The names of all workbooks, as on the command line."""
-    from engine.cells.packages import module_names  # the command sets numpy up first
+    from cellformer.engine.cells.packages import module_names  # the command sets numpy up first
 
     return sorted(n.replace("_", "-") for n in module_names(*__path__) if n[0] != "_")
 
@@ -54,7 +54,9 @@ def title(name: str) -> str:
 
 def path() -> list[str]:
     """The names of all workbooks in learning order. Raises InputError for an unknown place."""
-    from exporters.compose.topological import reading_order  # the command sets numpy up first
+    from cellformer.exporters.compose.topological import (
+        reading_order,  # the command sets numpy up first
+    )
 
     modules = {name: find(name) for name in names()}
     found: list[str] = []
@@ -78,14 +80,18 @@ def by_topic() -> dict[str, list[str]]:
 def find(name: str) -> ModuleType:
     """The module of a workbook. Raises InputError for an unknown name, with the nearest ones, and
     for a module that lacks a declaration."""
-    from engine.cells.errors import InputError, declared, nearest  # the command sets numpy up first
+    from cellformer.engine.cells.errors import (  # the command sets numpy up first
+        InputError,
+        declared,
+        nearest,
+    )
 
     if name not in names():
         like = nearest(name, names())
         if like.startswith("known"):
             like += "; a model is named by its file or folder, or as owner/name of the Hub"
         raise InputError(f"no workbook is named {name!r}; {like}")
-    module = import_module(f"workbooks.{name.replace('-', '_')}")
+    module = import_module(f"cellformer.workbooks.{name.replace('-', '_')}")
     wanted = [] if hasattr(module, "book") else [*OF_A_MODEL]
     wanted += [] if hasattr(module, "STORY") else ["TITLE"]
     declared(module, "a workbook", ("TOPIC", "AFTER", "LEVEL", *wanted))

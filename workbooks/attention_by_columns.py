@@ -4,11 +4,11 @@ Code writes a query's shares along a row; drawings often run them down a column.
 same, transposed; each query's shares sum to 1. Look at the sums.
 """
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, MAX, SUM
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.story import Story
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, MAX, SUM
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Attention", "cat-sat", 2
 TITLE = "attention-by-columns: one pattern, queries as rows and as columns"

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import MAX, MIN, PI, SQRT, SUM, SUMPRODUCT, TANH, added, dot
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Composer, Formula
-from exporters.compose.story import Story
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import MAX, MIN, PI, SQRT, SUM, SUMPRODUCT, TANH, added, dot
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Composer, Formula
+from cellformer.exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Inside a block", "", 2
 TITLE = "fact-lookup: an MLP that knows who plays basketball"

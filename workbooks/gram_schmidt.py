@@ -7,13 +7,13 @@ a pair, or move a word's vector, and see which axes and which words follow.
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import IF, INDEX, MATCH, MAX, OR, SQRT, SUMPRODUCT
-from engine.cells.rounding import NEAR
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import IF, INDEX, MATCH, MAX, OR, SQRT, SUMPRODUCT
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Words and positions", "positions", 2
 TITLE = "gram-schmidt: two axes from word differences, and an analogy drawn on them"

@@ -7,13 +7,13 @@ it without the first head, with another word after the first `the`, or with soft
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
-from engine.cells.evaluator import edited
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.cells.evaluator import edited
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "no-attention", 3
 TITLE = "induction: two heads that continue a text as it went before"

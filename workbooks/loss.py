@@ -7,8 +7,8 @@ rules reward. Try a word that the model gives probability 0, another belief, ano
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import (
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import (
     ABS,
     AVERAGE,
     EXP,
@@ -21,11 +21,11 @@ from engine.cells.functions import (
     SUMIF,
     SUMPRODUCT,
 )
-from engine.cells.rounding import NEAR
-from exporters.assemble.worksheets import Comparison, Workbook
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Columns, Composer
-from exporters.compose.story import Story, Suggestion
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Columns, Composer
+from cellformer.exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "sampling", 1
 TITLE = "loss: cross-entropy, perplexity, and why the log of what came"

@@ -9,12 +9,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import COUNTIF, IF, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story, Suggestion
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import COUNTIF, IF, SUM, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
 TITLE = "n-grams: why not look up the last four words?"

@@ -10,14 +10,14 @@ FILE -o DIR` trains them again on the text (see docs/shakespeare.md).
 from functools import cache
 from pathlib import Path
 
-from engine import Model
-from engine.learning.text_training import TextRun
-from engine.models import checkpoint
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
+from cellformer.engine import Model
+from cellformer.engine.learning.text_training import TextRun
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "dialogue-game", 3
 PROMPT = "Good m"  # morrow, my, man, men: it is not sure

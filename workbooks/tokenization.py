@@ -14,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from engine.cells.expression import Expression
-from engine.text import tokenizing
-from engine.text.subwords import byte_alphabet
-from engine.text.tokenizer import Library
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose import legend
-from exporters.compose.book import Book
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story
-from exporters.pages import tokenizer as page
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.subwords import byte_alphabet
+from cellformer.engine.text.tokenizer import Library
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose import legend
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story
+from cellformer.exporters.pages import tokenizer as page
 
 TOPIC, AFTER, LEVEL = "Words and positions", "", 1
 TITLE = "tokenization: a word in pieces, merge by merge"

@@ -9,16 +9,16 @@ without iterative calculation, and to see how one step's weights become the next
 
 from collections.abc import Callable
 
-from engine import ModelSpec
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import MATCH
-from exporters.assemble.block_list import stack
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book, Chart, Place, Series
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story, Suggestion
-from workbooks.learn import game, sheets, step
+from cellformer.engine import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import MATCH
+from cellformer.exporters.assemble.block_list import stack
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book, Chart, Place, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.learn import game, sheets, step
 
 TOPIC, AFTER, LEVEL = "Learning", "one-step", 3
 TITLE = "unrolled: five steps of learning, one after another"

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SUMPRODUCT
-from engine.cells.rounding import NEAR
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story, Suggestion
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SUMPRODUCT
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "", 1
 TITLE = "zero-layer: a transformer without layers is a bigram table"

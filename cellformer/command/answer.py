@@ -21,8 +21,8 @@ import typer
 import cellformer
 from cellformer.command import results
 from cellformer.command.printing import console
-from engine import InputError
-from engine.cells.texts import in_csv
+from cellformer.engine import InputError
+from cellformer.engine.cells.texts import in_csv
 
 SCHEMA = "cellformer/1"  # the number rises when a field is removed, renamed or means another thing
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes.")]

@@ -7,9 +7,9 @@ pale. The same graph gives the same bytes.
 from collections.abc import Sequence
 from html import escape
 
-from engine.cells.texts import on_terminal
-from engine.studies.answer_graph import ANSWER, Edge, short
-from engine.studies.edge_cuts import Ends
+from cellformer.engine.cells.texts import on_terminal
+from cellformer.engine.studies.answer_graph import ANSWER, Edge, short
+from cellformer.engine.studies.edge_cuts import Ends
 
 WIDE, HIGH = 78, 22  # of a node
 GAP, STEP, LEFT, TOP = 14, 74, 70, 56

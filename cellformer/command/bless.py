@@ -10,8 +10,8 @@ import typer
 from cellformer.command import results
 from cellformer.command.answer import Answer
 from cellformer.command.printing import line
-from engine import InputError
-from exporters.checking import bless as forms
+from cellformer.engine import InputError
+from cellformer.exporters.checking import bless as forms
 
 
 def bless(

@@ -8,26 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-import workbooks
-from cellformer import budget, memory, names, pairs
+from cellformer import budget, memory, names, pairs, workbooks
 from cellformer.command import prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.many import Sharing, progress
 from cellformer.command.printing import console, line
-from engine import InputError, Model
-from engine.cells import finite
-from engine.cells.stored import Stored
-from engine.models import checkpoint
-from engine.models.choosing import Sampling
-from engine.studies import steering
-from engine.studies.forecast import Forecast, cells_of_part, forecast
-from engine.studies.steering import Contrast
-from engine.text import word_list_file as words
-from exporters.model import plan
-from exporters.web import SUFFIXES
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.stored import Stored
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.studies import steering
+from cellformer.engine.studies.forecast import Forecast, cells_of_part, forecast
+from cellformer.engine.studies.steering import Contrast
+from cellformer.engine.text import word_list_file as words
+from cellformer.exporters.model import plan
+from cellformer.exporters.web import SUFFIXES
 
 if TYPE_CHECKING:
-    from exporters.compose.book import Book, OnLayout
+    from cellformer.exporters.compose.book import Book, OnLayout
 
 LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a bar
 COLUMNS = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
@@ -180,7 +179,7 @@ def _build_model(
     name: str, output: Path | None, asked: Asked, with_workbook: bool, force: bool
 ) -> Answer:
     """Build the workbook of a model."""
-    from engine.models.generate import passage
+    from cellformer.engine.models.generate import passage
 
     special, length = not asked.no_special, asked.text_length or 0
     given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
@@ -289,8 +288,8 @@ def write(
 ) -> Answer:
     """Build and write a workbook, a large one with a progress bar; or its page, by the suffix.
     Raises InputError."""
-    from exporters.file import xlsx
-    from exporters.file.precompress import Ahead
+    from cellformer.exporters.file import xlsx
+    from cellformer.exporters.file.precompress import Ahead
 
     if path.suffix.lower() in SUFFIXES:
         return _write_page(build(_nothing), path, with_workbook)
@@ -325,7 +324,7 @@ def _written(book: "Book", path: Path, beside: Sequence[Path] = ()) -> results.B
 
 
 def _write_page(book: "Book", path: Path, with_workbook: bool) -> Answer:
-    from exporters.web import page
+    from cellformer.exporters.web import page
 
     finite.check(book.graph, book.values)
     own, *beside = page.write(book, path, with_workbook)

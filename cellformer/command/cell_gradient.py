@@ -9,12 +9,12 @@ from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells, watched_cell
 from cellformer.command.printing import console
-from engine import Graph, InputError
-from engine.cells import cell_gradient
-from engine.cells.arrays import ranked
-from engine.cells.errors import UnknownNameError
-from exporters.compose import cell_gradient as on_sheets
-from exporters.compose import cells
+from cellformer.engine import Graph, InputError
+from cellformer.engine.cells import cell_gradient
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.errors import UnknownNameError
+from cellformer.exporters.compose import cell_gradient as on_sheets
+from cellformer.exporters.compose import cells
 
 
 def report(found: Cells, target: str, top: int) -> Answer:

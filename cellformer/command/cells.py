@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from engine import Evaluator, Graph, InputError
-from engine.cells.block import Block
-from exporters.compose import cells
-from exporters.compose.book import Book
-from exporters.compose.cells import SheetCell
+from cellformer.engine import Evaluator, Graph, InputError
+from cellformer.engine.cells.block import Block
+from cellformer.exporters.compose import cells
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.cells import SheetCell
 
 CELL = re.compile(r"\s*[\w.]+\s*\[\s*\d+\s*,\s*\d+\s*\]\s*")
 

@@ -10,9 +10,9 @@ from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
-from engine.cells import finite
-from engine.studies import hidden_attention, scores
-from engine.text.tokenizer import shown
+from cellformer.engine.cells import finite
+from cellformer.engine.studies import hidden_attention, scores
+from cellformer.engine.text.tokenizer import shown
 
 Channel = Annotated[
     str | None,

@@ -7,24 +7,23 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-import workbooks
-from cellformer import exercises, names
+from cellformer import exercises, names, workbooks
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.options import Force
 from cellformer.command.printing import console, line
-from engine import InputError, Model
-from engine.cells import finite
-from engine.cells.arrays import ranked
-from engine.cells.files import check_replaceable
-from engine.cells.texts import readable
-from engine.models import checkpoint
-from engine.models.prompt_status import built_with
-from engine.studies.folding import folded
-from exporters.assemble.answer_key import KEY
-from exporters.compose.book import Book
-from exporters.edits import edited, link
-from exporters.file.reading import WorkbookFile
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.files import check_replaceable
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.prompt_status import built_with
+from cellformer.engine.studies.folding import folded
+from cellformer.exporters.assemble.answer_key import KEY
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited, link
+from cellformer.exporters.file.reading import WorkbookFile
 
 File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edited and saved.")]
 FileOrLink = Annotated[

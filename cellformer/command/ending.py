@@ -91,7 +91,7 @@ def _of_user(error: Exception) -> tuple[int, str]:
     """Exit code and line for invalid input; any other error is a bug and is raised again."""
     from typer.exceptions import Abort, TyperException
 
-    from engine.cells.errors import InputError, one_line
+    from cellformer.engine.cells.errors import InputError, one_line
 
     if isinstance(error, InputError):
         return CANNOT, one_line(str(error))
@@ -127,7 +127,7 @@ def _of_system(error: OSError) -> tuple[int, str]:
         _to_nowhere()
     if isinstance(error, BrokenPipeError):
         return PIPE_CLOSED, ""  # what reads it wants no more of it, as `head` does
-    from engine.cells.errors import one_line
+    from cellformer.engine.cells.errors import one_line
 
     what = f"{error.filename}: " if error.filename else ""
     why = error.strerror or str(error)

@@ -7,22 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-import workbooks
-from cellformer import names
+from cellformer import names, workbooks
 from cellformer.command import results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import watched_cell
 from cellformer.command.options import workbook_names
 from cellformer.command.printing import console, line, value_text
-from engine.cells.block import Block
-from engine.cells.rounding import NEAR
-from engine.cells.texts import cut, readable
-from exporters.compose.address import address
-from exporters.compose.book import START, Book, Reading
-from exporters.compose.cells import SheetCell, owner
-from exporters.edits.edited import Edited, EditedCell
-from exporters.file.reading import WorkbookFile, present
-from exporters.model.words import meaning
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.cells.texts import cut, readable
+from cellformer.exporters.compose.address import address
+from cellformer.exporters.compose.book import START, Book, Reading
+from cellformer.exporters.compose.cells import SheetCell, owner
+from cellformer.exporters.edits.edited import Edited, EditedCell
+from cellformer.exporters.file.reading import WorkbookFile, present
+from cellformer.exporters.model.words import meaning
 
 MOST_EDITS = 50  # each of which is made alone, to see what it does; of more, each block's
 SAME = 1e-13  # what rounding may change in a value about 1

@@ -51,28 +51,28 @@ from cellformer.command.options import (
     block_names,
 )
 from cellformer.command.printing import Curve, console
+from cellformer.engine import Evaluator, Graph, InputError, Model
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.errors import nearest
+from cellformer.engine.cells.files import replacing
+from cellformer.engine.cells.texts import in_csv, readable
+from cellformer.engine.models import encoding
+from cellformer.engine.models import prompt as prompts
+from cellformer.engine.models.architectures.mixtral import MoeSpec
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import Step, passage
+from cellformer.engine.models.generate import generate as steps
+from cellformer.engine.studies import ablation
+from cellformer.engine.studies import lens as lenses
+from cellformer.engine.studies.forecast import Forecast, forecast, kv_numbers, parameters
+from cellformer.engine.text.tokenizer import shown, stream, until
+from cellformer.exporters.compose.cells import SheetCell
+from cellformer.exporters.edits.edited import Edited, EditedModel
+from cellformer.exporters.model.plan import for_model
 from cellformer.names import first_word, needs_words, word_of
 from cellformer.studies import Study, absolute
-from engine import Evaluator, Graph, InputError, Model
-from engine.cells import finite
-from engine.cells.arrays import ranked
-from engine.cells.batch import variants
-from engine.cells.errors import nearest
-from engine.cells.files import replacing
-from engine.cells.texts import in_csv, readable
-from engine.models import encoding
-from engine.models import prompt as prompts
-from engine.models.architectures.mixtral import MoeSpec
-from engine.models.choosing import Sampling
-from engine.models.generate import Step, passage
-from engine.models.generate import generate as steps
-from engine.studies import ablation
-from engine.studies import lens as lenses
-from engine.studies.forecast import Forecast, forecast, kv_numbers, parameters
-from engine.text.tokenizer import shown, stream, until
-from exporters.compose.cells import SheetCell
-from exporters.edits.edited import Edited, EditedModel
-from exporters.model.plan import for_model
 
 MOST_STEPS = 10_001  # of a sweep
 FEW = 40  # tokens to generate

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
-from engine import InputError
-from engine.cells.texts import cut
-from engine.studies.exercises import MOST_EXERCISES
-from exporters.edits.grading import Grade, Marked
+from cellformer.engine import InputError
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.studies.exercises import MOST_EXERCISES
+from cellformer.exporters.edits.grading import Grade, Marked
 
 if TYPE_CHECKING:
     from cellformer.exercises import Grader

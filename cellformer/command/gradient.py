@@ -23,12 +23,12 @@ from cellformer.command.options import (
     Rows,
 )
 from cellformer.command.printing import console
+from cellformer.engine import InputError
+from cellformer.engine.cells import finite
+from cellformer.engine.studies import sensitivity
+from cellformer.engine.studies.sensitivity import Sensitivity, Weight
 from cellformer.names import first_word, needs_words, word_of
 from cellformer.studies import Study, absolute
-from engine import InputError
-from engine.cells import finite
-from engine.studies import sensitivity
-from engine.studies.sensitivity import Sensitivity, Weight
 
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")]
 

@@ -8,8 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-import workbooks
-from cellformer import names
+from cellformer import names, workbooks
 from cellformer.command import results
 from cellformer.command.answer import Answer
 from cellformer.command.options import (
@@ -70,8 +69,8 @@ from cellformer.command.options import (
     workbook_names,
 )
 from cellformer.command.printing import console
-from engine import InputError
-from engine.cells import language
+from cellformer.engine import InputError
+from cellformer.engine.cells import language
 
 
 def list_() -> Answer:
@@ -196,7 +195,7 @@ def open_(
     """
     from cellformer.command import opening
     from cellformer.command.printing import line
-    from exporters.file.reading import present
+    from cellformer.exporters.file.reading import present
 
     if name.endswith((".xlsx", ".html")):
         if output or prompt is not None or lang != "en" or chat or system is not None:

@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cellformer import studies
 from cellformer.command.answer import Answer
 from cellformer.command.printing import line
+from cellformer.engine import InputError
 from cellformer.studies import Study
 from cellformer.work import Workers
-from engine import InputError
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 

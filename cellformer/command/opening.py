@@ -7,7 +7,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from engine import InputError
+from cellformer.engine import InputError
 
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")  # one of them names the screen of a Linux desktop
 OFFICE = ("soffice", "libreoffice")  # asked first where no program is the system's own

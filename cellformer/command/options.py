@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-import workbooks
-from engine import InputError, Model
-from engine.text.tokenizer import shown
-from exporters.model.source import MOST_TYPED
+from cellformer import workbooks
+from cellformer.engine import InputError, Model
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.model.source import MOST_TYPED
 
 
 def workbook_names() -> list[str]:

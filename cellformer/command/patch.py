@@ -26,11 +26,11 @@ from cellformer.command.options import (
     To,
 )
 from cellformer.command.printing import console, line
+from cellformer.engine import InputError
+from cellformer.engine.studies import patching
+from cellformer.engine.studies.patching import Comparison, Patched, Scores
+from cellformer.engine.text.tokenizer import shown
 from cellformer.studies import Study, absolute
-from engine import InputError
-from engine.studies import patching
-from engine.studies.patching import Comparison, Patched, Scores
-from engine.text.tokenizer import shown
 
 TOP = 20  # sites that are listed
 

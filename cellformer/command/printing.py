@@ -13,14 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cellformer.command import results
-from engine import Evaluator, Graph, Model
-from engine.cells.arrays import ranked
-from engine.cells.texts import on_terminal, readable
-from engine.models.generate import Step
-from engine.studies.ablation import Effect
-from engine.studies.lens import Views
-from engine.text.tokenizer import shown
-from exporters.compose.book import Book
+from cellformer.engine import Evaluator, Graph, Model
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.texts import on_terminal, readable
+from cellformer.engine.models.generate import Step
+from cellformer.engine.studies.ablation import Effect
+from cellformer.engine.studies.lens import Views
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.compose.book import Book
 
 TOP = 10  # next words shown
 LENS_WORDS = 3

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine import InputError
+from cellformer.engine import InputError
 
 MOST = 10_000_000  # bytes of a file with a prompt
 

@@ -13,11 +13,11 @@ from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
 from cellformer.command.printing import console, line
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells import finite
+from cellformer.engine.studies import quantization
+from cellformer.engine.studies.quantization import ALL, Effect, Grid, Measure
 from cellformer.names import needs_words, word_of
-from engine import InputError, Model
-from engine.cells import finite
-from engine.studies import quantization
-from engine.studies.quantization import ALL, Effect, Grid, Measure
 
 
 def quantize(

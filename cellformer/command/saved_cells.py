@@ -8,9 +8,9 @@ from openpyxl.formula import Tokenizer
 from openpyxl.formula.tokenizer import Token
 from openpyxl.utils.cell import range_boundaries
 
-from engine.cells.access import Rect
-from exporters.compose.address import address
-from exporters.file.reading import Cell, WorkbookFile
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.compose.address import address
+from cellformer.exporters.file.reading import Cell, WorkbookFile
 
 MOST_READ = 10_000  # cells of a range that are listed
 

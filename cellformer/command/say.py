@@ -13,12 +13,12 @@ from cellformer.command import answer_picture, printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.options import output_words
 from cellformer.command.printing import console, line
-from engine import InputError
-from engine.cells.files import replacing
-from engine.studies.answer_graph import Node, short
-from engine.studies.circuit import Circuit
-from engine.studies.edge_cuts import Ends
-from engine.text.tokenizer import shown
+from cellformer.engine import InputError
+from cellformer.engine.cells.files import replacing
+from cellformer.engine.studies.answer_graph import Node, short
+from cellformer.engine.studies.circuit import Circuit
+from cellformer.engine.studies.edge_cuts import Ends
+from cellformer.engine.text.tokenizer import shown
 
 Word = Annotated[
     str | None,

@@ -14,12 +14,12 @@ from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Site
 from cellformer.command.printing import console, line
-from engine import InputError, Model
-from engine.cells.arrays import ranked
-from engine.cells.texts import readable
-from engine.studies import lens, probes, steering
-from engine.studies.probes import Accuracy
-from engine.studies.steering import Contrast, Steered
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.studies import lens, probes, steering
+from cellformer.engine.studies.probes import Accuracy
+from cellformer.engine.studies.steering import Contrast, Steered
 
 TOP = 8  # words at each end
 ALL = "all"

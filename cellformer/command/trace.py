@@ -27,13 +27,13 @@ from cellformer.command.options import (
 )
 from cellformer.command.printing import console
 from cellformer.command.saved_cells import SavedCell
-from engine import Cell, Evaluator
-from engine.cells.errors import UnknownNameError
-from engine.models import formats
-from exporters.compose.book import START, Book
-from exporters.compose.cells import SheetCell, is_address, position
-from exporters.edits.edited import Edited
-from exporters.file.reading import WorkbookFile, present
+from cellformer.engine import Cell, Evaluator
+from cellformer.engine.cells.errors import UnknownNameError
+from cellformer.engine.models import formats
+from cellformer.exporters.compose.book import START, Book
+from cellformer.exporters.compose.cells import SheetCell, is_address, position
+from cellformer.exporters.edits.edited import Edited
+from cellformer.exporters.file.reading import WorkbookFile, present
 
 Traceable = Cell | SheetCell | SavedCell
 MAX_BRANCHES = 12  # precedents shown per cell of a trace

@@ -15,15 +15,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-import workbooks
+from cellformer import workbooks
 from cellformer.command import results
 from cellformer.command.answer import Answer
 from cellformer.command.printing import console, line
-from engine import InputError, Model
-from engine.cells.files import check_replaceable
-from engine.learning import corpus, text_training, training
-from engine.learning.text_training import Check, TextRun
-from engine.models import checkpoint
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells.files import check_replaceable
+from cellformer.engine.learning import corpus, text_training, training
+from cellformer.engine.learning.text_training import Check, TextRun
+from cellformer.engine.models import checkpoint
 
 TIMED = 5  # the step after which it is known how long a run takes
 EVERY = 50  # steps over which the loss shown is a mean

@@ -12,14 +12,14 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.printing import line
-from engine import InputError
-from engine.cells.errors import nearest
-from exporters import web
-from exporters.checking import javascript
-from exporters.checking.audit import audit
-from exporters.checking.child_processes import Job, OnProgress, Outcome, run
-from exporters.checking.verify import ENGINES, Verdict, read, verify_all
-from exporters.file.reading import present
+from cellformer.engine import InputError
+from cellformer.engine.cells.errors import nearest
+from cellformer.exporters import web
+from cellformer.exporters.checking import javascript
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.checking.child_processes import Job, OnProgress, Outcome, run
+from cellformer.exporters.checking.verify import ENGINES, Verdict, read, verify_all
+from cellformer.exporters.file.reading import present
 
 JAVASCRIPT = "javascript"  # Node.js, of pages
 AGREES, DISAGREES, SKIPPED, ABSENT = "agrees", "disagrees", "skipped", "not installed"

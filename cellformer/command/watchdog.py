@@ -44,7 +44,7 @@ def _tidy() -> None:
     """End child processes, and delete unfinished files and temporary folders."""
     from multiprocessing import active_children
 
-    from engine.cells.files import delete_unfinished
+    from cellformer.engine.cells.files import delete_unfinished
 
     for child in active_children():
         with suppress(OSError):

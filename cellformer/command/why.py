@@ -16,12 +16,12 @@ from cellformer.command import say as of_word
 from cellformer.command.answer import Answer
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
-from engine import InputError, Model
-from engine.cells import finite
-from engine.models.architectures.mamba import MambaSpec
-from engine.studies import circuits, heads, scores
-from engine.studies.scores import Split
-from engine.text.tokenizer import shown
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells import finite
+from cellformer.engine.models.architectures.mamba import MambaSpec
+from cellformer.engine.studies import circuits, heads, scores
+from cellformer.engine.studies.scores import Split
+from cellformer.engine.text.tokenizer import shown
 
 TOP = 12  # pairs of writers, of heads
 PAIRS = 5  # of words

@@ -9,26 +9,25 @@ import numpy as np
 import typer
 from rich.text import Text as Shown
 
-import workbooks
-from cellformer import budget, names
+from cellformer import budget, names, workbooks
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, output_words
 from cellformer.command.printing import console, line
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.files import check_file
+from cellformer.engine.learning import corpus
+from cellformer.engine.models import formats
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import price as prices
+from cellformer.engine.studies import wish as wishes
+from cellformer.engine.studies.forecast import numbers_of_pass
+from cellformer.engine.studies.price import ALL, Price, Text
+from cellformer.engine.studies.wish import Wish
+from cellformer.exporters.model.plan import MANY_WORDS
 from cellformer.names import first_word, word_of
-from engine import InputError, Model
-from engine.cells import finite
-from engine.cells.arrays import ranked
-from engine.cells.files import check_file
-from engine.learning import corpus
-from engine.models import formats
-from engine.models.generate import passage
-from engine.studies import price as prices
-from engine.studies import wish as wishes
-from engine.studies.forecast import numbers_of_pass
-from engine.studies.price import ALL, Price, Text
-from engine.studies.wish import Wish
-from exporters.model.plan import MANY_WORDS
 
 TOP = 8  # words, and weights, that are listed
 MOST_PRICED = 20  # rules, or prompts
@@ -145,7 +144,7 @@ def _text(model: Model, given: str, special: bool, path: Path) -> Text:
 
 def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
     """Write the workbook of the original model, with the change typed over its weights."""
-    from exporters.file import xlsx
+    from cellformer.exporters.file import xlsx
 
     words = passage(loaded.model, loaded.ids, loaded.n_tokens)
     book = loaded.book(loaded.model, words)

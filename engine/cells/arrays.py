@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from engine.cells.errors import UnknownNameError
+from cellformer.engine.cells.errors import UnknownNameError
 
 Values = TypeVar("Values")
 

@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from engine.cells.arguments import explained
-from engine.cells.arrays import Arrays
-from engine.cells.block import Block
-from engine.cells.evaluation import evaluate
-from engine.cells.graph import Graph
+from cellformer.engine.cells.arguments import explained
+from cellformer.engine.cells.arrays import Arrays
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.graph import Graph
 
 CellName = tuple[str, int, int]  # block, row, column
 Change = Mapping[CellName, float]

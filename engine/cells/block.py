@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from engine.cells import notebook
-from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads, shift
-from engine.cells.arguments import explained_class
-from engine.cells.compiled import compiled
-from engine.cells.errors import InputError
-from engine.cells.expression import (
+from cellformer.engine.cells import notebook
+from cellformer.engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads, shift
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.compiled import compiled
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import (
     Area,
     Call,
     Constant,
@@ -32,10 +32,10 @@ from engine.cells.expression import (
     rebuilt,
     steps,
 )
-from engine.cells.functions import SUMPRODUCT
-from engine.cells.name import Named
-from engine.cells.op import Op
-from engine.cells.texts import cut
+from cellformer.engine.cells.functions import SUMPRODUCT
+from cellformer.engine.cells.name import Named
+from cellformer.engine.cells.op import Op
+from cellformer.engine.cells.texts import cut
 
 Kind = Literal["ids", "weight", "setting", "computed", "gradient", "table"]
 Axes = tuple[str, str]

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.derivatives import slopes
-from engine.cells.expression import (
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.derivatives import slopes
+from cellformer.engine.cells.expression import (
     Area,
     Call,
     Constant,
@@ -27,10 +27,10 @@ from engine.cells.expression import (
     Operation,
     expression,
 )
-from engine.cells.functions import IF
-from engine.cells.graph import Graph
-from engine.cells.table import Reader, compute, pending
-from engine.cells.values import RANGES, FormulaError, number, numbers_or_0
+from cellformer.engine.cells.functions import IF
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.table import Reader, compute, pending
+from cellformer.engine.cells.values import RANGES, FormulaError, number, numbers_or_0
 
 Slopes = dict[str, np.ndarray]  # block name -> the slope by each of its cells: [rows, columns]
 

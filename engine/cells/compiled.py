@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells import lines
-from engine.cells.expression import (
+from cellformer.engine.cells import lines
+from cellformer.engine.cells.expression import (
     ATOM,
     LEVELS,
     NEGATIVE,
@@ -35,8 +35,8 @@ from engine.cells.expression import (
     Spelt,
     steps,
 )
-from engine.cells.lines import Line
-from engine.cells.values import NUMBERS, TRUTHS, FormulaError
+from cellformer.engine.cells.lines import Line
+from cellformer.engine.cells.values import NUMBERS, TRUTHS, FormulaError
 
 Compute = Callable[..., Any]
 ARITHMETIC = "+-*/"  # signs that Python has, too

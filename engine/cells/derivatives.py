@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from engine.cells.access import Subscript
-from engine.cells.block import Block
-from engine.cells.expression import (
+from cellformer.engine.cells.access import Subscript
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import (
     Call,
     Constant,
     Expression,
@@ -29,7 +29,7 @@ from engine.cells.expression import (
     rebuilt,
     steps,
 )
-from engine.cells.functions import IF, POWER, place
+from cellformer.engine.cells.functions import IF, POWER, place
 
 # --- a formula as a product, and as a sum -------------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from types import ModuleType
 
-from engine.cells.texts import escaped
+from cellformer.engine.cells.texts import escaped
 
 
 class InputError(ValueError):
@@ -13,7 +13,7 @@ class InputError(ValueError):
     >>> cf.load("cat-sad")
     Traceback (most recent call last):
         ...
-    engine.cells.errors.InputError: no workbook is named 'cat-sad'; nearest: cat-sat
+    cellformer.engine.cells.errors.InputError: no workbook is named 'cat-sad'; nearest: cat-sat
     """
 
     def __str__(self) -> str:

@@ -10,10 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import ALONG, Mask, Rect, Span, Subscript, partners, reads, shift
-from engine.cells.block import Block
-from engine.cells.lines import Line
-from engine.cells.stored import Stored
+from cellformer.engine.cells.access import (
+    ALONG,
+    Mask,
+    Rect,
+    Span,
+    Subscript,
+    partners,
+    reads,
+    shift,
+)
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.lines import Line
+from cellformer.engine.cells.stored import Stored
 
 MOST_READ = 1 << 18  # numbers of a matrix in a file that are read together
 

@@ -15,15 +15,15 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from engine.cells.access import ALONG, Rect, dirties
-from engine.cells.arguments import explained_class
-from engine.cells.block import Block
-from engine.cells.evaluation import evaluate
-from engine.cells.expression import Area
-from engine.cells.frame import Frame
-from engine.cells.graph import Cell, Graph
-from engine.cells.table import Reader, compute, pending
-from engine.cells.values import CellError
+from cellformer.engine.cells.access import ALONG, Rect, dirties
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.frame import Frame
+from cellformer.engine.cells.graph import Cell, Graph
+from cellformer.engine.cells.table import Reader, compute, pending
+from cellformer.engine.cells.values import CellError
 
 MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become their bounding box
 

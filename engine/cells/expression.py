@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from engine.cells.access import ALONG, Rect, Subscript
-from engine.cells.values import SIGNS, CellError, FormulaError, as_array, number, scalar
+from cellformer.engine.cells.access import ALONG, Rect, Subscript
+from cellformer.engine.cells.values import SIGNS, CellError, FormulaError, as_array, number, scalar
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
 LEVELS = {

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from engine.cells.errors import InputError
-from engine.cells.files import read_json
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import read_json
 
 LARGEST = 1e12  # number that is taken for meant
 

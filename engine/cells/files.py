@@ -19,7 +19,7 @@ from secrets import token_hex
 from time import monotonic, sleep
 from typing import Any
 
-from engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError
 
 MOST_JSON = 200_000_000  # bytes; the largest tokenizers take 35 million
 UNFINISHED = re.compile(r"\.cellformer-[0-9a-f]{16}\.part")

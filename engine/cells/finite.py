@@ -4,10 +4,10 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph
 
 
 class Values(Protocol):

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from engine.cells.access import Rect, Subscript, reads, shift
-from engine.cells.block import Address, Block, without
-from engine.cells.derivatives import simplified
-from engine.cells.expression import (
+from cellformer.engine.cells.access import Rect, Subscript, reads, shift
+from cellformer.engine.cells.block import Address, Block, without
+from cellformer.engine.cells.derivatives import simplified
+from cellformer.engine.cells.expression import (
     ATOM,
     LEVELS,
     Area,
@@ -30,7 +30,7 @@ from engine.cells.expression import (
     decimal,
     rebuilt,
 )
-from engine.cells.functions import SUMPRODUCT
+from cellformer.engine.cells.functions import SUMPRODUCT
 
 GRADIENT, TURNED = "gradient.", "turned."  # what the names of a backward pass's blocks begin with
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.cells import notebook
-from engine.cells.block import Block
-from engine.cells.errors import InputError
+from cellformer.engine.cells import notebook
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells import lines
-from engine.cells.expression import (
+from cellformer.engine.cells import lines
+from cellformer.engine.cells.expression import (
     ATOM,
     PRODUCT,
     Area,
@@ -45,8 +45,8 @@ from engine.cells.expression import (
     constant,
     expression,
 )
-from engine.cells.expression import POWER as AS_POWER
-from engine.cells.values import (
+from cellformer.engine.cells.expression import POWER as AS_POWER
+from cellformer.engine.cells.values import (
     NUMBERS,
     SIGNS,
     TRUTHS,

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.cells.access import ALONG, EVERYTHING, Mask, shift, shifted
-from engine.cells.block import Axes, Block
-from engine.cells.derivatives import (
+from cellformer.engine.cells.access import ALONG, EVERYTHING, Mask, shift, shifted
+from cellformer.engine.cells.block import Axes, Block
+from cellformer.engine.cells.derivatives import (
     derivatives,
     over,
     own,
@@ -34,11 +34,19 @@ from engine.cells.derivatives import (
     simplified,
     times,
 )
-from engine.cells.errors import InputError
-from engine.cells.expression import Call, Constant, Expression, Nth, Read, ReadKey, rebuilt
-from engine.cells.functions import IF, MAX, SUM, SUMIF, SUMPRODUCT, Place
-from engine.cells.graph import Graph
-from engine.cells.op import Op
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import (
+    Call,
+    Constant,
+    Expression,
+    Nth,
+    Read,
+    ReadKey,
+    rebuilt,
+)
+from cellformer.engine.cells.functions import IF, MAX, SUM, SUMIF, SUMPRODUCT, Place
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.op import Op
 
 GAIN = "gain"  # the leaf of what `to_first_order` adds
 SMALLEST = 1e-24  # a square below it counts as this: a secant's operand may be 0

@@ -14,20 +14,29 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from engine.cells import formula, language, notebook
-from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties, shift, shifted
-from engine.cells.arguments import explained_class
-from engine.cells.arrays import Arrays, frozen
-from engine.cells.block import Axes, Block, Kind
-from engine.cells.errors import InputError, UnknownNameError, sides
-from engine.cells.expression import Area, Expression
-from engine.cells.frame import Frame
-from engine.cells.functions import N, harmless
-from engine.cells.op import Op
-from engine.cells.stored import Stored
-from engine.cells.table import Readings, compute, pending
-from engine.cells.texts import cut
-from engine.cells.values import is_finite, is_whole
+from cellformer.engine.cells import formula, language, notebook
+from cellformer.engine.cells.access import (
+    EVERYTHING,
+    Mask,
+    Rect,
+    Span,
+    Subscript,
+    dirties,
+    shift,
+    shifted,
+)
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.arrays import Arrays, frozen
+from cellformer.engine.cells.block import Axes, Block, Kind
+from cellformer.engine.cells.errors import InputError, UnknownNameError, sides
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.frame import Frame
+from cellformer.engine.cells.functions import N, harmless
+from cellformer.engine.cells.op import Op
+from cellformer.engine.cells.stored import Stored
+from cellformer.engine.cells.table import Readings, compute, pending
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.cells.values import is_finite, is_whole
 
 
 class Sizes(Protocol):

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from engine.cells.block import Block
-from engine.cells.errors import UnknownNameError
-from engine.cells.graph import Graph
-from engine.cells.name import OWN, USED
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import UnknownNameError
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import OWN, USED
 
 AnyGraph = TypeVar("AnyGraph", bound=Graph)
 # what comes between: it takes the new graph, the name of the block to add, and the block as it is

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 
-from engine.cells.access import ALONG, shift
-from engine.cells.block import Block
-from engine.cells.expression import (
+from cellformer.engine.cells.access import ALONG, shift
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import (
     Call,
     Constant,
     Expression,

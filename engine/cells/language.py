@@ -16,7 +16,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.errors import InputError, nearest
 
 FOLDER = Path(__file__).parent.parent / "languages"
 ENDING = ".po"

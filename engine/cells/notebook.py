@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.texts import cut
+from cellformer.engine.cells.texts import cut
 
 MOST_ROWS, MOST_COLUMNS = 40, 24  # of a table; of more, the first ones are shown
 MOST_LINES = 12  # of a list within a card

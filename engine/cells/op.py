@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from engine.cells.access import Subscript
-from engine.cells.errors import InputError
-from engine.cells.expression import Expression, expression
+from cellformer.engine.cells.access import Subscript
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Expression, expression
 
 X = Any  # an operand: an expression
 

@@ -7,9 +7,9 @@ there is nothing before or after it to recompute.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError, nearest
-from engine.cells.graph import Graph
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.graph import Graph
 
 
 def freeze_rest(graph: Graph, live: Sequence[str]) -> Graph:

@@ -4,8 +4,8 @@ from functools import reduce
 from string import Formatter
 from typing import Any
 
-from engine.cells.expression import Expression, expression
-from engine.cells.language import translated
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.language import translated
 
 LITERAL = 200  # characters of a literal; Excel takes 255 units
 

@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 import orjson
 
-from engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError
 
 DTYPES: Mapping[str, Any] = {
     "F64": np.dtype("<f8"),

@@ -13,12 +13,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.evaluation import evaluate
-from engine.cells.expression import Area, Call, Expression, Operation
-from engine.cells.stored import Stored
-from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.expression import Area, Call, Expression, Operation
+from cellformer.engine.cells.stored import Stored
+from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
 
 
 class _Pending:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.stored import Stored
+from cellformer.engine.cells.stored import Stored
 
 # kinds of values; tuples, which are twice as fast to ask as unions
 NUMBERS, TRUTHS, RANGES = (int, float, np.number), (bool, np.bool_), (np.ndarray, Stored)

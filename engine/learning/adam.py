@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.functions import MAX, POWER, SQRT
-from engine.cells.graph import Graph
-from engine.cells.op import X, op
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.functions import MAX, POWER, SQRT
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.op import X, op
 
 
 class Moved(NamedTuple):

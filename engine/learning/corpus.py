@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.text.tokenizer import Characters, Library, Tokenizer
-from engine.text.tokenizers_library import learnt
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.text.tokenizer import Characters, Library, Tokenizer
+from cellformer.engine.text.tokenizers_library import learnt
 
 MOST_TEXT = 1_000_000_000  # bytes, more than can be learnt from here
 LEARNT = 0.9  # share of a text that is learnt from

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.name import Name
-from engine.learning.recipe import Recipe
-from engine.models import architectures
-from engine.models.foreign import Config
-from engine.models.forward import Architecture, Forward, weight_shapes
-from engine.models.model import Model
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.name import Name
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.models import architectures
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.forward import Architecture, Forward, weight_shapes
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import ModelSpec
 
 SIZES = {  # what configs call them: the file of an architecture asks for the names that it knows
     "d_vocab": ("vocab_size",),

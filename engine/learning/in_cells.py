@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.learning import objective, optimizers
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import IGNORED, Recipe
-from engine.models.forward import Forward, Readout
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.learning import objective, optimizers
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import IGNORED, Recipe
+from cellformer.engine.models.forward import Forward, Readout
 
 ALL_TOKENS = Readout(by_head=False)
 DECAYS = "matrices"

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.learning.decoders import Decoder
-from engine.learning.in_cells import blank_pass
-from engine.learning.optimizers import ADAM, DESCENT
-from engine.learning.recipe import IGNORED, Recipe
-from engine.learning.torch_math import Pass
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.in_cells import blank_pass
+from cellformer.engine.learning.optimizers import ADAM, DESCENT
+from cellformer.engine.learning.recipe import IGNORED, Recipe
+from cellformer.engine.learning.torch_math import Pass
 
 F = torch.nn.functional
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, MAX
-from engine.cells.graph import Graph
-from engine.models import ops
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import AND, IF, MAX
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import ops
 
 NAME, LOSS = "objective", "loss"
 

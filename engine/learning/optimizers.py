@@ -18,11 +18,11 @@ weight itself (AdamW, Loshchilov & Hutter 2019).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.cells.block import Block
-from engine.cells.expression import expression
-from engine.cells.functions import IF, MAX, POWER, SQRT, SUM, SUMPRODUCT
-from engine.cells.graph import Graph
-from engine.cells.op import X, op
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import expression
+from cellformer.engine.cells.functions import IF, MAX, POWER, SQRT, SUM, SUMPRODUCT
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.op import X, op
 
 DESCENT, MOMENTUM, ADAM = range(3)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import cos, pi
 
-from engine.learning.optimizers import ADAM
+from cellformer.engine.learning.optimizers import ADAM
 
 IGNORED = -1  # an id after the end of a sequence: neither read nor predicted
 

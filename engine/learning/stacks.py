@@ -11,8 +11,8 @@ softmax, a pattern of ops describes them.
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from engine.cells.block import Block
-from engine.cells.graph import Graph
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.graph import Graph
 
 # A block, by a name of one's own, the same block wherever it stands; or an op over patterns.
 Pattern = str | tuple[Any, ...]

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.learning import decoders, training
-from engine.learning.corpus import Corpus
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import Recipe
-from engine.learning.training import Progress
-from engine.models.model import Model
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.learning import decoders, training
+from cellformer.engine.learning.corpus import Corpus
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import ModelSpec
 
 MOST_WINDOWS = 400  # of the part held out, in a check on the way
 WINDOWS_AT_ONCE = 100

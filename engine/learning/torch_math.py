@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from engine.cells.access import ALONG, partners, shift
-from engine.cells.block import Block
-from engine.cells.expression import Constant, Read
-from engine.cells.graph import Graph
-from engine.learning.stacks import Pattern, Step, stacks
+from cellformer.engine.cells.access import ALONG, partners, shift
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Constant, Read
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.learning.stacks import Pattern, Step, stacks
 
 Tensor = torch.Tensor
 F = torch.nn.functional

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import Recipe
-from engine.models.model import Model
-from engine.text.tokenizer import Tokenizer
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.models.model import Model
+from cellformer.engine.text.tokenizer import Tokenizer
 
 Weights = Mapping[str, np.ndarray]  # by name
 Reader = Callable[[np.ndarray], np.ndarray]  # ids [batch, n_tokens] -> logits [..., d_vocab]
@@ -94,7 +94,7 @@ def has_torch() -> bool:
 
 def _learning() -> ModuleType:
     """The module that makes steps and reads logits: with torch, or in cells."""
-    return import_module(f"engine.learning.{'in_torch' if has_torch() else 'in_cells'}")
+    return import_module(f"cellformer.engine.learning.{'in_torch' if has_torch() else 'in_cells'}")
 
 
 def reader(decoder: Decoder, weights: Weights) -> Reader:

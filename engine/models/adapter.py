@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError, sides
-from engine.cells.fields import Fields
-from engine.cells.graph import Graph
-from engine.cells.interventions import AnyGraph, intervened
-from engine.models import ops
-from engine.models.foreign import Piece
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, sides
+from cellformer.engine.cells.fields import Fields
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.interventions import AnyGraph, intervened
+from cellformer.engine.models import ops
+from cellformer.engine.models.foreign import Piece
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MERGE, ADAPTER, RANK = "merge", "adapter", "rank"

@@ -3,9 +3,9 @@ the distance between tokens, with a slope for each head; there are no other posi
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.models import ops
-from engine.models.forward import Forward
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops
+from cellformer.engine.models.forward import Forward
 
 
 def slopes(n_heads: int) -> list[float]:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.fields import Fields, json_object
-from engine.cells.values import is_whole
-from engine.models.foreign import Config
-from engine.models.spec import TwoStackSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import Fields, json_object
+from cellformer.engine.cells.values import is_whole
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.spec import TwoStackSpec
 
 FILE = "generation_config.json"
 START = "decoder_start_token_id"

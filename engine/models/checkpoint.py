@@ -17,21 +17,28 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from engine.cells.arguments import explained
-from engine.cells.errors import InputError, first_line
-from engine.cells.files import replacing_folder
-from engine.models import adapter, answering, architectures, classes, formats, sentence_modules
-from engine.models.answering import Rules
-from engine.models.architectures import OWN
-from engine.models.foreign import Config, Piece, Pieces
-from engine.models.formats import gguf
-from engine.models.formats.folder import SEEING, config_of
-from engine.models.formats.folder import reads as is_folder
-from engine.models.forward import weight_shapes
-from engine.models.model import Model
-from engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
-from engine.models.tensors import Tensors, in_safetensors
-from engine.text.tokenizer import save_tokenizer
+from cellformer.engine.cells.arguments import explained
+from cellformer.engine.cells.errors import InputError, first_line
+from cellformer.engine.cells.files import replacing_folder
+from cellformer.engine.models import (
+    adapter,
+    answering,
+    architectures,
+    classes,
+    formats,
+    sentence_modules,
+)
+from cellformer.engine.models.answering import Rules
+from cellformer.engine.models.architectures import OWN
+from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.formats import gguf
+from cellformer.engine.models.formats.folder import SEEING, config_of
+from cellformer.engine.models.formats.folder import reads as is_folder
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
+from cellformer.engine.models.tensors import Tensors, in_safetensors
+from cellformer.engine.text.tokenizer import save_tokenizer
 
 PARTS = (  # of a checkpoint, by their names
     "config.json",

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.arguments import explained_class
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Expression, Nth, expression
+from cellformer.engine.cells.functions import (
     ABS,
     AND,
     EXP,
@@ -40,11 +40,11 @@ from engine.cells.functions import (
     SUM,
     N,
 )
-from engine.cells.graph import Graph
-from engine.cells.table import Reader, pending
-from engine.cells.values import CellError, is_finite, is_whole
-from engine.models import parts, rank_search
-from engine.models.rank_search import in_range
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.table import Reader, pending
+from cellformer.engine.cells.values import CellError, is_finite, is_whole
+from cellformer.engine.models import parts, rank_search
+from cellformer.engine.models.rank_search import in_range
 
 # decimals that every program tells apart (LibreOffice takes numbers for equal that differ by less
 # than 4e-15 of their size); of a number above 9 one less, above 99 two less, ...

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from engine.cells.errors import InputError
-from engine.models.foreign import Config
-from engine.models.spec import CLASSES, Gives, ModelSpec
-from engine.text.tokenizer import WordList
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.spec import CLASSES, Gives, ModelSpec
+from cellformer.engine.text.tokenizer import WordList
 
 SCORES = "score.weight"  # of a decoder's labels
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import ops
-from engine.models.forward import Forward
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops
+from cellformer.engine.models.forward import Forward
 
 
 class Buckets(NamedTuple):

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX
-from engine.cells.name import ENCODER, SECOND
-from engine.models import ops, prompt
-from engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
-from engine.models.generate import EMPTY, Passage
-from engine.models.model import Model
-from engine.text import tokenizing
-from engine.text.tokenizer import Library, Tokenizer, mask_of
-from engine.text.tokenizing.settings import read
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX
+from cellformer.engine.cells.name import ENCODER, SECOND
+from cellformer.engine.models import ops, prompt
+from cellformer.engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
+from cellformer.engine.models.generate import EMPTY, Passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import Library, Tokenizer, mask_of
+from cellformer.engine.text.tokenizing.settings import read
 
 AXIS = "token_b"  # the axis of its tokens
 

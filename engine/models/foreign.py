@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any
 
-from engine.cells.errors import InputError
-from engine.cells.fields import Fields
-from engine.models.spec import Activation, ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import Fields
+from cellformer.engine.models.spec import Activation, ModelSpec
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",

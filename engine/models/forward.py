@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
-from engine.cells.arguments import explained_class
-from engine.cells.block import Block
-from engine.cells.graph import Graph, Readable
-from engine.cells.name import ENCODER
-from engine.cells.texts import readable
-from engine.models import ops
-from engine.models.spec import ModelSpec
-from engine.text.tokenizer import Tokenizer, shown
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.graph import Graph, Readable
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.models import ops
+from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.text.tokenizer import Tokenizer, shown
 
 SOURCE = "source"  # the axis of the tokens that the encoder of two stacks reads
 

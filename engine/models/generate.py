@@ -9,20 +9,20 @@ from functools import partial
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.arguments import explained, explained_class
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.evaluation import evaluate
-from engine.cells.finite import check_cells
-from engine.cells.graph import Graph
-from engine.cells.values import is_whole
-from engine.models.answering import Rules
-from engine.models.choosing import GREEDY, Sampling
-from engine.models.forward import Forward
-from engine.models.model import Model
-from engine.models.spec import CLASSES, TwoStackSpec
-from engine.text.chat import Chat
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.arguments import explained, explained_class
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.finite import check_cells
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.values import is_whole
+from cellformer.engine.models.answering import Rules
+from cellformer.engine.models.choosing import GREEDY, Sampling
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import CLASSES, TwoStackSpec
+from cellformer.engine.text.chat import Chat
 
 EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to it
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from engine.cells.stored import Place
-from engine.models.foreign import FULL, WINDOWED
+from cellformer.engine.cells.stored import Place
+from cellformer.engine.models.foreign import FULL, WINDOWED
 
 Values = dict[str, Any]
 Settle = Callable[[Values, Mapping[str, Place]], Values]

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.fields import Fields
-from engine.cells.stored import DTYPES, MOST_TENSORS, Place
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import Fields
+from cellformer.engine.cells.stored import DTYPES, MOST_TENSORS, Place
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -7,19 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells import notebook
-from engine.cells.arguments import explained_class
-from engine.cells.arrays import Arrays, frozen
-from engine.cells.errors import InputError, sides
-from engine.cells.stored import Stored, decimals
-from engine.cells.texts import cut
-from engine.cells.values import is_whole
-from engine.models import architectures
-from engine.models.adapter import Adapter
-from engine.models.answering import Rules
-from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
-from engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
-from engine.text.tokenizer import Tokenizer, mask_of, show
+from cellformer.engine.cells import notebook
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.arrays import Arrays, frozen
+from cellformer.engine.cells.errors import InputError, sides
+from cellformer.engine.cells.stored import Stored, decimals
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.cells.values import is_whole
+from cellformer.engine.models import architectures
+from cellformer.engine.models.adapter import Adapter
+from cellformer.engine.models.answering import Rules
+from cellformer.engine.models.forward import (
+    EVERYTHING,
+    Architecture,
+    Forward,
+    Readout,
+    weight_shapes,
+)
+from cellformer.engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
+from cellformer.engine.text.tokenizer import Tokenizer, mask_of, show
 
 SIZES = ("d_vocab", "n_ctx", "n_layers", "n_heads", "d_model", "d_head", "d_mlp")
 

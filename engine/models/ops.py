@@ -7,8 +7,8 @@ Parameters are the operands, subscripts say which of their cells are read (the c
 from collections.abc import Sequence
 from math import inf
 
-from engine.cells.expression import Held
-from engine.cells.functions import (
+from cellformer.engine.cells.expression import Held
+from cellformer.engine.cells.functions import (
     AVERAGE,
     COS,
     ERF,
@@ -29,7 +29,7 @@ from engine.cells.functions import (
     count,
     lookup,
 )
-from engine.cells.op import X, op
+from cellformer.engine.cells.op import X, op
 
 LARGEST_STRENGTH = 1000  # of a direction that is added, either way
 LEAST_TAKEN, MOST_TAKEN = -1, 2  # of another sentence: beyond 0 and 1, where slopes are read

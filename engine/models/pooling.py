@@ -4,9 +4,9 @@
 and a division by the vector's length may follow.
 """
 
-from engine.cells.block import Block
-from engine.models import ops
-from engine.models.forward import Forward
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops
+from cellformer.engine.models.forward import Forward
 
 
 def pool(g: Forward, x: Block, present: Block) -> Block:

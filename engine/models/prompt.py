@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Area, Expression, Nth, expression
+from cellformer.engine.cells.functions import (
     ABS,
     AND,
     IF,
@@ -34,14 +34,14 @@ from engine.cells.functions import (
     SUM,
     TRIM,
 )
-from engine.cells.graph import Graph
-from engine.models import choosing
-from engine.models.generate import Passage
-from engine.models.model import Model
-from engine.text import chat as chats
-from engine.text import decoded_text, tokenizing, word_lookup
-from engine.text.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
-from engine.text.tokenizing.result import NO_ID
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import choosing
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.text import chat as chats
+from cellformer.engine.text import decoded_text, tokenizing, word_lookup
+from cellformer.engine.text.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
+from cellformer.engine.text.tokenizing.result import NO_ID
 
 WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
 TOKENS = ("token", "")

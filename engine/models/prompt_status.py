@@ -6,13 +6,22 @@ They are formulas over the blocks that `prompt` and `encoding` add.
 from collections.abc import Mapping
 from typing import Any
 
-from engine.cells.evaluator import Evaluator
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUM, SUMPRODUCT, TRIM
-from engine.cells.graph import Graph
-from engine.cells.language import worded
-from engine.cells.name import ENCODER
-from engine.cells.sentence import sentence
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import (
+    IF,
+    LEFT,
+    LEN,
+    RIGHT,
+    SUBSTITUTE,
+    SUM,
+    SUMPRODUCT,
+    TRIM,
+)
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.cells.sentence import sentence
 
 SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
 

@@ -8,10 +8,10 @@ a given probability before it is found by halving: steps of ..., 4, 2 and 1 rank
 from collections.abc import Callable
 from typing import Any
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, LARGE, MATCH, MAX, MIN, SUMPRODUCT, N
-from engine.cells.graph import Graph
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import IF, LARGE, MATCH, MAX, MIN, SUMPRODUCT, N
+from cellformer.engine.cells.graph import Graph
 
 ONE = ("token", "")
 STEPS = ("token", "step")

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.fields import LARGEST
-from engine.models.foreign import FULL, WINDOWED, Config
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import LARGEST
+from cellformer.engine.models.foreign import FULL, WINDOWED, Config
 
 ORIGINAL = "original_max_position_embeddings"
 LONGEST = "max_position_embeddings"

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.cells.errors import InputError
-from engine.cells.fields import json_object
-from engine.cells.files import read_json
-from engine.models import classes
-from engine.models.foreign import Config, Piece, Pieces
-from engine.models.spec import Pooling
-from engine.models.tensors import TensorEntry, inside, of_folder
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import json_object
+from cellformer.engine.cells.files import read_json
+from cellformer.engine.models import classes
+from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.spec import Pooling
+from cellformer.engine.models.tensors import TensorEntry, inside, of_folder
 
 KEY, FILE, CONFIG = "sentence_modules", "modules.json", "config.json"
 MOST = 20  # modules

@@ -4,10 +4,10 @@ from dataclasses import MISSING, Field, dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from engine.cells.arguments import explained_class
-from engine.cells.errors import InputError, UnknownNameError
-from engine.cells.fields import LARGEST
-from engine.cells.texts import cut
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.errors import InputError, UnknownNameError
+from cellformer.engine.cells.fields import LARGEST
+from cellformer.engine.cells.texts import cut
 
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]

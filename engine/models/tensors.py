@@ -14,9 +14,9 @@ import ml_dtypes  # noqa: F401  teaches numpy bfloat16
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from engine.cells.errors import InputError, first_line, sides
-from engine.cells.fields import Fields
-from engine.cells.stored import (
+from cellformer.engine.cells.errors import InputError, first_line, sides
+from cellformer.engine.cells.fields import Fields
+from cellformer.engine.cells.stored import (
     DTYPES,
     MOST_TENSORS,
     MatrixFile,
@@ -26,7 +26,7 @@ from engine.cells.stored import (
     TensorFile,
     tall,
 )
-from engine.models.foreign import Piece
+from cellformer.engine.models.foreign import Piece
 
 NO_MODELS = ("adapter_model.safetensors", "consolidated.safetensors")  # or in another form
 FLOATS = ("F64", "F32", "F16", "BF16")

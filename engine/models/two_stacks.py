@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.cells.name import ENCODER
-from engine.models import parts
-from engine.models.forward import SOURCE, Forward
-from engine.models.spec import TwoStackSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models import parts
+from cellformer.engine.models.forward import SOURCE, Forward
+from cellformer.engine.models.spec import TwoStackSpec
 
 
 def of_encoder(g: Forward) -> Forward:

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.errors import InputError, sides
-from engine.cells.fields import LARGEST, Fields
-from engine.cells.files import parse_json
-from engine.cells.stored import Span
-from engine.models.foreign import Config
-from engine.models.tensors import FLOATS, TensorEntry
+from cellformer.engine.cells.errors import InputError, sides
+from cellformer.engine.cells.fields import LARGEST, Fields
+from cellformer.engine.cells.files import parse_json
+from cellformer.engine.cells.stored import Span
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.tensors import FLOATS, TensorEntry
 
 KEYS = ("quantization_config", "quantization")  # of config.json
 ELSE = "take the model before it was quantized, or its GGUF"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.cells.batch import Change, filled, variants
-from engine.cells.block import Block
-from engine.cells.errors import InputError, nearest
-from engine.cells.graph import Graph
-from engine.models.model import Model
+from cellformer.engine.cells.batch import Change, filled, variants
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models.model import Model
 
 SWITCH = "switch"
 

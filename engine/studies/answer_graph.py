@@ -21,17 +21,17 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.evaluation import evaluate
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.cells.name import ENCODER
-from engine.learning import objective
-from engine.models import ops
-from engine.models.spec import Activation
-from engine.studies import scores
-from engine.studies.lens import operands, scoring
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.learning import objective
+from cellformer.engine.models import ops
+from cellformer.engine.models.spec import Activation
+from cellformer.engine.studies import scores
+from cellformer.engine.studies.lens import operands, scoring
 
 ANSWER = objective.NAME
 BENDS = (*(getattr(ops, name) for name in get_args(Activation)), ops.xielu, ops.soft_cap)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.cells.expression import Constant, Expression, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.expression import Constant, Expression, expression
+from cellformer.engine.cells.functions import (
     ABS,
     AND,
     FIND,

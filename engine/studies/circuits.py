@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from engine.models import ops
-from engine.models.model import Model
-from engine.studies import scores
-from engine.studies.lens import operands, scoring
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import ops
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import scores
+from cellformer.engine.studies.lens import operands, scoring
 
 OF_WORDS = ("embed", "ln_embed.b")  # what writes a word into the stream
 MOST_WORDS = 3_000  # of a vocabulary: its pairs are held in memory

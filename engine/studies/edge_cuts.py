@@ -14,14 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.evaluation import evaluate
-from engine.cells.graph import Graph
-from engine.models.model import Model
-from engine.studies import scores
-from engine.studies.answer_graph import ANSWER, AnswerGraph, Edge, Reader, writers
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import scores
+from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Edge, Reader, writers
 
 MOST = 1 << 22  # numbers of a block that are computed together
 Ends = tuple[str, int, str, int]  # of an edge: source, its token, reader, its token

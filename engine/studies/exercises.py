@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Rect, Span
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Expression, Look
-from engine.cells.graph import Graph
-from engine.cells.values import FormulaError, is_number
-from engine.studies.answers import BESIDE, EXACT, judged
-from engine.studies.slips import Slip, slips
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Expression, Look
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.values import FormulaError, is_number
+from cellformer.engine.studies.answers import BESIDE, EXACT, judged
+from cellformer.engine.studies.slips import Slip, slips
 
 LEVELS = {
     1: "single numbers: type the number, or a formula",

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.cells.batch import Change
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from engine.cells.name import Name
-from engine.models import architectures, ops
-from engine.models.model import Model
-from engine.studies.ablation import parts
+from cellformer.engine.cells.batch import Change
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import Name
+from cellformer.engine.models import architectures, ops
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies.ablation import parts
 
 FOLDED = ("switch", "average", "mean_ablation", "sqrt_d_head", "eps")
 

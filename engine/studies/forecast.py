@@ -8,18 +8,18 @@ from math import prod
 import numpy as np
 import orjson
 
-from engine.cells.compressing import compressor
-from engine.cells.name import Name
-from engine.cells.part import cells_of
-from engine.cells.stored import Stored
-from engine.models import encoding
-from engine.models.choosing import N_RANKS
-from engine.models.encoding import AXIS
-from engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
-from engine.models.generate import passage
-from engine.models.model import Model
-from engine.models.spec import TwoStackSpec
-from engine.text.subwords import Library
+from cellformer.engine.cells.compressing import compressor
+from cellformer.engine.cells.name import Name
+from cellformer.engine.cells.part import cells_of
+from cellformer.engine.cells.stored import Stored
+from cellformer.engine.models import encoding
+from cellformer.engine.models.choosing import N_RANKS
+from cellformer.engine.models.encoding import AXIS
+from cellformer.engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
+from cellformer.engine.models.generate import passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import TwoStackSpec
+from cellformer.engine.text.subwords import Library
 
 # Measured on workbooks of trained and random models, in LibreOffice 7.4, see benchmarks/README.md:
 # compressed bytes of a formula and of one that its column shares, seconds to open them and bytes to

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.batch import filled
-from engine.cells.errors import InputError
-from engine.models.model import Model
-from engine.studies import scores
-from engine.text.tokenizer import mask_of
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import scores
+from cellformer.engine.text.tokenizer import mask_of
 
 SEED, N_TEXTS, LONGEST = 0, 4, 20  # of the words before they are repeated
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph, Readable
-from engine.models import ops
-from engine.studies.lens import as_computed, operands
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph, Readable
+from cellformer.engine.models import ops
+from cellformer.engine.studies.lens import as_computed, operands
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from engine.models import ops
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import ops
 
 
 @dataclass

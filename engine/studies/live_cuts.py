@@ -11,15 +11,15 @@ tokens after the answer's.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IFERROR, MAX, N
-from engine.cells.graph import Graph
-from engine.cells.name import CUT, OWN, SEEN
-from engine.models import ops
-from engine.studies.answer_graph import ANSWER, answer, readers
-from engine.studies.edge_cuts import Ends, Way, way_of
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import IFERROR, MAX, N
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import CUT, OWN, SEEN
+from cellformer.engine.models import ops
+from cellformer.engine.studies.answer_graph import ANSWER, answer, readers
+from cellformer.engine.studies.edge_cuts import Ends, Way, way_of
 
 KEPT = f"{CUT}.kept"
 

@@ -9,14 +9,14 @@ called `nudged.<name>`, and `nudged.loss` is the loss after the step.
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.evaluator import Evaluator
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.cells.name import NUDGED
-from engine.learning import objective, optimizers
-from engine.models import adapter, choosing, ops
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import NUDGED
+from cellformer.engine.learning import objective, optimizers
+from cellformer.engine.models import adapter, choosing, ops
 
 NUDGE = "nudge"
 RATE, LOSS_AFTER = f"{NUDGE}.rate", f"{NUDGED}.{objective.LOSS}"

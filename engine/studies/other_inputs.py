@@ -5,7 +5,7 @@ A formula that is tried on them cannot have its number from the workbook as buil
 
 import numpy as np
 
-from engine.cells.graph import Graph
+from cellformer.engine.cells.graph import Graph
 
 NUMBERS = ("weight", "setting")  # the kinds of blocks whose numbers are changed
 TEXTS = ("setting", "table")  # and those whose texts are

@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import IF, IFERROR
-from engine.cells.gradient import GAIN, backward, to_first_order
-from engine.cells.graph import Graph
-from engine.cells.name import CLEAN, GRADIENT, OTHER, PATH
-from engine.models.generate import Passage
-from engine.studies import patching
-from engine.studies.patching import PATCH, TAKE, AnyGraph, Path, Site
-from engine.text import word_lookup
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import IF, IFERROR
+from cellformer.engine.cells.gradient import GAIN, backward, to_first_order
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import CLEAN, GRADIENT, OTHER, PATH
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import patching
+from cellformer.engine.studies.patching import PATCH, TAKE, AnyGraph, Path, Site
+from cellformer.engine.text import word_lookup
 
 MOST_SWITCHES = 2_000  # sites times tokens: above it, heads' and MLPs' insides have none
 COMPARED = ("target", "rival")

@@ -23,17 +23,17 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from engine.cells.arrays import ranked
-from engine.cells.batch import Change, variants
-from engine.cells.block import Block
-from engine.cells.errors import InputError, UnknownNameError, nearest
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.cells.interventions import Formula, intervened
-from engine.cells.name import OTHER, PATH
-from engine.learning import objective
-from engine.models import ops
-from engine.models.model import Model
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import Change, variants
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, UnknownNameError, nearest
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.interventions import Formula, intervened
+from cellformer.engine.cells.name import OTHER, PATH
+from cellformer.engine.learning import objective
+from cellformer.engine.models import ops
+from cellformer.engine.models.model import Model
 
 AnyGraph = TypeVar("AnyGraph", bound=Graph)
 TAKE, PART, PATCH = "take", "part", "patch"

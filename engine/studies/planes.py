@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.cells.rounding import NOISE
+from cellformer.engine.cells.rounding import NOISE
 
 
 def principal(x: np.ndarray, n: int = 2) -> tuple[np.ndarray, np.ndarray]:

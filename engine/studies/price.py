@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.batch import filled
-from engine.cells.graph import Graph
-from engine.models.model import Model
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models.model import Model
 
 ALL = "all"
 NO_WEIGHTS: Mapping[str, np.ndarray] = MappingProxyType({})

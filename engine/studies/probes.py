@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError
 
 HELD_OUT = 3  # one sentence of so many is
 

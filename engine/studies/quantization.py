@@ -16,17 +16,17 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from engine.cells.arrays import ranked
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.functions import IF, OR, rounded
-from engine.cells.graph import Graph
-from engine.cells.interventions import AnyGraph, intervened
-from engine.models import ops
-from engine.models.model import Model
-from engine.studies.nudge import part
-from engine.studies.price import BATCH, log_probabilities, padded
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.functions import IF, OR, rounded
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.interventions import AnyGraph, intervened
+from cellformer.engine.models import ops
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies.nudge import part
+from cellformer.engine.studies.price import BATCH, log_probabilities, padded
 
 WIDTHS = (8, 4, 3, 2)  # bits that weights can be rounded to
 GROUP = 32  # weights that share a scale in GGUF

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError, UnknownNameError
-from engine.cells.evaluation import evaluate
-from engine.cells.graph import Graph
-from engine.models import ops
-from engine.studies.lens import operands
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, UnknownNameError
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import ops
+from cellformer.engine.studies.lens import operands
 
 # ops that are linear in some operands taken together, all others held: what they carry on
 CARRIED = {

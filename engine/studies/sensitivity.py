@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.arrays import ranked
-from engine.cells.batch import Change, filled
-from engine.cells.block import Block
-from engine.cells.evaluator import Evaluator
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.cells.name import Name
-from engine.learning import objective
-from engine.studies import ablation
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import Change, filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import Name
+from cellformer.engine.learning import objective
+from cellformer.engine.studies import ablation
 
 STEPS = 16  # of integrated gradients, each at the middle of its part of the way
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, get_args
 
-from engine.cells.access import Rect, reads
-from engine.cells.block import Block
-from engine.cells.expression import (
+from cellformer.engine.cells.access import Rect, reads
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import (
     Area,
     Call,
     Constant,
@@ -26,7 +26,7 @@ from engine.cells.expression import (
     rebuilt,
     steps,
 )
-from engine.cells.functions import (
+from cellformer.engine.cells.functions import (
     AVERAGE,
     COUNT,
     ERF,
@@ -43,9 +43,9 @@ from engine.cells.functions import (
     added,
     dot,
 )
-from engine.cells.graph import Graph
-from engine.models import ops
-from engine.models.spec import Activation
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import ops
+from cellformer.engine.models.spec import Activation
 
 MOST_WRITTEN = 40  # products that a formula spells one by one
 MOST_PARTS = 400  # of a formula into which others were put

@@ -16,19 +16,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from engine.cells.interventions import intervened
-from engine.cells.texts import cut
-from engine.models import ops
-from engine.models.choosing import GREEDY
-from engine.models.generate import check_room, generate
-from engine.models.model import Model
-from engine.models.spec import CLASSES
-from engine.studies import probes
-from engine.studies.lens import GAINS, operands, scoring
-from engine.studies.probes import Accuracy
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.interventions import intervened
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.models import ops
+from cellformer.engine.models.choosing import GREEDY
+from cellformer.engine.models.generate import check_room, generate
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import CLASSES
+from cellformer.engine.studies import probes
+from cellformer.engine.studies.lens import GAINS, operands, scoring
+from cellformer.engine.studies.probes import Accuracy
 
 STEERING = "steering"  # what the names of its blocks begin with
 DIRECTION, STRENGTH, WHERE = (f"{STEERING}.{leaf}" for leaf in ("direction", "strength", "where"))

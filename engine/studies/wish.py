@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.cells.arrays import ranked
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.errors import InputError, nearest
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.learning import objective
-from engine.models.model import Model
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.learning import objective
+from cellformer.engine.models.model import Model
 
 MARGIN = 0.01  # logits by which the word leads in the end: 1 % more probable than the next
 N_RIVALS = 16  # the likeliest other words, whose leads are looked at together

@@ -12,11 +12,18 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, LEN, MID, REPT, SUBSTITUTE, UNICHAR
-from engine.cells.graph import Graph
-from engine.text.chat_template import ChatTemplate, Message, changed, check, of_model, of_user
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import IF, LEN, MID, REPT, SUBSTITUTE, UNICHAR
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.text.chat_template import (
+    ChatTemplate,
+    Message,
+    changed,
+    check,
+    of_model,
+    of_user,
+)
 
 # what Python's str.strip takes away, besides a space, of characters that a cell can hold
 BLANKS = (9, 10, 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)

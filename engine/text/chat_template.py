@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from engine.cells.errors import InputError
-from engine.cells.fields import json_object
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import json_object
 
 FILE, FOLDER, KEY = "chat_template.jinja", "additional_chat_templates", "chat_template"
 LONGEST = 500_000  # characters of a template; those of 2026 have 20,000

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import (
     AND,
     IF,
     IFERROR,
@@ -28,10 +28,10 @@ from engine.cells.functions import (
     REPT,
     UNICHAR,
 )
-from engine.cells.graph import Graph
-from engine.text import detokenizing
-from engine.text.detokenizing import ALL_TEXT, FIELDS, NO_TEXT, Decoding
-from engine.text.tokenizer import Tokenizer
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.text import detokenizing
+from cellformer.engine.text.detokenizing import ALL_TEXT, FIELDS, NO_TEXT, Decoding
+from cellformer.engine.text.tokenizer import Tokenizer
 
 TOKENS = ("token", "")
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.text.subwords import Library, byte_alphabet, decoder_steps
-from engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
+from cellformer.engine.text.subwords import Library, byte_alphabet, decoder_steps
+from cellformer.engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
 
 NO_TEXT = "\ufffd"
 # of a piece: its id, whether it is left out, is a byte, fits nowhere; how many bytes it begins with

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError
 
 LARGEST = 100_000  # bytes of a file
 LONGEST = 60  # characters of an entry that a message shows

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from engine.cells.errors import InputError
-from engine.cells.fields import json_object
-from engine.cells.files import read_json
-from engine.text import sentencepiece
-from engine.text.sentencepiece import UnreadError
-from engine.text.subwords import check_known
-from engine.text.tokenizer_config import content_of
-from engine.text.tokenizers_library import check_pieces
-from engine.text.unigram import SPACE, Unigram
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import json_object
+from cellformer.engine.cells.files import read_json
+from cellformer.engine.text import sentencepiece
+from cellformer.engine.text.sentencepiece import UnreadError
+from cellformer.engine.text.subwords import check_known
+from cellformer.engine.text.tokenizer_config import content_of
+from cellformer.engine.text.tokenizers_library import check_pieces
+from cellformer.engine.text.unigram import SPACE, Unigram
 
 SOURCE, PIECES = FILES = ("source.spm", "vocab.json")
 SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}

@@ -6,10 +6,10 @@ They are what steering takes its direction from. Each sentence becomes the ids t
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from engine.cells.errors import InputError
-from engine.cells.texts import readable
-from engine.text import list_file
-from engine.text.list_file import LONGEST, quoted
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.text import list_file
+from cellformer.engine.text.list_file import LONGEST, quoted
 
 FEWEST, MOST = 2, 500  # sentences of a list
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.text.tokenizers_library import is_sound
-from engine.text.unigram import CharacterMap, Unigram
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.text.tokenizers_library import is_sound
+from cellformer.engine.text.unigram import CharacterMap, Unigram
 
 PIECE, TRAINER, NORMALIZER = 1, 2, 3  # the parts of a model
 TEXT, SCORE, KIND = 1, 2, 3  # the fields of a piece
@@ -35,7 +35,7 @@ class UnreadError(InputError):
 
 def tokenizer(path: Path) -> Any:
     """The library's tokenizer of a file, without special tokens. Raises UnreadError."""
-    from engine.text.vocabularies import sentence_pieces
+    from cellformer.engine.text.vocabularies import sentence_pieces
 
     found = content(path)
     if found.trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
@@ -49,7 +49,7 @@ def tokenizer(path: Path) -> Any:
 
 def unigram(path: Path) -> Unigram:
     """The unigram tokenizer of a file. Raises UnreadError."""
-    from engine.text.vocabularies import Kind
+    from cellformer.engine.text.vocabularies import Kind
 
     found, trainer = content(path), content(path).trainer
     plain = {Kind.NORMAL, Kind.UNKNOWN, Kind.CONTROL, Kind.UNUSED}

@@ -14,12 +14,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from engine.cells.errors import InputError
-from engine.cells.fields import Fields, json_object
-from engine.cells.values import is_whole
-from engine.text import chat_template, sentencepiece
-from engine.text import tokenizers_library as library
-from engine.text.tokenizer_config import content_of, heed
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import Fields, json_object
+from cellformer.engine.cells.values import is_whole
+from cellformer.engine.text import chat_template, sentencepiece
+from cellformer.engine.text import tokenizers_library as library
+from cellformer.engine.text.tokenizer_config import content_of, heed
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
 OF_BERT = {  # what the library calls options of tokenizer_config.json
@@ -161,7 +161,7 @@ def read(folder: Path, n: int) -> Library | None:
 
 def _inner(folder: Path, config: "_Config") -> Any:
     """The library's own tokenizer; special tokens come from tokenizer.json, or are added later."""
-    from engine.text import vocabularies
+    from cellformer.engine.text import vocabularies
 
     single, vocab, merges, words, model = (folder / name for name in FILES)
     if single.is_file():

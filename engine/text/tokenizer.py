@@ -13,16 +13,16 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from engine.cells.arguments import explained_class
-from engine.cells.errors import InputError, nearest
-from engine.cells.fields import json_object
-from engine.cells.files import read_json
-from engine.cells.texts import cut, escaped
-from engine.text import chat_template, marian, subwords
-from engine.text.marian import Marian
-from engine.text.sentencepiece import UnreadError
-from engine.text.subwords import Library as Library
-from engine.text.subwords import check_known
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.fields import json_object
+from cellformer.engine.cells.files import read_json
+from cellformer.engine.cells.texts import cut, escaped
+from cellformer.engine.text import chat_template, marian, subwords
+from cellformer.engine.text.marian import Marian
+from cellformer.engine.text.sentencepiece import UnreadError
+from cellformer.engine.text.subwords import Library as Library
+from cellformer.engine.text.subwords import check_known
 
 MASKS = ("[MASK]", "<mask>")  # what stands for a word that is to be found
 BEGIN = "<BOS>"  # what begins every text, in a vocabulary of words that has it

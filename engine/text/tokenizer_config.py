@@ -8,7 +8,7 @@ or their own defaults, and take tokens alone from tokenizer.json (their `tokeniz
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.cells.fields import Fields
+from cellformer.engine.cells.fields import Fields
 
 Spec = dict[str, Any]  # the content of a tokenizer.json
 

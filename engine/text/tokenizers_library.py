@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError, first_line
-from engine.cells.files import read_json
+from cellformer.engine.cells.errors import InputError, first_line
+from cellformer.engine.cells.files import read_json
 
 MOST_PIECES = 10_000_000  # the library makes a table of so many; known vocabularies have 300,000
 LONGEST_PIECE = 10_000  # characters: a tree of pieces is as deep as they are long

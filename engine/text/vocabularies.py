@@ -15,9 +15,9 @@ from tokenizers import BertWordPieceTokenizer as BertTokenizer
 from tokenizers.models import BPE, WordPiece
 from tokenizers.processors import TemplateProcessing
 
-from engine.cells.errors import InputError
-from engine.cells.files import check_size, read_json
-from engine.text.tokenizers_library import asked, check_pieces
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import check_size, read_json
+from cellformer.engine.text.tokenizers_library import asked, check_pieces
 
 Ends = Sequence[str | None]  # what comes before a text, and behind it
 

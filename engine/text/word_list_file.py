@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from engine.cells.errors import InputError, nearest
-from engine.cells.texts import readable
-from engine.text import list_file
-from engine.text.list_file import LONGEST, quoted
-from engine.text.tokenizer import IdsOnly, Tokenizer, WordList
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.text import list_file
+from cellformer.engine.text.list_file import LONGEST, quoted
+from cellformer.engine.text.tokenizer import IdsOnly, Tokenizer, WordList
 
 FEWEST, MOST = 4, 255  # words of a map; a chart has no more than 255 series
 NO_GROUP = "words"

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import FIND, IFERROR, LEFT, LEN, LOWER, SUBSTITUTE
-from engine.cells.graph import Graph
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import FIND, IFERROR, LEFT, LEN, LOWER, SUBSTITUTE
+from cellformer.engine.cells.graph import Graph
 
 LONGEST = 32_000  # characters of a text that are filled; a cell holds 32,767, a wide one as two
 

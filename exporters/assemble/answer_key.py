@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import ABS, CHOOSE, IF, IFERROR, ISNUMBER, MAX, MID, MIN, SUM
-from engine.cells.language import worded
-from engine.cells.texts import cut
-from engine.studies import answers as rule
-from engine.studies import exercises
-from engine.studies.answers import BESIDE, EXACT, Rule, Verdict
-from engine.studies.slips import TOLD, Slip
-from exporters.compose.book import Book
-from exporters.compose.composer import Composer, Table
-from exporters.compose.sentences import sentence
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import ABS, CHOOSE, IF, IFERROR, ISNUMBER, MAX, MID, MIN, SUM
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.studies import answers as rule
+from cellformer.engine.studies import exercises
+from cellformer.engine.studies.answers import BESIDE, EXACT, Rule, Verdict
+from cellformer.engine.studies.slips import TOLD, Slip
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.composer import Composer, Table
+from cellformer.exporters.compose.sentences import sentence
 
 KEY = "Key"
 PLAIN, KIND, NUMBER, FIRST_STEP = 3, 4, 5, 6  # columns: how it was typed, and the rule's steps

@@ -6,15 +6,15 @@ circular references, computes what a cell reads before the cell.
 
 from collections.abc import Mapping, Sequence
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.formula import equation
-from engine.cells.language import AsIs
-from exporters.compose import theme
-from exporters.compose.book import Place, Run
-from exporters.compose.composer import Composer
-from exporters.model import words
-from exporters.model.layout import caption, read_along
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.formula import equation
+from cellformer.engine.cells.language import AsIs
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Place, Run
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model import words
+from cellformer.exporters.model.layout import caption, read_along
 
 Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
 

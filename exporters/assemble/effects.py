@@ -1,7 +1,7 @@
 """The effect of a suggested edit, computed when a workbook is built."""
 
-from engine import Evaluator, Graph
-from engine.cells.language import worded
+from cellformer.engine import Evaluator, Graph
+from cellformer.engine.cells.language import worded
 
 
 def effect(

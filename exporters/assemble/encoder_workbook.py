@@ -1,15 +1,15 @@
 """The workbook of any encoder: its start sheet, and three suggested edits."""
 
-from engine.cells.language import worded
-from engine.cells.name import SECOND
-from engine.models import encoding
-from engine.models.generate import Passage
-from engine.models.model import Model
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import OnLayout
-from exporters.compose.story import Story, Suggestion
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import Plan
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import SECOND
+from cellformer.engine.models import encoding
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import OnLayout
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import Plan
 
 PLAYS = {
     "masked word": "Play: type a sentence with a mask in it; the words that may stand there are "

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, decimal, expression
-from engine.cells.formula import InWords, equation, readable
-from engine.cells.functions import (
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, decimal, expression
+from cellformer.engine.cells.formula import InWords, equation, readable
+from cellformer.engine.cells.functions import (
     AND,
     IF,
     IFERROR,
@@ -30,25 +30,25 @@ from engine.cells.functions import (
     N,
     harmless,
 )
-from engine.cells.language import AsIs, translated, worded
-from engine.cells.texts import cut
-from engine.cells.values import is_number
-from engine.studies import exercises
-from engine.studies.answers import BLANK, POINT, judged
-from engine.studies.exercises import Exercise, Level, told_apart
-from engine.studies.other_inputs import varied
-from engine.studies.slips import Slip, bare
-from exporters.assemble.answer_key import KEY, RIGHT, Answer, AnswerKey
-from exporters.assemble.questions import question, task
-from exporters.assemble.worksheets import worksheet
-from exporters.compose import digest as digests
-from exporters.compose import theme
-from exporters.compose.book import START, Blanks, Book, Entry, Filled, Place, Reading
-from exporters.compose.composer import Composer, slug
-from exporters.compose.dressing import When
-from exporters.compose.sentences import rounded, sentence
-from exporters.compose.story import Suggestion
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.language import AsIs, translated, worded
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.cells.values import is_number
+from cellformer.engine.studies import exercises
+from cellformer.engine.studies.answers import BLANK, POINT, judged
+from cellformer.engine.studies.exercises import Exercise, Level, told_apart
+from cellformer.engine.studies.other_inputs import varied
+from cellformer.engine.studies.slips import Slip, bare
+from cellformer.exporters.assemble.answer_key import KEY, RIGHT, Answer, AnswerKey
+from cellformer.exporters.assemble.questions import question, task
+from cellformer.exporters.assemble.worksheets import worksheet
+from cellformer.exporters.compose import digest as digests
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import START, Blanks, Book, Entry, Filled, Place, Reading
+from cellformer.exporters.compose.composer import Composer, slug
+from cellformer.exporters.compose.dressing import When
+from cellformer.exporters.compose.sentences import rounded, sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Exercise"
 PURPOSE = "fill in the yellow cells; each answer is checked, and a slip is named"

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import SUM, SUMPRODUCT
-from exporters.compose.composer import Composer, Texts
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import SUM, SUMPRODUCT
+from cellformer.exporters.compose.composer import Composer, Texts
 
 
 class Matrix:

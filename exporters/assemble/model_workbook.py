@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine import Graph, InputError, Model
-from engine.cells.language import AsIs, worded
-from engine.cells.part import freeze_rest
-from engine.models import encoding, prompt
-from engine.models.architectures.mamba import MambaSpec
-from engine.models.forward import Forward
-from engine.models.generate import Passage
-from engine.studies.steering import Contrast
-from engine.text import tokenizing
-from engine.text.tokenizer import shown
-from exporters.assemble import encoder_workbook, two_stack_workbook
-from exporters.assemble.effects import effect
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import OnLayout
-from exporters.compose.story import Story, Suggestion
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import (
+from cellformer.engine import Graph, InputError, Model
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.part import freeze_rest
+from cellformer.engine.models import encoding, prompt
+from cellformer.engine.models.architectures.mamba import MambaSpec
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies.steering import Contrast
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.assemble import encoder_workbook, two_stack_workbook
+from cellformer.exporters.assemble.effects import effect
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import OnLayout
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import (
     LEAD,
     LIMITS,
     LOSS,
@@ -33,7 +33,7 @@ from exporters.model.plan import (
     Studies,
     for_model,
 )
-from exporters.pages import vocabulary
+from cellformer.exporters.pages import vocabulary
 
 CONTINUED = "Play: type a sentence; it continues itself."
 CONTINUED_TOKENS = "Play: type a sentence of tokens with a space between each; it continues itself."

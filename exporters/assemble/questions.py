@@ -5,13 +5,13 @@ it, how many numbers, and what its block is.
 import re
 from collections.abc import Sequence
 
-from engine.cells.block import Block
-from engine.cells.language import AsIs, worded
-from engine.cells.texts import cut
-from engine.studies.exercises import Exercise
-from exporters.compose.book import Book, Sheet
-from exporters.model.model_book import ModelBook
-from exporters.model.words import meaning
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.studies.exercises import Exercise
+from cellformer.exporters.compose.book import Book, Sheet
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import meaning
 
 TELLING = ("block", "heading", "equation")  # styles of texts that say what a table is
 LONGEST_NAME, LONGEST_TASK = 54, 120  # characters of the two lines

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.cells.functions import IFERROR
-from engine.cells.language import AsIs, worded
-from exporters.assemble.tour import Stop
-from exporters.compose import theme
-from exporters.compose.address import quoted
-from exporters.compose.book import START, Book, Sheet
-from exporters.compose.composer import Composer, Table
-from exporters.compose.story import Story, Suggestion
-from exporters.model.model_book import ModelBook
-from exporters.model.words import BY_HAND
+from cellformer.engine.cells.functions import IFERROR
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.exporters.assemble.tour import Stop
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.address import quoted
+from cellformer.exporters.compose.book import START, Book, Sheet
+from cellformer.exporters.compose.composer import Composer, Table
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import BY_HAND
 
 TOP = 4  # below the ledger and the verdict
 ABOUT = "What this is"

@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import MATCH, MAX, MIN
-from engine.cells.language import worded
-from engine.cells.name import ENCODER
-from engine.models.forward import SOURCE
-from engine.models.spec import CLASSES
-from engine.studies import pair
-from exporters.compose.address import quoted
-from exporters.compose.lookups import entry
-from exporters.compose.sentences import percent, quote, rounded, sentence
-from exporters.model import word_columns
-from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
-from exporters.model.model_book import ModelBook
-from exporters.model.words import AN_MLP, stage_names
-from exporters.pages import attribution, graph, machine, nudge, patch, quantization, why
-from exporters.pages import steering as steers
-from exporters.play import ranking
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import MATCH, MAX, MIN
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models.forward import SOURCE
+from cellformer.engine.models.spec import CLASSES
+from cellformer.engine.studies import pair
+from cellformer.exporters.compose.address import quoted
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
+from cellformer.exporters.model import word_columns
+from cellformer.exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import AN_MLP, stage_names
+from cellformer.exporters.pages import attribution, graph, machine, nudge, patch, quantization, why
+from cellformer.exporters.pages import steering as steers
+from cellformer.exporters.play import ranking
 
 BEGIN = (
     "A language model reads a text as tokens: words, or pieces of words, out of a fixed list, its "

@@ -3,38 +3,38 @@
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 
-from engine.cells import finite
-from engine.cells.arrays import ranked
-from engine.cells.errors import declared
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.cells.language import worded
-from engine.cells.packages import modules
-from engine.cells.part import freeze_rest
-from engine.cells.texts import readable
-from engine.learning import objective
-from engine.models import choosing, encoding, prompt
-from engine.models.forward import Forward
-from engine.models.generate import Passage
-from engine.models.model import Model
-from engine.studies import ablation, lens, nudge, pair, quantization, steering
-from engine.studies.lens import Views
-from engine.text import tokenizing
-from engine.text.tokenizer import shown
-from exporters import pages as of_all_pages
-from exporters.assemble import start, tour
-from exporters.compose import digest, legend, theme, unharmed
-from exporters.compose.address import quoted
-from exporters.compose.book import START, OnLayout, Sheet
-from exporters.compose.story import Chosen, Printed, Story
-from exporters.compose.topological import reading_order
-from exporters.model import glossary, layout
-from exporters.model.layout import PLAY
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, LOSS, Plan, Studies, for_model
-from exporters.pages import glossary as terms
-from exporters.pages import guess, ledger
-from exporters.pages import printed as of_tables
+from cellformer.engine.cells import finite
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.errors import declared
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.packages import modules
+from cellformer.engine.cells.part import freeze_rest
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.learning import objective
+from cellformer.engine.models import choosing, encoding, prompt
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import ablation, lens, nudge, pair, quantization, steering
+from cellformer.engine.studies.lens import Views
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters import pages as of_all_pages
+from cellformer.exporters.assemble import start, tour
+from cellformer.exporters.compose import digest, legend, theme, unharmed
+from cellformer.exporters.compose.address import quoted
+from cellformer.exporters.compose.book import START, OnLayout, Sheet
+from cellformer.exporters.compose.story import Chosen, Printed, Story
+from cellformer.exporters.compose.topological import reading_order
+from cellformer.exporters.model import glossary, layout
+from cellformer.exporters.model.layout import PLAY
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LEAD, LOSS, Plan, Studies, for_model
+from cellformer.exporters.pages import glossary as terms
+from cellformer.exporters.pages import guess, ledger
+from cellformer.exporters.pages import printed as of_tables
 
 STUDY = "Study"  # the sheet of a workbook's own
 DECLARED = ("SHEET", "PURPOSE", "AFTER", "add")  # by every page

@@ -1,18 +1,18 @@
 """The workbook of any encoder-decoder: its start sheet, and three suggested edits."""
 
-from engine.cells.language import AsIs, worded
-from engine.cells.name import ENCODER
-from engine.models import encoding
-from engine.models.generate import Passage
-from engine.models.model import Model
-from engine.models.spec import TwoStackSpec
-from engine.text.tokenizer import shown
-from exporters.assemble.effects import effect
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import OnLayout
-from exporters.compose.story import Story, Suggestion
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import Plan
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models import encoding
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import TwoStackSpec
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.assemble.effects import effect
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import OnLayout
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import Plan
 
 PLAYS = "Play: type a source sentence; the encoder reads it, and the decoder answers word by word."
 PLAYS_ONE = "Play: type a source sentence; the likeliest next tokens of the answer are ranked."

@@ -14,19 +14,19 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import AND, IF, MAX, MIN
-from engine.cells.graph import Graph
-from engine.cells.language import AsIs, worded
-from engine.cells.rounding import NEAR
-from exporters.assemble import start
-from exporters.compose import digest, legend, unharmed
-from exporters.compose.address import quoted
-from exporters.compose.book import START, Book, Reading, Sheet
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import Beyond, Unlike
-from exporters.compose.story import Other, PrintedNumber, Story, Suggestion
-from exporters.pages import ledger
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import AND, IF, MAX, MIN
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble import start
+from cellformer.exporters.compose import digest, legend, unharmed
+from cellformer.exporters.compose.address import quoted
+from cellformer.exporters.compose.book import START, Book, Reading, Sheet
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import Beyond, Unlike
+from cellformer.exporters.compose.story import Other, PrintedNumber, Story, Suggestion
+from cellformer.exporters.pages import ledger
 
 OK = "ok"  # in every language
 LINK_ROOM = 20  # characters: where the ledger stands depends on no sheet's name

@@ -12,14 +12,14 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, ParseError
 from zipfile import BadZipFile, ZipFile
 
-from engine.cells.access import Rect
-from engine.cells.errors import InputError
-from exporters.checking.rules import Fault, package, workbook
-from exporters.checking.rules.cycles import Run, cycle
-from exporters.checking.rules.formulas import parsed, rectangle
-from exporters.checking.rules.sheet import SheetRules
-from exporters.compose.address import column
-from exporters.file.reading import listing, related, worksheets
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.errors import InputError
+from cellformer.exporters.checking.rules import Fault, package, workbook
+from cellformer.exporters.checking.rules.cycles import Run, cycle
+from cellformer.exporters.checking.rules.formulas import parsed, rectangle
+from cellformer.exporters.checking.rules.sheet import SheetRules
+from cellformer.exporters.compose.address import column
+from cellformer.exporters.file.reading import listing, related, worksheets
 
 DAMAGED = (BadZipFile, OSError, KeyError, ParseError, struct.error, ValueError, zlib.error)
 CALC = "{*}calcPr"

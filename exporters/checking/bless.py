@@ -17,15 +17,15 @@ import numpy as np
 import xlsxwriter
 from xlsxwriter.exceptions import FileCreateError
 
-from engine.cells import functions
-from engine.cells.access import Rect, Span
-from engine.cells.errors import InputError
-from engine.cells.expression import Constant, Function, Operation
-from engine.cells.files import replacing
-from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
-from exporters.compose.address import a1
-from exporters.file.reading import Value, WorkbookFile, a_workbook
-from exporters.file.xlsx import CREATED
+from cellformer.engine.cells import functions
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Constant, Function, Operation
+from cellformer.engine.cells.files import replacing
+from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
+from cellformer.exporters.compose.address import a1
+from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook
+from cellformer.exporters.file.xlsx import CREATED
 
 FORMS = Path(__file__).with_name("forms.txt")
 SHEET, HEADS = "Forms", ("form", "formula", "cellformer", "this program", "given")

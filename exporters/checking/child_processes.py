@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
-from engine.cells.errors import InputError, one_line
+from cellformer.engine.cells.errors import InputError, one_line
 
 Job = Callable[[], Any]
 OnProgress = Callable[[str, str], None]

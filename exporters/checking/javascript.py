@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engine.cells.errors import InputError
-from exporters.checking.programs import program
-from exporters.web import page
+from cellformer.engine.cells.errors import InputError
+from cellformer.exporters.checking.programs import program
+from cellformer.exporters.web import page
 
 SCRIPT = Path(__file__).with_suffix(".cjs")
 REMEDY = "install Node.js 20 or later"

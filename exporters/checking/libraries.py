@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from engine.cells.access import Rect
-from engine.cells.values import CellError
-from exporters.compose.address import a1
-from exporters.file.reading import Value
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.compose.address import a1
+from cellformer.exporters.file.reading import Value
 
 Where = tuple[str, int, int]
 Values = dict[Where, Value]

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
-from engine.cells.access import Span
-from engine.cells.errors import InputError
-from engine.cells.values import CellError
-from exporters.file.reading import Shown, Value, WorkbookFile
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.file.reading import Shown, Value, WorkbookFile
 
 # commas, texts in quotes, UTF-8, numbers as they are and not as they look, every sheet
 CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,true,true,false,false,false,-1"

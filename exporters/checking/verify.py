@@ -19,22 +19,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from engine.cells.access import Rect
-from engine.cells.errors import InputError
-from engine.cells.rounding import NEAR
-from engine.cells.values import CellError
-from exporters.checking import libraries
-from exporters.checking.child_processes import Job, OnProgress, Outcome, run
-from exporters.checking.libraries import UnreadableError, Values, Where, installed
-from exporters.checking.programs import (
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.checking import libraries
+from cellformer.exporters.checking.child_processes import Job, OnProgress, Outcome, run
+from cellformer.exporters.checking.libraries import UnreadableError, Values, Where, installed
+from cellformer.exporters.checking.programs import (
     Recomputed,
     program,
     recompute_in_gnumeric,
     recompute_in_libreoffice,
 )
-from exporters.compose.address import a1, column, index, position
-from exporters.file.reading import Value, WorkbookFile, a_workbook, related
-from exporters.model import source
+from cellformer.exporters.compose.address import a1, column, index, position
+from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook, related
+from cellformer.exporters.model import source
 
 # INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
 PICKED = re.compile(

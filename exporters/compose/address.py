@@ -8,10 +8,19 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from engine.cells.access import Rect, Span
-from engine.cells.expression import ATOM, Area, Fixed, Function, Grid, Read, Spelt, decimal
-from engine.cells.functions import UNICHAR
-from engine.cells.texts import CONTROL, storable
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.expression import (
+    ATOM,
+    Area,
+    Fixed,
+    Function,
+    Grid,
+    Read,
+    Spelt,
+    decimal,
+)
+from cellformer.engine.cells.functions import UNICHAR
+from cellformer.engine.cells.texts import CONTROL, storable
 
 MOST_KNOWN = 4096  # addresses that are remembered for a sheet
 SINCE_2013 = ("ISFORMULA", "UNICHAR", "UNICODE")  # functions that a file names with a prefix

@@ -16,22 +16,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.arguments import explained
-from engine.cells.arrays import Arrays
-from engine.cells.block import Block
-from engine.cells.errors import InputError, UnknownNameError
-from engine.cells.evaluator import Evaluator, edited
-from engine.cells.expression import Area, Expression, Look, Notation
-from engine.cells.formula import Formulas
-from engine.cells.graph import Graph
-from engine.cells.language import Language, current, translated
-from engine.cells.table import Reader, settled
-from engine.cells.texts import cut
-from engine.cells.values import TRUTHS, CellError, FormulaError
-from exporters.compose.address import A1, address
-from exporters.compose.dressing import Dressing
-from exporters.compose.story import PrintedNumber, Suggestion
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.arguments import explained
+from cellformer.engine.cells.arrays import Arrays
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, UnknownNameError
+from cellformer.engine.cells.evaluator import Evaluator, edited
+from cellformer.engine.cells.expression import Area, Expression, Look, Notation
+from cellformer.engine.cells.formula import Formulas
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.language import Language, current, translated
+from cellformer.engine.cells.table import Reader, settled
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.cells.values import TRUTHS, CellError, FormulaError
+from cellformer.exporters.compose.address import A1, address
+from cellformer.exporters.compose.dressing import Dressing
+from cellformer.exporters.compose.story import PrintedNumber, Suggestion
 
 START = "Start"  # the first sheet
 MAX_SHEET_NAME = 31

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells import cell_gradient
-from engine.cells.block import Block
-from engine.cells.cell_gradient import Slopes
-from engine.cells.expression import Area, Expression
-from exporters.compose import cells
-from exporters.compose.book import Book, TableFormula
+from cellformer.engine.cells import cell_gradient
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.cell_gradient import Slopes
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.exporters.compose import cells
+from cellformer.exporters.compose.book import Book, TableFormula
 
 At = tuple[str, int, int]  # sheet, row, column
 

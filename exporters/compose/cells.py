@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from engine.cells.access import Rect, Span
-from engine.cells.block import Block
-from engine.cells.errors import InputError, UnknownNameError
-from engine.cells.expression import Area
-from engine.cells.formula import InWords, readable
-from exporters.compose.address import address, index
-from exporters.compose.book import Book, Entry, Place, Reading
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, UnknownNameError
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.formula import InWords, readable
+from cellformer.exporters.compose.address import address, index
+from cellformer.exporters.compose.book import Book, Entry, Place, Reading
 
 ADDRESS = re.compile(
     r"\s*(?:'(?P<quoted>(?:[^']|'')+)'|(?P<plain>[^'!]+))\s*!"

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import Rect, Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import harmless, may_fail
-from engine.cells.graph import Cells
-from engine.cells.language import worded
-from exporters.compose.book import Book, Chart, Entry, Place, Sheet, TableFormula
-from exporters.compose.dressing import Dressing, When
-from exporters.compose.story import Suggestion
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import harmless, may_fail
+from cellformer.engine.cells.graph import Cells
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.book import Book, Chart, Entry, Place, Sheet, TableFormula
+from cellformer.exporters.compose.dressing import Dressing, When
+from cellformer.exporters.compose.story import Suggestion
 
 MANY = 10_000  # from here on, thousands are separated
 FILLS = ("weight", "activation", "attention", "readout", "input")

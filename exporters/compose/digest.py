@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.expression import Area, Expression, Look, Notation, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.expression import Area, Expression, Look, Notation, expression
+from cellformer.engine.cells.functions import (
     ABS,
     AND,
     EXACT,
@@ -34,16 +34,16 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
-from engine.cells.language import worded
-from engine.cells.rounding import NEAR
-from engine.cells.values import FormulaError, number
-from exporters.compose import probes, typed_over
-from exporters.compose.address import column, quoted
-from exporters.compose.book import Book, Run, Sheet
-from exporters.compose.composer import Composer, Table
-from exporters.compose.dressing import When
-from exporters.compose.ranges import FRACTION, Range, of_formulas, of_inputs
-from exporters.compose.sentences import sentence
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.cells.values import FormulaError, number
+from cellformer.exporters.compose import probes, typed_over
+from cellformer.exporters.compose.address import column, quoted
+from cellformer.exporters.compose.book import Book, Run, Sheet
+from cellformer.exporters.compose.composer import Composer, Table
+from cellformer.exporters.compose.dressing import When
+from cellformer.exporters.compose.ranges import FRACTION, Range, of_formulas, of_inputs
+from cellformer.exporters.compose.sentences import sentence
 
 SHEET = "Digest"
 PURPOSE = "the sums of every range of formulas as built, and how far off they are in this program"

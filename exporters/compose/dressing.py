@@ -4,8 +4,8 @@ which numbers may be typed into them, which they call data validation."""
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.cells.expression import Expression
-from engine.cells.language import translated
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.language import translated
 
 # "scale": 0 is white, 1 is full; "diverging": two colours about 0, alike at the same distance;
 # "bar": as long as the number, 1 is the whole cell; "ink": 0 is white, 16 is black;

@@ -6,10 +6,10 @@ ones, in the style that it explains.
 
 from collections.abc import Iterator
 
-from engine.cells.language import translated
-from exporters.compose import theme
-from exporters.compose.book import Sheet
-from exporters.compose.dressing import AsBuilt, Beyond, Unlike, When
+from cellformer.engine.cells.language import translated
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Sheet
+from cellformer.exporters.compose.dressing import AsBuilt, Beyond, Unlike, When
 
 ROW = 0
 LARGE = 1.7  # a title's characters are so much wider than a cell's

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from engine.cells.expression import Area, Expression, Nth
-from engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SUMPRODUCT, TRUE
+from cellformer.engine.cells.expression import Area, Expression, Nth
+from cellformer.engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SUMPRODUCT, TRUE
 
 
 def entry(area: Area, row: Any, col: Any) -> Expression:

@@ -11,16 +11,16 @@ from functools import reduce
 from operator import and_
 from typing import NamedTuple
 
-from engine.cells import functions as of
-from engine.cells.access import Span
-from engine.cells.expression import Area, Call, Expression, Nth, expression
-from engine.cells.functions import ERF_SLOPE, IF, IFERROR, LOG10_E, MID, added
-from engine.cells.rounding import NEAR
-from engine.cells.sentence import sentence
-from exporters.compose.book import Book, TableFormula
-from exporters.compose.composer import Composer
-from exporters.compose.standing import COLUMN, ROW, Coordinate
-from exporters.compose.typed_over import IsFormula
+from cellformer.engine.cells import functions as of
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Area, Call, Expression, Nth, expression
+from cellformer.engine.cells.functions import ERF_SLOPE, IF, IFERROR, LOG10_E, MID, added
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.cells.sentence import sentence
+from cellformer.exporters.compose.book import Book, TableFormula
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.standing import COLUMN, ROW, Coordinate
+from cellformer.exporters.compose.typed_over import IsFormula
 
 PI = 3.14159265358979
 HEADS = ("function", "computed", "as it should be", "differs")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cells.access import Rect, Span
-from engine.cells.expression import Area
-from exporters.compose.book import Book, Place, Sheet
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.expression import Area
+from cellformer.exporters.compose.book import Book, Place, Sheet
 
 FRACTION = re.compile(r"\d+\.\d")  # in a text: programs spell so many digits of it, or more
 MOST_COLUMNS = 8  # of cells that read each other, distinguished by column

@@ -6,9 +6,9 @@ between two decimals is rounded up, although programs differ in its last bit.
 
 from typing import Any
 
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IFERROR, INT, LN, MAX, ROUND
-from engine.cells.sentence import sentence as sentence
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import IFERROR, INT, LN, MAX, ROUND
+from cellformer.engine.cells.sentence import sentence as sentence
 
 UP = 1e-7  # of the last decimal shown
 LEAST_DOUBT = 1e-11  # a share nearer to 1 is shown as one that leaves this doubt

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engine.cells.access import Rect
-from engine.cells.expression import Area, Expression, Function, Look, Notation
-from engine.cells.functions import ABS, IFERROR, added
-from engine.cells.values import number
-from exporters.compose.book import Book, Sheet
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.expression import Area, Expression, Function, Look, Notation
+from cellformer.engine.cells.functions import ABS, IFERROR, added
+from cellformer.engine.cells.values import number
+from cellformer.exporters.compose.book import Book, Sheet
 
 ROW, COLUMN = (Function(name, number) for name in ("ROW", "COLUMN"))
 

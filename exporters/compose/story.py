@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from engine.cells.expression import Area
-from engine.cells.graph import Graph
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.graph import Graph
 
 # What a source's figures are of, where they need not be ours: then they differ, and are no slips.
 Other = Literal["", "other settings", "other training"]

@@ -7,9 +7,9 @@ green a formula that reads another sheet. Fills tell the kind of a block.
 import re
 from typing import Any
 
-from engine.cells.block import Block
-from engine.cells.language import translated
-from engine.cells.name import TURNED
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.language import translated
+from cellformer.engine.cells.name import TURNED
 
 BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
 FILLS = {

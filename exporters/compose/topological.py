@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError
 
 
 def reading_order(after: Mapping[str, str], first: str, kind: str) -> list[str]:

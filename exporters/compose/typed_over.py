@@ -14,14 +14,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Mask, Rect, Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, Function, Look, Notation, expression
-from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX, SUM
-from exporters.compose.address import column, quoted
-from exporters.compose.book import Book
-from exporters.compose.composer import Composer
-from exporters.compose.ranges import Range
+from cellformer.engine.cells.access import Mask, Rect, Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import (
+    Area,
+    Expression,
+    Function,
+    Look,
+    Notation,
+    expression,
+)
+from cellformer.engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX, SUM
+from cellformer.exporters.compose.address import column, quoted
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.ranges import Range
 
 MOST, MOST_SINGLE = 1_000_000, 2_500  # formulas of a workbook: of ranges, and of single cells
 RANGES = 40  # of a formula

@@ -5,10 +5,10 @@ the single formulas of pages that read typed cells, or that divide by, or take a
 of, something that may have become 0.
 """
 
-from engine.cells.block import Block
-from engine.cells.expression import Area
-from engine.cells.functions import harmless, may_fail
-from exporters.compose.book import Book, Sheet, TableFormula
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.functions import harmless, may_fail
+from cellformer.exporters.compose.book import Book, Sheet, TableFormula
 
 
 def make(book: Book) -> None:

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Rect
-from exporters.compose import digest
-from exporters.compose.address import address
-from exporters.compose.book import START, Book, Sheet
-from exporters.file.reading import WorkbookFile
-from exporters.file.scanning import MAX_ROWS, Cells, Positions
-from exporters.model import source
-from exporters.model.layout import PLAY
-from exporters.pages import ledger, printed, vocabulary
-from exporters.play.sentence import WORDS_COL
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.compose import digest
+from cellformer.exporters.compose.address import address
+from cellformer.exporters.compose.book import START, Book, Sheet
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.scanning import MAX_ROWS, Cells, Positions
+from cellformer.exporters.model import source
+from cellformer.exporters.model.layout import PLAY
+from cellformer.exporters.pages import ledger, printed, vocabulary
+from cellformer.exporters.play.sentence import WORDS_COL
 
 # rows from which on a sheet has what is of its workbook alone, and is not built again
 AS_TOLD = {START: 0, printed.SHEET: 0, vocabulary.SHEET: vocabulary.TRIES}

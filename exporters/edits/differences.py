@@ -15,25 +15,25 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import Evaluator, InputError
-from engine.cells.access import Span
-from engine.cells.block import Block
-from engine.cells.expression import Area
-from engine.cells.rounding import LAST_DIGIT
-from engine.cells.texts import cut, storable
-from engine.cells.values import CellError
-from exporters.compose import digest
-from exporters.compose.book import START, Book, Entry, Sheet
-from exporters.edits import added, moved
-from exporters.edits.added import AddedCell
-from exporters.edits.formula_diff import as_built
-from exporters.file.reading import WorkbookFile
-from exporters.file.scanning import Cells, Positions, Value
-from exporters.model import counting, source
-from exporters.model.counting import AsCounted, Counted
-from exporters.model.layout import vocabulary_texts
-from exporters.model.model_book import ModelBook
-from exporters.pages import printed
+from cellformer.engine import Evaluator, InputError
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.rounding import LAST_DIGIT
+from cellformer.engine.cells.texts import cut, storable
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.compose import digest
+from cellformer.exporters.compose.book import START, Book, Entry, Sheet
+from cellformer.exporters.edits import added, moved
+from cellformer.exporters.edits.added import AddedCell
+from cellformer.exporters.edits.formula_diff import as_built
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.scanning import Cells, Positions, Value
+from cellformer.exporters.model import counting, source
+from cellformer.exporters.model.counting import AsCounted, Counted
+from cellformer.exporters.model.layout import vocabulary_texts
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import printed
 
 TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cells that are typed in
 E = TypeVar("E", bound="Edited")

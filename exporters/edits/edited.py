@@ -10,23 +10,23 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import InputError, Model
-from engine.cells.language import ENGLISH, Language, codes, language, speaking
-from engine.cells.name import ENCODER
-from engine.models.prompt_status import typed_source
-from engine.studies import steering
-from exporters.assemble import start
-from exporters.assemble.answer_key import KEY
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import START, Book
-from exporters.compose.story import Story
-from exporters.edits.differences import Edited as Edited
-from exporters.edits.differences import EditedCell as EditedCell
-from exporters.edits.differences import compared
-from exporters.file.reading import WorkbookFile
-from exporters.model import source
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import MANY_WORDS, Studies, for_model
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells.language import ENGLISH, Language, codes, language, speaking
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models.prompt_status import typed_source
+from cellformer.engine.studies import steering
+from cellformer.exporters.assemble import start
+from cellformer.exporters.assemble.answer_key import KEY
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import START, Book
+from cellformer.exporters.compose.story import Story
+from cellformer.exporters.edits.differences import Edited as Edited
+from cellformer.exporters.edits.differences import EditedCell as EditedCell
+from cellformer.exporters.edits.differences import compared
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.model import source
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import MANY_WORDS, Studies, for_model
 
 BLANK = Story("", "", [], [], [])
 

@@ -12,10 +12,10 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cells.expression import expression
-from engine.cells.rounding import LAST_DIGIT
-from exporters.compose.book import Book, Place, Sheet
-from exporters.file.scanning import Cells, Positions
+from cellformer.engine.cells.expression import expression
+from cellformer.engine.cells.rounding import LAST_DIGIT
+from cellformer.exporters.compose.book import Book, Place, Sheet
+from cellformer.exporters.file.scanning import Cells, Positions
 
 WORD = re.compile(
     r"""(?P<text>"(?:[^"]|"")*")

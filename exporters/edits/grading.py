@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 from openpyxl.formula.tokenizer import Token, Tokenizer, TokenizerError
 
-from engine.cells.access import Rect
-from engine.cells.errors import InputError
-from engine.cells.texts import cut
-from engine.cells.values import CellError
-from engine.studies import exercises
-from engine.studies.answers import DATE, NUMBER, SIGN, Verdict, exact, judged
-from exporters.assemble import answer_key, exercise
-from exporters.assemble.answer_key import KEY, Answer
-from exporters.compose import theme
-from exporters.compose.address import a1, quoted
-from exporters.compose.book import Book, Entry, Place, Reading, Sheet
-from exporters.edits.typed_formula import Names, RefusedError, TypedFormula
-from exporters.file import xlsx
-from exporters.file.number_formats import is_date
-from exporters.file.reading import Cell, WorkbookFile
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.texts import cut
+from cellformer.engine.cells.values import CellError
+from cellformer.engine.studies import exercises
+from cellformer.engine.studies.answers import DATE, NUMBER, SIGN, Verdict, exact, judged
+from cellformer.exporters.assemble import answer_key, exercise
+from cellformer.exporters.assemble.answer_key import KEY, Answer
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.address import a1, quoted
+from cellformer.exporters.compose.book import Book, Entry, Place, Reading, Sheet
+from cellformer.exporters.edits.typed_formula import Names, RefusedError, TypedFormula
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.file.number_formats import is_date
+from cellformer.exporters.file.reading import Cell, WorkbookFile
 
 MOST_GONE = 2  # labels that somebody may have typed over
 UNKNOWN = ("#ERROR!", "#NAME?", "#N/IMPL!")  # of what IronCalc does not know

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from exporters.compose.book import Book
-from exporters.edits.differences import BlockCell, Edited, note, typed_cells, typed_value
-from exporters.edits.edited import EditedModel
-from exporters.model.fingerprint import weights_sum
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits.differences import BlockCell, Edited, note, typed_cells, typed_value
+from cellformer.exporters.edits.edited import EditedModel
+from cellformer.exporters.model.fingerprint import weights_sum
+from cellformer.exporters.model.model_book import ModelBook
 
 VERSION = "v1"
 STATE = re.compile(r"#(v\d+)&cellformer=([^&]*)(?:&(.*))?", re.DOTALL)

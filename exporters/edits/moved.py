@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.errors import InputError
-from exporters.file.scanning import Cells
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.errors import InputError
+from cellformer.exporters.file.scanning import Cells
 
 FEWEST_SORTED = 4  # reordered cells that count as sorted, not as typed
 MOST_INSERTED = 5  # rows or columns at once

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from openpyxl.formula.tokenizer import Token, Tokenizer, TokenizerError
 
-from engine.cells.access import Rect
-from engine.cells.texts import cut
-from exporters.assemble.answer_key import KEY
-from exporters.compose.address import a1, index, quoted
-from exporters.file.xlsx import MAX_COLUMN, MAX_ROW
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.texts import cut
+from cellformer.exporters.assemble.answer_key import KEY
+from cellformer.exporters.compose.address import a1, index, quoted
+from cellformer.exporters.file.xlsx import MAX_COLUMN, MAX_ROW
 
 PLACE = re.compile(r"(?:('(?:[^']|'')+'|[^'!:\[\]]+)!)?([^'!]+)")
 AREA = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,9})(?::\$?([A-Z]{1,3})\$?(\d{1,9}))?", re.IGNORECASE)

@@ -6,9 +6,9 @@ from typing import Any
 from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
-from engine.cells.expression import Area
-from exporters.compose import theme
-from exporters.compose.book import Book, Chart, Series
+from cellformer.engine.cells.expression import Area
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Book, Chart, Series
 
 
 class _Label(str):

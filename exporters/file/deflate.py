@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
 
-from engine.cells.compressing import ISAL, compressor
+from cellformer.engine.cells.compressing import ISAL, compressor
 
 PIECE = 1 << 18  # bytes, at least
 WINDOW = 1 << 15  # how far back deflate looks

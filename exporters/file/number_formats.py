@@ -5,7 +5,7 @@ from pathlib import Path
 
 import openpyxl
 
-from engine.cells.access import Span
+from cellformer.engine.cells.access import Span
 
 ODD = (KeyError, ValueError, TypeError, IndexError, AttributeError, zipfile.BadZipFile)
 

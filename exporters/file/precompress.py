@@ -11,14 +11,14 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from engine.cells.errors import InputError
-from engine.cells.files import temporary_folder
-from exporters.compose import theme
-from exporters.compose.book import Book
-from exporters.file.deflate import Deflate, Packed
-from exporters.file.row_xml import labels, numbers, whole_row
-from exporters.file.sheet_parts import can_copy, copies
-from exporters.file.writing import USUAL, Writing
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import temporary_folder
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.deflate import Deflate, Packed
+from cellformer.exporters.file.row_xml import labels, numbers, whole_row
+from cellformer.exporters.file.sheet_parts import can_copy, copies
+from cellformer.exporters.file.writing import USUAL, Writing
 
 
 class Ahead(ExitStack):

@@ -11,9 +11,9 @@ from math import ceil
 
 from xlsxwriter.worksheet import Worksheet
 
-from engine.cells.access import Rect
-from exporters.compose import theme
-from exporters.compose.book import Reading, Sheet
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Reading, Sheet
 
 A4 = 9  # its number in a file
 SHORT, LONG = 8.27, 11.69  # inches of a page

@@ -7,7 +7,7 @@ content.
 
 from collections.abc import Collection, Iterator
 
-from exporters.compose.book import Book, Sheet
+from cellformer.exporters.compose.book import Book, Sheet
 
 OPEN = " open"  # what ends the name of a style whose cells are open though they are not blue
 # what one may do with locked cells, besides selecting and copying them

@@ -21,15 +21,15 @@ from xml.parsers import expat
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.errors import InputError, first_line, nearest
-from engine.cells.files import possible
-from engine.cells.texts import from_xml
-from engine.cells.values import CellError
-from exporters.compose.address import position
-from exporters.file import scanning
-from exporters.file.scanning import Value as Value
-from exporters.file.scanning import text_of
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.errors import InputError, first_line, nearest
+from cellformer.engine.cells.files import possible
+from cellformer.engine.cells.texts import from_xml
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.compose.address import position
+from cellformer.exporters.file import scanning
+from cellformer.exporters.file.scanning import Value as Value
+from cellformer.exporters.file.scanning import text_of
 
 WORKBOOK = ".xlsx"
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from engine.cells.access import Rect
-from engine.cells.errors import InputError
-from engine.cells.stored import Stored
-from engine.cells.texts import in_xml
-from exporters.compose.address import a1, column, index
-from exporters.compose.book import Book, Place, Run
-from exporters.file.writing import USUAL, Writing
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.stored import Stored
+from cellformer.engine.cells.texts import in_xml
+from cellformer.exporters.compose.address import a1, column, index
+from cellformer.exporters.compose.book import Book, Place, Run
+from cellformer.exporters.file.writing import USUAL, Writing
 
 Strip = Callable[[int], list[bytes]]  # a row of the sheet -> the XML of a block's cells in it
 MOST_READ = 1 << 18  # numbers of a block that are read together

@@ -19,11 +19,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from engine.cells.access import Rect
-from engine.cells.errors import InputError
-from engine.cells.texts import from_xml
-from engine.cells.values import CellError
-from exporters.compose.address import moved
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.texts import from_xml
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.compose.address import moved
 
 Value = float | str | bool | None  # None: blank; a text may be a CellError
 Positions = NDArray[np.int64]  # of bytes in the XML, or of cells among the cells

@@ -24,10 +24,10 @@ from threading import Thread
 from time import sleep
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from engine.cells.errors import InputError
-from engine.cells.files import temporary_folder
-from exporters.file.deflate import THREADS, Deflate, Packed
-from exporters.file.writing import USUAL, Writing
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import temporary_folder
+from cellformer.exporters.file.deflate import THREADS, Deflate, Packed
+from cellformer.exporters.file.writing import USUAL, Writing
 
 Write = Callable[[int, Deflate], None]  # writes the sheet of a number to a stream
 Work = Callable[[int], Packed]

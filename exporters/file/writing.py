@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from engine.cells.compressing import ISAL
-from engine.studies.forecast import MOST_ADDRESSED
-from exporters.file.deflate import THREADS
+from cellformer.engine.cells.compressing import ISAL
+from cellformer.engine.studies.forecast import MOST_ADDRESSED
+from cellformer.exporters.file.deflate import THREADS
 
 
 @dataclass(frozen=True)

@@ -23,22 +23,37 @@ from xlsxwriter.sharedstrings import SharedStrings
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellNumberTuple, CellStringTuple, Worksheet
 
-from engine.cells import language
-from engine.cells.access import Rect
-from engine.cells.errors import InputError
-from engine.cells.expression import decimal, expression
-from engine.cells.files import replacing
-from engine.cells.texts import coded, in_xml, readable, storable
-from exporters.compose import theme
-from exporters.compose.address import a1, column, quoted
-from exporters.compose.book import Book, Entry, Place, Reading, Sheet
-from exporters.compose.dressing import UNKNOWN, AsBuilt, Beyond, Dressing, Unlike, When, in_words
-from exporters.file import printing, protection
-from exporters.file.charts import add_chart
-from exporters.file.deflate import Deflate, Packed
-from exporters.file.row_xml import Strip, check_length, formulas, labels, numbers, whole_row
-from exporters.file.sheet_parts import packed, part, put
-from exporters.file.writing import USUAL, Writing
+from cellformer.engine.cells import language
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import decimal, expression
+from cellformer.engine.cells.files import replacing
+from cellformer.engine.cells.texts import coded, in_xml, readable, storable
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.address import a1, column, quoted
+from cellformer.exporters.compose.book import Book, Entry, Place, Reading, Sheet
+from cellformer.exporters.compose.dressing import (
+    UNKNOWN,
+    AsBuilt,
+    Beyond,
+    Dressing,
+    Unlike,
+    When,
+    in_words,
+)
+from cellformer.exporters.file import printing, protection
+from cellformer.exporters.file.charts import add_chart
+from cellformer.exporters.file.deflate import Deflate, Packed
+from cellformer.exporters.file.row_xml import (
+    Strip,
+    check_length,
+    formulas,
+    labels,
+    numbers,
+    whole_row,
+)
+from cellformer.exporters.file.sheet_parts import packed, part, put
+from cellformer.exporters.file.writing import USUAL, Writing
 
 Progress = Callable[[int], object]  # called with the number of cells since the last call
 Begin = Callable[[], Strip]  # called when the first row of a block is written

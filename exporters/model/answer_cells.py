@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import AVERAGE, MAX, SUM, SUMPRODUCT
-from engine.cells.gradient import SMALLEST
-from engine.models import ops
-from engine.studies import scores
-from engine.studies.answer_graph import BENDS, GATED, Reader, begins, readers, writers
-from engine.studies.lens import operands
-from exporters.compose.lookups import product_sum
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import AVERAGE, MAX, SUM, SUMPRODUCT
+from cellformer.engine.cells.gradient import SMALLEST
+from cellformer.engine.models import ops
+from cellformer.engine.studies import scores
+from cellformer.engine.studies.answer_graph import BENDS, GATED, Reader, begins, readers, writers
+from cellformer.engine.studies.lens import operands
+from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 Cells = Callable[[int, int], Expression]
 # a table [rows, columns] by name, and whether its rows stand across the sheet

@@ -7,20 +7,20 @@ formulas, those of one head.
 
 from collections.abc import Callable, Sequence
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import CHOOSE, IFERROR, INT, MAX, MIN
-from engine.cells.language import worded
-from engine.studies import scores
-from engine.studies.lens import operands
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
-from exporters.compose.lookups import entry
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from exporters.model.score_parts import Side
-from exporters.model.words import plain
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import CHOOSE, IFERROR, INT, MAX, MIN
+from cellformer.engine.cells.language import worded
+from cellformer.engine.studies import scores
+from cellformer.engine.studies.lens import operands
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.score_parts import Side
+from cellformer.exporters.model.words import plain
 
 HEAD, TOKENS, USED, SCALE = "why.head", "why.tokens", "why.used", "why.scale"
 SIDES = ("query", "key", "rival")

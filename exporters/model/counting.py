@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine import Evaluator
-from engine.cells.access import ALONG, Rect
-from engine.cells.block import Block
-from engine.cells.values import CellError
-from exporters.compose.book import Book
-from exporters.file.scanning import Value
-from exporters.model.model_book import ModelBook
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.access import ALONG, Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.scanning import Value
+from cellformer.exporters.model.model_book import ModelBook
 
 TEXT, EMPTY, ERROR = "a text", "empty", "an error"  # what stands where a number belongs
 AS_0 = {

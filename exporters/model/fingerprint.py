@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from engine.cells.graph import Graph
-from exporters.compose.book import Book
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.graph import Graph
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.model.model_book import ModelBook
 
 
 def fingerprint(book: Book) -> str:

@@ -5,8 +5,8 @@ Used by the sheet Glossary and by the notes on headers that are terms.
 
 from typing import NamedTuple
 
-from engine.cells.language import worded
-from exporters.compose.book import Sheet
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.book import Sheet
 
 
 class Term(NamedTuple):

@@ -20,15 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from engine.cells.access import Rect, Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression
-from engine.cells.formula import equation
-from engine.cells.functions import INDEX
-from engine.cells.graph import Graph
-from engine.cells.interventions import AnyGraph, intervened
-from engine.cells.language import AsIs, worded
-from engine.cells.name import (
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.formula import equation
+from cellformer.engine.cells.functions import INDEX
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.interventions import AnyGraph, intervened
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.name import (
     CLEAN,
     CUT,
     ENCODER,
@@ -42,23 +42,23 @@ from engine.cells.name import (
     USED,
     Name,
 )
-from engine.cells.stored import Stored
-from engine.learning import optimizers
-from engine.learning.objective import LOSS
-from engine.models import ops
-from engine.models.adapter import ADAPTER, MATRICES, MERGE
-from engine.models.encoding import AXIS
-from engine.models.forward import SOURCE
-from engine.studies.lens import operands
-from engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
-from engine.studies.patching import PATCH, PATH_ROWS, TAKE
-from engine.studies.quantization import QUANTIZE, SCALE
-from engine.studies.steering import STEERING
-from exporters.compose import theme
-from exporters.compose.book import Place, Run, Sheet
-from exporters.compose.composer import Composer, Table
-from exporters.model import words
-from exporters.model.model_book import ModelBook, Pieces
+from cellformer.engine.cells.stored import Stored
+from cellformer.engine.learning import optimizers
+from cellformer.engine.learning.objective import LOSS
+from cellformer.engine.models import ops
+from cellformer.engine.models.adapter import ADAPTER, MATRICES, MERGE
+from cellformer.engine.models.encoding import AXIS
+from cellformer.engine.models.forward import SOURCE
+from cellformer.engine.studies.lens import operands
+from cellformer.engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
+from cellformer.engine.studies.patching import PATCH, PATH_ROWS, TAKE
+from cellformer.engine.studies.quantization import QUANTIZE, SCALE
+from cellformer.engine.studies.steering import STEERING
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Place, Run, Sheet
+from cellformer.exporters.compose.composer import Composer, Table
+from cellformer.exporters.model import words
+from cellformer.exporters.model.model_book import ModelBook, Pieces
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen

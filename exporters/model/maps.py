@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, Nth, expression
+from cellformer.engine.cells.functions import (
     COUNTIF,
     EXACT,
     IF,
@@ -37,15 +37,15 @@ from engine.cells.functions import (
     SQRT,
     SUM,
 )
-from engine.cells.language import worded
-from engine.cells.rounding import NEAR
-from engine.studies.lens import scoring
-from engine.studies.planes import principal
-from engine.text import word_lookup
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import product_sum
-from exporters.compose.story import Chosen
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.studies.lens import scoring
+from cellformer.engine.studies.planes import principal
+from cellformer.engine.text import word_lookup
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.compose.story import Chosen
+from cellformer.exporters.model.model_book import ModelBook
 
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
 DECIMALS = 9  # of a cosine: programs agree to so many

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.expression import Area, Fixed
-from engine.cells.formula import Formulas
-from engine.models import ops
-from engine.models.generate import Passage
-from engine.models.model import Model
-from engine.studies.lens import Views
-from engine.text.tokenizer import Characters
-from exporters.compose.address import address, addresses, column
-from exporters.compose.book import Book, Place
-from exporters.compose.story import Chosen, Printed
-from exporters.model.plan import WHOLE, Plan
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Fixed
+from cellformer.engine.cells.formula import Formulas
+from cellformer.engine.models import ops
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies.lens import Views
+from cellformer.engine.text.tokenizer import Characters
+from cellformer.exporters.compose.address import address, addresses, column
+from cellformer.exporters.compose.book import Book, Place
+from cellformer.exporters.compose.story import Chosen, Printed
+from cellformer.exporters.model.plan import WHOLE, Plan
 
 DIVIDING = (ops.reciprocal, ops.soft_cap)  # by what is typed, which may count as 0
 

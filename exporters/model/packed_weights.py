@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.cells.expression import Expression
-from engine.cells.functions import IF, SUMPRODUCT
-from engine.cells.language import worded
-from engine.models.checkpoint import Packed
-from engine.studies.quantization import GROUP, axis_of
-from exporters.compose.composer import Composer
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import IF, SUMPRODUCT
+from cellformer.engine.cells.language import worded
+from cellformer.engine.models.checkpoint import Packed
+from cellformer.engine.studies.quantization import GROUP, axis_of
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 MOST = 64  # columns that are shown of a matrix
 SAME = "integer × scale is the weight of the model, in every digit"

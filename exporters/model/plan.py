@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.models.checkpoint import Packed
-from engine.models.encoding import AXIS
-from engine.models.forward import EVERYTHING, ONE_TOKEN, SOURCE, Readout
-from engine.models.model import Model
-from engine.models.spec import CLASSES, Gives
-from engine.studies.forecast import MOST_CARRIED
-from engine.studies.steering import Contrast
+from cellformer.engine.models.checkpoint import Packed
+from cellformer.engine.models.encoding import AXIS
+from cellformer.engine.models.forward import EVERYTHING, ONE_TOKEN, SOURCE, Readout
+from cellformer.engine.models.model import Model
+from cellformer.engine.models.spec import CLASSES, Gives
+from cellformer.engine.studies.forecast import MOST_CARRIED
+from cellformer.engine.studies.steering import Contrast
 
 GradientOf = Literal["", "the target’s lead", "the loss"]  # "": no backward pass
 NOTHING: GradientOf = ""

@@ -10,15 +10,15 @@ is known here.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.cells.access import ALONG, partners
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import lookup
-from engine.cells.graph import Graph
-from engine.models import ops
-from engine.studies import scores
-from engine.studies.lens import operands
-from engine.studies.scores import CARRIED
+from cellformer.engine.cells.access import ALONG, partners
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import lookup
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import ops
+from cellformer.engine.studies import scores
+from cellformer.engine.studies.lens import operands
+from cellformer.engine.studies.scores import CARRIED
 
 # puts a table: its block's name, its writers, how many features, its cells by feature and writer
 Lay = Callable[[str, Sequence[str], int, Callable[[int, int], Expression]], Area]

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from engine.cells.errors import InputError
-from engine.cells.language import ENGLISH
-from engine.models import checkpoint
-from engine.models.choosing import Sampling
-from engine.models.generate import Passage
-from engine.models.model import Model
-from engine.text import sentence_lists
-from engine.text.chat import Chat
-from engine.text.chat_template import ChatTemplate
-from exporters.compose.story import Chosen
-from exporters.model.plan import LEAD, LOSS, NOTHING, GradientOf
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.language import ENGLISH
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.text import sentence_lists
+from cellformer.engine.text.chat import Chat
+from cellformer.engine.text.chat_template import ChatTemplate
+from cellformer.exporters.compose.story import Chosen
+from cellformer.exporters.model.plan import LEAD, LOSS, NOTHING, GradientOf
 
 SHEET = "Source"
 FACTS_ROW, CHECKPOINT_ROW = 4, 7

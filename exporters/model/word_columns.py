@@ -7,10 +7,10 @@ one token has next words. The baseline is the unedited workbook's result, as con
 from dataclasses import replace
 from typing import NamedTuple
 
-from engine.cells.expression import Area
-from exporters.compose.book import Run
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.expression import Area
+from cellformer.exporters.compose.book import Run
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 BASELINE = "baseline"
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from engine.cells.block import Block
-from engine.cells.gradient import GAIN
-from engine.cells.graph import Graph
-from engine.cells.language import AsIs, worded
-from engine.cells.name import ENCODER, TURNED
-from engine.learning import adam, optimizers
-from engine.studies import lens
-from engine.studies.steering import STEERING
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.gradient import GAIN
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.name import ENCODER, TURNED
+from cellformer.engine.learning import adam, optimizers
+from cellformer.engine.studies import lens
+from cellformer.engine.studies.steering import STEERING
 
 BY_HAND = (
     "Its weights were set by hand to show each step, not trained on texts: expect no sensible "

@@ -5,17 +5,17 @@ To the right is every share at every token. Each is a dot product of what was wr
 direction that the readout scores the word by, divided by the norm's divisor.
 """
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import SUM
-from engine.cells.language import worded
-from exporters.compose.book import Chart, Place, Series, Sheet
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import entry
-from exporters.model import layout
-from exporters.model.layout import ATTRIBUTION
-from exporters.model.model_book import ModelBook
-from exporters.model.words import plain
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import SUM
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import ATTRIBUTION
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import plain
 
 SHEET = ATTRIBUTION
 PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"

@@ -5,11 +5,11 @@ they stand around what is typed, and where it strips white space from the ends o
 that do.
 """
 
-from engine.cells.language import worded
-from exporters.compose.composer import Composer
-from exporters.model import layout
-from exporters.model.layout import PROMPT_COL
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Chat"
 PURPOSE = "how what you say becomes the text that the model reads: the pieces of its chat template"

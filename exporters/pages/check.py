@@ -3,17 +3,17 @@ number, and live equals baseline until the first edit."""
 
 from collections.abc import Iterator
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, Rounded
-from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SQRT, SUM, SUMPRODUCT
-from engine.cells.language import worded
-from engine.cells.rounding import NEAR
-from exporters.compose import digest
-from exporters.compose.dressing import Unlike
-from exporters.model import layout, word_columns
-from exporters.model.model_book import ModelBook
-from exporters.pages import attribution, index
-from exporters.play import vectors
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, Rounded
+from cellformer.engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SQRT, SUM, SUMPRODUCT
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.compose import digest
+from cellformer.exporters.compose.dressing import Unlike
+from cellformer.exporters.model import layout, word_columns
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import attribution, index
+from cellformer.exporters.play import vectors
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"

@@ -4,13 +4,13 @@ One box per step of the forward pass, with its shape and its number of parameter
 cells. The residual stream is the line on the left that every sublayer reads and adds to.
 """
 
-from engine.cells.block import Block
-from engine.cells.language import AsIs, worded
-from engine.cells.name import ENCODER, Name
-from engine.models.spec import TwoStackSpec
-from exporters.compose.book import Sheet
-from exporters.model import layout, words
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.name import ENCODER, Name
+from cellformer.engine.models.spec import TwoStackSpec
+from cellformer.exporters.compose.book import Sheet
+from cellformer.exporters.model import layout, words
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Map"
 PURPOSE = "the architecture, top to bottom: click a step to go to its cells"

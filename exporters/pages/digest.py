@@ -1,8 +1,8 @@
 """Digest: the page of formula ranges from which the verdict on Start is made."""
 
-from exporters.compose import digest
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.exporters.compose import digest
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET, PURPOSE, AFTER = digest.SHEET, digest.PURPOSE, digest.AFTER
 

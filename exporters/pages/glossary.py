@@ -1,10 +1,10 @@
 """Glossary: every term of the workbook in a plain sentence, with a link to where it appears."""
 
-from engine.cells.language import AsIs
-from exporters.compose.address import quoted
-from exporters.model import layout
-from exporters.model.glossary import TERMS, Term
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.language import AsIs
+from cellformer.exporters.compose.address import quoted
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.glossary import TERMS, Term
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Glossary"
 PURPOSE = "what each term means, in a sentence, and where it can be seen"

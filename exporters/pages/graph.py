@@ -13,22 +13,22 @@ from itertools import groupby
 
 import numpy as np
 
-from engine import Evaluator
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import ABS, IFERROR, MAX, SUM, SUMPRODUCT, N, lookup
-from engine.cells.language import AsIs, worded
-from engine.studies import live_cuts
-from engine.studies.answer_graph import ANSWER as OBJECTIVE
-from engine.studies.answer_graph import AnswerGraph, short, writers
-from engine.studies.edge_cuts import Cuts, Ends, ends
-from engine.studies.live_cuts import KEPT
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import Unlike, When, between
-from exporters.compose.sentences import percent, quote, rounded, sentence
-from exporters.compose.story import Suggestion
-from exporters.model import answer_cells, layout
-from exporters.model.answer_cells import ANSWER, BIASES, AnswerCells, CellEdge
-from exporters.model.model_book import ModelBook
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import ABS, IFERROR, MAX, SUM, SUMPRODUCT, N, lookup
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.studies import live_cuts
+from cellformer.engine.studies.answer_graph import ANSWER as OBJECTIVE
+from cellformer.engine.studies.answer_graph import AnswerGraph, short, writers
+from cellformer.engine.studies.edge_cuts import Cuts, Ends, ends
+from cellformer.engine.studies.live_cuts import KEPT
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import Unlike, When, between
+from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import answer_cells, layout
+from cellformer.exporters.model.answer_cells import ANSWER, BIASES, AnswerCells, CellEdge
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Graph"
 PURPOSE = "what carries the target’s lead over its rival, from part to part: every edge a formula"

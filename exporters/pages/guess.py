@@ -8,8 +8,8 @@ Answers are formulas over the model's own sheets: another sentence, typed on Pla
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.expression import Area, Expression, Nth, expression
+from cellformer.engine.cells.functions import (
     AND,
     IF,
     IFERROR,
@@ -23,14 +23,14 @@ from engine.cells.functions import (
     SUMPRODUCT,
     TRUE,
 )
-from engine.cells.language import worded
-from engine.studies.lens import scoring
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import nth, place_of_largest
-from exporters.compose.sentences import percent, quote, rounded, sentence
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from exporters.pages import lens, machine
+from cellformer.engine.cells.language import worded
+from cellformer.engine.studies.lens import scoring
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import nth, place_of_largest
+from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import lens, machine
 
 SHEET = "Guess"
 PURPOSE = "guess first, then see: the next word, where heads look, which weight to change"

@@ -6,16 +6,16 @@ attends; its cells sum to 1. The squares read the patterns on the layers' own sh
 
 from collections.abc import Sequence
 
-from engine.cells.block import Block
-from engine.cells.language import worded
-from engine.cells.name import CLEAN, CUT, ENCODER, NUDGED, OTHER, PATH, SECOND
-from exporters.compose import theme
-from exporters.compose.composer import Composer
-from exporters.compose.sentences import sentence
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from exporters.pages import machine
-from exporters.pages.machine import SAID
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import CLEAN, CUT, ENCODER, NUDGED, OTHER, PATH, SECOND
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import machine
+from cellformer.exporters.pages.machine import SAID
 
 SHEET = "Heads"
 PURPOSE = "every attention pattern side by side: where each token looks"

@@ -11,22 +11,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine import Evaluator
-from engine.cells.access import Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import CHOOSE, EXP, IF, IFERROR, INT, MAX, MIN, SUM, SUMPRODUCT
-from engine.cells.language import AsIs, worded
-from engine.cells.rounding import NEAR
-from engine.studies import hidden_attention
-from engine.studies.hidden_attention import Recurrence
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
-from exporters.compose.lookups import nth, product_sum
-from exporters.compose.sentences import rounded, sentence
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import (
+    CHOOSE,
+    EXP,
+    IF,
+    IFERROR,
+    INT,
+    MAX,
+    MIN,
+    SUM,
+    SUMPRODUCT,
+)
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.studies import hidden_attention
+from cellformer.engine.studies.hidden_attention import Recurrence
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
+from cellformer.exporters.compose.lookups import nth, product_sum
+from cellformer.exporters.compose.sentences import rounded, sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Hidden attention"
 PURPOSE = "the attention hidden in a recurrence: how much each token takes of those before it"

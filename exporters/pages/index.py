@@ -3,15 +3,15 @@ edited."""
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, Rounded
-from engine.cells.functions import ABS, COUNT, IF, IFERROR, SUM, N
-from engine.cells.language import AsIs, worded
-from engine.cells.rounding import NEAR, NEAR_LARGE
-from exporters.compose.dressing import Unlike
-from exporters.compose.lookups import product_sum
-from exporters.model import layout, words
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, Rounded
+from cellformer.engine.cells.functions import ABS, COUNT, IF, IFERROR, SUM, N
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.rounding import NEAR, NEAR_LARGE
+from cellformer.exporters.compose.dressing import Unlike
+from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.model import layout, words
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Index"
 PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import (
     EXACT,
     IF,
     IFERROR,
@@ -34,21 +34,21 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
-from engine.cells.language import AsIs, worded
-from engine.cells.name import ENCODER
-from engine.cells.rounding import NEAR
-from engine.studies.forecast import MOST_COMPARED
-from exporters.compose import digest, standing
-from exporters.compose.book import START, Book, Place, Run, Sheet
-from exporters.compose.composer import Composer, Table, slug
-from exporters.compose.dressing import AsBuilt, When, between
-from exporters.compose.lookups import entry
-from exporters.compose.sentences import sentence
-from exporters.model import layout
-from exporters.model.counting import AS_0, EMPTY, ERROR, TEXT
-from exporters.model.model_book import ModelBook
-from exporters.pages import index
-from exporters.play import ranking
+from cellformer.engine.cells.language import AsIs, worded
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.studies.forecast import MOST_COMPARED
+from cellformer.exporters.compose import digest, standing
+from cellformer.exporters.compose.book import START, Book, Place, Run, Sheet
+from cellformer.exporters.compose.composer import Composer, Table, slug
+from cellformer.exporters.compose.dressing import AsBuilt, When, between
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.counting import AS_0, EMPTY, ERROR, TEXT
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import index
+from cellformer.exporters.play import ranking
 
 SHEET = "Built"
 PURPOSE = "every number as it was built; what was changed is listed here, and atop every sheet"

@@ -5,15 +5,15 @@ out through the final norm, as at the end. Above, the most likely words and the 
 at each stage, with a chart; below, the steps.
 """
 
-from engine.cells.expression import Area
-from engine.cells.functions import LARGE
-from engine.cells.language import worded
-from exporters.compose.book import Chart, Place, Series, Sheet
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import nth, place_of_rank
-from exporters.model import layout, words
-from exporters.model.layout import LENS
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.functions import LARGE
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import nth, place_of_rank
+from cellformer.exporters.model import layout, words
+from cellformer.exporters.model.layout import LENS
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = LENS
 PURPOSE = "what the model would say if it stopped after each sublayer"

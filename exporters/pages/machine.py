@@ -14,24 +14,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
-from engine.cells.language import worded
-from engine.models.forward import SOURCE
-from engine.models.prompt_status import SILENT
-from engine.studies import lens
-from exporters.compose import theme
-from exporters.compose.book import Chart, Place, Series, Sheet
-from exporters.compose.composer import Composer, Table
-from exporters.compose.dressing import When, between
-from exporters.compose.lookups import entry, nth, place_of_largest
-from exporters.compose.sentences import percent, quote, rounded, sentence
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from exporters.model.words import stage_names
-from exporters.play import ranking
-from exporters.play.sentence import answered
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, Nth, expression
+from cellformer.engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
+from cellformer.engine.cells.language import worded
+from cellformer.engine.models.forward import SOURCE
+from cellformer.engine.models.prompt_status import SILENT
+from cellformer.engine.studies import lens
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
+from cellformer.exporters.compose.composer import Composer, Table
+from cellformer.exporters.compose.dressing import When, between
+from cellformer.exporters.compose.lookups import entry, nth, place_of_largest
+from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import stage_names
+from cellformer.exporters.play import ranking
+from cellformer.exporters.play.sentence import answered
 
 SHEET = "Machine"
 PURPOSE = "the whole model at one token: what each part adds, where it looks, what comes next"

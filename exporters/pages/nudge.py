@@ -6,25 +6,25 @@ next word stand side by side. The rate is a cell, and each part can be left unch
 words count: the model's own continuation has nothing to teach.
 """
 
-from engine import Evaluator
-from engine.cells.access import Rect
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import AND, EXP, IF, ROUND, SUM
-from engine.cells.language import worded
-from engine.learning.objective import LOSS
-from engine.studies import nudge
-from engine.studies.nudge import LOSS_AFTER, RATE
-from exporters.compose.book import Place, Run, Sheet
-from exporters.compose.composer import Composer, Table
-from exporters.compose.dressing import Unlike, When, between
-from exporters.compose.lookups import product_sum
-from exporters.compose.sentences import percent, rounded, sentence
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.layout import LEARNING
-from exporters.model.model_book import ModelBook
-from exporters.model.words import plain
-from exporters.play.sentence import answered, shortened
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import AND, EXP, IF, ROUND, SUM
+from cellformer.engine.cells.language import worded
+from cellformer.engine.learning.objective import LOSS
+from cellformer.engine.studies import nudge
+from cellformer.engine.studies.nudge import LOSS_AFTER, RATE
+from cellformer.exporters.compose.book import Place, Run, Sheet
+from cellformer.exporters.compose.composer import Composer, Table
+from cellformer.exporters.compose.dressing import Unlike, When, between
+from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.compose.sentences import percent, rounded, sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import LEARNING
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import plain
+from cellformer.exporters.play.sentence import answered, shortened
 
 SHEET = LEARNING
 PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"

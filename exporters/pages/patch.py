@@ -14,16 +14,16 @@ from functools import cached_property
 
 import numpy as np
 
-from engine import Evaluator
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import ABS, AND, IF
-from engine.cells.language import worded
-from engine.cells.name import CLEAN, OTHER
-from engine.cells.rounding import NOISE
-from engine.studies import pair, patching
-from engine.studies.pair import BEFORE, COMPARED, LEAD
-from engine.studies.patching import (
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import ABS, AND, IF
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import CLEAN, OTHER
+from cellformer.engine.cells.rounding import NOISE
+from cellformer.engine.studies import pair, patching
+from cellformer.engine.studies.pair import BEFORE, COMPARED, LEAD
+from cellformer.engine.studies.patching import (
     PATCH,
     PATH_ROWS,
     PATH_TAKE,
@@ -32,14 +32,14 @@ from engine.studies.patching import (
     Patched,
     Path,
 )
-from exporters.compose.book import Place
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import Unlike, When, between
-from exporters.compose.sentences import quote, sentence
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.layout import PATCHING
-from exporters.model.model_book import ModelBook
+from cellformer.exporters.compose.book import Place
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import Unlike, When, between
+from cellformer.exporters.compose.sentences import quote, sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import PATCHING
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = PATCHING
 PURPOSE = "take values of another sentence, one by one: where is what makes the difference?"

@@ -7,12 +7,12 @@ itself: a word that was not typed is the one that the column before it chose (se
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from engine.cells.name import ENCODER, SECOND
-from exporters.compose.composer import Composer
-from exporters.model import layout
-from exporters.model.layout import PLAY, PROMPT_COL
-from exporters.model.model_book import ModelBook
-from exporters.play import ranking, sentence, settings, tokens, vectors
+from cellformer.engine.cells.name import ENCODER, SECOND
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.play import ranking, sentence, settings, tokens, vectors
 
 SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell, and read what the model makes of it"

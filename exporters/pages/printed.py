@@ -6,13 +6,13 @@ before, which separates a step's own slips from those carried over.
 
 from collections.abc import Iterator
 
-from engine.cells.language import worded
-from engine.cells.rounding import NEAR
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import Beyond
-from exporters.compose.story import Printed, PrintedNumber
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import Beyond
+from cellformer.exporters.compose.story import Printed, PrintedNumber
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Printed"
 PURPOSE = "the source’s tables: printed, recomputed (it follows your edits), difference"

@@ -8,15 +8,15 @@ engine computed for the prompt that the workbook was built with, grey once the p
 
 from collections.abc import Sequence
 
-from engine import Evaluator
-from engine.cells.access import Rect
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import IF, OR
-from engine.cells.language import worded
-from engine.learning.objective import LOSS
-from engine.models.prompt_status import built_with
-from engine.studies import quantization as rounding
-from engine.studies.quantization import (
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import IF, OR
+from cellformer.engine.cells.language import worded
+from cellformer.engine.learning.objective import LOSS
+from cellformer.engine.models.prompt_status import built_with
+from cellformer.engine.studies import quantization as rounding
+from cellformer.engine.studies.quantization import (
     ALL,
     ALL_BITS,
     INSTEAD,
@@ -27,16 +27,16 @@ from engine.studies.quantization import (
     Grid,
     Measure,
 )
-from exporters.compose.book import Place
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import When
-from exporters.compose.sentences import sentence
-from exporters.compose.story import Suggestion
-from exporters.model import layout, packed_weights
-from exporters.model.layout import ROUNDING
-from exporters.model.model_book import ModelBook
-from exporters.model.words import plain
-from exporters.pages import machine
+from cellformer.exporters.compose.book import Place
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import When
+from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout, packed_weights
+from cellformer.exporters.model.layout import ROUNDING
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import plain
+from cellformer.exporters.pages import machine
 
 SHEET = ROUNDING
 PURPOSE = "round weights to 8, 4, 3 or 2 bits: integers times a scale; 0: as they are"

@@ -6,11 +6,11 @@ position t + 1 is chosen in column t, from the logits of position t, so nothing 
 its right. Below them is the typed sentence, in words (`engine.models.prompt`).
 """
 
-from engine.cells.block import Block
-from exporters.compose.composer import Composer
-from exporters.model import layout
-from exporters.model.layout import PROMPT_COL
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.block import Block
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Sampling"
 PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, random number"

@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.language import ENGLISH
-from engine.models import encoding
-from engine.models.model import Model
-from exporters.compose.story import Chosen
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from exporters.model.source import CHECKPOINT_ROW, FACTS_ROW, LONGEST, SHEET, carried, pack
+from cellformer.engine.cells.language import ENGLISH
+from cellformer.engine.models import encoding
+from cellformer.engine.models.model import Model
+from cellformer.exporters.compose.story import Chosen
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.source import (
+    CHECKPOINT_ROW,
+    FACTS_ROW,
+    LONGEST,
+    SHEET,
+    carried,
+    pack,
+)
 
 PURPOSE = "the model as it was built, for ‘cellformer diff’ and ‘cellformer import’"
 AFTER = "Sampling"

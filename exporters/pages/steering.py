@@ -11,12 +11,12 @@ from functools import reduce
 
 import numpy as np
 
-from engine import Evaluator
-from engine.cells.access import Span
-from engine.cells.arrays import ranked
-from engine.cells.batch import variants
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import (
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import (
     AVERAGE,
     IF,
     ISNUMBER,
@@ -29,20 +29,20 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
-from engine.cells.language import worded
-from engine.cells.texts import readable
-from engine.studies import probes, steering
-from engine.studies.steering import DIRECTION, STRENGTH, WHERE, Contrast
-from exporters.compose.book import Place, Run
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import Unlike, When, between
-from exporters.compose.lookups import entry
-from exporters.compose.sentences import percent, sentence
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.layout import STEER
-from exporters.model.model_book import ModelBook
-from exporters.play.sentence import answered
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.studies import probes, steering
+from cellformer.engine.studies.steering import DIRECTION, STRENGTH, WHERE, Contrast
+from cellformer.exporters.compose.book import Place, Run
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import Unlike, When, between
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.sentences import percent, sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import STEER
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.play.sentence import answered
 
 SHEET = STEER
 PURPOSE = "add a direction between two lists of sentences, and read what is said then"

@@ -12,20 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from engine.cells.expression import Expression
-from engine.cells.functions import SUM
-from engine.cells.language import worded
-from engine.cells.name import Name
-from engine.models.prompt_status import built_with
-from engine.studies import ablation
-from exporters.compose.book import Place, Sheet
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import Unlike, When, between
-from exporters.compose.lookups import entry
-from exporters.compose.sentences import sentence
-from exporters.model import layout
-from exporters.model.layout import SWITCHES
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import SUM
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import Name
+from cellformer.engine.models.prompt_status import built_with
+from cellformer.engine.studies import ablation
+from cellformer.exporters.compose.book import Place, Sheet
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import Unlike, When, between
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import SWITCHES
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = SWITCHES
 PURPOSE = "switch heads and MLPs off: 1 = on, 0 = off; the effect of each stands beside it"

@@ -7,10 +7,10 @@ are not texts) are to the right. See `engine.text.decoded_text` for the columns.
 
 from collections.abc import Sequence
 
-from engine.text.detokenizing import FIELDS
-from exporters.compose.book import Place
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine.text.detokenizing import FIELDS
+from cellformer.exporters.compose.book import Place
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Text"
 PURPOSE = "from token ids to the line of text that Play shows, token by token"

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.functions import OR
-from engine.cells.language import AsIs
-from engine.cells.name import ENCODER, SECOND
-from exporters.compose.book import Book, Place, Run, Sheet
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import When
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.functions import OR
+from cellformer.engine.cells.language import AsIs
+from cellformer.engine.cells.name import ENCODER, SECOND
+from cellformer.exporters.compose.book import Book, Place, Run, Sheet
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import When
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Tokenizer"
 TABLES = "Tokenizer tables"  # the sheet of what the steps look up

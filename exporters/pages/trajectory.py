@@ -11,20 +11,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
-from engine.cells.language import worded
-from engine.cells.rounding import NEAR
-from engine.studies.lens import scoring
-from engine.text import word_lookup
-from exporters.compose.book import Chart, Place, Series
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import product_sum
-from exporters.model import layout
-from exporters.model.layout import LENS
-from exporters.model.model_book import ModelBook
-from exporters.pages.lens import stage_names
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.studies.lens import scoring
+from cellformer.engine.text import word_lookup
+from cellformer.exporters.compose.book import Chart, Place, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.layout import LENS
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages.lens import stage_names
 
 SHEET = "Trajectory"
 PURPOSE = "the residual stream walking across a plane that you choose"

@@ -12,21 +12,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.arrays import ranked
-from engine.cells.expression import Area
-from engine.cells.language import worded
-from engine.studies.lens import scoring
-from engine.studies.tsne import tsne
-from engine.studies.umap import umap
-from exporters.compose import label_placement, theme
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.story import Chosen
-from exporters.model import layout
-from exporters.model.maps import Maps, Spots
-from exporters.model.model_book import ModelBook
-from exporters.pages import trajectory
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.arrays import ranked
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.language import worded
+from cellformer.engine.studies.lens import scoring
+from cellformer.engine.studies.tsne import tsne
+from cellformer.engine.studies.umap import umap
+from cellformer.exporters.compose import label_placement, theme
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Chosen
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.maps import Maps, Spots
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import trajectory
 
 SHEET = "Words"
 PURPOSE = "maps of chosen words: near whom, along which direction, and what a map leaves out"

@@ -9,21 +9,21 @@ on random words that are said twice: constants, since they are of another text.
 from collections.abc import Callable
 from dataclasses import astuple
 
-from engine import Evaluator, InputError
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, Function, Nth, expression
-from engine.cells.functions import MATCH, MAX, SUM
-from engine.cells.language import worded
-from engine.studies import heads as habits
-from engine.studies import scores
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import entry, product_sum
-from exporters.compose.sentences import percent, rounded, sentence
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.asked_score import DIALS, HEAD, SIDES, TOKENS, AskedScore
-from exporters.model.model_book import ModelBook
-from exporters.model.score_parts import beside
+from cellformer.engine import Evaluator, InputError
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, Function, Nth, expression
+from cellformer.engine.cells.functions import MATCH, MAX, SUM
+from cellformer.engine.cells.language import worded
+from cellformer.engine.studies import heads as habits
+from cellformer.engine.studies import scores
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import entry, product_sum
+from cellformer.exporters.compose.sentences import percent, rounded, sentence
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.asked_score import DIALS, HEAD, SIDES, TOKENS, AskedScore
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.score_parts import beside
 
 SHEET = "Why"
 PURPOSE = "why a head looks where it looks: its score by what wrote the query and the key"

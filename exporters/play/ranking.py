@@ -7,19 +7,19 @@ large vocabulary, words are ranked by LARGE and found by MATCH.
 
 from collections.abc import Mapping
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IF, IFERROR, LARGE
-from engine.cells.language import worded
-from engine.models.spec import CLASSES
-from exporters.compose.book import Chart, Place, Series
-from exporters.compose.composer import Composer, slug
-from exporters.compose.dressing import CHANGED
-from exporters.compose.lookups import entry, id_of, nth, place_of_rank
-from exporters.compose.sentences import sentence
-from exporters.model import layout, word_columns
-from exporters.model.layout import PLAY, PROMPT_COL
-from exporters.model.model_book import ModelBook
-from exporters.play.sentence import answered
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import IF, IFERROR, LARGE
+from cellformer.engine.cells.language import worded
+from cellformer.engine.models.spec import CLASSES
+from cellformer.exporters.compose.book import Chart, Place, Series
+from cellformer.exporters.compose.composer import Composer, slug
+from cellformer.exporters.compose.dressing import CHANGED
+from cellformer.exporters.compose.lookups import entry, id_of, nth, place_of_rank
+from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.model import layout, word_columns
+from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.play.sentence import answered
 
 N_RANKS, N_OF_MANY = 10, 20  # ranked words shown
 CHART_COL, CHART_SIZE, LOOKUP_COL = 7, (600, 262), 9  # the size in pixels

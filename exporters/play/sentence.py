@@ -3,20 +3,20 @@ stand on Play; the second one's blocks have a prefix."""
 
 from collections.abc import Sequence
 
-from engine.cells.expression import Expression
-from engine.cells.functions import AND, IF, NOT, OR, SUBSTITUTE, UNICHAR
-from engine.cells.language import worded
-from engine.cells.name import ENCODER, SECOND
-from engine.cells.texts import readable
-from engine.models import prompt_status as status
-from engine.models.answering import Rules
-from engine.text import tokenizing
-from engine.text.tokenizer import mask_of, shown
-from exporters.compose.book import Place
-from exporters.compose.composer import Composer
-from exporters.model.layout import PLAY, PROMPT_COL, token_text
-from exporters.model.model_book import ModelBook
-from exporters.model.words import BY_HAND
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import AND, IF, NOT, OR, SUBSTITUTE, UNICHAR
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import ENCODER, SECOND
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.models import prompt_status as status
+from cellformer.engine.models.answering import Rules
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import mask_of, shown
+from cellformer.exporters.compose.book import Place
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model.layout import PLAY, PROMPT_COL, token_text
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import BY_HAND
 
 WIDE, TWO_LINES = 11, 36  # columns of a sentence, points
 WORDS_COL = 7  # of what its words mean

@@ -8,20 +8,20 @@ cell of its own overrides each.
 from collections.abc import Sequence
 from typing import Any
 
-from engine.cells.expression import Expression, decimal
-from engine.cells.functions import AND, IF, ISNUMBER, OR, SUMPRODUCT, N
-from engine.cells.language import worded
-from engine.cells.name import ENCODER
-from engine.models.choosing import BY_NUMBER, GREEDILY, LEAST
-from engine.text.tokenizer import mask_of
-from exporters.compose.book import Place
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
-from exporters.compose.lookups import entry
-from exporters.compose.sentences import sentence
-from exporters.model import layout, words
-from exporters.model.layout import PLAY, PROMPT_COL
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.expression import Expression, decimal
+from cellformer.engine.cells.functions import AND, IF, ISNUMBER, OR, SUMPRODUCT, N
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models.choosing import BY_NUMBER, GREEDILY, LEAST
+from cellformer.engine.text.tokenizer import mask_of
+from cellformer.exporters.compose.book import Place
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.model import layout, words
+from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
 
 LABEL_COL, LOOK_COL = PROMPT_COL - 1, 7  # of the labels of both groups
 LOOK_LINES = 5  # of what is looked at

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Mapping
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, MATCH, MAX
-from engine.cells.language import worded
-from engine.cells.name import ENCODER
-from engine.models import prompt_status as status
-from exporters.compose.book import Place
-from exporters.compose.composer import Composer, slug
-from exporters.compose.dressing import between
-from exporters.compose.lookups import entry
-from exporters.model import layout, word_columns
-from exporters.model.layout import PLAY, PROMPT_COL
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import IF, MATCH, MAX
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models import prompt_status as status
+from cellformer.exporters.compose.book import Place
+from cellformer.exporters.compose.composer import Composer, slug
+from cellformer.exporters.compose.dressing import between
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.model import layout, word_columns
+from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
 
 Lines = tuple[tuple[str, str, str], ...]  # a label, the block that is there, if any, and a style
 WORD_BY_WORD: Lines = (

@@ -1,9 +1,9 @@
 """Two sentences' vectors, feature by feature, and their cosine: live and as built."""
 
-from engine.cells.name import SECOND
-from exporters.compose.composer import Composer
-from exporters.model.layout import PROMPT_COL
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.name import SECOND
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
 
 PREFIXES = {"": "the first sentence", f"{SECOND}.": "the other one"}
 HEADS = ("live", "as built", "change")

@@ -14,23 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import exporters.web.sheets as sheet_data
-from engine.cells import language
-from engine.cells.access import shift
-from engine.cells.block import Block
-from engine.cells.expression import Expression
-from engine.cells.formula import Formulas, InWords
-from engine.cells.javascript import kernel
-from engine.cells.texts import readable
-from engine.models.spec import CLASSES
-from engine.text.tokenizer import shown
-from exporters.assemble import tour
-from exporters.compose.book import Book
-from exporters.model.fingerprint import fingerprint
-from exporters.model.model_book import ModelBook
-from exporters.model.words import meaning
-from exporters.web import wording
-from exporters.web.formulas import Collection, Groups
+import cellformer.exporters.web.sheets as sheet_data
+from cellformer.engine.cells import language
+from cellformer.engine.cells.access import shift
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.formula import Formulas, InWords
+from cellformer.engine.cells.javascript import kernel
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.models.spec import CLASSES
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.assemble import tour
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.model.fingerprint import fingerprint
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.words import meaning
+from cellformer.exporters.web import wording
+from cellformer.exporters.web.formulas import Collection, Groups
 
 FORMAT = 1  # of the data: a page reads its own
 MOST_LISTED = 3  # numbers that stand in the data; more are among the weights

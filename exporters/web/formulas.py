@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.expression import (
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.expression import (
     Area,
     Call,
     Constant,
@@ -24,9 +24,9 @@ from engine.cells.expression import (
     Operation,
     steps,
 )
-from engine.cells.formula import InWords
-from engine.cells.values import is_number
-from exporters.compose.book import Book, Sheet, TableFormula
+from cellformer.engine.cells.formula import InWords
+from cellformer.engine.cells.values import is_number
+from cellformer.exporters.compose.book import Book, Sheet, TableFormula
 
 WIDTH = 1 << 14  # columns of a sheet
 AREA, CONSTANT = "@", "#"  # steps whose value stands in columns: five for an area, one for another

@@ -22,10 +22,10 @@ from typing import Any
 
 import orjson
 
-from engine.cells.files import replacing
-from exporters.compose.book import Book
-from exporters.file import xlsx
-from exporters.web import data
+from cellformer.engine.cells.files import replacing
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.web import data
 
 HERE = Path(__file__).parent
 MAIN = "main"  # the module whose `start` begins

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from engine.cells.access import Rect, Span
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, rebuilt
-from engine.cells.language import translated
-from exporters.compose import legend, theme
-from exporters.compose.address import position
-from exporters.compose.book import START, Book, Chart, Place, Sheet
-from exporters.compose.dressing import Beyond, Dressing, Unlike, When, in_words
-from exporters.compose.story import Suggestion
-from exporters.model.layout import PATCHING, STEER
-from exporters.model.model_book import ModelBook
-from exporters.web import wording
-from exporters.web.wording import said
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, rebuilt
+from cellformer.engine.cells.language import translated
+from cellformer.exporters.compose import legend, theme
+from cellformer.exporters.compose.address import position
+from cellformer.exporters.compose.book import START, Book, Chart, Place, Sheet
+from cellformer.exporters.compose.dressing import Beyond, Dressing, Unlike, When, in_words
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model.layout import PATCHING, STEER
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.web import wording
+from cellformer.exporters.web.wording import said
 
 TOP = 3  # the first row that is shown; of Start one more
 ONLY_IN_A_FILE = ("Built", "Digest")

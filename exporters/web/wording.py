@@ -3,7 +3,7 @@ Machine, the page has a field, boxes and a picture, and beside F9 a button."""
 
 import re
 
-from engine.cells.expression import Constant, Expression, rebuilt
+from cellformer.engine.cells.expression import Constant, Expression, rebuilt
 
 PHRASES = {
     "on Play: every number of this workbook": "at the top: every number of this page",

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from conftest import needs
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.expression import Area
-from engine.cells.formula import Formulas
-from exporters.compose.address import A1, address
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.formula import Formulas
+from cellformer.exporters.compose.address import A1, address
 
 WIDTH = 4  # columns that each block has
 BELOW = 10  # rows above the formulas

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine import ModelSpec
+from cellformer.engine import ModelSpec
 
 
 def straight_numpy(spec: ModelSpec, w: dict[str, np.ndarray], ids: list[int]) -> np.ndarray:

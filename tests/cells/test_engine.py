@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import straight_numpy
 
-from engine import Cell, Evaluator, Graph, InputError, Model, ModelSpec, WordList
-from engine.cells.access import Mask, Rect, dirties, reads
-from engine.cells.formula import equation
-from engine.cells.name import Name
+from cellformer.engine import Cell, Evaluator, Graph, InputError, Model, ModelSpec, WordList
+from cellformer.engine.cells.access import Mask, Rect, dirties, reads
+from cellformer.engine.cells.formula import equation
+from cellformer.engine.cells.name import Name
 
 WEIGHT_EDITS = 3
 

@@ -20,12 +20,12 @@ import pytest
 from ironcalc_sheet import Sheet
 from test_gradient import to_one_cell
 
-from engine import Graph
-from engine.cells import functions
-from engine.cells.access import Mask, Rect, reads
-from engine.cells.block import Block
-from engine.cells.cell_gradient import of_cell
-from engine.cells.expression import (
+from cellformer.engine import Graph
+from cellformer.engine.cells import functions
+from cellformer.engine.cells.access import Mask, Rect, reads
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.cell_gradient import of_cell
+from cellformer.engine.cells.expression import (
     Area,
     Expression,
     Function,
@@ -35,11 +35,11 @@ from engine.cells.expression import (
     Operation,
     expression,
 )
-from engine.cells.formula import equation
-from engine.cells.gradient import backward
-from engine.cells.op import Op
-from engine.cells.table import Reader
-from engine.cells.values import SIGNS, FormulaError
+from cellformer.engine.cells.formula import equation
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.op import Op
+from cellformer.engine.cells.table import Reader
+from cellformer.engine.cells.values import SIGNS, FormulaError
 
 N = 3  # rows and columns of every operand
 STEP = 1e-5

@@ -7,18 +7,18 @@ import pytest
 from conftest import GOLDEN, golden_models, graphs, recurrent
 from hypothesis import given, settings
 
-import workbooks
-from engine import Evaluator, Graph, InputError
-from engine.cells.access import EVERYTHING, Mask
-from engine.cells.batch import filled, variants
-from engine.cells.block import Block
-from engine.cells.formula import Formulas
-from engine.cells.functions import MAX
-from engine.cells.gradient import backward
-from engine.cells.op import Op, X, op
-from engine.learning import objective, optimizers
-from engine.models import ops
-from exporters.compose.address import A1
+from cellformer import workbooks
+from cellformer.engine import Evaluator, Graph, InputError
+from cellformer.engine.cells.access import EVERYTHING, Mask
+from cellformer.engine.cells.batch import filled, variants
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.formula import Formulas
+from cellformer.engine.cells.functions import MAX
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.op import Op, X, op
+from cellformer.engine.learning import objective, optimizers
+from cellformer.engine.models import ops
+from cellformer.exporters.compose.address import A1
 
 OPS = [
     op

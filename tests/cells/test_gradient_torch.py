@@ -6,17 +6,17 @@ from conftest import GOLDEN, golden_models, random_model, recurrent, specs
 from hypothesis import given, settings
 from test_gradient import to_one_cell
 
-import workbooks
-from engine import Evaluator, Graph
-from engine.cells.block import Block
-from engine.cells.functions import ABS, MAX, MIN
-from engine.cells.gradient import backward
-from engine.cells.op import X, op
-from engine.learning import objective
-from engine.models import checkpoint, encoding
-from engine.models.choosing import GREEDY
-from engine.models.generate import Passage
-from engine.studies import nudge
+from cellformer import workbooks
+from cellformer.engine import Evaluator, Graph
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.functions import ABS, MAX, MIN
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.op import X, op
+from cellformer.engine.learning import objective
+from cellformer.engine.models import checkpoint, encoding
+from cellformer.engine.models.choosing import GREEDY
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import nudge
 
 pytestmark = pytest.mark.usefixtures("torch")
 NAMES = sorted({*golden_models()} - {*recurrent()})

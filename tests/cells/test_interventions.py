@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import cellformer as cf
-from engine import Evaluator, Graph
-from engine.cells.block import Block
-from engine.cells.errors import UnknownNameError
-from engine.cells.interventions import intervened
-from engine.models import ops
-from engine.models.forward import Forward
+from cellformer.engine import Evaluator, Graph
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import UnknownNameError
+from cellformer.engine.cells.interventions import intervened
+from cellformer.engine.models import ops
+from cellformer.engine.models.forward import Forward
 
 RESULT, WEIGHT = "blocks.0.attn.h0.result", "blocks.0.attn.h0.W_Q"
 

@@ -7,13 +7,13 @@ import pytest
 from ironcalc_sheet import Sheet
 from test_gradient import to_one_cell
 
-from engine import Graph
-from engine.cells.block import Block
-from engine.cells.cell_gradient import of_cell
-from engine.cells.expression import ATOM, Function
-from engine.cells.functions import EXP
-from engine.cells.gradient import backward
-from engine.cells.op import X, op
+from cellformer.engine import Graph
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.cell_gradient import of_cell
+from cellformer.engine.cells.expression import ATOM, Function
+from cellformer.engine.cells.functions import EXP
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.op import X, op
 
 SOFTPLUS = Function(
     "SOFTPLUS",

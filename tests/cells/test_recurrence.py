@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from engine.cells.batch import variants
-from engine.cells.evaluator import Evaluator
-from engine.cells.graph import Graph
-from engine.cells.op import X, op
-from engine.models import ops
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.op import X, op
+from cellformer.engine.models import ops
 
 
 @op(before="i-1,j", decay="i,0", x="i,j", itself="before")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cells.texts import from_xml, in_csv, in_xml, on_terminal, readable, storable
+from cellformer.engine.cells.texts import from_xml, in_csv, in_xml, on_terminal, readable, storable
 
 HOSTILE = ("\x1b[31mred", "\x9b2J", "a\rb", "\u202egnp.exe", "\u2067x", "\x00\x07\x08", "\udcff")
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cells import functions
-from engine.cells.functions import LONGEST
-from engine.cells.values import CellError, FormulaError, as_number, number
+from cellformer.engine.cells import functions
+from cellformer.engine.cells.functions import LONGEST
+from cellformer.engine.cells.values import CellError, FormulaError, as_number, number
 
 
 def cells(*values: Any) -> np.ndarray:

@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import cli, default_book, in_tiers
 
-from exporters.compose.cells import SheetCell, position
+from cellformer.exporters.compose.cells import SheetCell, position
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from conftest import cli, told
 from on_play import PROMPT_ROW
 
 import cellformer as package
-from exporters.checking import verify as verification
-from exporters.file.reading import WorkbookFile
-from exporters.model.layout import PROMPT_COL
+from cellformer.exporters.checking import verify as verification
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.model.layout import PROMPT_COL
 
 WEIGHT = "blocks.0.attn.h0.W_Q"
 

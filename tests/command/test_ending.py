@@ -14,7 +14,7 @@ import pytest
 from conftest import cli, needs, script, typed
 
 from cellformer import exercises
-from exporters.file import xlsx
+from cellformer.exporters.file import xlsx
 
 UNFINISHED = ".cellformer-*.part"
 LIMIT = 60  # seconds in which a process has done what is waited for
@@ -203,7 +203,7 @@ from hashlib import pbkdf2_hmac
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from cellformer.command import ending
-from engine.cells.files import replacing, temporary_folder
+from cellformer.engine.cells.files import replacing, temporary_folder
 
 class Lost:
     def __del__(self):  # passes no exception on

@@ -8,10 +8,10 @@ import pytest
 from conftest import Built, cli, default_book, told
 
 import cellformer as cf
-from engine.cells.access import Rect
-from engine.cells.values import CellError
-from exporters.compose.address import address
-from exporters.file.reading import WorkbookFile
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.compose.address import address
+from cellformer.exporters.file.reading import WorkbookFile
 
 N_CELLS = 67  # of each of three workbooks
 EDITS = {("W_E", 1, 0): 0.5, ("blocks.0.attn.h0.W_V", 2, 2): 3.0}

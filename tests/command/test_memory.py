@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cellformer import memory
-from engine.studies.forecast import Forecast
+from cellformer.engine.studies.forecast import Forecast
 
 SMOLLM2 = Forecast(139_927_759, 3_579_646, 1031.6, shared=True)  # LibreOffice holds it in 5.3 GB
 

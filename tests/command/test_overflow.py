@@ -8,8 +8,8 @@ from conftest import GOLDEN, cli
 from safetensors.numpy import load_file, save_file
 
 import cellformer as cf
-from engine import InputError
-from engine.cells import finite
+from cellformer.engine import InputError
+from cellformer.engine.cells import finite
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from conftest import cli
 
 from cellformer import release
 from cellformer.command import opening
+from cellformer.exporters.web import page
 from cellformer.names import book
-from exporters.web import page
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from conftest import golden_models
 
 import cellformer as cf
-from engine.models import architectures
-from engine.models.forward import Forward, weight_shapes
-from engine.models.spec import ModelSpec
+from cellformer.engine.models import architectures
+from cellformer.engine.models.forward import Forward, weight_shapes
+from cellformer.engine.models.spec import ModelSpec
 
 LONGEST = 300  # characters
 QUICK = 0.05  # seconds

@@ -12,11 +12,11 @@ from conftest import cli, library, needs, random_model, told
 from learnt import fewer, learnt
 from on_play import PROMPT_ROW
 
-from engine import ModelSpec
-from engine.models import checkpoint
-from exporters.checking.verify import verify
-from exporters.file.reading import WorkbookFile
-from exporters.model.layout import PROMPT_COL
+from cellformer.engine import ModelSpec
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.checking.verify import verify
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.model.layout import PROMPT_COL
 
 pytestmark = pytest.mark.slow
 

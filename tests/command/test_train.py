@@ -7,7 +7,7 @@ import pytest
 from conftest import GOLDEN, cli
 from safetensors.numpy import load_file
 
-from exporters.checking.verify import read
+from cellformer.exporters.checking.verify import read
 
 pytestmark = pytest.mark.slow
 

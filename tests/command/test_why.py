@@ -7,8 +7,8 @@ import pytest
 from conftest import GOLDEN, cli, golden_models, random_model, told
 
 import cellformer as cf
-from engine import ModelSpec
-from engine.models import checkpoint
+from cellformer.engine import ModelSpec
+from cellformer.engine.models import checkpoint
 
 HEAD = ("why", "dialogue-game", "--head", "1.2")
 

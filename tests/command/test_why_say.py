@@ -7,7 +7,7 @@ import pytest
 from conftest import GOLDEN, cli, told
 
 from cellformer.command.answer_picture import svg
-from engine.studies.answer_graph import ANSWER, Edge, Node
+from cellformer.engine.studies.answer_graph import ANSWER, Edge, Node
 
 
 @pytest.mark.slow

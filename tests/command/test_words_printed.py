@@ -13,8 +13,8 @@ from conftest import cli, random_model
 
 import cellformer as cf
 from cellformer.command import printing
-from engine import Model, ModelSpec, WordList
-from engine.models import checkpoint
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.models import checkpoint
 
 pytestmark = pytest.mark.slow
 

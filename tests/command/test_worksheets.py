@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import cli, default_book
 
-import workbooks
-from exporters.file.reading import WorkbookFile
+from cellformer import workbooks
+from cellformer.exporters.file.reading import WorkbookFile
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import cellformer as cf
-from engine.cells.access import Rect
-from engine.cells.arguments import explained
-from engine.cells.expression import expression
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.arguments import explained
+from cellformer.engine.cells.expression import expression
 
 WRONG: tuple[Any, ...] = (
     *(None, "", "a\0b", "x" * 5000, b"x", -1, 0, 1.5, float("inf"), float("nan"), True),

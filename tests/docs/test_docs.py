@@ -13,8 +13,8 @@ import pytest
 from conftest import ROOT, default_book, script
 
 import cellformer as cf
-from engine.models import architectures
-from exporters.checking.verify import ENGINES
+from cellformer.engine.models import architectures
+from cellformer.exporters.checking.verify import ENGINES
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PRINTED = {  # a line of each example's output
@@ -135,7 +135,7 @@ def test_installed_wheel(tmp_path: Path) -> None:
     source, site = tmp_path / "source", tmp_path / "site"  # building leaves folders behind
     for name in ("cellformer", "engine", "exporters", "workbooks"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "install"]
     # with the setuptools that is here, torch's, which need not be fetched
@@ -145,11 +145,18 @@ def test_installed_wheel(tmp_path: Path) -> None:
     if built.returncode and not os.environ.get("CI"):
         pytest.skip(f"no wheel could be built here: {built.stderr.strip().splitlines()[-1]}")
     assert not built.returncode, built.stderr
-    assert (site / "exporters" / "checking" / "javascript.cjs").is_file()
-    environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
+    top = {path.name for path in site.iterdir() if path.suffix != ".dist-info"} - {"bin"}
+    assert top == {"cellformer"}
+    assert (site / "cellformer" / "exporters" / "checking" / "javascript.cjs").is_file()
+    for name in ("engine", "exporters", "workbooks"):  # a user's own packages
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("mine = True\n")
+    environment = os.environ | {"PYTHONPATH": str(site)}
     (snippet,) = snippets()
     code = f"""{snippet}
-import engine, runpy, sys, workbooks
+import engine, exporters, runpy, sys, workbooks
+assert engine.mine and exporters.mine and workbooks.mine
+from cellformer import engine
 print(cf.__file__, engine.__file__)
 sys.argv = ["cellformer", "build", "zero-layer", "-o", "z.xlsx"]
 runpy.run_module("cellformer", run_name="__main__")  # as python -m does

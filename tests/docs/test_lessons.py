@@ -7,9 +7,9 @@ import pytest
 from conftest import ROOT, default_book
 from xlsxwriter.utility import xl_cell_to_rowcol
 
-import workbooks
-from engine.cells.expression import Area
-from exporters.compose.book import Book, Reading
+from cellformer import workbooks
+from cellformer.engine.cells.expression import Area
+from cellformer.exporters.compose.book import Book, Reading
 
 LESSONS = sorted(p for p in (ROOT / "docs/teach").glob("*.md") if p.stem != "README")
 ROW = re.compile(r"^\| ([\w-]+) \| (as built|`[^`]+`) \| `([^`]+)` \| (.+) \|$", re.MULTILINE)

@@ -84,7 +84,9 @@ def test_archives_are_whole(tmp_path: Path) -> None:
         shipped = {name for name in names if name.endswith((".json", ".po", ".js", ".safetensors"))}
     data = {n for n in listed.stdout.splitlines() if n.endswith((".po", ".js", ".safetensors"))}
     rooms = ("engine/", "exporters/", "workbooks/")
-    assert {n for n in data if n.startswith(rooms)} <= shipped
+    assert {f"cellformer/{n}" for n in data if n.startswith(rooms)} <= shipped
+    tops = {name.partition("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"cellformer"}
     with tarfile.open(archive) as inside:
         kept = {name.partition("/")[2] for name in inside.getnames()}
     assert {"tests/conftest.py", "docs/held.md", "CITATION.cff", "MANIFEST.in"} <= kept

@@ -8,7 +8,7 @@ import pytest
 from conftest import GOLDEN, golden_models
 
 import cellformer as cf
-from engine.studies import hidden_attention
+from cellformer.engine.studies import hidden_attention
 
 pytest.importorskip("matplotlib", reason="pip install 'cellformer[plot]'")
 PROMPT = "<BOS> Pietro chiama Paolo"

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 import cellformer as cf
-from engine.cells.notebook import MOST_COLUMNS, MOST_ROWS
+from cellformer.engine.cells.notebook import MOST_COLUMNS, MOST_ROWS
 
 SHOWN = {"div", "b", "p", "table", "thead", "tbody", "tr", "th", "td", "br", "small"}
 SHOWN |= {"details", "summary"}

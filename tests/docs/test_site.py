@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, default_book, library
 
-import workbooks
-from exporters.file import xlsx
-from exporters.web import page
+from cellformer import workbooks
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.web import page
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,20 @@ from kinds import kinds_of
 from openpyxl.formula import Tokenizer
 from openpyxl.formula.tokenizer import Token
 
-from engine.cells import functions
-from engine.cells.access import Rect, Span
-from engine.cells.expression import Area, Constant, Expression, Function, Negative, Operation
-from engine.cells.functions import _each
-from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
-from exporters.compose.address import position
-from exporters.file.reading import WorkbookFile
+from cellformer.engine.cells import functions
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.expression import (
+    Area,
+    Constant,
+    Expression,
+    Function,
+    Negative,
+    Operation,
+)
+from cellformer.engine.cells.functions import _each
+from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
+from cellformer.exporters.compose.address import position
+from cellformer.exporters.file.reading import WorkbookFile
 
 Cells = Mapping[str, Mapping[Span, Any]]  # values by sheet, row and column
 Seen = Callable[[str], object]  # told each form

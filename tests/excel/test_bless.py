@@ -7,10 +7,14 @@ import pytest
 from conftest import cli, needs, told, typed
 from forms import of_workbook
 
-from engine.cells.values import CellError
-from exporters.checking import bless
-from exporters.checking.programs import XLSX, convert_in_libreoffice, recompute_in_gnumeric
-from exporters.file.reading import WorkbookFile
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.checking import bless
+from cellformer.exporters.checking.programs import (
+    XLSX,
+    convert_in_libreoffice,
+    recompute_in_gnumeric,
+)
+from cellformer.exporters.file.reading import WorkbookFile
 
 
 @pytest.fixture(scope="module")

@@ -19,15 +19,15 @@ import xlsxwriter
 from conftest import EVERY_ENGINE, ROOT, in_tiers, needs, script
 from forms import FUNCTIONS, Cells, computed, of_workbook, parsed
 
-import workbooks
-from engine.cells.access import Span
-from engine.cells.expression import Expression, Function
-from engine.cells.lines import Line
-from engine.cells.rounding import NEAR
-from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
-from exporters.checking.bless import FORMS
-from exporters.checking.verify import poison, read
-from exporters.compose.address import position
+from cellformer import workbooks
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Expression, Function
+from cellformer.engine.cells.lines import Line
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
+from cellformer.exporters.checking.bless import FORMS
+from cellformer.exporters.checking.verify import poison, read
+from cellformer.exporters.compose.address import position
 
 HERE = Path(__file__).parent
 OURS = frozenset(FORMS.read_text("utf-8").splitlines())

@@ -15,16 +15,15 @@ from conftest import (
 )
 from thin import thinned
 
-import workbooks
-from cellformer import names
-from engine.cells.expression import Area
-from engine.models.choosing import BY_NUMBER, GREEDILY, Sampling
-from engine.models.generate import generate, passage
-from engine.studies import ablation
-from exporters.checking.verify import read
-from exporters.compose.book import Book
-from exporters.file.xlsx import write
-from workbooks import shakespeare
+from cellformer import names, workbooks
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.models.choosing import BY_NUMBER, GREEDILY, Sampling
+from cellformer.engine.models.generate import generate, passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.xlsx import write
+from cellformer.workbooks import shakespeare
 
 pytestmark = pytest.mark.slow
 

@@ -10,16 +10,16 @@ import pytest
 from conftest import ROOT, InIronCalc, cli, default_book
 from libreoffice import watched_while_typed
 
-from engine.cells.batch import filled
-from engine.cells.expression import expression
-from engine.cells.gradient import backward
-from engine.learning import objective
-from engine.learning.in_cells import blank_pass, summed
-from engine.models import checkpoint
-from exporters.compose.sentences import sureness
-from workbooks import adder
-from workbooks.adder import learning, machine, sheets, sums, trained
-from workbooks.adder.sums import FIRST, LENGTH
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.expression import expression
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import objective
+from cellformer.engine.learning.in_cells import blank_pass, summed
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.compose.sentences import sureness
+from cellformer.workbooks import adder
+from cellformer.workbooks.adder import learning, machine, sheets, sums, trained
+from cellformer.workbooks.adder.sums import FIRST, LENGTH
 
 BITS = "039168d1671c9d0e"  # of the weights after 20 steps
 SEED = 30  # of the sums that programs are given

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from conftest import cli, default_book, told
 
-import workbooks
-from engine.cells.block import Block
-from exporters.compose import cell_gradient
-from exporters.compose.book import Book
+from cellformer import workbooks
+from cellformer.engine.cells.block import Block
+from cellformer.exporters.compose import cell_gradient
+from cellformer.exporters.compose.book import Book
 
 N_CELLS = 3  # of each workbook
 STEP = 1e-6

@@ -25,19 +25,19 @@ from conftest import (
 from on_play import FROM_ROW, ID_ROW
 from thin import thin_game
 
-from engine import Graph, Model
-from engine.cells.batch import CellName, filled
-from engine.models.choosing import Sampling
-from engine.models.generate import generate, passage
-from engine.studies import ablation, scores
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import FormulaCells, read, verify
-from exporters.compose.book import Book
-from exporters.file.reading import Value
-from exporters.file.xlsx import write
-from exporters.model.layout import PROMPT_COL
-from workbooks import dialogue_game
-from workbooks.dialogue_game import game
+from cellformer.engine import Graph, Model
+from cellformer.engine.cells.batch import CellName, filled
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import generate, passage
+from cellformer.engine.studies import ablation, scores
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import FormulaCells, read, verify
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.reading import Value
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.workbooks import dialogue_game
+from cellformer.workbooks.dialogue_game import game
 
 pytestmark = pytest.mark.slow
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from conftest import CellAt
 
-from engine.cells.batch import CellName
-from engine.models.generate import passage
-from exporters.compose.book import Book
-from exporters.compose.story import Suggestion
-from exporters.file.reading import Value
-from workbooks import dialogue_game
-from workbooks.dialogue_game import calibration, game, measured, printed, rewarded, rules
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.file.reading import Value
+from cellformer.workbooks import dialogue_game
+from cellformer.workbooks.dialogue_game import calibration, game, measured, printed, rewarded, rules
 
 pytestmark = pytest.mark.slow
 

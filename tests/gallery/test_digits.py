@@ -8,12 +8,12 @@ import pytest
 from conftest import InIronCalc, cli, default_book
 from libreoffice import watched_while_typed
 
-from engine.cells.batch import filled
-from engine.learning.decoders import Decoder
-from engine.models import checkpoint
-from workbooks import digits
-from workbooks.digits import canvas, learning, trained
-from workbooks.digits.drawings import MOST, N_HELD_OUT, SIDE, every, split
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.models import checkpoint
+from cellformer.workbooks import digits
+from cellformer.workbooks.digits import canvas, learning, trained
+from cellformer.workbooks.digits.drawings import MOST, N_HELD_OUT, SIDE, every, split
 
 N_TYPED = 50
 ODD = {  # what is typed in a cell of the drawing -> what is then said above it

@@ -8,9 +8,9 @@ import pytest
 from conftest import Built, cli, default_book
 from libreoffice import places
 
-import workbooks
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer import workbooks
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 MODELS = [n for n in workbooks.path() if not hasattr(workbooks.find(n), "book")]
 SURE = {"tool-call"}  # it has learnt to copy sums, where nothing is to be unsure of

@@ -29,19 +29,19 @@ from conftest import (
 from openpyxl import load_workbook
 from thin import thinned
 
-import workbooks
+from cellformer import workbooks
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import verify
+from cellformer.exporters.compose.book import Book, Reading
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.file.reading import Value
 from cellformer.names import is_worksheet
-from engine.cells.batch import CellName
-from engine.cells.errors import InputError
-from engine.models.generate import passage
-from engine.studies import ablation
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import verify
-from exporters.compose.book import Book, Reading
-from exporters.compose.story import Suggestion
-from exporters.file import xlsx
-from exporters.file.reading import Value
-from workbooks import cat_sat, shakespeare
+from cellformer.workbooks import cat_sat, shakespeare
 
 TRIED = [name for name in workbooks.names() if name != "shakespeare"]  # see test_shakespeare
 SMALLER = {name: f"{THIN}{name}" if name in thin.THIN else name for name in TRIED}

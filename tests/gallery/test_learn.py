@@ -9,18 +9,18 @@ import pytest
 from conftest import cli, default_book, random_model
 from hyperformula import recompute
 
-from engine import Evaluator, Graph, InputError, ModelSpec
-from engine.cells.block import Block
-from engine.cells.evaluation import evaluate
-from engine.cells.table import Reader
-from engine.models import checkpoint, ops
-from engine.models.forward import Readout
-from exporters.compose.book import Book
-from exporters.edits import edited
-from exporters.file.reading import WorkbookFile
-from workbooks import learn, unrolled
-from workbooks.learn import clock, game, step
-from workbooks.learn.step import Values
+from cellformer.engine import Evaluator, Graph, InputError, ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.evaluation import evaluate
+from cellformer.engine.cells.table import Reader
+from cellformer.engine.models import checkpoint, ops
+from cellformer.engine.models.forward import Readout
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.workbooks import learn, unrolled
+from cellformer.workbooks.learn import clock, game, step
+from cellformer.workbooks.learn.step import Values
 
 # no step reads them
 ON_SHOW = (

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, ROOT, Built, default_book
 
-from engine.cells.batch import filled
-from workbooks import learn
-from workbooks.learn import game, step
-from workbooks.learn.step import Values
+from cellformer.engine.cells.batch import filled
+from cellformer.workbooks import learn
+from cellformer.workbooks.learn import game, step
+from cellformer.workbooks.learn.step import Values
 
 STEPS = json.loads((GOLDEN / "learn" / "steps.json").read_text(encoding="utf-8"))
 N_STEPS = len(STEPS["losses"]) - 1

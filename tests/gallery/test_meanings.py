@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import default_book, in_tiers
 
-import workbooks
+from cellformer import workbooks
 
 NAMES = in_tiers(name for name in workbooks.names() if name != "shakespeare")
 TOLD = re.compile(

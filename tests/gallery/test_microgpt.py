@@ -8,9 +8,9 @@ from conftest import default_book
 from microgpt_retold import N_SAMPLES, Begun, begin, gpt, samples, train
 
 import cellformer as cf
-from engine import Evaluator, Model, WordList
-from workbooks import microgpt
-from workbooks.microgpt import program, step
+from cellformer.engine import Evaluator, Model, WordList
+from cellformer.workbooks import microgpt
+from cellformer.workbooks.microgpt import program, step
 
 
 def begun() -> Begun:

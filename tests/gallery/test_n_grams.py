@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from conftest import default_book
 
-from workbooks import n_grams
-from workbooks.sampling import last_row
+from cellformer.workbooks import n_grams
+from cellformer.workbooks.sampling import last_row
 
 
 def test_counts_of_the_speech() -> None:

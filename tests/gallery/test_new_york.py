@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from conftest import default_book
 
-from workbooks import new_york
-from workbooks.new_york import contexts, texts
+from cellformer.workbooks import new_york
+from cellformer.workbooks.new_york import contexts, texts
 
 
 def shares(sentence: str) -> np.ndarray:

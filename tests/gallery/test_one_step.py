@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine import Model
-from engine.cells.batch import filled
-from engine.cells.gradient import backward
-from engine.learning import objective
-from exporters.assemble.worksheets import Workbook
-from workbooks import cat_sat, one_step
-from workbooks.cat_sat.weights import HEAD, WORDS
-from workbooks.one_step import sheet
-from workbooks.one_step.blocks import LAST, PROMPT, WEIGHTS
+from cellformer.engine import Model
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import objective
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.workbooks import cat_sat, one_step
+from cellformer.workbooks.cat_sat.weights import HEAD, WORDS
+from cellformer.workbooks.one_step import sheet
+from cellformer.workbooks.one_step.blocks import LAST, PROMPT, WEIGHTS
 
 BLOCKS = {  # by the names of the tables; of the last word alone
     "q": f"{HEAD}.q", "score": f"{HEAD}.scores", "share": f"{HEAD}.pattern", "z": f"{HEAD}.z",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from conftest import default_book
 
-from engine import Evaluator
-from engine.models.generate import Sampling
-from workbooks import cat_sat, sampling
+from cellformer.engine import Evaluator
+from cellformer.engine.models.generate import Sampling
+from cellformer.workbooks import cat_sat, sampling
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from conftest import default_book
 
-import workbooks
-from engine.learning.recipe import IGNORED
-from engine.models import checkpoint
-from workbooks.semantic_tiny import semantics
+from cellformer import workbooks
+from cellformer.engine.learning.recipe import IGNORED
+from cellformer.engine.models import checkpoint
+from cellformer.workbooks.semantic_tiny import semantics
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from conftest import ROOT, default_book, random_model
 
-from engine import Evaluator, Model, ModelSpec
-from workbooks import dialogue_game, induction, learn, two_layers
-from workbooks.learn import game, step
-from workbooks.semantic_tiny import probes, semantics
-from workbooks.tool_call import sums
+from cellformer.engine import Evaluator, Model, ModelSpec
+from cellformer.workbooks import dialogue_game, induction, learn, two_layers
+from cellformer.workbooks.learn import game, step
+from cellformer.workbooks.semantic_tiny import probes, semantics
+from cellformer.workbooks.tool_call import sums
 
 
 def said(name: str, sheet: str = "Start") -> str:

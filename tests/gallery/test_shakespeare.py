@@ -17,17 +17,17 @@ from conftest import (
 )
 from thin import thinned
 
-from engine import Evaluator
-from engine.models import prompt
-from engine.models.choosing import Sampling
-from engine.models.generate import generate, passage
-from exporters.checking.verify import read
-from exporters.compose.book import Reading
-from exporters.compose.story import Suggestion
-from exporters.file.reading import Value
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
-from workbooks import shakespeare
+from cellformer.engine import Evaluator
+from cellformer.engine.models import prompt
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import generate, passage
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.compose.book import Reading
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.file.reading import Value
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks import shakespeare
 
 pytestmark = pytest.mark.slow
 

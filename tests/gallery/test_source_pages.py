@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from conftest import default_book
 
-from workbooks import tokenization
-from workbooks.final_step import searches
+from cellformer.workbooks import tokenization
+from cellformer.workbooks.final_step import searches
 
 
 def shown(name: str, *tables: str) -> list[np.ndarray]:

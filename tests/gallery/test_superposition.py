@@ -10,11 +10,11 @@ import pytest
 from conftest import assert_agrees, default_book, libreoffice_after
 
 from cellformer.command import train
-from engine import InputError
-from engine.cells.batch import filled
-from engine.cells.gradient import backward
-from workbooks.superposition import examples, learning, room
-from workbooks.superposition.examples import N_EXAMPLES, N_FEATURES
+from cellformer.engine import InputError
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.gradient import backward
+from cellformer.workbooks.superposition import examples, learning, room
+from cellformer.workbooks.superposition.examples import N_EXAMPLES, N_FEATURES
 
 pytestmark = pytest.mark.slow
 

@@ -3,9 +3,9 @@
 import pytest
 from conftest import default_book
 
-from workbooks import tool_call
-from workbooks.tool_call import calculator, sums
-from workbooks.tool_call.sums import Sum
+from cellformer.workbooks import tool_call
+from cellformer.workbooks.tool_call import calculator, sums
+from cellformer.workbooks.tool_call.sums import Sum
 
 
 def belt(edits: dict[tuple[str, int, int], float | str]) -> list[str]:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from conftest import cli
 
-from engine.learning import training
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from workbooks import dialogue_game
-from workbooks.semantic_tiny import semantics
+from cellformer.engine.learning import training
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.workbooks import dialogue_game
+from cellformer.workbooks.semantic_tiny import semantics
 
 pytestmark = pytest.mark.usefixtures("torch")
 

@@ -12,9 +12,9 @@ from conftest import typed
 from exercised import at, formula
 
 from cellformer import exercises
-from exporters.assemble import exercise
-from exporters.assemble.answer_key import KEY
-from exporters.file import xlsx
+from cellformer.exporters.assemble import exercise
+from cellformer.exporters.assemble.answer_key import KEY
+from cellformer.exporters.file import xlsx
 from hostile_kinds.cases import Case, Cases, Kind
 
 ASKED = (("cat-sat", 2), ("loss", 2), ("superposition", 1), ("zero-layer", 3))

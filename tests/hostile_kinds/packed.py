@@ -18,7 +18,7 @@ from format_writers import small_llama
 from packed_writers import WAYS, quantized
 from safetensors.numpy import load_file, save_file
 
-from engine.models import checkpoint
+from cellformer.engine.models import checkpoint
 from hostile_kinds.cases import TEXTS, VALUES, Case, Cases, Kind
 
 Damage = Callable[[np.ndarray, random.Random], np.ndarray | None]  # None: the part is gone

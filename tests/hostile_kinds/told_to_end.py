@@ -12,7 +12,7 @@ from openpyxl import load_workbook
 
 import cellformer
 from cellformer import exercises
-from exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.reading import WorkbookFile
 from hostile_kinds.cases import Case, Cases, Kind, copy_of
 from hostile_kinds.workbook_files import book
 

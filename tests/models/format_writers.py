@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from engine.learning import decoders
-from engine.models import checkpoint
-from engine.models.forward import weight_shapes
-from engine.models.model import Model
-from engine.text.tokenizer import IdsOnly
+from cellformer.engine.learning import decoders
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.engine.models.model import Model
+from cellformer.engine.text.tokenizer import IdsOnly
 
 TOKENS = "tokenizer.ggml."
 

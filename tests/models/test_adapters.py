@@ -10,11 +10,11 @@ from conftest import GOLDEN, cli
 from safetensors.numpy import load_file, save_file
 
 import cellformer as cf
-from engine import Evaluator, InputError
-from engine.cells.gradient import backward
-from engine.learning import objective
-from engine.models import checkpoint
-from exporters.model.model_book import ModelBook
+from cellformer.engine import Evaluator, InputError
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import objective
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.model.model_book import ModelBook
 
 ADAPTERS = GOLDEN / "adapters"
 NAMES = ("gpt2", "llama")  # one tensor for queries, keys and values, and one for each

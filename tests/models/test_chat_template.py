@@ -8,9 +8,9 @@ import chatting
 import pytest
 from conftest import cli
 
-from engine import InputError
-from engine.models import checkpoint
-from engine.text.chat_template import PROBES, ChatTemplate, Message, of_model, of_user
+from cellformer.engine import InputError
+from cellformer.engine.models import checkpoint
+from cellformer.engine.text.chat_template import PROBES, ChatTemplate, Message, of_model, of_user
 
 TOKENS = (("bos_token", "<|im_start|>"), ("eos_token", "<|im_end|>"))
 LLAMA2 = (

@@ -29,11 +29,11 @@ from kinds import ASKS, kinds, one_of_each
 from safetensors.numpy import load_file, save_file
 
 import cellformer as cf
-from engine import InputError, ModelSpec
-from engine.models import checkpoint
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import FormulaCells, read, verify
-from exporters.file.reading import WorkbookFile
+from cellformer.engine import InputError, ModelSpec
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import FormulaCells, read, verify
+from cellformer.exporters.file.reading import WorkbookFile
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from on_play import RANKS_OF_LAST
 from test_references import TOLERANCE, largest_gap
 
 import cellformer as cf
-from engine import InputError
-from engine.models import checkpoint
-from exporters.checking.verify import formula_cells
-from exporters.file.reading import WorkbookFile
-from exporters.web import data
+from cellformer.engine import InputError
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.checking.verify import formula_cells
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.web import data
 
 TEXT, TOKEN, IMAGE = (GOLDEN / "classes" / name for name in ("distilbert", "roberta", "vit"))
 DECODERS = [GOLDEN / "classes" / name for name in ("qwen3", "gpt2")]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
-from engine import InputError
-from engine.cells.evaluator import Evaluator
-from engine.models import checkpoint
-from engine.studies import forecast
+from cellformer.engine import InputError
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies import forecast
 
 IDS = [3, 1, 5, 2, 4]
 

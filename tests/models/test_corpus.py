@@ -9,9 +9,9 @@ import pytest
 from conftest import GOLDEN
 from tokenizers import ByteLevelBPETokenizer
 
-from engine import InputError
-from engine.learning import corpus
-from engine.text.tokenizer import load_tokenizer, save_tokenizer
+from cellformer.engine import InputError
+from cellformer.engine.learning import corpus
+from cellformer.engine.text.tokenizer import load_tokenizer, save_tokenizer
 
 WINDOWS = json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"]
 TEXT = "".join(WINDOWS)  # Shakespeare's

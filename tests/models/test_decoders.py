@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.learning import decoders, training
-from engine.learning.recipe import Recipe
-from engine.models import checkpoint
-from engine.text.tokenizer import Characters
+from cellformer.engine.learning import decoders, training
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.models import checkpoint
+from cellformer.engine.text.tokenizer import Characters
 
 WORDS = Characters(tuple("abcdefghijklmnopqrst"))
 SIZES = {"d_vocab": 20, "n_ctx": 8, "d_model": 16, "n_layers": 2, "n_heads": 2, "d_mlp": 64}

@@ -10,18 +10,18 @@ import pytest
 from conftest import GOLDEN, InIronCalc
 from safetensors.numpy import load_file, save_file
 
-from engine import Evaluator, InputError
-from engine.models import checkpoint, prompt
-from engine.models.architectures.mixtral import MoeSpec, forward
-from engine.models.forward import EVERYTHING, ONE_TOKEN, weight_shapes
-from engine.models.generate import passage
-from engine.models.model import Model
-from engine.studies import ablation
-from engine.studies.forecast import parameters
-from engine.text.tokenizer import WordList
-from exporters.assemble import model_workbook
-from exporters.compose.book import Book
-from exporters.file.xlsx import write
+from cellformer.engine import Evaluator, InputError
+from cellformer.engine.models import checkpoint, prompt
+from cellformer.engine.models.architectures.mixtral import MoeSpec, forward
+from cellformer.engine.models.forward import EVERYTHING, ONE_TOKEN, weight_shapes
+from cellformer.engine.models.generate import passage
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import ablation
+from cellformer.engine.studies.forecast import parameters
+from cellformer.engine.text.tokenizer import WordList
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.xlsx import write
 
 SPEC = MoeSpec(
     7, 6, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=5, position="rotary", norm="rms",

@@ -9,9 +9,9 @@ import pytest
 from conftest import GOLDEN
 from safetensors.numpy import load_file, save_file
 
-from engine import InputError
-from engine.models import alibi, architectures, checkpoint
-from engine.models.foreign import ACTIVATIONS, Config
+from cellformer.engine import InputError
+from cellformer.engine.models import alibi, architectures, checkpoint
+from cellformer.engine.models.foreign import ACTIVATIONS, Config
 
 # config.json of published models, shortened where a value repeats
 PUBLISHED = {
@@ -438,8 +438,8 @@ def test_slopes_of_heads_that_are_no_power_of_two() -> None:
 # --- an architecture is one file ----------------------------------------------------------------
 
 FILE = """
-from engine.models.architectures.gpt2 import EPS, pieces, read_config
-from engine.models.architectures import gpt2
+from cellformer.engine.models.architectures.gpt2 import EPS, pieces, read_config
+from cellformer.engine.models.architectures import gpt2
 
 MODEL_TYPES = ("gpt2-backwards",)
 

@@ -24,10 +24,10 @@ from foreign_values import (
     wide,
 )
 
-from engine import InputError
-from engine.models import checkpoint
-from engine.models.formats import llama2c
-from engine.text import sentencepiece, vocabularies
+from cellformer.engine import InputError
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.formats import llama2c
+from cellformer.engine.text import sentencepiece, vocabularies
 
 SOON = 60  # seconds: it is refused before what would take hours
 

@@ -25,10 +25,10 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from cellformer import names
-from engine import InputError
-from engine.cells.stored import Stored
-from engine.models import checkpoint, formats
-from engine.models.model import Model
+from cellformer.engine import InputError
+from cellformer.engine.cells.stored import Stored
+from cellformer.engine.models import checkpoint, formats
+from cellformer.engine.models.model import Model
 
 pytestmark = pytest.mark.slow
 

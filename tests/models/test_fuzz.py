@@ -12,8 +12,8 @@ import pytest
 from conftest import GOLDEN, script
 from test_references import TOLERANCE, graph_of, largest_gap
 
-from engine import InputError
-from engine.models import checkpoint
+from cellformer.engine import InputError
+from cellformer.engine.models import checkpoint
 
 torch = t = make = None  # torch, transformers and the script of the golden models: see `libraries`
 Network = Any  # torch.nn.Module

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
-from engine import Evaluator
-from engine.models import checkpoint
-from engine.studies import ablation, lens
+from cellformer.engine import Evaluator
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies import ablation, lens
 
 FOLDER = GOLDEN / "gemma2"
 IDS = [8, 12, 3, 16, 6]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from conftest import golden_models, random_model
 
-from engine import InputError, ModelSpec
-from engine.models.answering import Rules
-from engine.models.choosing import Sampling
-from engine.models.generate import generate
+from cellformer.engine import InputError, ModelSpec
+from cellformer.engine.models.answering import Rules
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import generate
 
 MODELS = [  # without rules for answers; M2M-100, which counts no padding, is in test_two_stacks.py
     replace(model, rules=Rules())

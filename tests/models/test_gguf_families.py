@@ -12,7 +12,7 @@ from conftest import GOLDEN
 from format_writers import write_gguf
 from safetensors.numpy import load_file, save_file
 
-from engine.models import checkpoint
+from cellformer.engine.models import checkpoint
 
 pytestmark = pytest.mark.slow
 

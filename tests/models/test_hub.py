@@ -32,7 +32,7 @@ NOWHERE = "http://127.0.0.1:9"  # the port of `discard`: nobody answers
 ASK = """
 import sys
 from cellformer import names
-from engine import InputError
+from cellformer.engine import InputError
 for name in sys.argv[1:]:
     try:
         print(names.model(name).kind)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, cli
 
-from engine import Model
-from engine.learning import decoders, in_cells, objective
-from engine.learning.decoders import Decoder
-from engine.learning.optimizers import ADAM, DESCENT, MOMENTUM
-from engine.learning.recipe import IGNORED, Recipe
-from engine.learning.text_training import TextRun
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from workbooks import dialogue_game
+from cellformer.engine import Model
+from cellformer.engine.learning import decoders, in_cells, objective
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.optimizers import ADAM, DESCENT, MOMENTUM
+from cellformer.engine.learning.recipe import IGNORED, Recipe
+from cellformer.engine.learning.text_training import TextRun
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.workbooks import dialogue_game
 
 STEPS, BATCH = 100, 8
 SMALL = TextRun(n_layers=1, n_heads=2, d_model=8, d_mlp=16, context=8).decoder(20)  # 900 weights
@@ -35,7 +35,7 @@ def sentences(rng: np.random.Generator, n: int, length: int = 9) -> np.ndarray:
 def both_learn(decoder: Decoder, recipe: Recipe, torch: Any) -> np.ndarray:
     """The losses of a hundred steps by cells and by torch, in float64: [2, STEPS]. They end in the
     same weights."""
-    from engine.learning import in_torch
+    from cellformer.engine.learning import in_torch
 
     rng = np.random.default_rng(0)
     start = decoder.initial(recipe, rng)
@@ -96,7 +96,7 @@ def test_any_architecture_learns(name: str) -> None:
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where it is not installed."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "engine.learning.in_torch", raising=False)
+    monkeypatch.delitem(sys.modules, "cellformer.engine.learning.in_torch", raising=False)
 
 
 @pytest.mark.slow

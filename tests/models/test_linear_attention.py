@@ -10,13 +10,13 @@ import pytest
 from conftest import GOLDEN, cli
 from safetensors.numpy import load_file, save_file
 
-from engine import Graph, InputError
-from engine.cells.access import Mask
-from engine.cells.batch import variants
-from engine.cells.evaluator import Evaluator
-from engine.models import checkpoint, ops
-from engine.studies import circuits, forecast
-from exporters.pages import switches
+from cellformer.engine import Graph, InputError
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.models import checkpoint, ops
+from cellformer.engine.studies import circuits, forecast
+from cellformer.exporters.pages import switches
 
 IDS = [3, 1, 5, 2, 4]
 FOLDER = GOLDEN / "qwen3_next"

@@ -6,9 +6,9 @@ import pytest
 from conftest import cli
 from learnt import learnt
 
-from engine.cells.errors import InputError
-from engine.text import word_list_file
-from engine.text.tokenizer import IdsOnly, WordList
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.text import word_list_file
+from cellformer.engine.text.tokenizer import IdsOnly, WordList
 
 
 class AnyTexts(WordList):

@@ -8,11 +8,11 @@ from conftest import InIronCalc, libreoffice_after, typed
 from many_scripts import KINDS, of_scripts, texts
 from test_tokenizing import Row, assert_right, book_of, row_of
 
-from engine.cells.graph import Graph
-from engine.text import tokenizing
-from engine.text.tokenizer import Library
-from exporters.checking.verify import poison
-from exporters.file import xlsx
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import Library
+from cellformer.exporters.checking.verify import poison
+from cellformer.exporters.file import xlsx
 
 pytestmark = pytest.mark.slow
 

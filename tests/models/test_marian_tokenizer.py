@@ -9,13 +9,13 @@ import pytest
 from conftest import GOLDEN, cli, script, told
 
 from cellformer import names
-from engine import InputError
-from engine.models import checkpoint
-from engine.models.generate import generate
-from engine.text.marian import Marian
-from engine.text.tokenizer import IdsOnly, load_tokenizer, save_tokenizer
-from engine.text.tokenizing import refusal
-from engine.text.unigram import CharacterMap, Unigram
+from cellformer.engine import InputError
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import generate
+from cellformer.engine.text.marian import Marian
+from cellformer.engine.text.tokenizer import IdsOnly, load_tokenizer, save_tokenizer
+from cellformer.engine.text.tokenizing import refusal
+from cellformer.engine.text.unigram import CharacterMap, Unigram
 
 FOLDER = GOLDEN / "tokenizers" / "marian"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from engine import Graph
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.learning import optimizers
-from engine.learning.optimizers import ADAM, DESCENT, MOMENTUM
+from cellformer.engine import Graph
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.learning import optimizers
+from cellformer.engine.learning.optimizers import ADAM, DESCENT, MOMENTUM
 
 SHAPES = {"matrix": (3, 4), "vector": (1, 5)}  # the vector does not decay
 STEPS = 30

@@ -8,13 +8,13 @@ import pytest
 from conftest import InIronCalc, assert_recomputes_after
 from format_writers import write_packed
 
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read
-from exporters.file.xlsx import write
-from exporters.model.packed_weights import OTHER, SAME
-from exporters.model.plan import Studies
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.packed_weights import OTHER, SAME
+from cellformer.exporters.model.plan import Studies
 
 
 @pytest.mark.parametrize("kind", ["Q8_0", "Q4_0"])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
-from engine.cells.block import Block
-from engine.models import checkpoint, ops
-from engine.models.forward import Forward
-from engine.models.model import Model
-from engine.studies import lens
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import checkpoint, ops
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import lens
 
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 TOLERANCE = 2e-5  # the references compute in float32

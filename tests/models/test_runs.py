@@ -15,15 +15,15 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, trainers
 from tokenizers import pre_tokenizers as pre
 
 import cellformer as cf
-from engine.cells.graph import Graph
-from engine.models.generate import passage
-from engine.models.spec import ModelSpec
-from engine.text import tokenizing
-from engine.text.tokenizer import Library
-from engine.text.vocabularies import LLAMA3, QWEN2
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read
-from exporters.model.plan import Limits
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models.generate import passage
+from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import Library
+from cellformer.engine.text.vocabularies import LLAMA3, QWEN2
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.model.plan import Limits
 
 TALE = """
 So .. then ... she waited .... and waited ..... Wait… what…? No!! Yes!!! Help!!!! --- or -- not - at

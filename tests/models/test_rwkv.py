@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
-from engine import InputError
-from engine.cells.batch import variants
-from engine.cells.evaluator import Evaluator
-from engine.models import checkpoint
-from engine.models.model import Model
-from engine.studies.folding import folded
+from cellformer.engine import InputError
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies.folding import folded
 
 FOLDER = GOLDEN / "rwkv"
 IDS = [3, 1, 5, 2, 4]

@@ -11,7 +11,7 @@ from conftest import GOLDEN, cli
 from safetensors.numpy import load_file, save_file
 
 import cellformer as cf
-from engine.models import checkpoint
+from cellformer.engine.models import checkpoint
 
 IDS = [2, 5, 7, 3]
 

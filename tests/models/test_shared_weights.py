@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
-from engine import InputError
-from engine.cells.evaluator import Evaluator
-from engine.models import checkpoint
+from cellformer.engine import InputError
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.models import checkpoint
 
 IDS = [3, 1, 5, 2]
 MASK = 16  # of the golden ESM

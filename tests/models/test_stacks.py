@@ -7,10 +7,10 @@ import pytest
 from conftest import GOLDEN, golden_models, random_model, recurrent, specs
 from hypothesis import given, settings
 
-from engine import Model
-from engine.learning.stacks import stacks
-from engine.models import checkpoint
-from engine.models.forward import Readout
+from cellformer.engine import Model
+from cellformer.engine.learning.stacks import stacks
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.forward import Readout
 
 IDS = [2, 0, 2, 2]  # without 1, which is padding of MPNet
 NAMES = sorted({*golden_models()} - {*recurrent()})
@@ -32,7 +32,7 @@ def test_heads_are_one_stack() -> None:
 
 def assert_torch_equals(model: Model, torch: ModuleType) -> None:
     """With torch's kernels, for a batch of sentences."""
-    from engine.learning.torch_math import Pass
+    from cellformer.engine.learning.torch_math import Pass
 
     of = "vector" if model.spec.gives == "sentence" else "logits"
     known = [k if k < model.spec.d_vocab else 0 for k in IDS]

@@ -12,8 +12,8 @@ from conftest import GOLDEN, library
 from learnt import KINDS, learnt, texts
 from tokenizers import Tokenizer
 
-from engine import InputError
-from engine.text.tokenizer import Library, load_tokenizer, save_tokenizer, shown, stream
+from cellformer.engine import InputError
+from cellformer.engine.text.tokenizer import Library, load_tokenizer, save_tokenizer, shown, stream
 
 pytestmark = pytest.mark.slow
 

@@ -12,14 +12,14 @@ import pytest
 from conftest import GOLDEN, library
 from safetensors.numpy import load_file
 
-from engine import InputError, Model
-from engine.learning import corpus, text_training
-from engine.learning.corpus import Corpus
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import Recipe
-from engine.learning.text_training import Check, TextRun
-from engine.learning.training import Progress
-from engine.models import checkpoint
+from cellformer.engine import InputError, Model
+from cellformer.engine.learning import corpus, text_training
+from cellformer.engine.learning.corpus import Corpus
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.text_training import Check, TextRun
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
 
 pytestmark = pytest.mark.slow
 

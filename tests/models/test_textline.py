@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from learnt import KINDS, learnt, texts
 
-from engine.cells.graph import Graph
-from engine.text import decoded_text
-from engine.text.detokenizing import held
-from engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.text import decoded_text
+from cellformer.engine.text.detokenizing import held
+from cellformer.engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
 
 pytestmark = pytest.mark.slow
 

@@ -7,14 +7,22 @@ import pytest
 from conftest import random_model, saved
 from on_play import PROMPT_ROW, WORDS_ROW
 
-from engine import InputError, ModelSpec, WordList
-from engine.models import checkpoint
-from engine.models.generate import passage
-from engine.text.tokenizer import LONGEST, Characters, IdsOnly, load_tokenizer, show, shown, stream
-from exporters.assemble import model_workbook
-from exporters.file.reading import WorkbookFile
-from exporters.file.xlsx import write
-from exporters.model.layout import PROMPT_COL
+from cellformer.engine import InputError, ModelSpec, WordList
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.engine.text.tokenizer import (
+    LONGEST,
+    Characters,
+    IdsOnly,
+    load_tokenizer,
+    show,
+    shown,
+    stream,
+)
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.layout import PROMPT_COL
 
 SHOWN = {
     "the": "the",

@@ -10,8 +10,8 @@ from learnt import LINES, learnt, texts
 from tokenizers import Tokenizer, models, trainers
 from tokenizers import pre_tokenizers as pre
 
-from engine import InputError
-from engine.text.tokenizer import load_tokenizer
+from cellformer.engine import InputError
+from cellformer.engine.text.tokenizer import load_tokenizer
 
 pytestmark = pytest.mark.slow
 

@@ -13,12 +13,12 @@ from conftest import GOLDEN, ROOT
 from foreign_values import LIBRARY, PLAIN, tokenizer_files, unigram
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from engine import InputError
-from engine.text import subwords, tokenizers_library
-from engine.text.subwords import Library
-from engine.text.tokenizers_library import check, from_text, growth, normalizing, quick
-from engine.text.tokenizing.settings import GPT2
-from engine.text.vocabularies import LLAMA3, QWEN2
+from cellformer.engine import InputError
+from cellformer.engine.text import subwords, tokenizers_library
+from cellformer.engine.text.subwords import Library
+from cellformer.engine.text.tokenizers_library import check, from_text, growth, normalizing, quick
+from cellformer.engine.text.tokenizing.settings import GPT2
+from cellformer.engine.text.vocabularies import LLAMA3, QWEN2
 
 # SentencePiece's own, of six rules: ﬁ fi, Ａ A, Ä a + diaeresis, Ｂ B, U+2003 a space, 😀 :)
 SIX_RULES = (GOLDEN / "charsmap.txt").read_text().strip()

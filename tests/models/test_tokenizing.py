@@ -12,16 +12,16 @@ from learnt import KINDS, LINES, learnt, texts
 from tokenizers import AddedToken, Regex, Tokenizer, models
 from tokenizers import pre_tokenizers as pre
 
-from engine import InputError, WordList
-from engine.cells.evaluator import Evaluator
-from engine.cells.expression import constant
-from engine.cells.graph import Graph
-from engine.text import tokenizing
-from engine.text.tokenizer import Characters, IdsOnly, Library
-from engine.text.tokenizer import Tokenizer as AnyTokenizer
-from exporters.compose.book import Book
-from exporters.file import xlsx
-from exporters.pages import tokenizer as page
+from cellformer.engine import InputError, WordList
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.expression import constant
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.text import tokenizing
+from cellformer.engine.text.tokenizer import Characters, IdsOnly, Library
+from cellformer.engine.text.tokenizer import Tokenizer as AnyTokenizer
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.pages import tokenizer as page
 
 pytestmark = pytest.mark.slow
 

@@ -10,13 +10,13 @@ from conftest import GOLDEN, cli, script, told
 from learnt import learnt
 
 from cellformer import names
-from engine import InputError
-from engine.cells.batch import variants
-from engine.cells.gradient import backward
-from engine.learning import objective
-from engine.models import checkpoint
-from engine.models.distance import Buckets
-from engine.models.generate import generate
+from cellformer.engine import InputError
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import objective
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.distance import Buckets
+from cellformer.engine.models.generate import generate
 
 GOLD = GOLDEN / "t5"
 N_SENTENCES, N_MORE = 10, 8

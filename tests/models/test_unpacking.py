@@ -11,8 +11,8 @@ from format_writers import small_llama
 from packed_writers import OF_GPTQ, WAYS, quantized
 from safetensors.numpy import load_file, save_file
 
-from engine import InputError
-from engine.models import checkpoint
+from cellformer.engine import InputError
+from cellformer.engine.models import checkpoint
 
 pytestmark = pytest.mark.slow
 

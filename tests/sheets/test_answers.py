@@ -20,15 +20,14 @@ from exercised import (
     wrongs,
 )
 
-import workbooks
-from cellformer import exercises
-from engine.studies import answers
-from engine.studies.answers import judged
-from exporters.assemble import exercise
-from exporters.assemble.answer_key import FEW, KEY, MISTAKES, RIGHT, ROUNDED
-from exporters.checking.verify import read, verify
-from exporters.compose.book import Entry
-from exporters.file import xlsx
+from cellformer import exercises, workbooks
+from cellformer.engine.studies import answers
+from cellformer.engine.studies.answers import judged
+from cellformer.exporters.assemble import exercise
+from cellformer.exporters.assemble.answer_key import FEW, KEY, MISTAKES, RIGHT, ROUNDED
+from cellformer.exporters.checking.verify import read, verify
+from cellformer.exporters.compose.book import Entry
+from cellformer.exporters.file import xlsx
 
 DIGITS = range(2, 7)
 N_WRONG = 1000  # for each workbook

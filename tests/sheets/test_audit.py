@@ -14,13 +14,13 @@ import xlsxwriter
 from conftest import cli, default_book
 from openpyxl.workbook.defined_name import DefinedName
 
-from engine import InputError
-from engine.cells.access import Rect
-from exporters.checking.audit import audit
-from exporters.checking.rules.cycles import Run, cycle
-from exporters.checking.rules.sheet import overlap
-from exporters.file import xlsx
-from exporters.file.reading import WorkbookFile
+from cellformer.engine import InputError
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.checking.rules.cycles import Run, cycle
+from cellformer.exporters.checking.rules.sheet import overlap
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.file.reading import WorkbookFile
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

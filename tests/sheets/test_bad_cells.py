@@ -11,13 +11,13 @@ from on_play import ID_ROW
 from openpyxl import load_workbook
 
 import cellformer as cf
-from engine import InputError, ModelSpec
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.programs import XLSX
-from exporters.edits import edited
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
+from cellformer.engine import InputError, ModelSpec
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.programs import XLSX
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
 
 pytestmark = pytest.mark.slow
 

@@ -11,17 +11,17 @@ from conftest import CellAt, InIronCalc, libreoffice_after, recomputed_in_ironca
 
 import cellformer as cf
 from cellformer import names
-from engine import Evaluator
-from engine.models.choosing import Sampling
-from engine.models.generate import generate, passage
-from engine.text.chat import Chat
-from engine.text.detokenizing import held
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read
-from exporters.compose.book import Book
-from exporters.edits import edited
-from exporters.file.xlsx import write
-from exporters.model.plan import Limits
+from cellformer.engine import Evaluator
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import generate, passage
+from cellformer.engine.text.chat import Chat
+from cellformer.engine.text.detokenizing import held
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.plan import Limits
 
 pytestmark = pytest.mark.slow
 

@@ -20,17 +20,17 @@ from encoders import encoder
 from libreoffice import typed_by_hand
 
 import cellformer as cf
-from engine import ModelSpec
-from engine.cells.batch import CellName
-from engine.models import checkpoint
-from engine.models.choosing import Sampling
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.verify import FormulaCells, read
-from exporters.compose.book import Book
-from exporters.file.xlsx import write
-from exporters.pages import lens
-from exporters.play import ranking
+from cellformer.engine import ModelSpec
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.pages import lens
+from cellformer.exporters.play import ranking
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from conftest import (
     random_model,
 )
 
-from engine import ModelSpec
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read
-from exporters.file.xlsx import write
+from cellformer.engine import ModelSpec
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.file.xlsx import write
 
 SPEC = ModelSpec(12, 8, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=8, norm="layer", final_norm=True)
 LONG = replace(SPEC, n_layers=1, d_mlp=100)  # columns that it computes in threads

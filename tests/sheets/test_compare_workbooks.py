@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.reading import WorkbookFile
 
 NAME = "cat-sat"
 CELL = rb'(<c r="[A-Z]+\d+" s="'

@@ -13,16 +13,16 @@ from conftest import (
 )
 from libreoffice import Formula
 
-import workbooks
-from engine.cells.access import Rect
-from exporters.compose import digest
-from exporters.compose.address import a1, quoted
-from exporters.compose.book import Book
-from exporters.compose.digest import AGREES, EDITED
-from exporters.compose.ranges import Range, of_formulas
-from exporters.file.reading import WorkbookFile
-from exporters.model.model_book import ModelBook
-from exporters.pages import ledger
+from cellformer import workbooks
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.compose import digest
+from cellformer.exporters.compose.address import a1, quoted
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.digest import AGREES, EDITED
+from cellformer.exporters.compose.ranges import Range, of_formulas
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import ledger
 
 NAME = "cat-sat"
 SHEETS = (

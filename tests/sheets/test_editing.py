@@ -24,17 +24,17 @@ from corners import corner
 from on_play import PICK_ROW, SETTINGS_ROW
 from openpyxl import load_workbook
 
-from engine import Evaluator, Graph, InputError, Model, ModelSpec
-from engine.models import checkpoint
-from engine.models.generate import passage
-from engine.studies import ablation
-from engine.studies.folding import folded
-from exporters.assemble import model_workbook
-from exporters.compose.book import Book
-from exporters.edits import edited
-from exporters.file.reading import WorkbookFile
-from exporters.file.xlsx import write
-from exporters.model.plan import Limits
+from cellformer.engine import Evaluator, Graph, InputError, Model, ModelSpec
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import ablation
+from cellformer.engine.studies.folding import folded
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.plan import Limits
 
 pytestmark = pytest.mark.slow
 

@@ -17,11 +17,11 @@ from conftest import (
 from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, cosine, encoder
 
 import cellformer as cf
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read, verify
-from exporters.compose.book import Book
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read, verify
+from cellformer.exporters.compose.book import Book
 
 pytestmark = pytest.mark.slow
 

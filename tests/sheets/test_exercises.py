@@ -22,11 +22,11 @@ from exercised import (
 from libreoffice import through_ods
 
 from cellformer import exercises
-from engine.cells.errors import InputError
-from engine.studies.answers import DATE
-from engine.studies.exercises import FEWEST
-from exporters.assemble import exercise
-from exporters.assemble.answer_key import (
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.studies.answers import DATE
+from cellformer.engine.studies.exercises import FEWEST
+from cellformer.exporters.assemble import exercise
+from cellformer.exporters.assemble.answer_key import (
     A_TEXT,
     AN_ERROR,
     BLANK,
@@ -35,8 +35,8 @@ from exporters.assemble.answer_key import (
     NOT_YET,
     Answer,
 )
-from exporters.compose.book import Book, Entry, Filled
-from exporters.file import xlsx
+from cellformer.exporters.compose.book import Book, Entry, Filled
+from cellformer.exporters.file import xlsx
 
 
 @pytest.mark.slow

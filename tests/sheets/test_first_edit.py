@@ -17,11 +17,11 @@ from libreoffice import Typed, typed_by_hand
 from on_play import RANKS_OF_LAST
 
 import cellformer as cf
-from engine import Evaluator, ModelSpec
-from engine.models import checkpoint
-from engine.text.tokenizer import Characters
-from exporters.compose.book import Book
-from exporters.model.model_book import ModelBook
+from cellformer.engine import Evaluator, ModelSpec
+from cellformer.engine.models import checkpoint
+from cellformer.engine.text.tokenizer import Characters
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.model.model_book import ModelBook
 
 pytestmark = pytest.mark.usefixtures("libreoffice")
 

@@ -10,11 +10,11 @@ from conftest import GOLDEN, assert_agrees, cli, libreoffice_shows, needs
 from corners import with_few_words
 
 from cellformer import names
-from engine import Evaluator
-from engine.models.generate import passage
-from exporters.checking.verify import read, verify
-from exporters.file.reading import WorkbookFile
-from exporters.model.plan import LEAD, Studies
+from cellformer.engine import Evaluator
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.checking.verify import read, verify
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.model.plan import LEAD, Studies
 
 pytestmark = pytest.mark.slow
 

@@ -17,22 +17,21 @@ from conftest import cli, needs, typed
 from exercised import asked, at, formula
 from openpyxl.formula.tokenizer import Token, Tokenizer
 
-import workbooks
-from cellformer import exercises
-from engine.studies.answers import exact
-from engine.studies.exercises import FEWEST, FEWEST_ROWS, MOST_EXERCISES
-from exporters.assemble import exercise
-from exporters.assemble.answer_key import KEY
-from exporters.checking import child_processes
-from exporters.compose.address import address
-from exporters.edits.grading import BEFORE, Marked, Marking
-from exporters.edits.typed_formula import (
+from cellformer import exercises, workbooks
+from cellformer.engine.studies.answers import exact
+from cellformer.engine.studies.exercises import FEWEST, FEWEST_ROWS, MOST_EXERCISES
+from cellformer.exporters.assemble import exercise
+from cellformer.exporters.assemble.answer_key import KEY
+from cellformer.exporters.checking import child_processes
+from cellformer.exporters.compose.address import address
+from cellformer.exporters.edits.grading import BEFORE, Marked, Marking
+from cellformer.exporters.edits.typed_formula import (
     READS_ANSWER,
     Names,
     RefusedError,
     TypedFormula,
 )
-from exporters.file.reading import Cell
+from cellformer.exporters.file.reading import Cell
 
 NAMES = Names(["Tensors", "It's", "Key"], {"K": "Tensors!$H$16:$K$18", "k.key": "Key!$A$9"})
 FOLLOWED = {

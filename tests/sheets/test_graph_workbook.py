@@ -13,20 +13,20 @@ from conftest import (
 from corners import corner
 from thin import thin_game
 
-from engine import Evaluator, Model
-from engine.cells.batch import CellName
-from engine.models import checkpoint
-from engine.models.generate import passage
-from engine.studies.answer_graph import ANSWER as OBJECTIVE
-from engine.studies.answer_graph import AnswerGraph
-from engine.studies.edge_cuts import Cuts, ends
-from exporters.assemble import model_workbook, tour
-from exporters.checking.verify import FormulaCells, read
-from exporters.file.xlsx import write
-from exporters.model.answer_cells import ANSWER, BIASES, AnswerCells
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import Studies
-from exporters.pages import graph as page
+from cellformer.engine import Evaluator, Model
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.answer_graph import ANSWER as OBJECTIVE
+from cellformer.engine.studies.answer_graph import AnswerGraph
+from cellformer.engine.studies.edge_cuts import Cuts, ends
+from cellformer.exporters.assemble import model_workbook, tour
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.answer_cells import ANSWER, BIASES, AnswerCells
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import Studies
+from cellformer.exporters.pages import graph as page
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from conftest import Built, CellAt, InIronCalc, default_book, libreoffice_after
 
-from exporters.compose.book import Book
-from exporters.pages.guess import ANSWER, GUESS, RIGHT, SHEET
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.pages.guess import ANSWER, GUESS, RIGHT, SHEET
 
 NAME = "cat-sat"
 TALLY = (SHEET, 4, 0)

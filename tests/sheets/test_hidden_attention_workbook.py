@@ -15,19 +15,19 @@ from conftest import (
     script,
 )
 
-from engine import Evaluator, Model
-from engine.cells import language
-from engine.models.forward import weight_shapes
-from engine.models.generate import passage
-from engine.studies import hidden_attention
-from engine.text.tokenizer import WordList
-from exporters.assemble import model_workbook
-from exporters.checking.audit import audit
-from exporters.checking.verify import FormulaCells, read
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import Studies
-from exporters.pages.hidden_attention import ASKED, GAP, PURPOSE, READ, SHEET, WEIGHTS
+from cellformer.engine import Evaluator, Model
+from cellformer.engine.cells import language
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import hidden_attention
+from cellformer.engine.text.tokenizer import WordList
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import Studies
+from cellformer.exporters.pages.hidden_attention import ASKED, GAP, PURPOSE, READ, SHEET, WEIGHTS
 
 pytestmark = pytest.mark.slow
 CLOSE = 1e-10

@@ -7,8 +7,8 @@ import pytest
 import xlsxwriter
 from hyperformula import Limits
 
-from exporters.checking.verify import compare, read
-from exporters.file.reading import WorkbookFile
+from cellformer.exporters.checking.verify import compare, read
+from cellformer.exporters.file.reading import WorkbookFile
 
 pytestmark = pytest.mark.usefixtures("hyperformula")
 

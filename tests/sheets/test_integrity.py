@@ -13,15 +13,15 @@ from conftest import ERROR, GOLDEN, CellAt, InIronCalc, default_book
 from libreoffice import Command, told_of
 
 import cellformer as cf
-from engine.cells.access import Rect
-from exporters.checking import verify
-from exporters.compose.address import a1
-from exporters.compose.book import START, Book, Place
-from exporters.file import protection
-from exporters.model.layout import PLAY
-from exporters.model.model_book import ModelBook
-from exporters.pages import ledger
-from exporters.play import ranking
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.checking import verify
+from cellformer.exporters.compose.address import a1
+from cellformer.exporters.compose.book import START, Book, Place
+from cellformer.exporters.file import protection
+from cellformer.exporters.model.layout import PLAY
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import ledger
+from cellformer.exporters.play import ranking
 
 WORKSHEETS = ("loss", "superposition")
 BOOKS = ("cat-sat", "thin-dialogue-game", "fluffy-creature", "an encoder", *WORKSHEETS)

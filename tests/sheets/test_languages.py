@@ -10,11 +10,11 @@ from babel.messages.pofile import read_po
 from conftest import cli, script
 
 import cellformer as cf
-import workbooks
-from engine import InputError
-from engine.cells import language
-from exporters.compose import digest
-from exporters.compose.book import Book
+from cellformer import workbooks
+from cellformer.engine import InputError
+from cellformer.engine.cells import language
+from cellformer.exporters.compose import digest
+from cellformer.exporters.compose.book import Book
 
 LITERAL = re.compile(r'"(?:[^"]|"")*"')  # a text in a formula
 ADDRESS = re.compile(r"(?:'[^']+'!|\w+!)?\$?[A-Z]{1,3}\$?\d+")

@@ -10,16 +10,16 @@ from libreoffice import Typed, typed_by_hand
 from on_play import MESSAGE, PICK_ROW, RANKS_ROW
 
 import cellformer as cf
-from engine import ModelSpec
-from engine.cells.values import CellError
-from engine.models.choosing import Sampling
-from engine.studies import ablation
-from exporters.checking import verify
-from exporters.file.reading import Value, WorkbookFile
-from exporters.model.layout import PLAY, PROMPT_COL
-from exporters.model.model_book import ModelBook
-from exporters.pages.switches import writers
-from exporters.play.ranking import n_ranks
+from cellformer.engine import ModelSpec
+from cellformer.engine.cells.values import CellError
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.studies import ablation
+from cellformer.exporters.checking import verify
+from cellformer.exporters.file.reading import Value, WorkbookFile
+from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages.switches import writers
+from cellformer.exporters.play.ranking import n_ranks
 
 pytestmark = pytest.mark.slow
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from conftest import InIronCalc, random_model
 
-from engine import ModelSpec, WordList
-from engine.cells.expression import Rounded
-from engine.models.generate import passage
-from engine.models.model import Model
-from exporters.assemble import model_workbook
-from exporters.checking.audit import audit
-from exporters.compose.book import Book
-from exporters.file import xlsx
-from exporters.file.reading import WorkbookFile
-from exporters.pages import check
+from cellformer.engine import ModelSpec, WordList
+from cellformer.engine.cells.expression import Rounded
+from cellformer.engine.models.generate import passage
+from cellformer.engine.models.model import Model
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.pages import check
 
 WORDS = ("wow!A1", "=x!B2", "'s'!C3", "1", "01", "*", "?", "a", "b", "c")
 IDS = [0, 7, 1, 8, 9]

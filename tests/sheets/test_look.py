@@ -7,9 +7,9 @@ import pytest
 from conftest import Built, default_book
 from on_play import RANKS_ROW
 
-from exporters.compose import legend, theme
-from exporters.file.reading import WorkbookFile
-from exporters.play import ranking
+from cellformer.exporters.compose import legend, theme
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.play import ranking
 
 ROWS = re.compile(r'<row r="(\d+)"([^>]*)>')
 SEEN = ("cat-sat", "attention-by-columns")

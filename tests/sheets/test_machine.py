@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, InIronCalc, default_book, random_model
 
-from engine import ModelSpec
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.compose import theme
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
-from exporters.pages import machine
-from exporters.pages.machine import SHEET, Canvas
+from cellformer.engine import ModelSpec
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose import theme
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import machine
+from cellformer.exporters.pages.machine import SHEET, Canvas
 
 SCREEN = 1180, 568  # pixels of Excel that a screen of 1366 x 768 shows of a sheet
 USUAL = 20  # height of a row

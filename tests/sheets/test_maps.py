@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from conftest import ROOT, InIronCalc, assert_recomputes_after, default_book, random_model
 
-from engine import InputError, ModelSpec
-from engine.models.generate import passage
-from engine.studies.umap import umap
-from engine.text import word_list_file
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read
-from exporters.compose import label_placement
-from exporters.compose.book import Book
-from exporters.edits import edited
-from exporters.file.xlsx import write
-from exporters.model.plan import Limits, Studies
-from exporters.pages import vocabulary
-from workbooks.dialogue_game import CHOSEN, game
+from cellformer.engine import InputError, ModelSpec
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.umap import umap
+from cellformer.engine.text import word_list_file
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.compose import label_placement
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.plan import Limits, Studies
+from cellformer.exporters.pages import vocabulary
+from cellformer.workbooks.dialogue_game import CHOSEN, game
 
 pytestmark = pytest.mark.slow
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from conftest import default_book, golden_models, in_tiers
 
-import workbooks
-from engine.cells.access import Span
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.compose.book import Book, TableFormula
-from exporters.model.plan import LOSS, GradientOf, Limits, Studies
+from cellformer import workbooks
+from cellformer.engine.cells.access import Span
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book, TableFormula
+from cellformer.exporters.model.plan import LOSS, GradientOf, Limits, Studies
 
 A_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*")  # as `trace` reads it
 Cell = tuple[str, Span]

@@ -14,16 +14,16 @@ from conftest import (
 )
 
 from cellformer import names
-from engine import Model, ModelSpec
-from engine.learning import objective
-from engine.models.generate import passage
-from engine.studies import nudge
-from exporters.assemble import model_workbook, tour
-from exporters.checking.verify import FormulaCells, read
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LOSS, Studies
-from exporters.pages import nudge as page
+from cellformer.engine import Model, ModelSpec
+from cellformer.engine.learning import objective
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import nudge
+from cellformer.exporters.assemble import model_workbook, tour
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LOSS, Studies
+from cellformer.exporters.pages import nudge as page
 
 pytestmark = pytest.mark.slow
 

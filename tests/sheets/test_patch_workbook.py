@@ -15,18 +15,18 @@ from conftest import (
 
 import cellformer as cf
 from cellformer import names
-from engine import Evaluator, InputError
-from engine.cells.batch import CellName
-from engine.models.generate import passage
-from engine.studies import lens, pair, patching
-from engine.studies.pair import BEFORE
-from exporters.assemble import model_workbook, tour
-from exporters.checking.verify import FormulaCells, read
-from exporters.edits import edited
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import Studies
-from exporters.pages.patch import LEAD, OTHER_LEAD
+from cellformer.engine import Evaluator, InputError
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import lens, pair, patching
+from cellformer.engine.studies.pair import BEFORE
+from cellformer.exporters.assemble import model_workbook, tour
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import Studies
+from cellformer.exporters.pages.patch import LEAD, OTHER_LEAD
 
 TEXTS = ("the cat sat", "the cat the")
 PATH = ("embed", "blocks.0.attn.h0.v")

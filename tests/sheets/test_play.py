@@ -10,18 +10,18 @@ import pytest
 from conftest import InIronCalc, golden_models, libreoffice_after, random_model
 from on_play import FROM_ROW, ID_ROW, MESSAGE, SENTENCE
 
-from engine import ModelSpec
-from engine.cells.evaluator import Evaluator
-from engine.cells.values import CellError
-from engine.models.generate import passage
-from engine.models.prompt import graph
-from exporters.assemble import model_workbook
-from exporters.checking import verify
-from exporters.compose.book import Book
-from exporters.file.reading import WorkbookFile
-from exporters.file.xlsx import write
-from exporters.model.layout import PROMPT_COL
-from exporters.model.plan import Limits
+from cellformer.engine import ModelSpec
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.values import CellError
+from cellformer.engine.models.generate import passage
+from cellformer.engine.models.prompt import graph
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking import verify
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.plan import Limits
 
 SPEC = ModelSpec(
     7, 6, 8, n_layers=2, n_heads=2, d_head=3, d_mlp=5, position="learned", causal=False

@@ -8,11 +8,11 @@ import pytest
 from conftest import libreoffice_after, libreoffice_shows
 from openpyxl import Workbook
 
-from engine import InputError
-from engine.cells.values import CellError
-from exporters.checking import programs
-from exporters.checking.verify import poison
-from exporters.file.reading import WorkbookFile
+from cellformer.engine import InputError
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.checking import programs
+from cellformer.exporters.checking.verify import poison
+from cellformer.exporters.file.reading import WorkbookFile
 
 FORMULAS = {
     "=1/3": 1 / 3,

@@ -18,16 +18,16 @@ from conftest import (
 from thin import thin_game
 
 import cellformer as cf
-from engine import InputError, Model
-from engine.cells.batch import CellName
-from engine.models.generate import passage
-from engine.studies.quantization import ALL_BITS, matrices
-from exporters.assemble import model_workbook, tour
-from exporters.checking.verify import FormulaCells, read
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LIMITS, LOSS, Limits, Studies
-from exporters.pages.quantization import LEAD, NOT_KNOWN
+from cellformer.engine import InputError, Model
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.quantization import ALL_BITS, matrices
+from cellformer.exporters.assemble import model_workbook, tour
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LIMITS, LOSS, Limits, Studies
+from cellformer.exporters.pages.quantization import LEAD, NOT_KNOWN
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,12 @@ import pytest
 from conftest import THIN, cli, default_book
 from libreoffice import Command, office
 
-from engine.cells.values import CellError
-from exporters.checking.programs import XLSX
-from exporters.edits import edited
-from exporters.file.reading import WorkbookFile
-from exporters.model.model_book import ModelBook
-from exporters.pages import ledger
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.checking.programs import XLSX
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import ledger
 
 N_SETS, N_TOGETHER = 6, 5  # 300 edits are 60 sets
 # what is typed, by hand or pasted; after an equals sign a formula

@@ -14,16 +14,16 @@ from corners import corner
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.formula import ArrayFormula
 
-from engine import InputError
-from engine.cells.values import CellError
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.verify import poison
-from exporters.compose.address import moved
-from exporters.file import xlsx
-from exporters.file.reading import WorkbookFile
-from exporters.model.plan import Limits
+from cellformer.engine import InputError
+from cellformer.engine.cells.values import CellError
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import poison
+from cellformer.exporters.compose.address import moved
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.model.plan import Limits
 
 pytestmark = pytest.mark.slow
 

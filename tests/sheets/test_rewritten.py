@@ -9,14 +9,14 @@ from openpyxl import load_workbook
 
 import cellformer as cf
 from cellformer import names
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.programs import recompute_in_gnumeric
-from exporters.compose.book import Book
-from exporters.edits import edited
-from exporters.edits.formula_diff import alike
-from exporters.file.xlsx import write
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.programs import recompute_in_gnumeric
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited
+from cellformer.exporters.edits.formula_diff import alike
+from cellformer.exporters.file.xlsx import write
 
 pytestmark = pytest.mark.slow
 

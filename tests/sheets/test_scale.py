@@ -30,23 +30,23 @@ from kinds import kinds
 from libreoffice import Typed
 
 import cellformer as cf
-from engine import Evaluator, InputError, Model, ModelSpec
-from engine.cells.evaluation import MOST_READ
-from engine.cells.stored import SafetensorsFile, Stored, decimals
-from engine.models import checkpoint
-from engine.models.generate import passage
-from engine.studies.forecast import forecast
-from exporters.assemble import model_workbook
-from exporters.checking.audit import audit
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import FormulaCells, read, verify
-from exporters.compose.book import Book, OnLayout
-from exporters.edits import edited
-from exporters.file import deflate, precompress, xlsx
-from exporters.file.reading import WorkbookFile
-from exporters.file.writing import USUAL, Writing
-from exporters.file.xlsx import MAX_COLUMN
-from exporters.model.plan import Limits, for_model
+from cellformer.engine import Evaluator, InputError, Model, ModelSpec
+from cellformer.engine.cells.evaluation import MOST_READ
+from cellformer.engine.cells.stored import SafetensorsFile, Stored, decimals
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.forecast import forecast
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import FormulaCells, read, verify
+from cellformer.exporters.compose.book import Book, OnLayout
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file import deflate, precompress, xlsx
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.writing import USUAL, Writing
+from cellformer.exporters.file.xlsx import MAX_COLUMN
+from cellformer.exporters.model.plan import Limits, for_model
 
 pytestmark = pytest.mark.slow
 

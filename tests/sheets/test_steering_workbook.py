@@ -20,17 +20,17 @@ from conftest import (
 
 import cellformer as cf
 from cellformer import names
-from engine import Evaluator, Model
-from engine.cells.batch import CellName
-from engine.models.generate import passage
-from engine.studies import probes, steering
-from engine.studies.steering import STRENGTH, STRENGTHS
-from exporters.assemble import model_workbook, tour
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import FormulaCells, read
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import Studies
+from cellformer.engine import Evaluator, Model
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import probes, steering
+from cellformer.engine.studies.steering import STRENGTH, STRENGTHS
+from cellformer.exporters.assemble import model_workbook, tour
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import Studies
 
 pytestmark = pytest.mark.slow
 

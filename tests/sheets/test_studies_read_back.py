@@ -7,8 +7,8 @@ import pytest
 
 import cellformer as cf
 from cellformer import names
-from engine.models.generate import passage
-from exporters.model.plan import LEAD, LOSS, Studies
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.model.plan import LEAD, LOSS, Studies
 
 pytestmark = pytest.mark.slow
 

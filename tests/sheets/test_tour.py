@@ -8,12 +8,12 @@ import openpyxl
 import pytest
 from conftest import GOLDEN, Built, default_book, random_model
 
-from engine import ModelSpec
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook, tour
-from exporters.model.glossary import TERMS
-from exporters.model.model_book import ModelBook
+from cellformer.engine import ModelSpec
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook, tour
+from cellformer.exporters.model.glossary import TERMS
+from cellformer.exporters.model.model_book import ModelBook
 
 NAMED_AT = {  # what a stop names: no stop before it may use the word
     "embedding": 2, "stream": 3, "attention": 4, "head": 4, "share": 4, "pattern": 4,

@@ -21,19 +21,19 @@ from conftest import (
 from translators import N_TOKENS, SOURCES, TEXT_LENGTH, answer, translator
 
 import cellformer as cf
-from engine.cells import language
-from engine.cells.gradient import backward
-from engine.learning import objective
-from engine.models import checkpoint
-from engine.models.choosing import GREEDY, Sampling
-from engine.models.generate import generate, passage
-from engine.studies import ablation
-from engine.studies.forecast import forecast
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read, verify
-from exporters.edits import edited
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, NONE, Limits, Studies, for_model
+from cellformer.engine.cells import language
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import objective
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.choosing import GREEDY, Sampling
+from cellformer.engine.models.generate import generate, passage
+from cellformer.engine.studies import ablation
+from cellformer.engine.studies.forecast import forecast
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read, verify
+from cellformer.exporters.edits import edited
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LEAD, NONE, Limits, Studies, for_model
 
 pytestmark = pytest.mark.slow
 

@@ -8,13 +8,13 @@ import pytest
 from conftest import InIronCalc, default_book, needs, script
 
 import cellformer as cf
-from engine.cells import functions
-from engine.cells.expression import Function
-from exporters.checking.audit import audit
-from exporters.compose import probes
-from exporters.compose.book import START, Book
-from exporters.compose.composer import Composer
-from exporters.pages import ledger
+from cellformer.engine.cells import functions
+from cellformer.engine.cells.expression import Function
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.compose import probes
+from cellformer.exporters.compose.book import START, Book
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.pages import ledger
 
 TYPED_OVER = script("typed_over", "benchmarks")
 ERF_GELU = Path(__file__).parent.parent / "golden" / "bart"

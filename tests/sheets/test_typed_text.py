@@ -18,17 +18,17 @@ from conftest import (
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
-from engine.cells.texts import readable
-from engine.models.generate import passage
-from engine.models.spec import ModelSpec
-from engine.text.detokenizing import held
-from engine.text.subwords import Library
-from engine.text.tokenizer import Characters, IdsOnly
-from exporters.assemble import model_workbook
-from exporters.checking.verify import read, verify
-from exporters.compose.book import Book
-from exporters.file.reading import Value
-from exporters.model.plan import Limits
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.models.generate import passage
+from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.text.detokenizing import held
+from cellformer.engine.text.subwords import Library
+from cellformer.engine.text.tokenizer import Characters, IdsOnly
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read, verify
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.reading import Value
+from cellformer.exporters.model.plan import Limits
 
 pytestmark = pytest.mark.slow
 

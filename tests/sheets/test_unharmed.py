@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from conftest import InIronCalc, default_book, needs
 
-from exporters.compose.book import Book
-from exporters.file.reading import WorkbookFile
-from exporters.file.xlsx import write
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.xlsx import write
 
 NAMES = ("attention-by-columns", "kv-cache", "loss", "low-rank", "napkin", "norms", "positions")
 BAD = ("hello", "", "=1/0", "=NA()")

@@ -14,9 +14,9 @@ import pytest
 import xlsxwriter
 from conftest import cli, needs
 
-from exporters.checking import verify
-from exporters.checking.programs import program
-from exporters.checking.verify import Engine, Values
+from cellformer.exporters.checking import verify
+from cellformer.exporters.checking.programs import program
+from cellformer.exporters.checking.verify import Engine, Values
 
 SCRIPT = "#!/bin/sh\ntouch {}\n"
 

@@ -17,16 +17,16 @@ from conftest import (
 from thin import thin_game
 
 from cellformer import names
-from engine import Evaluator, Model
-from engine.models.generate import passage
-from engine.studies import scores
-from exporters.assemble import model_workbook, tour
-from exporters.checking.verify import FormulaCells, read
-from exporters.file.xlsx import write
-from exporters.model.asked_score import HEAD, TOKENS
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LIMITS, Limits, Studies
-from exporters.pages.why import DIFFERENCE, SUMS
+from cellformer.engine import Evaluator, Model
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import scores
+from cellformer.exporters.assemble import model_workbook, tour
+from cellformer.exporters.checking.verify import FormulaCells, read
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.asked_score import HEAD, TOKENS
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LIMITS, Limits, Studies
+from cellformer.exporters.pages.why import DIFFERENCE, SUMS
 
 pytestmark = pytest.mark.slow
 

@@ -33,19 +33,18 @@ from kinds import ASKS, kinds, one_of_each
 from on_play import PROMPT_ROW
 from openpyxl import load_workbook
 
-import workbooks
-from cellformer.names import is_worksheet
-from engine import Evaluator, InputError, Model, ModelSpec, WordList
-from engine.cells.access import Rect
-from engine.cells.values import CellError
-from engine.models import checkpoint
-from engine.models.choosing import Sampling
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.assemble.transformer import assemble, wanted
-from exporters.checking.audit import audit
-from exporters.checking.programs import Recomputed
-from exporters.checking.verify import (
+from cellformer import workbooks
+from cellformer.engine import Evaluator, InputError, Model, ModelSpec, WordList
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.values import CellError
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.choosing import Sampling
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.assemble.transformer import assemble, wanted
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.checking.programs import Recomputed
+from cellformer.exporters.checking.verify import (
     MAX_FORMULAS_CELLS,
     FormulaCells,
     Verdict,
@@ -57,14 +56,15 @@ from exporters.checking.verify import (
     verify,
     verify_all,
 )
-from exporters.compose.address import position
-from exporters.compose.book import Book, Entry, Run, Sheet
-from exporters.compose.story import Story, Suggestion
-from exporters.file.reading import Value, WorkbookFile, related
-from exporters.file.xlsx import write
-from exporters.model.layout import PROMPT_COL
-from exporters.model.plan import Limits
-from exporters.pages import diagram
+from cellformer.exporters.compose.address import position
+from cellformer.exporters.compose.book import Book, Entry, Run, Sheet
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.file.reading import Value, WorkbookFile, related
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.plan import Limits
+from cellformer.exporters.pages import diagram
+from cellformer.names import is_worksheet
 
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]

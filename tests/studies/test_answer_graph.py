@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, golden_models, recurrent, script
 
+from cellformer.engine import Evaluator, Graph, InputError
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.models import checkpoint, ops
+from cellformer.engine.models.model import Model
+from cellformer.engine.studies import live_cuts
+from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Node
+from cellformer.engine.studies.circuit import Case, search
+from cellformer.engine.studies.edge_cuts import Cuts, Ends, averages, ends
+from cellformer.workbooks.dialogue_game import game
+from cellformer.workbooks.dialogue_game import model as dialogue_model
 from docs.forward import gelu, layer_norm, softmax
-from engine import Evaluator, Graph, InputError
-from engine.cells.gradient import backward
-from engine.models import checkpoint, ops
-from engine.models.model import Model
-from engine.studies import live_cuts
-from engine.studies.answer_graph import ANSWER, AnswerGraph, Node
-from engine.studies.circuit import Case, search
-from engine.studies.edge_cuts import Cuts, Ends, averages, ends
-from workbooks.dialogue_game import game
-from workbooks.dialogue_game import model as dialogue_model
 
 IDS = [3, 1, 5, 2, 4, 1]
 ENCODERS = [name for name, model in golden_models().items() if not model.spec.causal]

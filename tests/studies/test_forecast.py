@@ -8,15 +8,15 @@ import pytest
 from conftest import GOLDEN, default_book, random_model
 from learnt import learnt
 
-from engine import ModelSpec
-from engine.models import checkpoint
-from engine.models.generate import passage
-from engine.studies.forecast import Forecast, forecast
-from exporters.assemble import model_workbook
-from exporters.compose.book import Book
-from exporters.file import xlsx
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import for_model
+from cellformer.engine import ModelSpec
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.forecast import Forecast, forecast
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import for_model
 
 pytestmark = pytest.mark.slow
 

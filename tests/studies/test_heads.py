@@ -5,9 +5,9 @@ import pytest
 from conftest import ROOT, golden_models, random_model
 
 import cellformer as cf
-from engine import InputError, ModelSpec
-from engine.studies import circuits, heads, scores
-from exporters.model.plan import LIMITS
+from cellformer.engine import InputError, ModelSpec
+from cellformer.engine.studies import circuits, heads, scores
+from cellformer.exporters.model.plan import LIMITS
 
 HEAD = "blocks.0.attn.h0"
 

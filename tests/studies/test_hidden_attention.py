@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from conftest import golden_models
 
-from engine import Evaluator, Graph, InputError, Model
-from engine.models import architectures
-from engine.models.architectures.mamba import MambaSpec
-from engine.models.foreign import Config
-from engine.models.forward import weight_shapes
-from engine.studies import hidden_attention
-from engine.text.tokenizer import WordList
+from cellformer.engine import Evaluator, Graph, InputError, Model
+from cellformer.engine.models import architectures
+from cellformer.engine.models.architectures.mamba import MambaSpec
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.engine.studies import hidden_attention
+from cellformer.engine.text.tokenizer import WordList
 
 CLOSE = 1e-10
 RECURRENT = sorted(n for n, m in golden_models().items() if isinstance(m.spec, MambaSpec))

@@ -8,14 +8,14 @@ import pytest
 from conftest import GOLDEN, needs
 from corners import corner
 
-from engine import Evaluator, Graph, InputError, Model, ModelSpec, WordList
-from engine.models import checkpoint, ops, parts
-from engine.models.forward import Architecture, Forward, weight_shapes
-from engine.models.generate import passage
-from engine.studies import lens
-from exporters.assemble import model_workbook
-from exporters.checking.verify import verify
-from exporters.file.xlsx import write
+from cellformer.engine import Evaluator, Graph, InputError, Model, ModelSpec, WordList
+from cellformer.engine.models import checkpoint, ops, parts
+from cellformer.engine.models.forward import Architecture, Forward, weight_shapes
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import lens
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import verify
+from cellformer.exporters.file.xlsx import write
 
 SPEC = ModelSpec(d_vocab=6, d_model=5, n_ctx=8, n_layers=2, n_heads=2, d_head=3, d_mlp=4, bias=True)
 IDS = [1, 4, 2]

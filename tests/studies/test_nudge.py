@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, cli, default_graph
 
-from engine import Evaluator, Graph
-from engine.models import checkpoint
-from engine.studies import nudge
+from cellformer.engine import Evaluator, Graph
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies import nudge
 
 
 def stepped(name: str) -> Graph:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cellformer import exercises
-from engine.studies.exercises import is_plain, moves
-from engine.studies.other_inputs import other
-from exporters.assemble.exercise import other_inputs
+from cellformer.engine.studies.exercises import is_plain, moves
+from cellformer.engine.studies.other_inputs import other
+from cellformer.exporters.assemble.exercise import other_inputs
 
 
 def test_numbers_differ_and_numberings_stay() -> None:

@@ -12,9 +12,9 @@ import pytest
 from conftest import GOLDEN, ROOT, cli, golden_models, told
 
 import cellformer as cf
-from engine import Evaluator, Graph, InputError, Model, WordList
-from engine.studies import patching
-from engine.studies.patching import Comparison, Path, Site, against, patch_each, site
+from cellformer.engine import Evaluator, Graph, InputError, Model, WordList
+from cellformer.engine.studies import patching
+from cellformer.engine.studies.patching import Comparison, Path, Site, against, patch_each, site
 
 GAME = ("<BOS> Pietro chiama Paolo", "<BOS> 3 chiama Paolo")
 IDS, OTHER = [1, 2, 3, 5, 7], [1, 4, 3, 5, 2]

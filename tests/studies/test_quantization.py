@@ -7,10 +7,10 @@ import pytest
 from conftest import GOLDEN, cli, default_graph, told
 
 import cellformer as cf
-from engine import Evaluator, Graph, InputError
-from engine.models import checkpoint
-from engine.studies import quantization
-from engine.studies.quantization import ALL_BITS, WIDTHS, Grid, Measure, quantized
+from cellformer.engine import Evaluator, Graph, InputError
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies import quantization
+from cellformer.engine.studies.quantization import ALL_BITS, WIDTHS, Grid, Measure, quantized
 
 
 def graph_of(name: str) -> Graph:

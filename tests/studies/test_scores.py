@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from conftest import default_graph, golden_models, in_tiers
 
-from engine import Graph, InputError, Model
-from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
-from engine.studies import scores
+from cellformer.engine import Graph, InputError, Model
+from cellformer.engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
+from cellformer.engine.studies import scores
 
 CLOSE = 1e-12  # of the largest number of a table
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, cli, told
 
-from engine.cells.gradient import backward
-from engine.learning import objective
-from engine.models import checkpoint
-from engine.studies import ablation, lens, sensitivity
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import objective
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies import ablation, lens, sensitivity
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def test_gradients_equal_finite_differences_through_set() -> None:
 
 
 def checkpointed() -> dict[str, np.ndarray]:
-    import workbooks
+    from cellformer import workbooks
 
     model = workbooks.find("dialogue-game").model()
     return {name: np.atleast_2d(w) for name, w in model.weights.items()}

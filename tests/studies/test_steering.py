@@ -11,11 +11,11 @@ from conftest import cli, golden_models, told
 
 import cellformer as cf
 from cellformer import names
-from engine import InputError, Model
-from engine.models import ops
-from engine.studies import lens, probes, steering
-from engine.studies.steering import STRENGTHS, Contrast
-from engine.text import sentence_lists
+from cellformer.engine import InputError, Model
+from cellformer.engine.models import ops
+from cellformer.engine.studies import lens, probes, steering
+from cellformer.engine.studies.steering import STRENGTHS, Contrast
+from cellformer.engine.text import sentence_lists
 
 CALLERS = Path(__file__).parents[2] / "examples" / "callers.txt"
 AS_IDS = {"one": [[1, 2, 3], [4, 2], [5, 5, 7, 2]], "other": [[8, 3], [9, 1, 3], [6, 3, 3, 3]]}

@@ -8,14 +8,14 @@ from conftest import golden_models, graphs, random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Evaluator, Graph, InputError, Model, ModelSpec
-from engine.cells.batch import variants
-from engine.studies import ablation, lens
-from engine.studies.planes import principal
-from engine.studies.tsne import tsne
-from exporters.compose.book import Book
-from exporters.compose.composer import Composer
-from exporters.pages import trajectory
+from cellformer.engine import Evaluator, Graph, InputError, Model, ModelSpec
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.studies import ablation, lens
+from cellformer.engine.studies.planes import principal
+from cellformer.engine.studies.tsne import tsne
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.pages import trajectory
 
 pytestmark = pytest.mark.slow
 

@@ -8,15 +8,15 @@ import pytest
 from conftest import GOLDEN, assert_agrees, cli, default_graph, libreoffice_shows, told
 from corners import corner
 
-import workbooks
+from cellformer import workbooks
 from cellformer.command.printing import output_words
-from engine.models import checkpoint
-from engine.studies import wish
-from engine.studies.price import ALL, Text, price
-from exporters.checking import verify
-from exporters.edits import edited
-from exporters.pages import ledger
-from workbooks.dialogue_game import game
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies import wish
+from cellformer.engine.studies.price import ALL, Text, price
+from cellformer.exporters.checking import verify
+from cellformer.exporters.edits import edited
+from cellformer.exporters.pages import ledger
+from cellformer.workbooks.dialogue_game import game
 
 PROMPT = [3, 1, 4, 1, 5]
 

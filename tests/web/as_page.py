@@ -5,8 +5,8 @@ from pathlib import Path
 
 from in_node import WEB
 
-from exporters.compose.book import Book
-from exporters.web import data
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.web import data
 
 KERNELS = """import {{ partner }} from "{web}/access.js";
 import {{ erf }} from "{web}/functions.js";

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from in_node import call
 
-from engine import Evaluator
-from engine.cells.values import CellError
-from exporters.checking import javascript
-from exporters.compose.book import Book
-from exporters.web import page
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.values import CellError
+from cellformer.exporters.checking import javascript
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.web import page
 
 NEAR = 1e-12  # of the larger of 1 and a value
 # Scores that are ranked are rounded to ten digits: if the eleventh is about a 5, a difference in

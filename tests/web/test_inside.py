@@ -10,13 +10,13 @@ import pytest
 from conftest import default_book, in_tiers
 from in_node import call
 
-import workbooks
-from exporters.compose import theme
-from exporters.compose.book import START, Book
-from exporters.model.model_book import ModelBook
-from exporters.web.page import write
-from exporters.web.sheets import ONLY_IN_A_FILE, TOP, sheets
-from exporters.web.wording import said
+from cellformer import workbooks
+from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import START, Book
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.web.page import write
+from cellformer.exporters.web.sheets import ONLY_IN_A_FILE, TOP, sheets
+from cellformer.exporters.web.wording import said
 
 WORKSHEETS = [name for name in workbooks.names() if not hasattr(workbooks.find(name), "PROMPT")]
 PER_CENT = 100

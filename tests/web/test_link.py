@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from in_node import JavaScriptError, call
 
 import cellformer as cf
+from cellformer.engine import Evaluator, InputError
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import link
+from cellformer.exporters.model.fingerprint import fingerprint, weights_sum
 from cellformer.names import load
-from engine import Evaluator, InputError
-from engine.cells.block import Block
-from engine.models import checkpoint
-from exporters.compose.book import Book
-from exporters.edits import link
-from exporters.model.fingerprint import fingerprint, weights_sum
 
 pytestmark = pytest.mark.usefixtures("node")
 

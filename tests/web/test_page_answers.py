@@ -8,8 +8,8 @@ from in_node import call
 from pages import values, written
 from translators import N_TOKENS, SOURCES, TEXT_LENGTH, answer, translator
 
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
 
 pytestmark = [pytest.mark.usefixtures("node"), pytest.mark.slow]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from in_node import call
 
-from engine.cells import functions
-from engine.cells.expression import Constant, Function, Nth
-from engine.cells.values import SIGNS, CellError, FormulaError
+from cellformer.engine.cells import functions
+from cellformer.engine.cells.expression import Constant, Function, Nth
+from cellformer.engine.cells.values import SIGNS, CellError, FormulaError
 
 pytestmark = [
     pytest.mark.usefixtures("node"),

@@ -11,8 +11,8 @@ from in_node import call
 from pages import values, written
 
 from cellformer import names
-from engine.models.choosing import GREEDY, Sampling
-from engine.models.generate import generate, random_numbers
+from cellformer.engine.models.choosing import GREEDY, Sampling
+from cellformer.engine.models.generate import generate, random_numbers
 
 pytestmark = [pytest.mark.usefixtures("node"), pytest.mark.slow]
 

@@ -19,17 +19,17 @@ import pytest
 from conftest import random_model
 from in_node import call
 
-from engine import ModelSpec, WordList
-from engine.cells.expression import Area, Expression
-from engine.cells.texts import readable
-from engine.models.generate import passage
-from engine.text.tokenizer import shown
-from exporters.assemble import model_workbook
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from exporters.file import xlsx
-from exporters.web.page import write
+from cellformer.engine import ModelSpec, WordList
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.texts import readable
+from cellformer.engine.models.generate import passage
+from cellformer.engine.text.tokenizer import shown
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.exporters.file import xlsx
+from cellformer.exporters.web.page import write
 
 Given = list[Any]  # a way to give a text to a page, and the text
 Attack = Callable[..., dict[str, Any]]

@@ -7,8 +7,8 @@ import as_page
 import pytest
 from in_node import call
 
-from workbooks import learn, unrolled
-from workbooks.learn import game, step
+from cellformer.workbooks import learn, unrolled
+from cellformer.workbooks.learn import game, step
 
 
 def test_recalculations_make_steps_of_the_loop(node: str, tmp_path: Path) -> None:

@@ -23,20 +23,20 @@ from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, encoder
 from in_node import call
 from pages import differing, read, values, written
 
-import workbooks
-from engine import Evaluator
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.values import CellError
-from engine.models import checkpoint
-from engine.models.generate import passage
-from engine.studies import steering
-from exporters.assemble import model_workbook
-from exporters.compose.book import Book
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, LOSS, Studies
-from exporters.pages.graph import CUTS, REALLY
-from exporters.web import data
+from cellformer import workbooks
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.values import CellError
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import steering
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LEAD, LOSS, Studies
+from cellformer.exporters.pages.graph import CUTS, REALLY
+from cellformer.exporters.web import data
 
 pytestmark = pytest.mark.usefixtures("node")
 

@@ -14,10 +14,10 @@ from in_node import call
 from pages import differing, values, written
 from test_page_values import BOOKS
 
-from engine import Evaluator
-from exporters.compose.book import Book
-from exporters.file.xlsx import write
-from exporters.model.model_book import ModelBook
+from cellformer.engine import Evaluator
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.model_book import ModelBook
 
 pytestmark = [pytest.mark.usefixtures("node"), pytest.mark.slow]
 

@@ -11,8 +11,8 @@ from conftest import ROOT, default_book
 from in_node import call
 
 import cellformer as cf
-from exporters.compose.book import Book
-from exporters.web.page import write
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.web.page import write
 
 PHONE = {"width": 390, "height": 844}
 Play = Callable[..., list[Any]]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from in_node import WEB
 
-from exporters.web.page import BEGIN, BEHIND, IMPORT, MAIN, joined
+from cellformer.exporters.web.page import BEGIN, BEHIND, IMPORT, MAIN, joined
 
 LOADER = "loader"  # a script of its own, which has the other's names beside its own
 KERNELS = WEB.parents[1] / "engine/cells"  # what these call, no module imports
@@ -113,7 +113,7 @@ def test_template_has_no_handlers_styles_or_addresses() -> None:
 @pytest.mark.slow
 def test_modules_stand_in_one_order_in_every_run() -> None:
     """Texts have other hashes in every run of Python, and so sets other orders."""
-    code = "from exporters.web.page import MAIN, joined; print(joined(MAIN, []))"
+    code = "from cellformer.exporters.web.page import MAIN, joined; print(joined(MAIN, []))"
     runs = [
         subprocess.run(
             [sys.executable, "-c", code],

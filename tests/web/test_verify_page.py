@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from conftest import cli, default_book
 
-from exporters.checking.javascript import PART, unexpected
-from exporters.web import page
+from cellformer.exporters.checking.javascript import PART, unexpected
+from cellformer.exporters.web import page
 
 LIST = b"const KERNELS = ["
 

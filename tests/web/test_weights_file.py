@@ -13,8 +13,8 @@ import pytest
 from conftest import cli, default_book
 from in_node import call
 
-from exporters.checking.javascript import PART
-from exporters.web import page
+from cellformer.exporters.checking.javascript import PART
+from cellformer.exporters.web import page
 
 
 @pytest.fixture(scope="module")

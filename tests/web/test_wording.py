@@ -6,13 +6,13 @@ import pytest
 from conftest import default_book, in_tiers
 from test_page_values import with_gradient
 
-import workbooks
-from engine.cells.expression import Constant, Expression, steps
-from exporters.assemble import tour
-from exporters.compose.book import Book
-from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD
-from exporters.web import data, sheets, wording
+from cellformer import workbooks
+from cellformer.engine.cells.expression import Constant, Expression, steps
+from cellformer.exporters.assemble import tour
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.model.plan import LEAD
+from cellformer.exporters.web import data, sheets, wording
 
 OF_A_WORKBOOK = re.compile(
     r"\bon (Play|Switches|Machine)\b|\bF9 down|\bblue number|of this workbook"

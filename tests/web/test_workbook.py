@@ -18,21 +18,21 @@ from in_node import JavaScriptError, call
 from libreoffice import Formula, office, save, typed_by_hand
 from openpyxl import load_workbook
 
-import workbooks
+from cellformer import workbooks
+from cellformer.engine import Evaluator
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.checking.verify import formula_cells
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.edits import edited
+from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model.plan import Limits
 from cellformer.names import book as named_book
 from cellformer.names import load
-from engine import Evaluator
-from engine.cells.rounding import NEAR
-from engine.models import checkpoint
-from engine.models.generate import passage
-from exporters.assemble import model_workbook
-from exporters.checking.audit import audit
-from exporters.checking.verify import formula_cells
-from exporters.compose.book import Book
-from exporters.edits import edited
-from exporters.file.reading import WorkbookFile
-from exporters.file.xlsx import write
-from exporters.model.plan import Limits
 
 pytestmark = pytest.mark.usefixtures("node")
 

@@ -10,9 +10,9 @@ from in_node import call
 from libreoffice import save
 from test_workbook import SENTENCE, THREE, WORKSHEET
 
-from exporters.checking.audit import audit
-from exporters.edits import edited
-from exporters.web import page
+from cellformer.exporters.checking.audit import audit
+from cellformer.exporters.edits import edited
+from cellformer.exporters.web import page
 
 pytestmark = pytest.mark.slow
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Model
-from engine.cells.expression import Expression
-from engine.cells.functions import ABS, MAX, SUM
-from engine.cells.language import worded
-from engine.cells.rounding import NEAR
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from workbooks.adder import learning, machine, sheets, sums, trained
-from workbooks.adder.machine import Adder
-from workbooks.adder.trained import HEADS
+from cellformer.engine import Model
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import ABS, MAX, SUM
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.adder import learning, machine, sheets, sums, trained
+from cellformer.workbooks.adder.machine import Adder
+from cellformer.workbooks.adder.trained import HEADS
 
 TOPIC, AFTER, LEVEL = "A first model", "", 1
 TITLE = "adder: a transformer of 228 weights that adds"

@@ -18,10 +18,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.learning.recipe import Recipe
-from engine.learning.training import Progress
-from workbooks.adder import sums
-from workbooks.adder.sums import FIRST, LENGTH
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.training import Progress
+from cellformer.workbooks.adder import sums
+from cellformer.workbooks.adder.sums import FIRST, LENGTH
 
 D_MODEL, N_HEADS, D_HEAD, D_MLP = 4, 2, 4, 6
 THETA = 3.0  # of rotary positions: at 10,000 the slower pair would hardly turn over 35 places

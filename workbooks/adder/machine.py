@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import Model
-from engine.cells.block import Block
-from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import (
+from cellformer.engine import Model
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, Nth, expression
+from cellformer.engine.cells.functions import (
     AND,
     FIND,
     IF,
@@ -27,10 +27,10 @@ from engine.cells.functions import (
     MOD,
     TRIM,
 )
-from engine.models.forward import Forward, Readout
-from workbooks.adder import sums
-from workbooks.adder.sums import DIGITS, FIRST, LENGTH, PLACES
-from workbooks.adder.trained import ROOM
+from cellformer.engine.models.forward import Forward, Readout
+from cellformer.workbooks.adder import sums
+from cellformer.workbooks.adder.sums import DIGITS, FIRST, LENGTH, PLACES
+from cellformer.workbooks.adder.trained import ROOM
 
 TYPED = (9876543210, 123456790)  # a carry at every place
 MOST = PLACES + 1  # digits of a number that there is room for

@@ -1,19 +1,19 @@
 """The sheets of the adder: Add, with every weight beside the sum, and Looks, with its attention."""
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import AND, IF, LEN, MIN
-from engine.cells.language import worded
-from exporters.assemble.block_list import stack
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import When, between
-from exporters.compose.sentences import quote, sentence, sureness
-from workbooks.adder import sums
-from workbooks.adder.machine import COLUMNS, MOST, N_TOKENS, Adder, column
-from workbooks.adder.sums import PLACES
-from workbooks.adder.trained import BLOCK, HEADS, KEYS
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, Nth, expression
+from cellformer.engine.cells.functions import AND, IF, LEN, MIN
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.assemble.block_list import stack
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import When, between
+from cellformer.exporters.compose.sentences import quote, sentence, sureness
+from cellformer.workbooks.adder import sums
+from cellformer.workbooks.adder.machine import COLUMNS, MOST, N_TOKENS, Adder, column
+from cellformer.workbooks.adder.sums import PLACES
+from cellformer.workbooks.adder.trained import BLOCK, HEADS, KEYS
 
 TYPE_ROW, PLACE_ROW, SWITCH_ROW, MLP_ROW = 4, 11, 20, 16
 PLACE_COL, WEIGHT_COL, STEP = 1, 15, 5  # a table of weights has four columns, and one is free

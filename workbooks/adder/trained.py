@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Model
-from engine.learning import training
-from engine.learning.decoders import NO_SPECIAL, Decoder
-from engine.models import checkpoint
-from engine.models.architectures import llama
-from engine.models.foreign import Config
-from engine.text.tokenizer import Characters
-from workbooks.adder import learning, sums
-from workbooks.adder.sums import FIRST, LENGTH
+from cellformer.engine import Model
+from cellformer.engine.learning import training
+from cellformer.engine.learning.decoders import NO_SPECIAL, Decoder
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.architectures import llama
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.text.tokenizer import Characters
+from cellformer.workbooks.adder import learning, sums
+from cellformer.workbooks.adder.sums import FIRST, LENGTH
 
 FOLDER = Path(__file__).parent.parent / "models" / "adder"
 ROOM = LENGTH + 3  # positions: sums of eleven digits fit, which it was never trained on

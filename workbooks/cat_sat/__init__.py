@@ -6,14 +6,23 @@ and sums to 1. Try another word in the prompt, the divisor of the scores, or one
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
-from workbooks.cat_sat.printed import PRINTED
-from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, W_K, W_Q, W_V, WORDS
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.cat_sat.printed import PRINTED
+from cellformer.workbooks.cat_sat.weights import (
+    HEAD,
+    POSITED_H,
+    PRINTED_LOGITS,
+    W_E,
+    W_K,
+    W_Q,
+    W_V,
+    WORDS,
+)
 
 TOPIC, AFTER, LEVEL = "Attention", "ocr-filter", 1
 PROMPT = "the cat sat"

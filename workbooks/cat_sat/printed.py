@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from engine import Graph
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import EXP, SQRT, added, dot
-from exporters.compose.story import Printed
-from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, WORDS
+from cellformer.engine import Graph
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import EXP, SQRT, added, dot
+from cellformer.exporters.compose.story import Printed
+from cellformer.workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, WORDS
 
 DIVISOR = "blocks.0.attn.sqrt_d_head"
 Tables = Mapping[str, Area]  # the printed cells of each table, by its title

@@ -12,19 +12,26 @@ from functools import cache
 
 import numpy as np
 
-from engine import Model, WordList
-from engine.learning import decoders, training
-from engine.learning.recipe import Recipe
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from engine.models.generate import Passage
-from engine.studies import ablation
-from engine.studies.price import Text
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Chosen, Story, Suggestion
-from exporters.model.model_book import ModelBook
-from workbooks.dialogue_game import calibration, game, measured, printed, reliability, rules
+from cellformer.engine import Model, WordList
+from cellformer.engine.learning import decoders, training
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.engine.studies.price import Text
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Chosen, Story, Suggestion
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.dialogue_game import (
+    calibration,
+    game,
+    measured,
+    printed,
+    reliability,
+    rules,
+)
 
 TOPIC, AFTER, LEVEL = "A whole model", "new-york", 3
 PROMPT = "<BOS> Pietro chiama Paolo"

@@ -12,15 +12,15 @@ from math import log
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression, Nth
-from engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.dialogue_game import game, measured
+from cellformer.engine.cells.expression import Area, Expression, Nth
+from cellformer.engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.dialogue_game import game, measured
 
 SHEET = "Calibration"
 COLDEST = 0.05  # a temperature

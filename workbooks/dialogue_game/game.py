@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import Model
-from engine.cells.batch import Change, filled, variants
-from engine.studies.price import Text
+from cellformer.engine import Model
+from cellformer.engine.cells.batch import Change, filled, variants
+from cellformer.engine.studies.price import Text
 
 PAD, BOS, EOS, SEP = MARKS = ("<PAD>", "<BOS>", "<EOS>", "<SEP>")
 LEADERS = ("Pietro", "Paolo")

@@ -1,7 +1,7 @@
 """Measurements that take the engine seconds, stored: how often each rule is kept with each part
 off, and how the model's probabilities compare with the grammar's.
 
-`python -m workbooks.dialogue_game.measured` plays the games and writes
+`python -m cellformer.workbooks.dialogue_game.measured` plays the games and writes
 models/dialogue-game/measured.json again (about 20 s); the workbook shows the stored results.
 """
 
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine import Model
-from engine.models import checkpoint
-from engine.studies import ablation
-from workbooks.dialogue_game import game
+from cellformer.engine import Model
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies import ablation
+from cellformer.workbooks.dialogue_game import game
 
 FOLDER = Path(__file__).parent.parent / "models" / "dialogue-game"
 FILE = FOLDER / "measured.json"

@@ -4,14 +4,14 @@ Theirs and ours are two trainings of one architecture on one game. Results that 
 are the same; where a model stores what it knows differs, and the figures that differ most show it.
 """
 
-from engine.cells.expression import Expression
-from engine.cells.functions import INDEX, MAX, MIN, SQRT, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, compare, worksheet
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import place_of_largest, product_sum
-from exporters.model.model_book import ModelBook
-from exporters.pages import lens, vocabulary
-from workbooks.dialogue_game import game
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import INDEX, MAX, MIN, SQRT, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Comparison, compare, worksheet
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import place_of_largest, product_sum
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import lens, vocabulary
+from cellformer.workbooks.dialogue_game import game
 
 SHEET = "Printed"
 PURPOSE = "every figure of the essays beside ours, which follows your edits, and why they differ"

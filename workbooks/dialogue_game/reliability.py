@@ -7,13 +7,13 @@ all words: 0 for a model whose shares can be taken at their word.
 
 from typing import Any
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import ABS, SUM, SUMPRODUCT
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.dialogue_game import rewarded
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import ABS, SUM, SUMPRODUCT
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.dialogue_game import rewarded
 
 SHEET = "Reliability"
 PURPOSE = "how often is it right where it is 30 % sure, 60 %, 90 %? Before and after a reward"

@@ -7,7 +7,7 @@ right. That is greatest for a model that gives all to one word. So it grows sure
 (figure 8 of the GPT-4 report: arXiv:2303.08774). A temperature, fitted on other games, undoes a part
 of it (Guo et al. 2017).
 
-`python -m workbooks.dialogue_game.rewarded` trains it and writes models/dialogue-game/
+`python -m cellformer.workbooks.dialogue_game.rewarded` trains it and writes models/dialogue-game/
 reliability.json again (about a minute, with torch); the workbook shows the stored results.
 """
 
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from engine import Model
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import Recipe
-from engine.learning.training import Learner
-from engine.models import checkpoint
-from workbooks.dialogue_game import game, measured
+from cellformer.engine import Model
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.training import Learner
+from cellformer.engine.models import checkpoint
+from cellformer.workbooks.dialogue_game import game, measured
 
 FILE = measured.FOLDER / "reliability.json"
 SEED, STEPS, BATCH = 1, 200, 64
@@ -36,7 +36,7 @@ SETS = ("as trained", "rewarded for being right", "rewarded, at the best tempera
 
 def measure() -> dict[str, Any]:
     """What is stored: a set of bins for the model as trained, rewarded, and at a temperature."""
-    from engine.learning import in_torch
+    from cellformer.engine.learning import in_torch
 
     model = checkpoint.load(measured.FOLDER)
     learner = learner_of(model)
@@ -59,7 +59,7 @@ def learner_of(model: Model) -> Learner:
     """A learner whose steps raise the mean share of the word that comes."""
     import torch
 
-    from engine.learning import in_torch
+    from cellformer.engine.learning import in_torch
 
     class Rewarded(in_torch.Learner):
         def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

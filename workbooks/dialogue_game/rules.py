@@ -10,18 +10,18 @@ every rule of the game with every part off.
 
 from collections.abc import Mapping
 
-from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import IF, LARGE, MATCH
-from engine.cells.language import worded
-from engine.cells.name import Name
-from engine.cells.sentence import sentence
-from engine.studies import ablation
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import When
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.dialogue_game import game, measured
+from cellformer.engine.cells.expression import Area, Expression, Nth, expression
+from cellformer.engine.cells.functions import IF, LARGE, MATCH
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.name import Name
+from cellformer.engine.cells.sentence import sentence
+from cellformer.engine.studies import ablation
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import When
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.dialogue_game import game, measured
 
 SHEET = "Rules"
 PURPOSE = "which head carries which rule: guess from its picture, then switch it off"

@@ -10,18 +10,18 @@ a stroke and see which digit it becomes.
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine import Model
-from engine.cells.functions import ABS, MAX, MIN, SUM
-from engine.cells.language import worded
-from engine.cells.rounding import NEAR
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from workbooks.digits import canvas, learning, sheets, trained
-from workbooks.digits.canvas import Canvas
-from workbooks.digits.drawings import MOST, N_HELD_OUT, every
+from cellformer.engine import Model
+from cellformer.engine.cells.functions import ABS, MAX, MIN, SUM
+from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.digits import canvas, learning, sheets, trained
+from cellformer.workbooks.digits.canvas import Canvas
+from cellformer.workbooks.digits.drawings import MOST, N_HELD_OUT, every
 
 TOPIC, AFTER, LEVEL = "A whole model", "tool-call", 3
 TITLE = "digits: draw a digit in cells, and a transformer reads it"

@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import Model
-from engine.cells.block import Block
-from engine.cells.expression import Expression, Nth
-from engine.cells.functions import AND, IF, INT, ISNUMBER, LEN, MATCH, MAX, MIN, TRIM
-from engine.models.architectures.vit import VitSpec, places
-from engine.models.forward import ONE_TOKEN, Forward
-from workbooks.digits.drawings import MOST, N_DIGITS, SIDE, Drawings, split
+from cellformer.engine import Model
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, Nth
+from cellformer.engine.cells.functions import AND, IF, INT, ISNUMBER, LEN, MATCH, MAX, MIN, TRIM
+from cellformer.engine.models.architectures.vit import VitSpec, places
+from cellformer.engine.models.forward import ONE_TOKEN, Forward
+from cellformer.workbooks.digits.drawings import MOST, N_DIGITS, SIDE, Drawings, split
 
 DRAWN = """
 . . . . . . . .

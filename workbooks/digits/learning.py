@@ -12,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.learning import in_cells, objective
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import Recipe
-from engine.learning.training import Progress
-from engine.models.architectures import vit
-from engine.models.foreign import Config
-from engine.models.forward import ONE_TOKEN, Forward
-from workbooks.digits.drawings import MOST, N_DIGITS, SIDE, Drawings, split
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.learning import in_cells, objective
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models.architectures import vit
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.forward import ONE_TOKEN, Forward
+from cellformer.workbooks.digits.drawings import MOST, N_DIGITS, SIDE, Drawings, split
 
 PATCH = 2
 MOVES = (0.25, 0.5, 0.25)  # how often a drawing is moved down, not, and up; and likewise across

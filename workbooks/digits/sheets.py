@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.expression import Expression
-from engine.cells.functions import COUNTIF, IF, MAX, SUM
-from engine.cells.language import worded
-from exporters.assemble.block_list import Labels, stack
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import When, between
-from exporters.compose.sentences import percent, sentence
-from workbooks.digits.canvas import BLANK, HIGH, LOW, N_SHOWN, TEXT, Canvas
-from workbooks.digits.drawings import MOST, N_DIGITS, SIDE
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import COUNTIF, IF, MAX, SUM
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.assemble.block_list import Labels, stack
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import When, between
+from cellformer.exporters.compose.sentences import percent, sentence
+from cellformer.workbooks.digits.canvas import BLANK, HIGH, LOW, N_SHOWN, TEXT, Canvas
+from cellformer.workbooks.digits.drawings import MOST, N_DIGITS, SIDE
 
 TOP = 7  # the first row of the drawings
 YOURS, BARS, HELD, LOOKS = 1, 11, 15, 25  # the first columns of what stands beside each other

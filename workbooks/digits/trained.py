@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Model
-from engine.learning.decoders import Decoder
-from engine.models import checkpoint
-from engine.models.classes import Labels
-from engine.text.tokenizer import IdsOnly
-from workbooks.digits import learning
-from workbooks.digits.drawings import N_DIGITS, split
+from cellformer.engine import Model
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.classes import Labels
+from cellformer.engine.text.tokenizer import IdsOnly
+from cellformer.workbooks.digits import learning
+from cellformer.workbooks.digits.drawings import N_DIGITS, split
 
 FOLDER = Path(__file__).parent.parent / "models" / "digits"
 

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine import Graph, Model, ModelSpec, WordList
-from engine.cells.expression import Expression
-from engine.cells.functions import EXP, added
-from engine.models import ops
-from engine.models.forward import Forward
-from engine.models.generate import Passage
-from engine.models.parts import softmax
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Printed, Story, Suggestion
-from workbooks.final_step import searches
+from cellformer.engine import Graph, Model, ModelSpec, WordList
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import EXP, added
+from cellformer.engine.models import ops
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.parts import softmax
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Printed, Story, Suggestion
+from cellformer.workbooks.final_step import searches
 
 TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
 PROMPT = "posited"

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import reduce
 from operator import and_
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import COUNTIF, IF, IFERROR, INDEX, MAX, SQRT, TRIM, dot
-from engine.cells.language import worded
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import place_of_largest
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import COUNTIF, IF, IFERROR, INDEX, MAX, SQRT, TRIM, dot
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import place_of_largest
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Two searches"
 PURPOSE = "the last step of the model, and a vector database: the same search in two lists"

@@ -6,14 +6,14 @@ the division by sqrt 2 (a 1 in its cell), and say that it does not change the pa
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
-from workbooks.fluffy_creature.printed import PRINTED
-from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.fluffy_creature.printed import PRINTED
+from cellformer.workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
 TOPIC, AFTER, LEVEL = "Inside a block", "low-rank", 2
 PROMPT = "fluffy blue creature forest"

@@ -3,11 +3,11 @@ before."""
 
 from collections.abc import Callable, Mapping
 
-from engine import Graph
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, MATCH, MAX, SUM, added, dot
-from exporters.compose.story import Printed
-from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
+from cellformer.engine import Graph
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, MATCH, MAX, SUM, added, dot
+from cellformer.exporters.compose.story import Printed
+from cellformer.workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
 QUERIES = "4. Q, which is X: W_Q is the identity"
 KEYS, VALUES = "4. K", "4. V"

@@ -6,14 +6,14 @@ others are kept. Try another prompt, fewer heads of keys and values, fewer bytes
 
 from collections.abc import Callable
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import ABS, IF, MAX
-from engine.cells.language import worded
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story, Suggestion
-from workbooks.kv_cache import numbers
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import ABS, IF, MAX
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.kv_cache import numbers
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
 TITLE = "kv-cache: what each new token computes, and what is kept"

@@ -7,10 +7,10 @@ same head without a cache, computed from all tokens; the difference is 0.
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import EXP, MAX, SQRT, SUM, SUMPRODUCT, dot
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import EXP, MAX, SQRT, SUM, SUMPRODUCT, dot
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
 
 TOKENS = ("the", "cat", "sat", "on", "mat")
 PROMPT, N, D, D_HEAD = 3, 5, 4, 2

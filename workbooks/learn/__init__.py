@@ -13,16 +13,16 @@ from itertools import islice
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
-from engine.cells.expression import Expression
-from engine.cells.functions import INDEX, MATCH, MOD
-from engine.models.architectures import decoder
-from engine.models.forward import weight_shapes
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
-from workbooks.learn import clock, game, how, sheets, step
-from workbooks.learn.sheets import Parts
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import INDEX, MATCH, MOD
+from cellformer.engine.models.architectures import decoder
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.learn import clock, game, how, sheets, step
+from cellformer.workbooks.learn.sheets import Parts
 
 TOPIC, AFTER, LEVEL = "Learning", "unrolled", 3
 TITLE = "learn: a small transformer that learns while you watch"

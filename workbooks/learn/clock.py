@@ -35,10 +35,10 @@ old values of those cells. So the following keep circular references apart from 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import CHOOSE, IF, INT, MOD, RAND, SUM
-from engine.cells.graph import Graph
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import CHOOSE, IF, INT, MOD, RAND, SUM
+from cellformer.engine.cells.graph import Graph
 
 START, LEARN, PAUSE = STATES = ("start", "learn", "pause")
 HOLD, TAKE, BEGIN = range(3)  # what a latch does

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from exporters.assemble.worksheets import Workbook
+from cellformer.exporters.assemble.worksheets import Workbook
 
 LINES = {
     "In LibreOffice": (

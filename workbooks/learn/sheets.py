@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import COUNTIF, EXP, IF, MIN
-from engine.cells.graph import Graph
-from engine.cells.name import GRADIENT
-from exporters.assemble.block_list import Labels, put, stack
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Place, Run, Series
-from exporters.compose.composer import Composer
-from workbooks.learn import clock, game
-from workbooks.learn.step import Step
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import COUNTIF, EXP, IF, MIN
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.name import GRADIENT
+from cellformer.exporters.assemble.block_list import Labels, put, stack
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Place, Run, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.learn import clock, game
+from cellformer.workbooks.learn.step import Step
 
 OPTIMIZERS = ("SGD", "momentum", "Adam")  # methods 0, 1 and 2
 N_POINTS = 250  # passes through the corpus that the curve has room for

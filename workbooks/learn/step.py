@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine import ModelSpec
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.gradient import backward
-from engine.learning import objective, optimizers
-from engine.learning.optimizers import Updated
-from engine.models.architectures import decoder
-from engine.models.forward import Forward, Readout, weight_shapes
+from cellformer.engine import ModelSpec
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import objective, optimizers
+from cellformer.engine.learning.optimizers import Updated
+from cellformer.engine.models.architectures import decoder
+from cellformer.engine.models.forward import Forward, Readout, weight_shapes
 
 Values = dict[str, np.ndarray]
 RATE, BETA1, BETA2 = 0.02, 0.9, 0.99

@@ -4,13 +4,13 @@ Look at the scores through Q and K and through QK = W_Q W_Kᵀ, at what a head w
 W_O and through OV = W_V W_O, and at the rank: d_head. Try to reduce the rank, and see the cost.
 """
 
-from engine.cells.functions import AND, MAX
-from exporters.assemble.matrices import MatrixSheet
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
-from workbooks.low_rank import heads, ranks, sizes
-from workbooks.low_rank.heads import D_HEAD, HEADS
+from cellformer.engine.cells.functions import AND, MAX
+from cellformer.exporters.assemble.matrices import MatrixSheet
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.low_rank import heads, ranks, sizes
+from cellformer.workbooks.low_rank.heads import D_HEAD, HEADS
 
 TOPIC, AFTER, LEVEL = "Inside a block", "norms", 2
 TITLE = "low-rank: the QK and OV circuits of a head, and why their rank is d_head"

@@ -5,10 +5,10 @@ A word is a row vector: x W.
 
 import numpy as np
 
-from engine.cells.access import Span
-from engine.cells.expression import Expression
-from engine.cells.functions import EXP, MAX, SQRT
-from exporters.assemble.matrices import (
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import EXP, MAX, SQRT
+from cellformer.exporters.assemble.matrices import (
     Cells,
     Matrix,
     MatrixSheet,
@@ -17,7 +17,7 @@ from exporters.assemble.matrices import (
     shares_of_rows,
     vstack,
 )
-from exporters.compose.composer import Texts
+from cellformer.exporters.compose.composer import Texts
 
 D_MODEL, D_HEAD, HEADS = 4, 2, (1, 2)
 WORDS = ("first", "second", "third")

@@ -3,11 +3,11 @@ rank."""
 
 from itertools import combinations
 
-from engine.cells.expression import Expression
-from engine.cells.functions import IF, MAX, MIN
-from engine.cells.rounding import NEAR
-from exporters.assemble.matrices import Cells, Matrix, MatrixSheet
-from workbooks.low_rank.heads import D_MODEL
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import IF, MAX, MIN
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble.matrices import Cells, Matrix, MatrixSheet
+from cellformer.workbooks.low_rank.heads import D_MODEL
 
 RANKED = ("QK_h1", "OV_h1", "OV_all")  # the matrices whose ranks are shown
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from exporters.assemble.worksheets import Comparison, Workbook
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook
+from cellformer.exporters.compose.composer import Composer
 
 SIZES = ("d_model", "n_heads", "n_layers", "n_vocab")
 MODELS = {

@@ -14,20 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Model, WordList
-from engine.cells.functions import IF, MOD
-from engine.cells.language import worded
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from engine.models.architectures import decoder
-from engine.models.forward import weight_shapes
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
-from workbooks.learn import clock, how
-from workbooks.microgpt import program, sheets, step
-from workbooks.microgpt.program import N_NAMES, SPEC, WORDS, Drawn
-from workbooks.microgpt.sheets import Parts
+from cellformer.engine import Model, WordList
+from cellformer.engine.cells.functions import IF, MOD
+from cellformer.engine.cells.language import worded
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.architectures import decoder
+from cellformer.engine.models.forward import weight_shapes
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.learn import clock, how
+from cellformer.workbooks.microgpt import program, sheets, step
+from cellformer.workbooks.microgpt.program import N_NAMES, SPEC, WORDS, Drawn
+from cellformer.workbooks.microgpt.sheets import Parts
 
 TOPIC, AFTER, LEVEL = "Learning", "learn", 3
 TITLE = "microgpt: a GPT that learns to write names while you watch"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import ModelSpec
-from engine.learning.adam import Settings
+from cellformer.engine import ModelSpec
+from cellformer.engine.learning.adam import Settings
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 BOS = len(LETTERS)  # the id of what begins and ends a name

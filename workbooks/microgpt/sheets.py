@@ -5,18 +5,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import EXP, FIND, IF, IFERROR, INDEX, LEN, LOWER, MID, MIN, MOD
-from engine.cells.name import GRADIENT
-from engine.models.model import Model
-from exporters.assemble.block_list import stack
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Place, Run, Series
-from exporters.compose.composer import Composer
-from workbooks.learn import clock
-from workbooks.learn.sheets import (
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import (
+    EXP,
+    FIND,
+    IF,
+    IFERROR,
+    INDEX,
+    LEN,
+    LOWER,
+    MID,
+    MIN,
+    MOD,
+)
+from cellformer.engine.cells.name import GRADIENT
+from cellformer.engine.models.model import Model
+from cellformer.exporters.assemble.block_list import stack
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Place, Run, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.learn import clock
+from cellformer.workbooks.learn.sheets import (
     CLOCK,
     LATCHES,
     choices,
@@ -25,9 +36,9 @@ from workbooks.learn.sheets import (
     setting,
     small_latches,
 )
-from workbooks.microgpt import program, step
-from workbooks.microgpt.program import BOS, N_NAMES, PLACES, STEPS, TOLD, WORDS, Drawn
-from workbooks.microgpt.step import WRITES, Step
+from cellformer.workbooks.microgpt import program, step
+from cellformer.workbooks.microgpt.program import BOS, N_NAMES, PLACES, STEPS, TOLD, WORDS, Drawn
+from cellformer.workbooks.microgpt.step import WRITES, Step
 
 A_POINT = N_NAMES  # steps whose mean loss is a point of the curve
 N_POINTS = STEPS // A_POINT

@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import ModelSpec
-from engine.cells.batch import filled
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IFERROR, INDEX, INT, MATCH, MIN, MOD
-from engine.cells.gradient import backward
-from engine.learning import adam, objective
-from engine.learning.adam import Moved
-from engine.models.architectures import decoder
-from engine.models.forward import Forward, Readout
-from workbooks.microgpt import program
-from workbooks.microgpt.program import BOS, PLACES, Drawn, Weights
+from cellformer.engine import ModelSpec
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import IFERROR, INDEX, INT, MATCH, MIN, MOD
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning import adam, objective
+from cellformer.engine.learning.adam import Moved
+from cellformer.engine.models.architectures import decoder
+from cellformer.engine.models.forward import Forward, Readout
+from cellformer.workbooks.microgpt import program
+from cellformer.workbooks.microgpt.program import BOS, PLACES, Drawn, Weights
 
 WRITES = "name"  # the prefix of the pass that writes
 

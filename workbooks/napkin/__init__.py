@@ -7,16 +7,16 @@ Look at what the rule leaves out. Try a misprinted vocabulary, and a model with 
 from collections.abc import Mapping
 from dataclasses import fields
 
-from engine.cells.expression import Area
-from engine.cells.functions import MIN, SUM
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Composer, Formula
-from exporters.compose.story import Story
-from workbooks.napkin import counts, sizes, training
-from workbooks.napkin.counts import Count, Model
-from workbooks.napkin.printed import comparisons
-from workbooks.napkin.sizes import MODELS, SIZES, Sizes
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.functions import MIN, SUM
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Composer, Formula
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.napkin import counts, sizes, training
+from cellformer.workbooks.napkin.counts import Count, Model
+from cellformer.workbooks.napkin.printed import comparisons
+from cellformer.workbooks.napkin.sizes import MODELS, SIZES, Sizes
 
 TOPIC, AFTER, LEVEL = "Sizes", "", 2
 TITLE = "napkin: the weights of thirteen models, counted from their sizes"

@@ -6,8 +6,8 @@ A count is written once, for one model, by the names of the sizes and of the cou
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IF, MIN
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import IF, MIN
 
 TEN = expression(10)
 

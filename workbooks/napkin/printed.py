@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from engine.cells.expression import Area
-from exporters.assemble.worksheets import Comparison
-from workbooks.napkin import counts, sizes
-from workbooks.napkin.sizes import MODELS
+from cellformer.engine.cells.expression import Area
+from cellformer.exporters.assemble.worksheets import Comparison
+from cellformer.workbooks.napkin import counts, sizes
+from cellformer.workbooks.napkin.sizes import MODELS
 
 LABELS = sizes.LABELS | counts.LABELS
 FIVE = ("GPT-1", "GPT-2 small", "GPT-2 XL", "GPT-3", "DeepSeek V3")

@@ -6,10 +6,10 @@ A token takes about 2 FLOP per weight forward and 4 backward, so 6 · weights ·
 
 from collections.abc import Mapping
 
-from engine.cells.expression import Area, expression
-from exporters.assemble.worksheets import Comparison, Workbook
-from exporters.compose.composer import Composer
-from workbooks.napkin.sizes import MODELS
+from cellformer.engine.cells.expression import Area, expression
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.napkin.sizes import MODELS
 
 TRAINED = ("GPT-1", "GPT-2 XL", "GPT-3")
 CORPUS = (1.0, 8.0, 370.0)  # billions of tokens, as the slides print them

@@ -11,17 +11,17 @@ them again. From seed 1 the model never tells White Sands from White Mountains.
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine import Model, WordList
-from engine.learning import decoders, training
-from engine.learning.recipe import Recipe
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Chosen, Story, Suggestion
-from workbooks.new_york import contexts, texts
+from cellformer.engine import Model, WordList
+from cellformer.engine.learning import decoders, training
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Chosen, Story, Suggestion
+from cellformer.workbooks.new_york import contexts, texts
 
 TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
 PROMPT = "<BOS> The state of New"

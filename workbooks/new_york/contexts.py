@@ -4,14 +4,14 @@ The model reads the whole sentence. A table of the last one, two or three words 
 them in the texts: it cannot look further back, and what it never read, it does not know.
 """
 
-from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import IF, IFERROR, SUM, SUMIF
-from engine.cells.language import worded
-from exporters.compose.composer import Composer
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.new_york import texts
+from cellformer.engine.cells.expression import Area, Expression, Nth, expression
+from cellformer.engine.cells.functions import IF, IFERROR, SUM, SUMIF
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.new_york import texts
 
 SHEET = "Contexts"
 PURPOSE = "what follows New: by the model, and by tables of the last words"

@@ -4,13 +4,13 @@ Look at the three streams side by side: without attention no word reads another.
 head by head they turn the transparent model into the whole one, and show what a head does.
 """
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import AND, COUNTIF, MAX, OR, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story, Suggestion
-from workbooks.no_attention.layers import (
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import AND, COUNTIF, MAX, OR, SUM, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.no_attention.layers import (
     DELETED,
     LEFT,
     MODELS,
@@ -21,7 +21,7 @@ from workbooks.no_attention.layers import (
     layer,
     side_by_side,
 )
-from workbooks.no_attention.streams import (
+from cellformer.workbooks.no_attention.streams import (
     GAPS,
     LAST,
     compare_streams,
@@ -29,8 +29,8 @@ from workbooks.no_attention.streams import (
     never_the_same,
     read_out,
 )
-from workbooks.two_layers import fitting
-from workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
+from cellformer.workbooks.two_layers import fitting
+from cellformer.workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
 
 TOPIC, AFTER, LEVEL = "A whole model", "two-layers", 3
 TITLE = "no-attention: one model whole, with transparent attention, and without attention"

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, MAX, SQRT, added, dot
-from exporters.compose.composer import Composer
-from workbooks.two_layers.fitting import D_HEAD, D_MLP, D_MODEL, HEADS, N_HEADS, PROMPT
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, MAX, SQRT, added, dot
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.two_layers.fitting import D_HEAD, D_MLP, D_MODEL, HEADS, N_HEADS, PROMPT
 
 WHOLE, TRANSPARENT, DELETED = MODELS = ("whole", "transparent", "deleted")
 LEFT = (1, 10, 19)  # the column that each model's tables begin in

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, SQRT, SUM, SUMPRODUCT, added, dot
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer, Formula
-from workbooks.no_attention.layers import (
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, SQRT, SUM, SUMPRODUCT, added, dot
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer, Formula
+from cellformer.workbooks.no_attention.layers import (
     DELETED,
     LEFT,
     MODELS,
@@ -15,7 +15,7 @@ from workbooks.no_attention.layers import (
     WHOLE,
     side_by_side,
 )
-from workbooks.two_layers.fitting import D_MODEL, PROMPT, WORDS
+from cellformer.workbooks.two_layers.fitting import D_MODEL, PROMPT, WORDS
 
 LAST = N_TOKENS - 1
 FORBIDDEN = -12.0  # the logit of the word itself: e to it is 6 in a million

@@ -4,14 +4,14 @@ LayerNorm ignores a vector's scale and an offset of all its entries; RMSNorm ign
 Look at what changes in each, and at the size of the stream in a stack. Try a scale of 0.001.
 """
 
-from engine.cells.functions import MAX, SQRT
-from engine.cells.rounding import NEAR
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from workbooks.norms import stack, vectors
-from workbooks.norms.stack import LAYERS, NONE, POST, PRE, Stack
-from workbooks.norms.vectors import Given, Norm
+from cellformer.engine.cells.functions import MAX, SQRT
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.norms import stack, vectors
+from cellformer.workbooks.norms.stack import LAYERS, NONE, POST, PRE, Stack
+from cellformer.workbooks.norms.vectors import Given, Norm
 
 TOPIC, AFTER, LEVEL = "Inside a block", "fact-lookup", 2
 TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"

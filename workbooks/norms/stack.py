@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
 
 X_0 = (1.0, -0.5, 0.25, 0.5)
 D = len(X_0)

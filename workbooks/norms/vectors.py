@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
 
 X = (2.0, -1.0, 0.5, 3.0, -0.5, 1.0)
 GAIN = (1.0, 1.5, 1.0, 0.5, 1.0, 2.0)

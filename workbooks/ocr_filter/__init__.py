@@ -6,13 +6,13 @@ leaves. Try a horizontal stroke, a shifted one, another weight.
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, MAX, MIN, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.composer import Composer
-from exporters.compose.story import Story
-from workbooks.ocr_filter import head
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, MAX, MIN, SUM, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.ocr_filter import head
 
 TOPIC, AFTER, LEVEL = "Attention", "", 1
 TITLE = "ocr-filter: a convolution by hand, beside an attention head"

@@ -6,10 +6,10 @@ through the middle; the score is minus the squared distance from there, which is
 four numbers. A filter of 3 x 3 needs two layers before one number depends on both corners.
 """
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import EXP, IF, INT, MAX, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import EXP, IF, INT, MAX, SUM, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
 
 N = 5  # rows and columns of the picture
 SHARPNESS = 4.0

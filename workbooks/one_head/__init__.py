@@ -6,10 +6,10 @@ the variance of q · k grows with its length. Try the other axis, a wrong reshap
 another width.
 """
 
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from workbooks.one_head import scale, softmax, tensors
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.one_head import scale, softmax, tensors
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
 TITLE = "one-head: a head tensor by tensor: softmax by an axis, slices of Q, the root of d_head"

@@ -3,11 +3,11 @@ T."""
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, SUMPRODUCT, VARP
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from exporters.compose.story import Suggestion
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, SUMPRODUCT, VARP
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Suggestion
 
 N, D_MOST = 100, 64  # pairs of q and k that are drawn, and how long they are at most
 WIDTHS = (4.0, 16.0, 64.0)

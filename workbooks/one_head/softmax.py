@@ -1,10 +1,10 @@
 """one-head's sheet Softmax: the same scores, softmax over rows (dim=1) and over columns (dim=0)."""
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, MAX, SUM
-from exporters.assemble.worksheets import Comparison, Workbook
-from exporters.compose.composer import Composer
-from exporters.compose.story import Suggestion
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, MAX, SUM
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Suggestion
 
 SCORES = ((1.0, 2.0, 3.0), (2.0, 4.0, 6.0))
 RIGHT = ((0.0900, 0.2447, 0.6652), (0.0159, 0.1173, 0.8668))  # that the notes' code prints

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import SQRT, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Workbook
-from exporters.compose.composer import Composer
-from exporters.compose.story import Suggestion
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import SQRT, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Suggestion
 
 T, HEADS, D_HEAD = 3, 2, 2
 D = HEADS * D_HEAD

@@ -6,13 +6,13 @@ concatenated. Try the switches: LayerNorm and MLP turn the attention-only model 
 
 from functools import partial
 
-from engine.cells.functions import AND, MAX, OR
-from exporters.assemble.matrices import MatrixSheet
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.story import Story, Suggestion
-from workbooks.one_layer import model, tables
-from workbooks.one_layer.weights import HEADS, VOCABULARY, N, typed
+from cellformer.engine.cells.functions import AND, MAX, OR
+from cellformer.exporters.assemble.matrices import MatrixSheet
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.one_layer import model, tables
+from cellformer.workbooks.one_layer.weights import HEADS, VOCABULARY, N, typed
 
 TOPIC, AFTER, LEVEL = "A whole model", "", 3
 TITLE = "one-layer: one transformer layer, attention-only first, then LayerNorm and MLP"

@@ -1,10 +1,10 @@
 """one-layer's sheet Model: embedding, two heads, MLP, unembedding; LayerNorm before both."""
 
-from engine.cells.access import Span
-from engine.cells.expression import Expression
-from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, VARP
-from engine.cells.rounding import NEAR
-from exporters.assemble.matrices import (
+from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, VARP
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble.matrices import (
     Cells,
     Matrix,
     MatrixSheet,
@@ -14,11 +14,11 @@ from exporters.assemble.matrices import (
     sums_of_rows,
     vstack,
 )
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Texts
-from workbooks.one_layer import tables
-from workbooks.one_layer.weights import D_HEAD, HEADS, N_VOCAB, SWITCHES, N
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Texts
+from cellformer.workbooks.one_layer import tables
+from cellformer.workbooks.one_layer.weights import D_HEAD, HEADS, N_VOCAB, SWITCHES, N
 
 LAST = N - 1  # the last word
 

@@ -5,11 +5,11 @@ from functools import reduce
 from operator import mul
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, MAX, SUM
-from exporters.assemble.worksheets import Comparison, Workbook
-from exporters.compose.composer import Composer
-from workbooks.one_layer.weights import HEADS
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, MAX, SUM
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.one_layer.weights import HEADS
 
 HERE = {"n_vocab": 5, "d_model": 4, "H": 2, "n": 4, "n_layers": 1, "d_head": 2, "d_mlp": 6}
 GPT2 = {"n_vocab": 50257, "d_model": 768, "H": 12, "n": 1024, "n_layers": 12}

@@ -7,15 +7,15 @@ large, another next word, a smaller step.
 
 import numpy as np
 
-from engine import Model
-from engine.cells.expression import Area
-from engine.cells.functions import SUM
-from exporters.assemble.worksheets import Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from workbooks import cat_sat
-from workbooks.one_step import sheet
-from workbooks.one_step.blocks import PROMPT, WEIGHTS
+from cellformer.engine import Model
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.functions import SUM
+from cellformer.exporters.assemble.worksheets import Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks import cat_sat
+from cellformer.workbooks.one_step import sheet
+from cellformer.workbooks.one_step.blocks import PROMPT, WEIGHTS
 
 TOPIC, AFTER, LEVEL = "Learning", "", 2
 TITLE = "one-step: how a model learns one word, every gradient in view"

@@ -6,8 +6,8 @@ head and of the stream have D numbers.
 
 from typing import NamedTuple
 
-from workbooks.cat_sat.weights import HEAD
-from workbooks.cat_sat.weights import WORDS as VOCABULARY
+from cellformer.workbooks.cat_sat.weights import HEAD
+from cellformer.workbooks.cat_sat.weights import WORDS as VOCABULARY
 
 D = 5
 PROMPT = ("the", "cat", "sat")

@@ -7,10 +7,10 @@ is the only one, since the loss is that of its next word.
 
 from collections.abc import Mapping
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, IF, INDEX, LN, MATCH, MAX, SQRT, SUM, SUMPRODUCT
-from exporters.compose.composer import Formula
-from workbooks.one_step.blocks import LAST, D
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, IF, INDEX, LN, MATCH, MAX, SQRT, SUM, SUMPRODUCT
+from cellformer.exporters.compose.composer import Formula
+from cellformer.workbooks.one_step.blocks import LAST, D
 
 Tables = Mapping[str, Area]  # by the names of `blocks`
 

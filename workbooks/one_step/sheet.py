@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
-from engine.cells.sentence import sentence
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
-from workbooks.one_step import passes
-from workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
+from cellformer.engine.cells.sentence import sentence
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
+from cellformer.workbooks.one_step import passes
+from cellformer.workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
 
 SHEET, PURPOSE = "Step", "every number of one step: the loss, all gradients, the loss again"
 FOLLOWING, RATE, MOST = "on", 0.5, 10  # MOST: that a rate may be

@@ -4,15 +4,15 @@ Each pair of dimensions is a hand of a clock, fast or slow, like binary digits. 
 frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Try base 16.
 """
 
-from engine.cells.expression import Area
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from workbooks.positions import average, hands, learned, rotary, shift
-from workbooks.positions import clock as clock_of_minutes
-from workbooks.positions.hands import BASE, Hands
-from workbooks.positions.learned import NONE, SINE, Learned
-from workbooks.positions.rotary import Rotary
+from cellformer.engine.cells.expression import Area
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.positions import average, hands, learned, rotary, shift
+from cellformer.workbooks.positions import clock as clock_of_minutes
+from cellformer.workbooks.positions.hands import BASE, Hands
+from cellformer.workbooks.positions.learned import NONE, SINE, Learned
+from cellformer.workbooks.positions.rotary import Rotary
 
 TOPIC, AFTER, LEVEL = "Words and positions", "tokenization", 2
 TITLE = "positions: clock hands, a learned table, and rotation"

@@ -6,10 +6,10 @@ attention is the same too without positions; with them it is not.
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import AVERAGE, EXP, INDEX, MATCH, MAX, SQRT, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import AVERAGE, EXP, INDEX, MATCH, MAX, SQRT, SUM, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
 
 WORDS = ("dog", "bites", "man", ".")
 VECTORS = (

@@ -1,9 +1,9 @@
 """The sheet Clock: a position as one number, as 1 - 1/t, and as the hands of a clock."""
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import COS, PI, SIN, SQRT, SUM
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import COS, PI, SIN, SQRT, SUM
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
 
 PERIODS = (1.0, 60.0, 720.0)  # in minutes: the second hand, the minute hand, the hour hand
 HANDS = ("second hand", "minute hand", "hour hand")

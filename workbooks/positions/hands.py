@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import COS, INT, MOD, SIN
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import COS, INT, MOD, SIN
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
 
 D_MODEL, T, BASE = 8, 16, 10000.0
 DIMS = [f"dim {j}" for j in range(D_MODEL)]

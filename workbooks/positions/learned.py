@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Area
-from engine.cells.functions import IF, SQRT, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook
-from workbooks.positions.hands import D_MODEL, DIMS
+from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.functions import IF, SQRT, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.workbooks.positions.hands import D_MODEL, DIMS
 
 SENTENCE = ("the", "cat", "saw", "the", "dog")  # one word twice: places 0 and 3
 N = len(SENTENCE)

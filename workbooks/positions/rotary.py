@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import COS, SIN, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from workbooks.positions.hands import D_MODEL, DIMS
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import COS, SIN, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.positions.hands import D_MODEL, DIMS
 
 M, N = 5.0, 2.0  # the places of the query and the key
 GRID = 10  # how many places of each, one after another

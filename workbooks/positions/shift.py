@@ -1,10 +1,10 @@
 """The sheet Shift: one matrix that shifts every position by k."""
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import COS, SIN, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from workbooks.positions.hands import D_MODEL, DIMS, Hands, T, wave
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import COS, SIN, SUMPRODUCT
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.positions.hands import D_MODEL, DIMS, Hands, T, wave
 
 K_SHIFT = 3.0
 EVERY_PLACE = (T, D_MODEL)

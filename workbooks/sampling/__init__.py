@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import (
+from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import (
     COUNTIF,
     EXP,
     IF,
@@ -27,12 +27,12 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
-from exporters.assemble.worksheets import Comparison, Workbook, near
-from exporters.compose.book import Book, Chart, Series
-from exporters.compose.composer import Columns, Composer
-from exporters.compose.story import Story, Suggestion
-from workbooks.cat_sat import weights
-from workbooks.sampling import last_row
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
+from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.composer import Columns, Composer
+from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.workbooks.cat_sat import weights
+from cellformer.workbooks.sampling import last_row
 
 TOPIC, AFTER, LEVEL = "The next word", "final-step", 1
 TITLE = "sampling: from logits to one word, and a thousand draws"

@@ -3,10 +3,10 @@ words; from the last layer's vectors to the next word, and the same tables at fu
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXP, IFERROR, MATCH, MAX, SUM, N, added
-from exporters.assemble.worksheets import Comparison, Workbook
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import EXP, IFERROR, MATCH, MAX, SUM, N, added
+from cellformer.exporters.assemble.worksheets import Comparison, Workbook
+from cellformer.exporters.compose.composer import Composer
 
 SHEET = "Last row"
 PURPOSE = "three tokens, four numbers, six words: which row is used, and how"

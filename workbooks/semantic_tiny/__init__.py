@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine import Model
-from engine.learning import training
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Chosen, Story, Suggestion
-from exporters.model.model_book import ModelBook
-from workbooks.semantic_tiny import models, printed, probes, semantics, study
+from cellformer.engine import Model
+from cellformer.engine.learning import training
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Chosen, Story, Suggestion
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.semantic_tiny import models, printed, probes, semantics, study
 
 TOPIC, AFTER, LEVEL = "Words and positions", "gram-schmidt", 3
 PROMPT = "<BOS> queen is"

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IF, SUM
-from engine.models import checkpoint
-from engine.studies.lens import scoring
-from engine.studies.planes import principal
-from exporters.compose import label_placement, theme
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.lookups import product_sum
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.semantic_tiny import semantics
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import IF, SUM
+from cellformer.engine.models import checkpoint
+from cellformer.engine.studies.lens import scoring
+from cellformer.engine.studies.planes import principal
+from cellformer.exporters.compose import label_placement, theme
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.semantic_tiny import semantics
 
 SHEET = "Two models"
 PURPOSE = "one table, two trainings on the same sentences: three maps of the same forty words"

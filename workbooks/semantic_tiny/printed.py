@@ -7,14 +7,14 @@ narrow ones with the same sentences and the same loss; the figures are on Study.
 
 import json
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import COUNTIF, EXACT
-from exporters.assemble.worksheets import Comparison, compare, worksheet
-from exporters.compose.book import Sheet
-from exporters.compose.composer import Composer
-from exporters.model.model_book import ModelBook
-from workbooks.semantic_tiny import semantics
-from workbooks.semantic_tiny.study import ASKED_ROW, N_AXES, REPORT
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import COUNTIF, EXACT
+from cellformer.exporters.assemble.worksheets import Comparison, compare, worksheet
+from cellformer.exporters.compose.book import Sheet
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.semantic_tiny import semantics
+from cellformer.workbooks.semantic_tiny.study import ASKED_ROW, N_AXES, REPORT
 
 SHEET, PURPOSE = "Printed", "the essay's figures and acceptance tests beside ours, and a trap"
 TOP = ASKED_ROW + 1  # of the runs on Study

@@ -17,15 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Expression
-from engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.semantic_tiny import semantics
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.semantic_tiny import semantics
 
 SHEET = "Probes"
 PURPOSE = "can an axis be read off the words' vectors? Asked of the words fitted to, and of others"

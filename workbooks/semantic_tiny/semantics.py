@@ -5,7 +5,7 @@ decoder is trained on the sentences and never sees the table. Do its word vector
 again? The same model is trained from two initial embeddings, wide (1.0) and narrow (0.02), and
 measured beside the table itself and beside untrained vectors.
 
-`python -m workbooks.semantic_tiny.semantics` trains, measures and writes models/semantic-tiny
+`python -m cellformer.workbooks.semantic_tiny.semantics` trains, measures and writes models/semantic-tiny
 again.
 """
 
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
-from engine.learning import decoders
-from engine.learning.decoders import Decoder
-from engine.learning.recipe import IGNORED, Recipe
-from engine.learning.training import Progress, trained
-from engine.learning.training import train as train_model
-from engine.models import checkpoint
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.learning import decoders
+from cellformer.engine.learning.decoders import Decoder
+from cellformer.engine.learning.recipe import IGNORED, Recipe
+from cellformer.engine.learning.training import Progress, trained
+from cellformer.engine.learning.training import train as train_model
+from cellformer.engine.models import checkpoint
 
 FOLDER = Path(__file__).parent.parent / "models" / "semantic-tiny"
 SCALES = (1.0, 0.02)  # standard deviation of the initial word vectors

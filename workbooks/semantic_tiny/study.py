@@ -4,13 +4,13 @@ of two trainings, and the measures of every run."""
 import json
 from typing import NamedTuple
 
-from engine.cells.expression import Expression, Nth
-from engine.cells.functions import IF, IFERROR, LARGE, MATCH, SQRT, SUMPRODUCT
-from exporters.compose.composer import Composer
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.semantic_tiny import semantics
+from cellformer.engine.cells.expression import Expression, Nth
+from cellformer.engine.cells.functions import IF, IFERROR, LARGE, MATCH, SQRT, SUMPRODUCT
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.semantic_tiny import semantics
 
 SHEET = "Study"
 TOP, N_WORDS, N_AXES = 14, len(semantics.CONTENT), len(semantics.AXES)

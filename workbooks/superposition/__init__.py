@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
-from engine.cells.rounding import NEAR
-from engine.learning.training import Progress
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Book
-from exporters.compose.story import Story
-from workbooks.superposition import autoencoder, learning, room, sparsity, toy, trained
-from workbooks.superposition.autoencoder import FOUND, Autoencoder
-from workbooks.superposition.examples import NAMES
-from workbooks.superposition.learning import (
+from cellformer.engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.learning.training import Progress
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Story
+from cellformer.workbooks.superposition import autoencoder, learning, room, sparsity, toy, trained
+from cellformer.workbooks.superposition.autoencoder import FOUND, Autoencoder
+from cellformer.workbooks.superposition.examples import NAMES
+from cellformer.workbooks.superposition.learning import (
     DECAYS,
     PENALTIES,
     PROBABILITIES,
@@ -27,9 +27,9 @@ from workbooks.superposition.learning import (
     is_part,
     save,
 )
-from workbooks.superposition.sparsity import TYPED, Sparsity
-from workbooks.superposition.toy import Toy
-from workbooks.superposition.trained import HELD
+from cellformer.workbooks.superposition.sparsity import TYPED, Sparsity
+from cellformer.workbooks.superposition.toy import Toy
+from cellformer.workbooks.superposition.trained import HELD
 
 TOPIC, AFTER, LEVEL = "Inside a block", "fact-lookup", 2
 TITLE = "superposition: more features than dimensions, and how to find them again"

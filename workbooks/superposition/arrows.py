@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
 
 SIDES = ("right", "left", "above", "left", "below")  # of its point, where a name stands
 

@@ -7,18 +7,28 @@ compared with the arrows of the features.
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT, SUMIF, SUMPRODUCT, added, dot
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from exporters.compose.theme import GROUPS
-from workbooks.superposition.arrows import Arrows, draw
-from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES
-from workbooks.superposition.learning import D_HIDDEN, N_LATENTS, PENALTIES, SEEN
-from workbooks.superposition.measured import Examples
-from workbooks.superposition.sparsity import SHARE, expected
-from workbooks.superposition.toy import Toy, quotient
-from workbooks.superposition.trained import Trained
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import (
+    COUNTIF,
+    INDEX,
+    MATCH,
+    MAX,
+    SQRT,
+    SUMIF,
+    SUMPRODUCT,
+    added,
+    dot,
+)
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.theme import GROUPS
+from cellformer.workbooks.superposition.arrows import Arrows, draw
+from cellformer.workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES
+from cellformer.workbooks.superposition.learning import D_HIDDEN, N_LATENTS, PENALTIES, SEEN
+from cellformer.workbooks.superposition.measured import Examples
+from cellformer.workbooks.superposition.sparsity import SHARE, expected
+from cellformer.workbooks.superposition.toy import Toy, quotient
+from cellformer.workbooks.superposition.trained import Trained
 
 FOUND = 0.95  # the cosine from which a feature counts as found
 LATENTS = [f"latent {k}" for k in range(1, N_LATENTS + 1)]

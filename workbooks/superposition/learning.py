@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.batch import filled
-from engine.cells.files import read_json, replacing_folder
-from engine.cells.gradient import backward
-from engine.cells.graph import Graph
-from engine.learning import optimizers
-from engine.learning.training import Progress
-from engine.models import ops
-from workbooks.superposition.examples import N_EXAMPLES, N_FEATURES, drawn, shares
+from cellformer.engine.cells.batch import filled
+from cellformer.engine.cells.files import read_json, replacing_folder
+from cellformer.engine.cells.gradient import backward
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.learning import optimizers
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import ops
+from cellformer.workbooks.superposition.examples import N_EXAMPLES, N_FEATURES, drawn, shares
 
 FOLDER = Path(__file__).parent.parent / "models" / "superposition"
 FILE = "superposition.json"

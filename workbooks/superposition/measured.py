@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import COUNTIF, MAX, SUMPRODUCT, added
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES, drawn
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import COUNTIF, MAX, SUMPRODUCT, added
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES, drawn
 
 SEED = 117  # of 150 draws, that whose losses are nearest those of many: all models' to within 7 %
 WEAKEST = 0.01  # strength of a feature that is present, which has two decimals

@@ -10,8 +10,8 @@ the same count for distances.)
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import (
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import (
     ABS,
     COUNTIF,
     EXP,
@@ -26,10 +26,10 @@ from engine.cells.functions import (
     SUMIF,
     SUMPRODUCT,
 )
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
 
 N, D_MOST = 20, 64  # random directions, and how many numbers each has
 SAMPLED = (2.0, 16.0, 64.0)  # dimensions of the sample

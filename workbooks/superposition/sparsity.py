@@ -8,19 +8,19 @@ probability.
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import COUNTIF, SQRT, SUMIF, SUMPRODUCT, added
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import between
-from exporters.compose.theme import GROUPS
-from workbooks.superposition import measured
-from workbooks.superposition.arrows import Arrows, draw
-from workbooks.superposition.examples import DRAWS, N_FEATURES, NAMES
-from workbooks.superposition.learning import D_HIDDEN, DECAYS, PROBABILITIES
-from workbooks.superposition.measured import Examples, Toy
-from workbooks.superposition.trained import HELD, Trained
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import COUNTIF, SQRT, SUMIF, SUMPRODUCT, added
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.book import Chart, Series
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import between
+from cellformer.exporters.compose.theme import GROUPS
+from cellformer.workbooks.superposition import measured
+from cellformer.workbooks.superposition.arrows import Arrows, draw
+from cellformer.workbooks.superposition.examples import DRAWS, N_FEATURES, NAMES
+from cellformer.workbooks.superposition.learning import D_HIDDEN, DECAYS, PROBABILITIES
+from cellformer.workbooks.superposition.measured import Examples, Toy
+from cellformer.workbooks.superposition.trained import HELD, Trained
 
 P, DECAY = 0.2, 0.9  # the settings as built
 KINDS = ("always", "as typed", "rare")

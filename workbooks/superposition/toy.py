@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import ACOS, IF, LARGE, MAX, MIN, PI, SQRT, SUMPRODUCT
-from engine.cells.rounding import NEAR
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from exporters.compose.theme import GROUPS
-from workbooks.superposition.arrows import Arrows, draw
-from workbooks.superposition.examples import N_FEATURES, NAMES
-from workbooks.superposition.learning import D_HIDDEN, Learned
+from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.functions import ACOS, IF, LARGE, MAX, MIN, PI, SQRT, SUMPRODUCT
+from cellformer.engine.cells.rounding import NEAR
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.theme import GROUPS
+from cellformer.workbooks.superposition.arrows import Arrows, draw
+from cellformer.workbooks.superposition.examples import N_FEATURES, NAMES
+from cellformer.workbooks.superposition.learning import D_HIDDEN, Learned
 
 PRESENT = (0.6, 0.0, 0.0, 0.0, 0.0)
 TOP, PICTURE = 8, (7, 9)  # the row of the first table's heads; where the picture stands

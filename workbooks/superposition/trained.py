@@ -4,13 +4,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT
-from engine.cells.sentence import sentence
-from exporters.assemble.worksheets import Workbook
-from exporters.compose.composer import Composer
-from workbooks.superposition.examples import N_FEATURES, NAMES
-from workbooks.superposition.learning import DECAYS, N_LATENTS, PENALTIES, PROBABILITIES, Learned
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT
+from cellformer.engine.cells.sentence import sentence
+from cellformer.exporters.assemble.worksheets import Workbook
+from cellformer.exporters.compose.composer import Composer
+from cellformer.workbooks.superposition.examples import N_FEATURES, NAMES
+from cellformer.workbooks.superposition.learning import (
+    DECAYS,
+    N_LATENTS,
+    PENALTIES,
+    PROBABILITIES,
+    Learned,
+)
 
 HELD = 0.5  # the length from which a feature's arrow counts as held
 

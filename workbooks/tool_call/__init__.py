@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Model, WordList
-from engine.learning import decoders, training
-from engine.learning.recipe import Recipe
-from engine.learning.training import Progress
-from engine.models import checkpoint
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble import model_workbook
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Chosen, Story, Suggestion
-from workbooks.tool_call import belt, calculator, sums
+from cellformer.engine import Model, WordList
+from cellformer.engine.learning import decoders, training
+from cellformer.engine.learning.recipe import Recipe
+from cellformer.engine.learning.training import Progress
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Chosen, Story, Suggestion
+from cellformer.workbooks.tool_call import belt, calculator, sums
 
 TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
 PROMPT = "<BOS> 12 shares at 10 euros cost"

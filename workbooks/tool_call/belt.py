@@ -5,15 +5,15 @@ where they end in a sum, the calculator's answer. Beside each stands what the mo
 written: of a sum that it was not trained on, often something else.
 """
 
-from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import IF
-from engine.cells.language import worded
-from exporters.compose.composer import Composer
-from exporters.compose.dressing import When
-from exporters.compose.story import Suggestion
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.tool_call.calculator import LENGTH, NAME, SILENT
+from cellformer.engine.cells.expression import Expression, Nth, expression
+from cellformer.engine.cells.functions import IF
+from cellformer.engine.cells.language import worded
+from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import When
+from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.tool_call.calculator import LENGTH, NAME, SILENT
 
 SHEET = "Belt"
 PURPOSE = "the text word by word: who wrote each, and what the calculator laid there"

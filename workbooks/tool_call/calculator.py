@@ -7,12 +7,12 @@ reads it as any other. It is outside the model: nothing in it was trained.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import AND, IF, IFERROR, MATCH, N
-from engine.models.generate import Passage
-from engine.models.model import Model
-from exporters.compose.book import Book
-from workbooks.tool_call import sums
+from cellformer.engine.cells.expression import Expression, Nth, expression
+from cellformer.engine.cells.functions import AND, IF, IFERROR, MATCH, N
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
+from cellformer.exporters.compose.book import Book
+from cellformer.workbooks.tool_call import sums
 
 NAME = "calculator"
 LENGTH = 4  # words of a sum

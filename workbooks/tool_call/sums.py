@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import Model
+from cellformer.engine import Model
 
 BOS, EOS, EQUALS = "<BOS>", "<EOS>", "="
 SMALLEST, LARGEST = 2, 12  # numbers in a question

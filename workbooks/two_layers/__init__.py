@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
-from engine.cells.evaluator import edited
-from engine.models.generate import Passage
-from engine.studies import ablation
-from exporters.assemble.transformer import assemble
-from exporters.compose.book import Book
-from exporters.compose.story import Printed, Story, Suggestion
-from workbooks.two_layers import fitting
-from workbooks.two_layers.study import study
+from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.cells.evaluator import edited
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import ablation
+from cellformer.exporters.assemble.transformer import assemble
+from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.story import Printed, Story, Suggestion
+from cellformer.workbooks.two_layers import fitting
+from cellformer.workbooks.two_layers.study import study
 
 TOPIC, AFTER, LEVEL = "A whole model", "one-layer", 3
 TITLE = "two-layers: two heads, two layers, an MLP: every shape from token ids to a distribution"

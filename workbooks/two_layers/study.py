@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from exporters.assemble.transformer import STUDY
-from exporters.compose.book import Sheet
-from exporters.model import layout
-from exporters.model.model_book import ModelBook
-from workbooks.two_layers.fitting import N_HEADS
+from cellformer.exporters.assemble.transformer import STUDY
+from cellformer.exporters.compose.book import Sheet
+from cellformer.exporters.model import layout
+from cellformer.exporters.model.model_book import ModelBook
+from cellformer.workbooks.two_layers.fitting import N_HEADS
 
 LAYERS = ("blocks.0", "blocks.1")
 

@@ -16,11 +16,11 @@ A file declares
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from engine.cells.errors import InputError, declared, nearest
-from engine.cells.packages import modules
-from engine.models.foreign import Config, Pieces
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.errors import InputError, declared, nearest
+from cellformer.engine.cells.packages import modules
+from cellformer.engine.models.foreign import Config, Pieces
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 OWN = "cellformer"  # the model type of our own layout
 DECLARED = ("MODEL_TYPES", "EPS", "forward", "read_config", "pieces")

@@ -8,13 +8,13 @@ change of one is a change of every layer.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.errors import InputError
-from engine.models import ops, sentence_modules
-from engine.models.architectures import bert
-from engine.models.architectures.electra import ElectraSpec
-from engine.models.foreign import Config, Piece, Pieces, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, sentence_modules
+from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.architectures.electra import ElectraSpec
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("albert",)
 EPS = bert.EPS

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import EVERYTHING, Mask
-from engine.cells.block import Block
-from engine.cells.name import ENCODER
-from engine.models import ops, parts, two_stacks
-from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
-from engine.models.forward import SOURCE, Forward
-from engine.models.spec import ModelSpec, TwoStackSpec
-from engine.models.two_stacks import attention
+from cellformer.engine.cells.access import EVERYTHING, Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models import ops, parts, two_stacks
+from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from cellformer.engine.models.forward import SOURCE, Forward
+from cellformer.engine.models.spec import ModelSpec, TwoStackSpec
+from cellformer.engine.models.two_stacks import attention
 
 MODEL_TYPES = ("bart", "mbart", "blenderbot")
 EPS = ""  # its norms have torch's, 1e-5

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.access import EVERYTHING
-from engine.cells.block import Block
-from engine.models import ops, parts, sentence_modules
-from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
-from engine.models.forward import Forward
-from engine.models.pooling import pool
-from engine.models.spec import CLASSES, Activation, ModelSpec
+from cellformer.engine.cells.access import EVERYTHING
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts, sentence_modules
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.pooling import pool
+from cellformer.engine.models.spec import CLASSES, Activation, ModelSpec
 
 MODEL_TYPES = ("bert",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero

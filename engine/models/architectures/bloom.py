@@ -4,11 +4,11 @@ of the embedding."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.access import Mask
-from engine.models import alibi, ops, parts
-from engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.models import alibi, ops, parts
+from cellformer.engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("bloom",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero

@@ -1,11 +1,11 @@
 """CodeGen (Nijkamp et al. 2022, section 2.2): GPT-J's pass, with queries, values and keys in one
 tensor, in four parts, as four machines trained them."""
 
-from engine.cells.errors import InputError
-from engine.models.architectures import gptj
-from engine.models.architectures.gptj import EPS, NEW, forward
-from engine.models.foreign import Config, Pieces, head_of
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.architectures import gptj
+from cellformer.engine.models.architectures.gptj import EPS, NEW, forward
+from cellformer.engine.models.foreign import Config, Pieces, head_of
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

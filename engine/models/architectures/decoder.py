@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.cells.errors import InputError, nearest
-from engine.models import ops, parts
-from engine.models.foreign import Config, Piece, Pieces
-from engine.models.forward import Forward, weight_shapes
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.forward import Forward, weight_shapes
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("cellformer",)
 EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -12,16 +12,16 @@ from math import log, sqrt
 
 import numpy as np
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts, rope
-from engine.models.architectures import glm4_moe
-from engine.models.architectures.glm4_moe import GroupedSpec, experts
-from engine.models.architectures.llama import EPS, Turn, run
-from engine.models.foreign import Config, Piece, Pieces
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.architectures import glm4_moe
+from cellformer.engine.models.architectures.glm4_moe import GroupedSpec, experts
+from cellformer.engine.models.architectures.llama import EPS, Turn, run
+from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "UNREAD", "forward", "pieces", "read_config"]
 

@@ -1,9 +1,9 @@
 """DistilBERT (Sanh et al. 2019): BERT with half its layers, and without segments."""
 
-from engine.models import sentence_modules
-from engine.models.architectures import bert
-from engine.models.foreign import Config, Piece, Pieces, linear, norm
-from engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.models import sentence_modules
+from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("distilbert",)
 EPS = ""  # its config has none: it is always the same

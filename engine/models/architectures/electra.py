@@ -6,12 +6,12 @@ Of its two networks the generator ranks words; classifiers are trained from the 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.errors import InputError
-from engine.models import ops, sentence_modules
-from engine.models.architectures import bert
-from engine.models.foreign import Config, Piece, Pieces, norm
-from engine.models.forward import Forward
-from engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, sentence_modules
+from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.foreign import Config, Piece, Pieces, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("electra",)
 EPS = bert.EPS

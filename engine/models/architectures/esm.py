@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts, sentence_modules
-from engine.models.architectures import bert
-from engine.models.foreign import Config, Piece, Pieces, linear, norm
-from engine.models.forward import Forward
-from engine.models.pooling import pool
-from engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts, sentence_modules
+from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.pooling import pool
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("esm",)
 EPS = bert.EPS

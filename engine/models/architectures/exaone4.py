@@ -4,10 +4,10 @@ fourth does not turn."""
 
 from dataclasses import replace
 
-from engine.models.architectures import llama
-from engine.models.architectures.llama import AFTER, EPS, alternating, forward, usual
-from engine.models.foreign import Config, Pieces
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.architectures import llama
+from cellformer.engine.models.architectures.llama import AFTER, EPS, alternating, forward, usual
+from cellformer.engine.models.foreign import Config, Pieces
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

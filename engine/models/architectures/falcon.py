@@ -9,13 +9,13 @@ from math import sqrt
 import ml_dtypes
 import numpy as np
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import alibi, ops, parts, rope
-from engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import alibi, ops, parts, rope
+from cellformer.engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("falcon",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero

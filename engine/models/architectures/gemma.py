@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import ops, parts, rope
-from engine.models.architectures.llama import LlamaSpec
-from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.architectures.llama import LlamaSpec
+from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gemma", "gemma2")
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -4,11 +4,11 @@ windows."""
 
 from math import sqrt
 
-from engine.models import rope
-from engine.models.architectures import gemma
-from engine.models.architectures.gemma import EPS, GemmaSpec, forward
-from engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces
-from engine.models.spec import ModelSpec
+from cellformer.engine.models import rope
+from cellformer.engine.models.architectures import gemma
+from cellformer.engine.models.architectures.gemma import EPS, GemmaSpec, forward
+from cellformer.engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -4,10 +4,10 @@ sublayer."""
 
 from dataclasses import replace
 
-from engine.models.architectures.llama import BEFORE, EPS, around_mlp, forward, usual
-from engine.models.architectures.phi3 import joined_mlp
-from engine.models.foreign import Config, Pieces
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.architectures.llama import BEFORE, EPS, around_mlp, forward, usual
+from cellformer.engine.models.architectures.phi3 import joined_mlp
+from cellformer.engine.models.foreign import Config, Pieces
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts
-from engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
-from engine.models.architectures.mixtral import MoeSpec, expert, stacked
-from engine.models.foreign import GATED, Config, Piece, Pieces, linear
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec, expert, stacked
+from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "UNREAD", "forward", "pieces", "read_config"]
 

@@ -3,11 +3,11 @@ one key and one value (Shazeer 2019, section 3)."""
 
 from collections.abc import Sequence
 
-from engine.models import parts
-from engine.models.architectures.llama import LlamaSpec, attention, mlp, run
-from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.models import parts
+from cellformer.engine.models.architectures.llama import LlamaSpec, attention, mlp, run
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gpt_bigcode",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero

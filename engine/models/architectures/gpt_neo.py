@@ -4,12 +4,12 @@ global attention, scores not divided by sqrt(d_head), and no biases of queries, 
 from collections.abc import Sequence
 from typing import Any
 
-from engine.cells.access import Mask
-from engine.cells.errors import InputError
-from engine.models import ops, parts
-from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gpt_neo",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero

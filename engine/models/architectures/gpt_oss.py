@@ -4,14 +4,21 @@ to no token; a SwiGLU that stays within a limit, biases everywhere, windows in e
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.block import Block
-from engine.models import ops, parts, rope
-from engine.models.architectures.llama import EPS, alternating, around_mlp, attention, run, usual
-from engine.models.architectures.mixtral import MoeSpec, shares
-from engine.models.foreign import Config, Piece, Pieces, head_of, of_stack
-from engine.models.forward import Forward
-from engine.models.parts import Head
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.architectures.llama import (
+    EPS,
+    alternating,
+    around_mlp,
+    attention,
+    run,
+    usual,
+)
+from cellformer.engine.models.architectures.mixtral import MoeSpec, shares
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, of_stack
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.parts import Head
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

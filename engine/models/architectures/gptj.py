@@ -1,9 +1,9 @@
 """GPT-J (Wang & Komatsuzaki 2021): attention and MLP in parallel on the same norm, as in Phi, in
 separate tensors; adjacent features rotate in pairs, and attention has no biases."""
 
-from engine.models.architectures.phi import forward
-from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.architectures.phi import forward
+from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -1,10 +1,10 @@
 """Granite's mixtures of experts (IBM 2024): Mixtral's pass with Granite's multipliers of embedding,
 stream, scores and logits."""
 
-from engine.models.architectures.llama import EPS, around_mlp, granite, usual
-from engine.models.architectures.mixtral import OLDER, MoeSpec, forward
-from engine.models.foreign import Config, Piece, Pieces, linear, of_stack
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, granite, usual
+from cellformer.engine.models.architectures.mixtral import OLDER, MoeSpec, forward
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, of_stack
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

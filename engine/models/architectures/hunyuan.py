@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import parts
-from engine.models.architectures import llama
-from engine.models.architectures.llama import EPS, Turn, mlp, of_heads, run, usual
-from engine.models.foreign import Config, Piece, Pieces
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import parts
+from cellformer.engine.models.architectures import llama
+from cellformer.engine.models.architectures.llama import EPS, Turn, mlp, of_heads, run, usual
+from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -8,14 +8,23 @@ of its result leaves.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts
-from engine.models.architectures.llama import LlamaSpec, attention, mlp, usual
-from engine.models.architectures.mixtral import OLDER
-from engine.models.foreign import FULL, Config, Piece, Pieces, grouped_heads, head_of, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures.llama import LlamaSpec, attention, mlp, usual
+from cellformer.engine.models.architectures.mixtral import OLDER
+from cellformer.engine.models.foreign import (
+    FULL,
+    Config,
+    Piece,
+    Pieces,
+    grouped_heads,
+    head_of,
+    linear,
+    norm,
+)
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("lfm2",)
 EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -7,11 +7,11 @@ from typing import Literal, Self
 
 import numpy as np
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts, rope, sentence_modules
-from engine.models.foreign import (
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts, rope, sentence_modules
+from cellformer.engine.models.foreign import (
     FULL,
     GATED,
     WINDOWED,
@@ -22,9 +22,9 @@ from engine.models.foreign import (
     linear,
     norm,
 )
-from engine.models.forward import Forward
-from engine.models.pooling import pool
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.pooling import pool
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "granite")
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -1,11 +1,11 @@
 """M2M-100 (Fan et al. 2021) and NLLB (NLLB Team 2022), which translate between hundreds of
 languages: mBART with sinusoidal positions, and without a norm of what is embedded."""
 
-from engine.cells.errors import InputError
-from engine.models.architectures import bart
-from engine.models.architectures.bart import BartSpec
-from engine.models.foreign import Config
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.architectures import bart
+from cellformer.engine.models.architectures.bart import BartSpec
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("m2m_100",)
 EPS = bart.EPS

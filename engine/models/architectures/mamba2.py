@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts
-from engine.models.architectures import mamba
-from engine.models.architectures.mamba import EPS, MambaSpec
-from engine.models.foreign import Config, Piece, Pieces, head_of
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures import mamba
+from cellformer.engine.models.architectures.mamba import EPS, MambaSpec
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
 

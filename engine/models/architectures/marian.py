@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.models.architectures import bart
-from engine.models.architectures.bart import BartSpec
-from engine.models.foreign import Config
-from engine.models.spec import ModelSpec
-from engine.models.tensors import TensorEntry
+from cellformer.engine.models.architectures import bart
+from cellformer.engine.models.architectures.bart import BartSpec
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.models.tensors import TensorEntry
 
 MODEL_TYPES = ("marian", "pegasus")
 EPS = bart.EPS

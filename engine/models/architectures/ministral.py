@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import ops, parts, rope
-from engine.models.architectures.llama import (
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.architectures.llama import (
     EPS,
     LlamaSpec,
     Turn,
@@ -19,9 +19,9 @@ from engine.models.architectures.llama import (
     run,
     usual,
 )
-from engine.models.foreign import Config
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -9,14 +9,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts
-from engine.models.architectures.llama import EPS, LlamaSpec, around_mlp, attention, run, usual
-from engine.models.foreign import Config, Piece, Pieces, head_of, linear
-from engine.models.forward import Forward
-from engine.models.parts import Head
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures.llama import (
+    EPS,
+    LlamaSpec,
+    around_mlp,
+    attention,
+    run,
+    usual,
+)
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.parts import Head
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts, rope, sentence_modules
-from engine.models.architectures.bert import attention
-from engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces, head_of, norm
-from engine.models.forward import Forward
-from engine.models.pooling import of_all_tokens, pool
-from engine.models.rope import Rotary
-from engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts, rope, sentence_modules
+from cellformer.engine.models.architectures.bert import attention
+from cellformer.engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces, head_of, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.pooling import of_all_tokens, pool
+from cellformer.engine.models.rope import Rotary
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("modernbert",)
 EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -4,13 +4,13 @@ positions count from 2 on, and there are no segments."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.access import EVERYTHING
-from engine.models import distance, sentence_modules
-from engine.models.architectures import bert
-from engine.models.distance import Buckets
-from engine.models.foreign import Config, Piece, Pieces, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.cells.access import EVERYTHING
+from cellformer.engine.models import distance, sentence_modules
+from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.distance import Buckets
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("mpnet",)
 EPS = bert.EPS

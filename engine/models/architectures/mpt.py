@@ -3,13 +3,13 @@ biases; queries, keys and values that stay within a bound, if the config sets on
 
 from collections.abc import Sequence
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import alibi, parts
-from engine.models.architectures.llama import LlamaSpec, Turn, mlp, of_heads, run
-from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import alibi, parts
+from cellformer.engine.models.architectures.llama import LlamaSpec, Turn, mlp, of_heads, run
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("mpt",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero

@@ -4,11 +4,11 @@ MLP without a gate, the square of ReLU; half of each head's features turn."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.models import parts
-from engine.models.architectures.llama import attention, mlp, pieces, run, usual
-from engine.models.foreign import Config
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.models import parts
+from cellformer.engine.models.architectures.llama import attention, mlp, pieces, run, usual
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

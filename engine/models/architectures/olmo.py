@@ -4,12 +4,12 @@ queries, keys and values that stay within a bound, if the config sets one."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.cells.block import Block
-from engine.models import parts
-from engine.models.architectures.llama import attention, mlp, pieces, run, usual
-from engine.models.foreign import Config
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import parts
+from cellformer.engine.models.architectures.llama import attention, mlp, pieces, run, usual
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -4,14 +4,14 @@ before it, one norm over all heads' queries, and one over all keys."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import ops, parts
-from engine.models.architectures import llama
-from engine.models.architectures.llama import EPS, Turn, mlp, run, usual
-from engine.models.foreign import Config, Pieces, head_of
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures import llama
+from cellformer.engine.models.architectures.llama import EPS, Turn, mlp, run, usual
+from cellformer.engine.models.foreign import Config, Pieces, head_of
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -3,11 +3,11 @@ turn without scaling, whatever extends the others."""
 
 from dataclasses import replace
 
-from engine.models import rope
-from engine.models.architectures.llama import EPS, alternating, usual
-from engine.models.architectures.olmo2 import forward, pieces
-from engine.models.foreign import WINDOWED, Config
-from engine.models.spec import ModelSpec
+from cellformer.engine.models import rope
+from cellformer.engine.models.architectures.llama import EPS, alternating, usual
+from cellformer.engine.models.architectures.olmo2 import forward, pieces
+from cellformer.engine.models.foreign import WINDOWED, Config
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

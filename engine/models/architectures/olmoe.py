@@ -3,13 +3,13 @@ norms of queries and keys, and Llama's before each sublayer."""
 
 from collections.abc import Sequence
 
-from engine.models import parts
-from engine.models.architectures.llama import EPS, around_mlp, run, usual
-from engine.models.architectures.mixtral import MoeSpec, experts, stacked
-from engine.models.architectures.olmo2 import attention, gains_of_all
-from engine.models.foreign import GATED, Config, Piece, Pieces, linear
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.models import parts
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec, experts, stacked
+from cellformer.engine.models.architectures.olmo2 import attention, gains_of_all
+from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -1,10 +1,10 @@
 """GPT, the first (Radford et al. 2018, section 3.1): norms after each sublayer's sum, as in 2017,
 and learned positions."""
 
-from engine.models.architectures import gpt2
-from engine.models.architectures.decoder import forward
-from engine.models.foreign import Config, Piece, Pieces
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.architectures import gpt2
+from cellformer.engine.models.architectures.decoder import forward
+from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

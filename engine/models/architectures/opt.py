@@ -5,12 +5,12 @@ has no biases."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import ops, parts
-from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("opt",)
 EPS = ""  # its norms have torch's, 1e-5

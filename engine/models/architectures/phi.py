@@ -3,12 +3,12 @@ the stream, rotary positions on a part of each head's features, biases everywher
 
 from collections.abc import Sequence
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import ops, parts, rope
-from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("phi",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -3,9 +3,9 @@ for gate and input; sliding windows in every layer, if any; optionally partial r
 
 from dataclasses import replace
 
-from engine.models.architectures.llama import EPS, forward, usual
-from engine.models.foreign import Config, Piece, Pieces, head_of
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.architectures.llama import EPS, forward, usual
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

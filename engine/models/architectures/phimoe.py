@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.models import ops, parts
-from engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
-from engine.models.architectures.mixtral import OLDER, MoeSpec, shared_out, stacked
-from engine.models.foreign import Config, Piece, Pieces, linear
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
+from cellformer.engine.models.architectures.mixtral import OLDER, MoeSpec, shared_out, stacked
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

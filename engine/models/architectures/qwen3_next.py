@@ -11,17 +11,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts
-from engine.models.architectures import llama
-from engine.models.architectures.llama import EPS, Turn, of_heads, run, usual
-from engine.models.architectures.mixtral import MoeSpec, experts, stacked
-from engine.models.architectures.qwen_moe import dense
-from engine.models.foreign import FULL, GATED, Config, Piece, Pieces, head_of, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures import llama
+from cellformer.engine.models.architectures.llama import EPS, Turn, of_heads, run, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec, experts, stacked
+from cellformer.engine.models.architectures.qwen_moe import dense
+from cellformer.engine.models.foreign import (
+    FULL,
+    GATED,
+    Config,
+    Piece,
+    Pieces,
+    head_of,
+    linear,
+    norm,
+)
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "UNREAD", "forward", "pieces", "read_config"]
 

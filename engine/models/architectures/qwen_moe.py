@@ -1,11 +1,11 @@
 """Qwen's mixtures of experts (Qwen Team 2024, 2025): Mixtral's forward pass, optionally with plain
 MLPs in some layers and, in the second generation, a shared expert that is used at every token."""
 
-from engine.cells.errors import InputError
-from engine.models.architectures.llama import EPS, around_mlp, usual
-from engine.models.architectures.mixtral import MoeSpec, forward, stacked
-from engine.models.foreign import GATED, Config, Piece, Pieces, linear
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec, forward, stacked
+from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -2,10 +2,10 @@
 id on, and other names for the head's tensors. XLM-RoBERTa and CamemBERT differ only in
 tokenizers."""
 
-from engine.models import sentence_modules
-from engine.models.architectures import bert
-from engine.models.foreign import Config, Piece, Pieces, norm
-from engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.models import sentence_modules
+from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.foreign import Config, Piece, Pieces, norm
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
 EPS = bert.EPS

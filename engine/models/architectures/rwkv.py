@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.models import ops, parts
-from engine.models.foreign import Config, Piece, Pieces, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import ops, parts
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("rwkv",)
 EPS = ""  # no field has that of all norms: the last one has its own

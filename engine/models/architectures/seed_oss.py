@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from engine.models.architectures.llama import EPS, forward, pieces, usual
-from engine.models.foreign import Config
-from engine.models.spec import ModelSpec
+from cellformer.engine.models.architectures.llama import EPS, forward, pieces, usual
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 

@@ -4,12 +4,20 @@ and norms of each head's queries and keys."""
 
 from collections.abc import Sequence
 
-from engine.cells.access import Mask
-from engine.cells.block import Block
-from engine.models import ops, parts, rope
-from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.foreign import (
+    GATED,
+    Config,
+    Piece,
+    Pieces,
+    grouped_heads,
+    linear,
+    norm,
+)
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("stablelm",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -3,11 +3,11 @@ values, sliding windows in every layer, an MLP without a gate, and biases."""
 
 from collections.abc import Sequence
 
-from engine.cells.access import Mask
-from engine.models import ops, parts, rope
-from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.access import Mask
+from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("starcoder2",)
 EPS = "norm_epsilon"  # the config's name for what keeps its norms' divisors above zero

@@ -7,17 +7,17 @@ divided by no root. `two_stacks` has what it shares with BART.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.cells.access import EVERYTHING, Mask
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.name import ENCODER
-from engine.models import distance, ops, parts, two_stacks
-from engine.models.architectures.llama import times
-from engine.models.distance import Buckets
-from engine.models.foreign import ACTIVATIONS, Config, Piece, Pieces, head_of
-from engine.models.forward import SOURCE, Forward
-from engine.models.spec import Activation, ModelSpec, TwoStackSpec
-from engine.models.two_stacks import attention
+from cellformer.engine.cells.access import EVERYTHING, Mask
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.models import distance, ops, parts, two_stacks
+from cellformer.engine.models.architectures.llama import times
+from cellformer.engine.models.distance import Buckets
+from cellformer.engine.models.foreign import ACTIVATIONS, Config, Piece, Pieces, head_of
+from cellformer.engine.models.forward import SOURCE, Forward
+from cellformer.engine.models.spec import Activation, ModelSpec, TwoStackSpec
+from cellformer.engine.models.two_stacks import attention
 
 MODEL_TYPES = ("t5",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.fields import json_object
-from engine.models import classes, ops, parts
-from engine.models.architectures.bert import attention, heads_of
-from engine.models.foreign import Config, Piece, Pieces, linear, norm
-from engine.models.forward import Forward
-from engine.models.spec import ModelSpec
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import json_object
+from cellformer.engine.models import classes, ops, parts
+from cellformer.engine.models.architectures.bert import attention, heads_of
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("vit",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-from engine.cells.errors import InputError, declared
-from engine.cells.files import possible
-from engine.cells.packages import modules
-from engine.models.adapter import is_adapter
-from engine.models.foreign import Config
-from engine.models.tensors import Tensors
-from engine.text.tokenizer import Tokenizer
+from cellformer.engine.cells.errors import InputError, declared
+from cellformer.engine.cells.files import possible
+from cellformer.engine.cells.packages import modules
+from cellformer.engine.models.adapter import is_adapter
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.tensors import Tensors
+from cellformer.engine.text.tokenizer import Tokenizer
 
 DECLARED = ("reads", "open_source")
 ENDINGS = (".gguf", ".bin", ".pt", ".pth", ".safetensors", ".json")

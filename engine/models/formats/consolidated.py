@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.cells.errors import InputError
-from engine.cells.fields import json_object
-from engine.cells.stored import SafetensorsFile, TensorFile
-from engine.models.foreign import Config
-from engine.models.formats import Source
-from engine.models.tensors import Tensors, entry, in_safetensors, weight_files
-from engine.text.tokenizer import load_tokenizer
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.fields import json_object
+from cellformer.engine.cells.stored import SafetensorsFile, TensorFile
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.formats import Source
+from cellformer.engine.models.tensors import Tensors, entry, in_safetensors, weight_files
+from cellformer.engine.text.tokenizer import load_tokenizer
 
 FILE, PARAMS = "consolidated.safetensors", "params.json"
 KEYS = {

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from engine.models import sentence_modules
-from engine.models.foreign import Config
-from engine.models.formats import Source
-from engine.models.tensors import TensorEntry, Tensors, of_folder
-from engine.models.unpacking import unpacked
-from engine.text.tokenizer import load_tokenizer
+from cellformer.engine.models import sentence_modules
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.formats import Source
+from cellformer.engine.models.tensors import TensorEntry, Tensors, of_folder
+from cellformer.engine.models.unpacking import unpacked
+from cellformer.engine.text.tokenizer import load_tokenizer
 
 FILES = re.compile(
     r"config\.json|(model\.safetensors|pytorch_model\.bin)(\.index\.json)?"

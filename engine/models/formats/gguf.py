@@ -11,17 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.stored import Place, TensorFile
-from engine.models.foreign import Config
-from engine.models.formats import Source
-from engine.models.gguf_families import FAMILIES, Family, family_of
-from engine.models.gguf_file import MAGIC, SPLIT, Values, header, split
-from engine.models.tensors import TensorEntry, Tensors, entry
-from engine.text import chat_template
-from engine.text.tokenizer import IdsOnly, Library, Tokenizer
-from engine.text.tokenizers_library import asked
-from engine.text.vocabularies import LLAMAS, Kind, byte_level, phantom_pieces, sentence_pieces
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.stored import Place, TensorFile
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.formats import Source
+from cellformer.engine.models.gguf_families import FAMILIES, Family, family_of
+from cellformer.engine.models.gguf_file import MAGIC, SPLIT, Values, header, split
+from cellformer.engine.models.tensors import TensorEntry, Tensors, entry
+from cellformer.engine.text import chat_template
+from cellformer.engine.text.tokenizer import IdsOnly, Library, Tokenizer
+from cellformer.engine.text.tokenizers_library import asked
+from cellformer.engine.text.vocabularies import (
+    LLAMAS,
+    Kind,
+    byte_level,
+    phantom_pieces,
+    sentence_pieces,
+)
 
 OF_TOKENIZER, TEMPLATE = "tokenizer.ggml.", "tokenizer.chat_template"
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.cells.errors import InputError, first_line
-from engine.models import formats
-from engine.models.formats import ENDINGS, Source
-from engine.models.tensors import weight_files
+from cellformer.engine.cells.errors import InputError, first_line
+from cellformer.engine.models import formats
+from cellformer.engine.models.formats import ENDINGS, Source
+from cellformer.engine.models.tensors import weight_files
 
 ADDRESS = re.compile(r"(https?://)?(www\.)?(huggingface\.co|hf\.co)/", re.IGNORECASE)
 NAME = re.compile(

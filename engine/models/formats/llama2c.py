@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.files import check_size
-from engine.cells.stored import DTYPES, Place, Span, TensorFile
-from engine.models.foreign import Config
-from engine.models.formats import Source
-from engine.models.spec import MAX_HEADS
-from engine.models.tensors import Tensors, entry
-from engine.text.tokenizer import IdsOnly, Library, Tokenizer
-from engine.text.vocabularies import Kind, sentence_pieces
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.files import check_size
+from cellformer.engine.cells.stored import DTYPES, Place, Span, TensorFile
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.formats import Source
+from cellformer.engine.models.spec import MAX_HEADS
+from cellformer.engine.models.tensors import Tensors, entry
+from cellformer.engine.text.tokenizer import IdsOnly, Library, Tokenizer
+from cellformer.engine.text.vocabularies import Kind, sentence_pieces
 
 MAGIC = 0x616B3432  # "ak42" before the version, from the first one on
 HEADER = 256  # bytes of it, from version 1 on

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError, first_line
-from engine.cells.files import check_size
-from engine.models.foreign import Config
-from engine.models.formats import Source
-from engine.models.tensors import Tensors, arrays, held, torch_load
-from engine.text.tokenizer import Characters, IdsOnly, Tokenizer
+from cellformer.engine.cells.errors import InputError, first_line
+from cellformer.engine.cells.files import check_size
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.formats import Source
+from cellformer.engine.models.tensors import Tensors, arrays, held, torch_load
+from cellformer.engine.text.tokenizer import Characters, IdsOnly, Tokenizer
 
 SIZES = {
     "n_layer": "n_layer",

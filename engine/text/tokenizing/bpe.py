@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.errors import InputError
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import ABS, AND, COUNTIF, IF, INDEX, MATCH, MIN, OR
-from engine.text.subwords import byte_alphabet
-from engine.text.tokenizers_library import unmade
-from engine.text.tokenizing import normalizing, pretokens, result
-from engine.text.tokenizing.result import Result
-from engine.text.tokenizing.settings import SPACE_SIGN, Settings
-from engine.text.tokenizing.steps import Steps, shifted
-from engine.text.tokenizing.unicode import ALONE, END, OUTSIDE, TAB_IN_LINES, table
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import ABS, AND, COUNTIF, IF, INDEX, MATCH, MIN, OR
+from cellformer.engine.text.subwords import byte_alphabet
+from cellformer.engine.text.tokenizers_library import unmade
+from cellformer.engine.text.tokenizing import normalizing, pretokens, result
+from cellformer.engine.text.tokenizing.result import Result
+from cellformer.engine.text.tokenizing.settings import SPACE_SIGN, Settings
+from cellformer.engine.text.tokenizing.steps import Steps, shifted
+from cellformer.engine.text.tokenizing.unicode import ALONE, END, OUTSIDE, TAB_IN_LINES, table
 
 NO_RANK = 10_000_000  # of a pair that is not merged
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from engine.cells.expression import Expression
-from engine.cells.functions import COUNTIF
-from engine.text.tokenizer import Characters
-from engine.text.tokenizing import result
-from engine.text.tokenizing.result import Result
-from engine.text.tokenizing.steps import Steps
-from engine.text.tokenizing.unicode import OTHER, OUTSIDE, TAB_IN_LINES, UNREADABLE
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import COUNTIF
+from cellformer.engine.text.tokenizer import Characters
+from cellformer.engine.text.tokenizing import result
+from cellformer.engine.text.tokenizing.result import Result
+from cellformer.engine.text.tokenizing.steps import Steps
+from cellformer.engine.text.tokenizing.unicode import OTHER, OUTSIDE, TAB_IN_LINES, UNREADABLE
 
 
 def add_characters(steps: Steps, tokenizer: Characters) -> Result:

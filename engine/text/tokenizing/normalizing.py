@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, INDEX, LARGE, MATCH, MOD
-from engine.text.tokenizers_library import normalizing
-from engine.text.tokenizing.settings import Settings
-from engine.text.tokenizing.steps import Steps, shifted
-from engine.text.tokenizing.unicode import (
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import AND, IF, INDEX, LARGE, MATCH, MOD
+from cellformer.engine.text.tokenizers_library import normalizing
+from cellformer.engine.text.tokenizing.settings import Settings
+from cellformer.engine.text.tokenizing.steps import Steps, shifted
+from cellformer.engine.text.tokenizing.unicode import (
     FIRST_MARK,
     MOST_OUT,
     OTHER,

@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Literal
 
-from engine.cells.errors import InputError
-from engine.text import tokenizers_library as library
-from engine.text.tokenizing.unicode import all_characters
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.text import tokenizers_library as library
+from cellformer.engine.text.tokenizing.unicode import all_characters
 
 Behavior = Literal[  # `Kept`: what lies between matches is dropped
     "Isolated", "Contiguous", "Removed", "Kept", "MergedWithPrevious", "MergedWithNext"

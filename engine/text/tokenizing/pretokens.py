@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, INDEX, MAX, NOT, OR
-from engine.text.tokenizing.patterns import (
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import AND, IF, INDEX, MAX, NOT, OR
+from cellformer.engine.text.tokenizing.patterns import (
     Ahead,
     Choice,
     One,
@@ -28,8 +28,8 @@ from engine.text.tokenizing.patterns import (
     ones,
     text_of,
 )
-from engine.text.tokenizing.steps import Steps
-from engine.text.tokenizing.unicode import ALONE, OUTSIDE, all_characters
+from cellformer.engine.text.tokenizing.steps import Steps
+from cellformer.engine.text.tokenizing.unicode import ALONE, OUTSIDE, all_characters
 
 NO_MATCH = -10_000  # of a length: less than any text has characters
 FIRST_KIND = OUTSIDE + 1  # of the characters that patterns tell apart

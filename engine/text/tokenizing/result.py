@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, INDEX, MIN
-from engine.cells.sentence import sentence
-from engine.text.tokenizing.settings import Settings
-from engine.text.tokenizing.steps import Steps
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import IF, INDEX, MIN
+from cellformer.engine.cells.sentence import sentence
+from cellformer.engine.text.tokenizing.settings import Settings
+from cellformer.engine.text.tokenizing.steps import Steps
 
 NO_ID = -1
 

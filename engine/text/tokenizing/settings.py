@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from engine.cells.errors import InputError
-from engine.text import tokenizers_library as library
-from engine.text.tokenizing import patterns
-from engine.text.tokenizing.patterns import Behavior, Choice, One, Split, Star
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.text import tokenizers_library as library
+from cellformer.engine.text.tokenizing import patterns
+from cellformer.engine.text.tokenizing.patterns import Behavior, Choice, One, Split, Star
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 WHITE = ("Whitespace", "WhitespaceSplit")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, Row, expression
-from engine.cells.functions import (
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Area, Expression, Row, expression
+from cellformer.engine.cells.functions import (
     AND,
     EXACT,
     IF,
@@ -27,11 +27,17 @@ from engine.cells.functions import (
     UNICHAR,
     UNICODE,
 )
-from engine.cells.graph import Graph
-from engine.cells.sentence import sentence
-from engine.text.tokenizer import Tokenizer, shown
-from engine.text.tokenizing.settings import SPACE_SIGN, Mark, Settings
-from engine.text.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, moved, with_marks
+from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.sentence import sentence
+from cellformer.engine.text.tokenizer import Tokenizer, shown
+from cellformer.engine.text.tokenizing.settings import SPACE_SIGN, Mark, Settings
+from cellformer.engine.text.tokenizing.unicode import (
+    FIRST_MARK,
+    OUTSIDE,
+    UNREADABLE,
+    moved,
+    with_marks,
+)
 
 # taken away one after another: any number up to 63
 SPACES = tuple(" " * n for n in (32, 16, 8, 4, 2, 1))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.cells.block import Block
-from engine.cells.expression import Expression
-from engine.cells.functions import IF, INDEX, MATCH
-from engine.text.tokenizing.steps import Steps, shifted
+from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.expression import Expression
+from cellformer.engine.cells.functions import IF, INDEX, MATCH
+from cellformer.engine.text.tokenizing.steps import Steps, shifted
 
 BASE = 1 << 21  # more than there are codes
 MOST_NODES = 1_000_000  # rows of a sheet, nearly

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.text.tokenizers_library import normalizing
+from cellformer.engine.text.tokenizers_library import normalizing
 
 END, LETTER, NUMBER, SPACE, NEWLINE, OTHER, ALONE, OUTSIDE = range(8)  # kinds of characters
 KINDS = ("end", "letter", "number", "space", "newline", "other", "by itself", "outside")

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX, MIN, OR
-from engine.cells.sentence import sentence
-from engine.text.tokenizing import normalizing, result
-from engine.text.tokenizing.result import Result
-from engine.text.tokenizing.settings import SPACE_SIGN, Settings
-from engine.text.tokenizing.steps import Steps
-from engine.text.tokenizing.trie import MOST_NODES, Tree, tree, walk
-from engine.text.tokenizing.unicode import FIRST_MARK, OTHER, OUTSIDE, normalized, spaces
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX, MIN, OR
+from cellformer.engine.cells.sentence import sentence
+from cellformer.engine.text.tokenizing import normalizing, result
+from cellformer.engine.text.tokenizing.result import Result
+from cellformer.engine.text.tokenizing.settings import SPACE_SIGN, Settings
+from cellformer.engine.text.tokenizing.steps import Steps
+from cellformer.engine.text.tokenizing.trie import MOST_NODES, Tree, tree, walk
+from cellformer.engine.text.tokenizing.unicode import FIRST_MARK, OTHER, OUTSIDE, normalized, spaces
 
 NO_PIECE = -1_000_000_000  # a score
 UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is

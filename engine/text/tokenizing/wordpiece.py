@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
-from engine.cells.sentence import sentence
-from engine.text import tokenizers_library as library
-from engine.text.tokenizer import WordList
-from engine.text.tokenizing import result
-from engine.text.tokenizing.result import Result
-from engine.text.tokenizing.settings import Settings
-from engine.text.tokenizing.steps import Steps
-from engine.text.tokenizing.trie import Tree, tree, walk
-from engine.text.tokenizing.unicode import (
+from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
+from cellformer.engine.cells.sentence import sentence
+from cellformer.engine.text import tokenizers_library as library
+from cellformer.engine.text.tokenizer import WordList
+from cellformer.engine.text.tokenizing import result
+from cellformer.engine.text.tokenizing.result import Result
+from cellformer.engine.text.tokenizing.settings import Settings
+from cellformer.engine.text.tokenizing.steps import Steps
+from cellformer.engine.text.tokenizing.trie import Tree, tree, walk
+from cellformer.engine.text.tokenizing.unicode import (
     ALONE,
     FIRST_MARK,
     OUTSIDE,

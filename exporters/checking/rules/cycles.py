@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from engine.cells.access import Rect
+from cellformer.engine.cells.access import Rect
 
 # Bare tuples, which are made in half the time.
 Range = tuple[str, int, int, int, int]  # a sheet, and a rectangle of it in the order of `Rect`

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from engine.cells.access import Rect
-from exporters.checking.rules.cycles import Reference
-from exporters.compose.address import SINCE_2013, index
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.checking.rules.cycles import Reference
+from cellformer.exporters.compose.address import SINCE_2013, index
 
 LONGEST, MOST_ARGUMENTS, DEEPEST, LONGEST_TEXT = 8192, 255, 64, 255
 

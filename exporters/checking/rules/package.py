@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from zipfile import ZipFile, ZipInfo
 
-from exporters.checking.rules import Fault
+from cellformer.exporters.checking.rules import Fault
 
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
 LATER = 0x08  # a flag: sizes and checksum follow the data

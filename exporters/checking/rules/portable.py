@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from exporters.checking.rules.ranges import AREA, PARAMETERS, Argument, Call, tree
+from cellformer.exporters.checking.rules.ranges import AREA, PARAMETERS, Argument, Call, tree
 
 NEGATIVE_ERF = re.compile(r"\bERF\((?!ABS\()")
 HALF = re.compile(r"\bUNICODE\(MID\([^()]*,1\)\)")

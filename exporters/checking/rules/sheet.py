@@ -8,12 +8,18 @@ from typing import IO
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from engine.cells.access import Rect
-from exporters.checking.rules import Fault, formulas, portable, ranges
-from exporters.checking.rules.cycles import Reference, Run
-from exporters.checking.rules.formulas import REFERENCE, Formula, parsed, rectangle, units
-from exporters.checking.rules.workbook import LONGEST_TEXT
-from exporters.compose.address import index
+from cellformer.engine.cells.access import Rect
+from cellformer.exporters.checking.rules import Fault, formulas, portable, ranges
+from cellformer.exporters.checking.rules.cycles import Reference, Run
+from cellformer.exporters.checking.rules.formulas import (
+    REFERENCE,
+    Formula,
+    parsed,
+    rectangle,
+    units,
+)
+from cellformer.exporters.checking.rules.workbook import LONGEST_TEXT
+from cellformer.exporters.compose.address import index
 
 LAST_ROW, LAST_COLUMN, MOST_LINKS = 1_048_576, 16_384, 65_530
 LONGEST_LIST = 255

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from xml.etree.ElementTree import Element
 
-from exporters.checking.rules import Fault
-from exporters.checking.rules.formulas import REFERENCE, parsed, units
+from cellformer.exporters.checking.rules import Fault
+from cellformer.exporters.checking.rules.formulas import REFERENCE, parsed, units
 
 LONGEST_TEXT, LONGEST_NAME, LONGEST_SHEET = 32_767, 255, 31
 NAME = re.compile(r"(?:[^\W\d]|\\)[\w.\\]*")

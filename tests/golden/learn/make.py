@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from workbooks import learn
-from workbooks.learn import game, step
+from cellformer.workbooks import learn
+from cellformer.workbooks.learn import game, step
 
 STEPS = 50
 
