@@ -1,10 +1,12 @@
 """Which formula was typed over: the first cell that held a formula and no longer does.
 
-ISFORMULA of a range is known to Excel and LibreOffice, where it costs next to nothing. Others know
-it of a single cell: for these, small workbooks have formulas that add it for `EACH` cells, each
-times another power of two, so that what is missing from the sum tells the cell. To open, these
-take LibreOffice as long as a formula for every fifth cell. The cells are those of Digest's ranges,
-one after the other. A formula that another one replaced is not noticed.
+ISFORMULA of a range is known to Excel and LibreOffice, which count the formulas of few large boxes,
+and look for the place only if a box holds another number than as built. Others know ISFORMULA of a
+single cell: for these, small workbooks have formulas that add it for `EACH` cells, each times
+another power of two, so that what is missing from the sum tells the cell. To open, these take
+LibreOffice as long as a formula for every fifth cell. The cells are those of Digest's ranges, one
+after the other. A formula that another one replaced is not noticed, and neither is one that was
+typed over while its box got a new formula between its tables.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,11 +29,12 @@ from cellformer.engine.cells.expression import (
 from cellformer.engine.cells.functions import IF, IFERROR, INDEX, MATCH, MAX, SUM
 from cellformer.exporters.compose.address import column, quoted
 from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.boxes import Box, boxes
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.ranges import Range
 
 MOST, MOST_SINGLE = 1_000_000, 2_500  # formulas of a workbook: of ranges, and of single cells
-RANGES = 40  # of a formula
+TOGETHER = 40  # boxes, or ranges, of a formula
 EACH = 48  # cells of a formula: the sum of so many powers of two has 15 digits
 ISFORMULA = Function("ISFORMULA", lambda x: True)
 Piece = tuple[Range, int, int]  # of a range, the cells from one index up to another
@@ -61,50 +64,60 @@ class IsFormula(Expression):
 
 
 @dataclass(slots=True, eq=False)
+class InBoxes(Expression):
+    """How many boxes hold another number of formulas than as built. For an array formula."""
+
+    book: Book
+    boxes: Sequence[Box]
+    numbered: Numbered
+
+    def text(self, notation: Notation) -> str:
+        terms = list[str]()
+        for name, rect, n in self.boxes:
+            here = Here(self.book, name, rect, self.numbered)
+            held = here.without_blanks(notation) or ["1"]
+            terms.append(f"(SUM({'*'.join([here.is_formula(notation), *held])})<>{n})")
+        return f"IFERROR(0+{'+'.join(terms)},0)"
+
+    def value(self, look: Look) -> Any:
+        return 0.0
+
+    def areas(self) -> Iterator[Area]:
+        yield from self.numbered
+        for name, (top, bottom, left, right), _ in self.boxes:
+            yield self.book.sheets[name][top:bottom, left:right]
+
+
+@dataclass(slots=True, eq=False)
 class InRanges(Expression):
-    """How many cells there are from the first that holds no formula to the last of all ranges; 0 as
-    built. For an array formula."""
+    """How many cells there are from the first that holds no formula to the last of all ranges; 0 if
+    there is none. For an array formula."""
 
     book: Book
     ranges: Sequence[tuple[Range, int]]  # and how many cells there are from its first to the last
     numbered: Numbered
 
     def text(self, notation: Notation) -> str:
-        counts, furthest, whole = list[str](), list[str](), 0
-        for found, n in self.ranges:
-            blank = _blank(self.book, found)
-            whole += found.n_cells - len(blank)
-            count, missing = self._terms(found, n, blank, notation)
-            counts.append(count)
-            furthest.append(missing)
-        # to count is faster: places are computed where the count is not what it was
-        return f"IFERROR(IF(SUM({','.join(counts)})={whole},0,MAX({','.join(furthest)})),0)"
+        terms = [self._missing(found, n, notation) for found, n in self.ranges]
+        return f"IFERROR(MAX({','.join(terms)}),0)"
 
-    def _terms(
-        self, found: Range, n: int, blank: Sequence[Span], notation: Notation
-    ) -> tuple[str, str]:
-        """Of a range, 1 for each cell that holds a formula; and how many cells there are from each
-        that holds none."""
-        top, bottom, left, right = found.rect
-        height, width = bottom - top, right - left
-        down, across = self.numbered
-        rows = notation.address(down[:height, 0].as_range)
-        cols = notation.address(across[0, :width].as_range)
-        here = self.book.sheets[found.sheet][top:bottom, left:right]
-        is_formula = notation.call(ISFORMULA, [notation.address(here)])[0]
+    def _missing(self, found: Range, n: int, notation: Notation) -> str:
+        """How many cells there are from each cell of a range that holds no formula, else 0."""
+        here = Here(self.book, found.sheet, found.rect, self.numbered)
+        height, width = here.size
+        rows, cols = here.numbers(notation)
         place = str(n)
         if height > 1:
             place += f"-{rows}" if width == 1 else f"-{rows}*{width}"
         if width > 1:
             place += f"-{cols}"
-        held = [f"(({rows}<>{i})+({cols}<>{j})>0)" for i, j in blank]
         seen, block = list[str](), found.area.grid
         if isinstance(block, Block) and block.partial:
             turned = self.book.places[block.name].turned
             i, j = (cols, rows) if turned else (rows, cols)
             seen = [*_seen(block.mask, i, j, found.area.rect)]
-        missing = "*".join([f"(1-{is_formula})", f"({place})", *held, *seen])
-        return "*".join([is_formula, *(held or ["1"])]), missing
+        held = here.without_blanks(notation)
+        return "*".join([f"(1-{here.is_formula(notation)})", f"({place})", *held, *seen])
 
     def value(self, look: Look) -> Any:
         return 0.0
@@ -113,6 +126,40 @@ class InRanges(Expression):
         yield from self.numbered
         for found, _ in self.ranges:
             yield found.area
+
+
+class Here(NamedTuple):
+    """A rectangle of a sheet as formulas spell it."""
+
+    book: Book
+    sheet: str
+    rect: Rect
+    numbered: Numbered
+
+    @property
+    def size(self) -> Span:
+        """Its rows and columns."""
+        return self.rect.bottom - self.rect.top, self.rect.right - self.rect.left
+
+    def is_formula(self, notation: Notation) -> str:
+        """Whether each cell holds a formula."""
+        top, bottom, left, right = self.rect
+        cells = self.book.sheets[self.sheet][top:bottom, left:right]
+        return notation.call(ISFORMULA, [notation.address(cells)])[0]
+
+    def numbers(self, notation: Notation) -> tuple[str, str]:
+        """The numbers of its rows, and of its columns, from 0."""
+        (height, width), (down, across) = self.size, self.numbered
+        areas = down[:height, 0], across[0, :width]
+        return notation.address(areas[0].as_range), notation.address(areas[1].as_range)
+
+    def without_blanks(self, notation: Notation) -> list[str]:
+        """The conditions that leave out the cells that the reader fills in."""
+        blank = _blank(self.book, self.sheet, self.rect)
+        if not blank:
+            return []
+        rows, cols = self.numbers(notation)
+        return [f"(({rows}<>{i})+({cols}<>{j})>0)" for i, j in blank]
 
 
 def _seen(mask: Mask, i: str, j: str, rect: Rect) -> Iterator[str]:
@@ -136,7 +183,7 @@ class OfCells(Expression):
         weight, whole, terms = 1 << EACH, 0, list[str]()
         for found, first, end in self.pieces:
             top, _, left, right = found.rect
-            here, blank = quoted(found.sheet), _blank(self.book, found)
+            here, blank = quoted(found.sheet), _blank(self.book, found.sheet, found.rect)
             for k in range(first, end):
                 i, j = divmod(k, right - left)
                 weight >>= 1
@@ -163,16 +210,21 @@ def _holds(book: Book, found: Range, i: int, j: int) -> bool:
     return block.has(rect.top + i, rect.left + j)
 
 
-def _blank(book: Book, found: Range) -> list[Span]:
-    """The cells of a range that the reader fills in."""
-    top, bottom, left, right = found.rect
-    cells = [
+def _blank(book: Book, sheet: str, rect: Rect) -> list[Span]:
+    """The cells of a rectangle that the reader fills in, as rows and columns of it."""
+    top, bottom, left, right = rect
+    cells = _blanks(book, sheet)
+    return [(i - top, j - left) for i, j in cells if top <= i < bottom and left <= j < right]
+
+
+def _blanks(book: Book, sheet: str) -> list[Span]:
+    """The cells of a sheet that the reader fills in."""
+    return [
         book.places[name].cell(*cell)
         for name, blanks in book.blanks.items()
         for cell in sorted(blanks.cells)
-        if book.places[name].sheet == found.sheet
+        if book.places[name].sheet == sheet
     ]
-    return [(i - top, j - left) for i, j in cells if top <= i < bottom and left <= j < right]
 
 
 def begins(ranges: Sequence[Range]) -> list[int]:
@@ -203,14 +255,24 @@ def add(page: Composer, ranges: Sequence[Range], at: Span, numbered: Numbered) -
 def _by_ranges(
     page: Composer, ranges: Sequence[Range], at: Span, numbered: Numbered, takes_ranges: Expression
 ) -> Expression:
-    """Add the formulas of ranges; returns the index of the first cell that holds none."""
-    end = sum(one.rect.size for one in ranges)
-    rest = [(one, end - begin) for one, begin in zip(ranges, begins(ranges), strict=True)]
-    some = [rest[k : k + RANGES] for k in range(0, len(rest), RANGES)]
-    table = page.table("typed_over.ranges", at, (len(some), 1))
+    """Add the formulas of boxes, and of ranges; returns the index of the first cell without one."""
+    top, left = at
+    blanks = {name: _blanks(page.book, name) for name in page.book.sheets}
+    found = boxes(page.book, ranges, blanks)
+    some = [found[k : k + TOGETHER] for k in range(0, len(found), TOGETHER)]
+    table = page.table("typed_over.boxes", at, (len(some), 1))
     for k, of_some in enumerate(some):
         # IronCalc would give some a number, and others an error
-        formula = IF(takes_ranges, InRanges(page.book, of_some, numbered), 0)
+        formula = IF(takes_ranges, InBoxes(page.book, of_some, numbered), 0)
+        table.put(k, 0, formula, "count", array=True)
+    # of SUM, LibreOffice knows that it is one number, and computes one of IF's branches only
+    changed = SUM(table.area) > 0
+    end = sum(one.rect.size for one in ranges)
+    rest = [(one, end - begin) for one, begin in zip(ranges, begins(ranges), strict=True)]
+    places = [rest[k : k + TOGETHER] for k in range(0, len(rest), TOGETHER)]
+    table = page.table("typed_over.ranges", (top + len(some), left), (len(places), 1))
+    for k, of_places in enumerate(places):
+        formula = IF(changed, InRanges(page.book, of_places, numbered), 0)
         table.put(k, 0, formula, "count", array=True)
     furthest = MAX(table.area)
     return IF(furthest == 0, -1, end - furthest)

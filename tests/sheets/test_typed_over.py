@@ -4,16 +4,20 @@ function that a program does not compute, after an edit, too."""
 from pathlib import Path
 
 import exercised
+import openpyxl
 import pytest
 from conftest import InIronCalc, default_book, needs, script
 
 import cellformer as cf
 from cellformer.engine.cells import functions
+from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.expression import Function
 from cellformer.exporters.checking.audit import audit
-from cellformer.exporters.compose import probes
+from cellformer.exporters.compose import digest, probes
 from cellformer.exporters.compose.book import START, Book
+from cellformer.exporters.compose.boxes import boxes
 from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.ranges import of_formulas
 from cellformer.exporters.pages import ledger
 
 TYPED_OVER = script("typed_over", "benchmarks")
@@ -105,3 +109,19 @@ def test_start_names_a_function_that_is_not_computed(tmp_path: Path) -> None:
         assert str(sheet[START, 2, 0]).startswith("this program does not compute ERF · 1 edit: ")
         told = [sheet["Check", row, 0] for row in range(40)]
         assert "this program does not compute ERF" in told
+
+
+@pytest.mark.parametrize("name", ["sampling", "cat-sat", "loss"])
+def test_boxes_hold_the_formulas_that_they_count(name: str, built) -> None:
+    """In the file as written. Nothing else in them is typed in; together they hold all formulas."""
+    book, written = default_book(name), openpyxl.load_workbook(built[name])
+    own = digest.SHEET, Rect(digest.SUMMARY, digest.END, 0, digest.END)
+    ranges = of_formulas(book, [own, ledger.watch(book).line])
+    found = boxes(book, ranges, {})
+    for sheet, rect, n_formulas in found:
+        cells = [written[sheet].cell(i + 1, j + 1) for i, j in rect.cells()]
+        assert sum(cell.data_type == "f" for cell in cells) == n_formulas
+        assert all(cell.data_type == "f" or cell.protection.locked for cell in cells)
+    covered = {(box.sheet, *at) for box in found for at in box.rect.cells()}
+    assert {*TYPED_OVER.places(book)} <= covered
+    assert len(found) < len(ranges) / 2

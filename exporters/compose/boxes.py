@@ -1,0 +1,93 @@
+"""Boxes: few rectangles of a book's sheets that together hold all ranges of formulas.
+
+Programs take as long for a small range as for a larger one. So a box may hold labels and empty
+cells, too, but no cell that is typed in, and no other formula.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cellformer.engine.cells.access import Rect, Span
+from cellformer.engine.cells.block import Block
+from cellformer.exporters.compose.book import Book, Sheet
+from cellformer.exporters.compose.ranges import Range
+
+RECENT = 8  # boxes that a range may join
+
+
+class Box(NamedTuple):
+    """A rectangle of a sheet, and how many formulas it holds."""
+
+    sheet: str
+    rect: Rect
+    n_formulas: int
+
+
+def boxes(book: Book, ranges: Sequence[Range], blank: Mapping[str, Collection[Span]]) -> list[Box]:
+    """The boxes of some ranges, given the cells of each sheet that the reader fills in."""
+    found = list[Box]()
+    by_sheet = sorted(ranges, key=lambda one: (one.sheet, one.rect))
+    for name, here in groupby(by_sheet, key=lambda one: one.sheet):
+        found += _of_sheet(book, book.sheets[name], [*here], blank.get(name, ()))
+    return found
+
+
+def _of_sheet(
+    book: Book, sheet: Sheet, ranges: Sequence[Range], blank: Collection[Span]
+) -> Iterator[Box]:
+    """The boxes of a sheet. A range joins the first recent box that stays free of other cells."""
+    held = np.zeros(
+        (max(one.rect.bottom for one in ranges), max(one.rect.right for one in ranges)), bool
+    )
+    for one in ranges:
+        held[one.rect.slices] = _held(book, one)
+    free = _free(book, sheet, ranges, held.shape)
+    for at in blank:
+        held[at] = free[at] = False
+    found = list[Rect]()
+    for one in ranges:
+        for k in range(max(0, len(found) - RECENT), len(found)):
+            joined = _joined(found[k], one.rect)
+            if free[joined.slices].all():
+                found[k] = joined
+                break
+        else:
+            found.append(one.rect)
+    yield from (Box(sheet.name, rect, int(held[rect.slices].sum())) for rect in found)
+
+
+def _held(book: Book, one: Range) -> NDArray[np.bool_] | bool:
+    """Whether each cell of a range holds a formula: beyond a block's mask there is none."""
+    block = one.area.grid
+    if not isinstance(block, Block) or not block.partial:
+        return True
+    seen = block.mask.seen(one.area.rect)
+    return seen.T if book.places[block.name].turned else seen
+
+
+def _free(book: Book, sheet: Sheet, ranges: Sequence[Range], shape: Span) -> NDArray[np.bool_]:
+    """Whether each cell may be in a box: formulas of the ranges, labels, empty cells."""
+    free = np.ones(shape, bool)
+    for (i, j), entry in sheet.entries.items():
+        label = entry.formula is None and isinstance(entry.value, str)
+        if not label and i < shape[0] and j < shape[1]:
+            free[i, j] = False
+    for place in book.places.values():
+        if place.sheet == sheet.name:
+            free[place.rect(place.block.whole).slices] = False
+    for one in ranges:
+        free[one.rect.slices] = True
+    return free
+
+
+def _joined(one: Rect, other: Rect) -> Rect:
+    return Rect(
+        min(one.top, other.top),
+        max(one.bottom, other.bottom),
+        min(one.left, other.left),
+        max(one.right, other.right),
+    )
