@@ -74,7 +74,7 @@ MOVES = (
     "edited since it was built: it learns, and Digest compares its formulas once it is at ‘start’"
 )
 KEPT = "no formula was typed over"
-KEPT_LARGE = "no formula was typed over (in a workbook of this size Excel and LibreOffice check it)"
+KEPT_LARGE = "no formula was typed over (at this size only Excel and LibreOffice can tell)"
 NOT_CHECKED = "formulas not checked here: this program does not compute ISFORMULA"
 COMPUTED = "this program computes every function that the workbook uses"
 ANEW = " · to compute all anew: Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9"
