@@ -1,7 +1,7 @@
 """Boxes: few rectangles of a book's sheets that together hold all ranges of formulas.
 
-Programs take as long for a small range as for a larger one. So a box may hold labels and empty
-cells, too, but no cell that is typed in, and no other formula.
+Programs take as long for a small range as for a larger one. A box holds cells of ranges alone: a
+formula that a reader adds elsewhere cannot make up for one that was typed over.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.block import Block
-from cellformer.exporters.compose.book import Book, Sheet
+from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.ranges import Range
 
 RECENT = 8  # boxes that a range may join
@@ -32,20 +32,18 @@ def boxes(book: Book, ranges: Sequence[Range], blank: Mapping[str, Collection[Sp
     found = list[Box]()
     by_sheet = sorted(ranges, key=lambda one: (one.sheet, one.rect))
     for name, here in groupby(by_sheet, key=lambda one: one.sheet):
-        found += _of_sheet(book, book.sheets[name], [*here], blank.get(name, ()))
+        found += _of_sheet(book, name, [*here], blank.get(name, ()))
     return found
 
 
 def _of_sheet(
-    book: Book, sheet: Sheet, ranges: Sequence[Range], blank: Collection[Span]
+    book: Book, name: str, ranges: Sequence[Range], blank: Collection[Span]
 ) -> Iterator[Box]:
-    """The boxes of a sheet. A range joins the first recent box that stays free of other cells."""
-    held = np.zeros(
-        (max(one.rect.bottom for one in ranges), max(one.rect.right for one in ranges)), bool
-    )
+    """The boxes of a sheet. A range joins the first recent box with which it fills a rectangle."""
+    size = max(one.rect.bottom for one in ranges), max(one.rect.right for one in ranges)
+    held, free = np.zeros(size, bool), np.zeros(size, bool)
     for one in ranges:
-        held[one.rect.slices] = _held(book, one)
-    free = _free(book, sheet, ranges, held.shape)
+        held[one.rect.slices], free[one.rect.slices] = _held(book, one), True
     for at in blank:
         held[at] = free[at] = False
     found = list[Rect]()
@@ -57,7 +55,7 @@ def _of_sheet(
                 break
         else:
             found.append(one.rect)
-    yield from (Box(sheet.name, rect, int(held[rect.slices].sum())) for rect in found)
+    yield from (Box(name, rect, int(held[rect.slices].sum())) for rect in found)
 
 
 def _held(book: Book, one: Range) -> NDArray[np.bool_] | bool:
@@ -67,21 +65,6 @@ def _held(book: Book, one: Range) -> NDArray[np.bool_] | bool:
         return True
     seen = block.mask.seen(one.area.rect)
     return seen.T if book.places[block.name].turned else seen
-
-
-def _free(book: Book, sheet: Sheet, ranges: Sequence[Range], shape: Span) -> NDArray[np.bool_]:
-    """Whether each cell may be in a box: formulas of the ranges, labels, empty cells."""
-    free = np.ones(shape, bool)
-    for (i, j), entry in sheet.entries.items():
-        label = entry.formula is None and isinstance(entry.value, str)
-        if not label and i < shape[0] and j < shape[1]:
-            free[i, j] = False
-    for place in book.places.values():
-        if place.sheet == sheet.name:
-            free[place.rect(place.block.whole).slices] = False
-    for one in ranges:
-        free[one.rect.slices] = True
-    return free
 
 
 def _joined(one: Rect, other: Rect) -> Rect:

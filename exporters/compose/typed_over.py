@@ -5,8 +5,7 @@ and look for the place only if a box holds another number than as built. Others 
 single cell: for these, small workbooks have formulas that add it for `EACH` cells, each times
 another power of two, so that what is missing from the sum tells the cell. To open, these take
 LibreOffice as long as a formula for every fifth cell. The cells are those of Digest's ranges, one
-after the other. A formula that another one replaced is not noticed, and neither is one that was
-typed over while its box got a new formula between its tables.
+after the other. A formula that another one replaced is not noticed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -113,7 +113,7 @@ def test_start_names_a_function_that_is_not_computed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["sampling", "cat-sat", "loss"])
 def test_boxes_hold_the_formulas_that_they_count(name: str, built) -> None:
-    """In the file as written. Nothing else in them is typed in; together they hold all formulas."""
+    """In the file as written. They hold nothing else, and together all formulas."""
     book, written = default_book(name), openpyxl.load_workbook(built[name])
     own = digest.SHEET, Rect(digest.SUMMARY, digest.END, 0, digest.END)
     ranges = of_formulas(book, [own, ledger.watch(book).line])
@@ -121,7 +121,8 @@ def test_boxes_hold_the_formulas_that_they_count(name: str, built) -> None:
     for sheet, rect, n_formulas in found:
         cells = [written[sheet].cell(i + 1, j + 1) for i, j in rect.cells()]
         assert sum(cell.data_type == "f" for cell in cells) == n_formulas
-        assert all(cell.data_type == "f" or cell.protection.locked for cell in cells)
+        beyond = [cell for cell in cells if cell.data_type != "f"]  # a mask
+        assert all(cell.value is None and cell.protection.locked for cell in beyond)
     covered = {(box.sheet, *at) for box in found for at in box.rect.cells()}
     assert {*TYPED_OVER.places(book)} <= covered
-    assert len(found) < len(ranges) / 2
+    assert len(found) < 0.6 * len(ranges)
