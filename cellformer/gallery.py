@@ -53,7 +53,7 @@ def build_all(
     one, this process does all. With `resume`, a run that was stopped goes on. Raises InputError.
 
     >>> cf.build_all("gallery", only=["gram-schmidt"])
-    {'gram-schmidt': (8, 375)}
+    {'gram-schmidt': (8, 376)}
     """
     return build(Path(folder), only, Run(Workers(executor), resume))
 

@@ -26,7 +26,7 @@ from cellformer.engine.cells.files import check_file, possible, replacing
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.texts import in_csv
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies import ablation, patching, sensitivity
+from cellformer.engine.studies import ablation, columns, patching, sensitivity
 from cellformer.engine.text.list_file import quoted
 from cellformer.engine.text.tokenizer import shown
 from cellformer.kept import Kept
@@ -126,20 +126,25 @@ def _words(loaded: names.Loaded) -> list[str]:
     return list(shown((loaded.model.outputs or loaded.model.vocabulary).texts))
 
 
-def _ablate(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
+def ablated(
+    loaded: names.Loaded, target: str, mean: bool, force: bool
+) -> tuple[str, list[ablation.Effect]]:
+    """The target word, and the effects of its parts, each switched off alone. Raises InputError."""
     model, row = loaded.model, loaded.place_of_answer
-    if study.mean:
-        model = ablation.with_averages(model, [loaded.ids])
+    if mean:
+        model = ablation.with_averages(model, list(filter(None, (loaded.ids, loaded.second))))
     graph, words = model.graph(loaded.ids), _words(loaded)
     if not (parts := ablation.parts(graph)):
         raise InputError(f"{loaded.name} has no heads or MLPs: there is nothing to ablate")
-    budget.of_passes(model, len(loaded.ids), study.force, len(parts))
+    budget.of_passes(model, len(loaded.ids), force, len(parts))
     finite.check(graph, graph.values)
-    target = _word(loaded, graph, asked.target)
-    before = float(graph.values["probs"][row, target])
-    for effect in ablation.effects(graph, target, row, study.mean):
-        now = (effect.part, effect.logit, before, effect.probability)
-        yield [words[target], *now, words[effect.top]]
+    wanted = _word(loaded, graph, target)
+    return words[wanted], ablation.effects(graph, wanted, row, mean, words)
+
+
+def _ablate(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
+    target, found = ablated(loaded, asked.target, study.mean, study.force)
+    return ([target, *columns.values(effect)] for effect in found)
 
 
 def _sweep(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
@@ -186,8 +191,8 @@ def _patch(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
         yield [*begin, each.site, each.token, token, *each.scores, each.recovered, each.estimate]
 
 
-STUDIES: Mapping[str, tuple[Any, tuple[str, ...]]] = {  # with the columns of a row
-    "ablate": (_ablate, ("off", "change of logit", "before", "probability", "first")),
+STUDIES: Mapping[str, tuple[Any, Sequence[str]]] = {  # with the columns of a row
+    "ablate": (_ablate, columns.heads(ablation.Effect)),
     "gradient": (
         _gradient,
         ("rival", "kind", "name", "value", "gradient", "estimate", "integrated", "if 0"),
@@ -227,7 +232,7 @@ def study(
     `sites`. Raises InputError.
 
     >>> rows = cf.study("ablate", "cat-sat", ["the cat sat", "a dog ran"])
-    >>> rows[0]["off"], rows[0]["first"], rows[-1]["prompt"]
+    >>> rows[0]["part"], rows[0]["first"], rows[-1]["prompt"]
     ('blocks.0.attn', 'mat', 'a dog ran')
     """
     known = {field.name for field in fields(Study)} - {"kind", "name"}

@@ -4,6 +4,7 @@ python docs/json_results.py
 """
 
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -42,7 +43,7 @@ file, and `why --head` the entries of its table. In CSV, printed or in a file, c
 a text are escaped, so that no terminal obeys them. `--quiet` prints nothing. Errors are one line on
 standard error with exit code 2, whatever is asked for.
 
-`cellformer ablate dialogue-game --json | jq '.result.parts[] | select(.change < -0.5) | .part'`
+`cellformer ablate dialogue-game --json | jq '.result.parts[] | select(.change < -2) | .part'`
 names the parts that matter.
 """
 
@@ -77,7 +78,7 @@ def _fields(kind: Any) -> str:
     for field, hint in get_type_hints(kind, include_extras=True).items():
         optional = get_origin(hint) is NotRequired
         inner = get_args(hint)[0] if optional else hint
-        of, text = get_args(inner)
+        of, text, *_ = get_args(inner)
         name = f"**`{field}`**" if field == results.ROWS.get(kind.__name__) else f"`{field}`"
         rows.append(f"| {name} | {'optional, ' if optional else ''}{spelt(of)} | {text} |")
     return "\n".join(rows) + "\n"
@@ -108,7 +109,7 @@ def _inside(kind: Any) -> Iterator[Any]:
 
 
 def _named(of: Any) -> Iterator[Any]:
-    if is_typeddict(of):
+    if is_typeddict(of) or is_dataclass(of):
         yield of
     for inner in get_args(of):
         yield from _named(inner)

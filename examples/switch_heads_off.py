@@ -7,6 +7,5 @@ model = cf.load("dialogue-game")
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
 target = int(graph.values["logits"][-1].argmax())
 print(f"after Pietro chiama Paolo: {model.vocabulary.texts[target]}")
-for effect in ablation.effects(graph, target):
-    then = model.vocabulary.texts[effect.top]
-    print(f"{effect.part:<18} off: logit {effect.logit:+.2f}, then {then}")
+for effect in ablation.effects(graph, target, words=model.vocabulary.texts):
+    print(f"{effect.part:<18} off: logit {effect.change:+.2f}, then {effect.first}")

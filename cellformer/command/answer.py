@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from cellformer.command.printing import console
 from cellformer.engine import InputError
 from cellformer.engine.cells.texts import in_csv
 
-SCHEMA = "cellformer/1"  # the number rises when a field is removed, renamed or means another thing
+SCHEMA = "cellformer/2"  # the number rises when a field is removed, renamed or means another thing
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the main table as CSV.")]
 Quiet = Annotated[
@@ -118,6 +118,8 @@ def plain(found: Any) -> Any:
         if found.dtype.kind in "iub" or (found.dtype.kind == "f" and np.isfinite(found).all()):
             return found.tolist()
         found = found.tolist()
+    if is_dataclass(found):  # a row of a study
+        return {field.name: plain(getattr(found, field.name)) for field in fields(found)}
     if isinstance(found, Mapping):
         return {str(key): plain(value) for key, value in found.items()}
     if isinstance(found, list | tuple):
@@ -129,7 +131,7 @@ def plain(found: Any) -> Any:
 
 def _rows(found: Answer) -> Rows:
     if isinstance(found.rows, str):
-        listed: Rows = found.result()[found.rows]
+        listed: Rows = plain(found.result()[found.rows])
         return listed
     return found.rows()
 

@@ -72,7 +72,7 @@ from cellformer.exporters.compose.cells import SheetCell
 from cellformer.exporters.edits.edited import Edited, EditedModel
 from cellformer.exporters.model.plan import for_model
 from cellformer.names import first_word, needs_words, word_of
-from cellformer.studies import Study, absolute
+from cellformer.studies import Study, ablated, absolute
 
 MOST_STEPS = 10_001  # of a sweep
 FEW = 40  # tokens to generate
@@ -232,41 +232,13 @@ def ablate(
         return many.report(Study("ablate", *where, target or "", mean=mean))
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
-    model = _averaged(loaded) if mean else loaded.model
-    graph, row = model.graph(loaded.ids), loaded.place_of_answer
-    if not ablation.parts(graph):
-        raise InputError(f"{name} has no heads or MLPs: there is nothing to ablate")
-    budget.of_passes(model, len(loaded.ids), force, len(ablation.parts(graph)))
-    finite.check(graph, graph.values)
-    wanted = first_word(graph, row) if target is None else word_of(model, target, graph, row)
-    found = ablation.effects(graph, wanted, row, mean)
-    before = float(graph.values["probs"][row, wanted])
-    words = printing.output_words(model)
+    wanted, found = ablated(loaded, target or "", mean, force)
+    title = f"change of the logit of {wanted}, and its probability, with each part switched off"
     return Answer(
-        lambda: printing.effects(words, found, wanted, before),
-        lambda: _effects(words, found, wanted, before),
+        lambda: printing.rows(found, title),
+        lambda: {"target": wanted, "parts": found},
         "parts",
     )
-
-
-def _effects(
-    words: Sequence[str], found: Sequence[ablation.Effect], target: int, before: float
-) -> results.Ablate:
-    """The parts that were switched off, as JSON."""
-    return {
-        "target": words[target],
-        "probability": before,
-        "parts": [
-            {
-                "part": effect.part,
-                "logit": effect.logit,
-                "probability": effect.probability,
-                "change": effect.probability - before,
-                "first": words[effect.top],
-            }
-            for effect in found
-        ],
-    }
 
 
 CurveFile = Annotated[

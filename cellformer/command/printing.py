@@ -17,7 +17,7 @@ from cellformer.engine import Evaluator, Graph, Model
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.texts import on_terminal, readable
 from cellformer.engine.models.generate import Step
-from cellformer.engine.studies.ablation import Effect
+from cellformer.engine.studies import columns
 from cellformer.engine.studies.lens import Views
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.compose.book import Book
@@ -222,13 +222,12 @@ def shares(live: Evaluator, views: Views) -> list[results.Share]:
     return found
 
 
-def effects(words: Sequence[str], found: Sequence[Effect], target: int, before: float) -> None:
-    """Print the target's logit and probability with each part ablated alone."""
-    table = table_of("off", f"logit of {words[target]}", "probability", "change", "then first")
-    for effect in found:
-        change = effect.probability - before
-        cells = (f"{effect.logit:+.4f}", f"{effect.probability:.4f}", f"{change:+.4f}")
-        table.add_row(effect.part, *cells, Text(words[effect.top], "bold"))
+def rows(found: Sequence[Any], title: str) -> None:
+    """Print what a study found as a table, with the names of its columns."""
+    line(title)
+    table = table_of(*columns.heads(type(found[0])))
+    for texts in columns.shown(found):
+        table.add_row(*map(Text, texts))
     console.print(table)
 
 

@@ -5,6 +5,8 @@ docs/json.md is made of this file, and tests hold every command's --json to it.
 
 from typing import Annotated, NotRequired, TypedDict
 
+from cellformer.engine.studies.ablation import Effect
+
 Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
 
 
@@ -182,21 +184,10 @@ class Explain(TypedDict):
     cells: Annotated[list[Explained], "in the order given"]
 
 
-class Effect(TypedDict):
-    """A part that is switched off."""
-
-    part: Annotated[str, "a head, an attention block or an MLP"]
-    logit: Annotated[float, "change of the target's logit"]
-    probability: Annotated[float, "of the target then"]
-    change: Annotated[float, "of that probability"]
-    first: Annotated[str, "the likeliest word then"]
-
-
 class Ablate(TypedDict):
     """`ablate`"""
 
     target: Annotated[str, "the word"]
-    probability: Annotated[float, "its own, with every part on"]
     parts: Annotated[list[Effect], "each switched off alone"]
 
 

@@ -9,6 +9,7 @@ et al. 2023, section 2.1).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -37,24 +38,34 @@ def off(graph: Graph, part: str) -> Change:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of switching off one part alone on a target word at one token."""
+    """A part that is switched off alone, and what that does to a target word at one token."""
 
-    part: str
-    logit: float  # change of the target's logit
-    probability: float  # the target's probability then
-    top: int  # the most likely word then
+    part: Annotated[str, "a head, an attention block or an MLP"]
+    change: Annotated[float, "of the target's logit", "+.4f"]
+    before: Annotated[float, "the target's probability with every part on", ".4f"]
+    probability: Annotated[float, "the target's then", ".4f"]
+    first: Annotated[str, "the likeliest word then"]
 
 
-def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> list[Effect]:
-    """The effect of every part, each switched off alone, in one batch; `mean`: by mean ablation."""
+def effects(
+    graph: Graph,
+    target: int,
+    row: int = -1,
+    mean: bool = False,
+    words: Sequence[str] | None = None,
+) -> list[Effect]:
+    """The effect of every part, each switched off alone, in one batch; `mean`: by mean ablation.
+    `words` are the texts of the words; without them, `first` is an id."""
     names = parts(graph)
     under: Change = {("mean_ablation", 0, 0): float(mean)} if names else {}
     values = variants(graph, [{**under, **off(graph, name)} for name in names])
     logits, probs = values["logits"][:, row], values["probs"][:, row]  # [n_parts, d_vocab] each
-    before = graph.values["logits"][row, target]
+    logit, before = (float(graph.values[name][row, target]) for name in ("logits", "probs"))
+    likeliest = np.argmax(logits, axis=-1)
+    first = [words[k] if words else str(k) for k in likeliest]
     return [
-        Effect(name, float(scores[target] - before), float(p[target]), int(np.argmax(scores)))
-        for name, scores, p in zip(names, logits, probs, strict=True)
+        Effect(name, float(scores[target]) - logit, before, float(p[target]), word)
+        for name, scores, p, word in zip(names, logits, probs, first, strict=True)
     ]
 
 

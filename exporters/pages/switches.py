@@ -171,7 +171,7 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     at = GRID_ROW - 2, left
     now = sentence("prompt {state}", state=book.named("prompt"))
     state = page.show("state", at, now, "row label")
-    effects = {e.part: -e.logit for e in ablation.effects(book.graph, target, row_of)}
+    effects = {e.part: -e.change for e in ablation.effects(book.graph, target, row_of)}
     for part, loss in effects.items():
         row, col = cells[part]
         sheet.put(row, left + col, loss, "constant")

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -69,8 +70,9 @@ def assert_is(kind: Any, value: Any, where: str = "result") -> None:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is NotRequired or origin is Annotated:
         return assert_is(inner[0], value, where)
-    if is_typeddict(kind):
-        assert kind.__required_keys__ <= set(value) <= set(kind.__annotations__), where
+    if is_typeddict(kind) or is_dataclass(kind):
+        required = getattr(kind, "__required_keys__", set(kind.__annotations__))
+        assert required <= set(value) <= set(kind.__annotations__), where
         hints = get_type_hints(kind)
         for key, held in value.items():
             assert_is(hints[key], held, f"{where}.{key}")

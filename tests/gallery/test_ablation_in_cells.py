@@ -31,7 +31,7 @@ CHECKPOINTS = [str(GOLDEN / kind) for kind in ("gpt2", "mixtral", "gemma2", "ber
 MODELS = [name for name in workbooks.names() if not names.is_worksheet(name)]
 WITH_PARTS = [name for name in MODELS if name not in ("final-step", "zero-layer")]  # no layers
 IDS = "2,3,5,7"  # of a checkpoint, which has no prompt of its own
-LINE = re.compile(r"(blocks\S+)\s+([+-][\d.]+)\s+([\d.]+)\s+[+-]")
+LINE = re.compile(r"(blocks\S+)\s+([+-][\d.]+)\s+[\d.]+\s+([\d.]+) ")
 
 
 @cache
@@ -155,7 +155,7 @@ def test_shakespeare_mean_ablation_in_ironcalc(tmp_path: Path) -> None:
     for effect in ablation.effects(graph, target, mean=True):
         on = {book.cell("mean_ablation", 0, 0): 1.0, book.cell(f"{effect.part}.switch", 0, 0): 0.0}
         with sheet.typed(on):
-            wanted = graph.values["logits"][-1, target] + effect.logit
+            wanted = graph.values["logits"][-1, target] + effect.change
             assert sheet[cell] == pytest.approx(wanted, abs=1e-9), effect.part
 
 

@@ -110,7 +110,7 @@ def test_hidden_experts_compute_the_same() -> None:
 
 
 def test_every_expert_can_be_switched_off() -> None:
-    found = {effect.part: effect.logit for effect in ablation.effects(MODEL.graph(IDS), 4)}
+    found = {effect.part: effect.change for effect in ablation.effects(MODEL.graph(IDS), 4)}
     values = MODEL.graph(IDS).values
     for n in range(SPEC.n_experts):
         assert (abs(found[f"blocks.0.mlp.e{n}"]) > 1e-9) == values[SHARE][:, n].any()

@@ -55,7 +55,7 @@ def test_every_head_and_mlp_can_be_switched_off() -> None:
     graph = checkpoint.load(FOLDER).graph(IDS)
     found = ablation.effects(graph, 4)
     assert len(found) == 3 * (1 + 4 + 1)
-    assert all(abs(effect.logit) > 1e-9 for effect in found)
+    assert all(abs(effect.change) > 1e-9 for effect in found)
 
 
 def test_unsupported_gemma2_is_refused(tmp_path: Path) -> None:

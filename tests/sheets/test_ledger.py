@@ -158,7 +158,7 @@ def test_estimates_equal_attribution(book: ModelBook) -> None:
     for effect in ablation.effects(book.graph, target, last):
         shares = [book.views.credits["target"][name] for name in writers(book, effect.part)]
         now = sum(book.values[share.name][last, 0] for share in shares)
-        off.append(abs(now + effect.logit))
+        off.append(abs(now + effect.change))
     said = [e.value for e in book.sheets["Switches"].entries.values() if e.style == "note"]
     told = f"off by {np.median(off):.3f} (median), {max(off):.3f} (most)"
     assert any(told in str(text) for text in said)

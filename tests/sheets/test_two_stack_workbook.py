@@ -161,7 +161,7 @@ def test_switches_of_both_stacks_say_what_ablate_says() -> None:
     }
     target = int(book.value("target", 0, 0))
     graph = book.model.graph([book.model.spec.start])
-    effects = {e.part: -e.logit for e in ablation.effects(graph, target)}
+    effects = {e.part: -e.change for e in ablation.effects(graph, target)}
     names = {"encoder.blocks.0.attn.h0", "blocks.0.attn.h0", "blocks.0.cross.h0"}
     names |= {"encoder.blocks.0.mlp", "blocks.0.cross", "blocks.0.mlp"}
     assert names <= set(effects)

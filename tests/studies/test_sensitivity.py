@@ -66,7 +66,7 @@ def test_largest_gradients_come_first() -> None:
 
 def test_estimates_of_switched_off_parts() -> None:
     graph = checkpoint.load(GOLDEN / "mixtral").graph([3, 1, 4, 1, 5])
-    effects = {e.part: e.logit for e in ablation.effects(graph, 2)}
+    effects = {e.part: e.change for e in ablation.effects(graph, 2)}
     found = sensitivity.of_logit(graph, -1, 2)
     parts = found.parts()
     assert [part.name for part in parts] == list(effects)
