@@ -4,19 +4,16 @@ effects."""
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from cellformer.engine import Graph, InputError, Model
+from cellformer.engine import Graph, Model
 from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.cells.part import freeze_rest
 from cellformer.engine.models import encoding, prompt
 from cellformer.engine.models.architectures.mamba import MambaSpec
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.generate import Passage
-from cellformer.engine.studies.steering import Contrast
 from cellformer.engine.text import tokenizing
 from cellformer.engine.text.tokenizer import shown
-from cellformer.exporters.assemble import encoder_workbook, two_stack_workbook
+from cellformer.exporters.assemble import encoder_workbook, refusals, two_stack_workbook
 from cellformer.exporters.assemble.effects import effect
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import OnLayout
@@ -67,7 +64,6 @@ HIDDEN = "Hidden attention: how much each token takes of those before it."
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 ADAPTED = "Used: the weights with the adapter; type 0 for merge, and they are read without it."
 ROUNDED = "Quantization: type how many bits weights have, and read what the model says then."
-MOST_LISTED = 8_000  # tokens of sentences to steer by: they lie on Source, as ids
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
@@ -83,102 +79,17 @@ def build(
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
     before its values are computed. Raises InputError if the model does not support them.
     """
-    _check_shown(model, studies)
-    plan, words = for_model(model, live, limits=limits), studies.words
-    plan = replace(plan, studies=studies, chat=passage.chat is not None)
-    if words and (live or plan.gives != "next word"):
-        raise InputError("--words needs a full decoder, one that predicts the next word")
-    if studies.gradient_of and not plan.whole:
-        raise InputError(
-            f"--gradient and --nudge need a full decoder with at most {limits.words:,} tokens in "
-            "its vocabulary; ‘cellformer gradient’ takes any model"
-        )
-    if studies.token_rows and not plan.whole:
-        raise InputError(
-            f"--rows tokens needs a full decoder with at most {limits.words:,} tokens in its "
-            "vocabulary; leave it out"
-        )
-    if studies.why and studies.against:
-        raise InputError(
-            "--why and --against cannot be combined: a block that can be patched is one part of a "
-            "score, whatever wrote it; build two workbooks"
-        )
-    if studies.why and not plan.whole:
-        raise InputError(
-            f"--why needs a full decoder with at most {limits.words:,} tokens in its vocabulary; "
-            "‘cellformer why’ takes any model"
-        )
-    if studies.against and not plan.whole:
-        raise InputError(
-            f"--against needs a full decoder with at most {limits.words:,} tokens in its "
-            "vocabulary; ‘cellformer patch’ takes any model that ranks words"
-        )
-    if studies.against and studies.gradient_of:
-        raise InputError("--against has a backward pass of its own: leave out --gradient, --nudge")
-    if plan.chat and (live or studies or plan.gives != "next word"):
-        raise InputError("--chat is of a whole decoder alone: leave out --live and other studies")
-    if studies.quantize:
-        _check_rounded(model, plan)
-    if studies.steer:
-        _check_steered(plan, studies.steer)
+    plan = replace(
+        for_model(model, live, limits=limits), studies=studies, chat=passage.chat is not None
+    )
+    refusals.check(model, plan)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
     if plan.sources and not live:
         return two_stack_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
-    chosen = vocabulary.of_groups(words) if words else None
+    chosen = vocabulary.of_groups(studies.words) if studies.words else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
-
-
-def _check_shown(model: Model, studies: Studies) -> None:
-    """Refuse a model that a workbook of a prompt does not show. Raises InputError."""
-    if studies.why:
-        model.check_one_stack("--why")
-    if studies.gradient_of == LOSS:
-        model.check_one_stack("--nudge")
-    if model.spec.reads == "image":
-        raise InputError(
-            f"a {model.kind} model reads an image, which a workbook of a prompt does not show; run "
-            "takes it, and ‘cellformer build digits’ is one in cells"
-        )
-
-
-def _check_steered(plan: Plan, steer: Contrast) -> None:
-    """Raise InputError for a model that is not shown whole, a pair of sentences, or long lists."""
-    n = sum(len(ids) for sentences in steer.lists.values() for ids in sentences)
-    if n > MOST_LISTED:
-        raise InputError(
-            f"the lists to steer by have {n:,} tokens, above the limit of {MOST_LISTED:,} of a "
-            "workbook; shorten them"
-        )
-    if not plan.whole:
-        raise InputError(
-            f"--steer needs a full decoder with at most {plan.limits.words:,} tokens in its "
-            "vocabulary; ‘cellformer steer’ takes any decoder"
-        )
-    if plan.studies.against:
-        raise InputError("--steer and --against cannot be combined: give one of them")
-
-
-def _check_rounded(model: Model, plan: Plan) -> None:
-    """Raise InputError for a model whose weights are not rounded in cells."""
-    studies = plan.studies
-    if studies.gradient_of or studies.against or studies.steer or model.adapter:
-        raise InputError(
-            "--quantize rounds the weights of a model alone: leave out --gradient, --nudge, "
-            "--against, --steer and --adapter"
-        )
-    if not plan.whole:
-        raise InputError(
-            f"--quantize needs a full decoder with at most {plan.limits.words:,} tokens in its "
-            "vocabulary; ‘cellformer quantize’ takes any model"
-        )
-    n = sum(int(np.prod(np.shape(w))) for w in model.weights.values())
-    if n > plan.limits.rounded:
-        raise InputError(
-            f"--quantize puts a formula beside each of {n:,} weights, above the limit of "
-            f"{plan.limits.rounded:,}; ‘cellformer quantize’ takes any model"
-        )
 
 
 def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:

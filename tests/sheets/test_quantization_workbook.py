@@ -119,7 +119,7 @@ def test_workbook_of_rounded_weights_refuses_some_models() -> None:
     model = thin_game()
     with pytest.raises(InputError, match="above the limit of 10"):
         built(model, replace(LIMITS, rounded=10))
-    with pytest.raises(InputError, match="leave out --gradient, --nudge"):
+    with pytest.raises(InputError, match="--nudge and --quantize cannot be combined"):
         words = passage(model, [4, 2], 2)
         both = Studies(gradient_of=LOSS, quantize=True)
         model_workbook.build("q", model, words, studies=both)
