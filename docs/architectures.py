@@ -6,8 +6,7 @@ python docs/architectures.py
 
 import inspect
 from pathlib import Path
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from cellformer.engine.learning.decoders import SIZES
 from cellformer.engine.models import answering, architectures, rope
@@ -78,11 +77,11 @@ class Noting(Config):
 
 def table() -> str:
     """The page, in Markdown."""
-    files: dict[str, list[str]] = {}
     known = architectures.known()
-    for name, file in known.items():
-        files.setdefault(cast(ModuleType, file).__name__, []).append(name)
-    rows = "".join(row(names, known[names[0]]) for names in files.values())
+    of: dict[int, list[str]] = {}  # an architecture's identity -> its names
+    for name, architecture in known.items():
+        of.setdefault(id(architecture), []).append(name)
+    rows = "".join(row(names, known[names[0]]) for names in sorted(of.values()))
     listed = {
         "seeing": ", ".join(f"`{name}`" for name in SEEING),
         "activations": ", ".join(f"`{name}`" for name in ACTIVATIONS),
@@ -94,7 +93,9 @@ def table() -> str:
 
 def row(names: list[str], file: Declared) -> str:
     """The row of a file."""
-    what = " ".join((inspect.getdoc(file) or "").partition("\n\n")[0].split()).rstrip(".")
+    what = " ".join(
+        (getattr(file, "doc", "") or inspect.getdoc(file) or "").partition("\n\n")[0].split()
+    ).rstrip(".")
     read = sorted(set().union(*(options(name, file) for name in names)))
     told = ", ".join(f"`{option}`" for option in read) or "any of ModelSpec's fields"
     return f"| {', '.join(f'`{name}`' for name in names)} | {what} | {told} |\n"

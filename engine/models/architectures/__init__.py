@@ -1,6 +1,7 @@
-"""Architectures, one file each: a model type is supported if a file names it.
+"""Architectures: a model type is supported if a file names it. A file is an architecture, or lists
+several in KIN.
 
-A file declares
+An architecture declares
 
     MODEL_TYPES   the `model_type`s of config.json that it reads
     EPS           the config's name for the epsilon of its norms; "": it has none
@@ -44,14 +45,15 @@ class Declared(Protocol):
 
 
 def known() -> dict[str, Declared]:
-    """Every supported model type, and the module that reads it.
+    """Every supported model type, and the architecture that reads it.
 
-    Raises InputError for a module that lacks a declaration.
+    Raises InputError for one that lacks a declaration.
     """
     found: dict[str, Declared] = {}
     for module in modules(__name__, __path__):
-        architecture = cast(Declared, declared(module, "an architecture", DECLARED))
-        found |= dict.fromkeys(architecture.MODEL_TYPES, architecture)
+        for one in getattr(module, "KIN", (module,)):
+            architecture = cast(Declared, declared(one, "an architecture", DECLARED))
+            found |= dict.fromkeys(architecture.MODEL_TYPES, architecture)
     return found
 
 

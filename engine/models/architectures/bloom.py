@@ -2,10 +2,10 @@
 of the embedding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
-from cellformer.engine.cells.access import Mask
-from cellformer.engine.models import alibi, ops, parts
+from cellformer.engine.models import alibi, parts
+from cellformer.engine.models.architectures.llama import LlamaSpec, attention, run
 from cellformer.engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -25,48 +25,10 @@ OF_OTHER_PROGRAMS = (  # in published configs, and read by what BLOOM was traine
 )
 
 
-@dataclass(frozen=True, repr=False)
-class BloomSpec(ModelSpec):
-    """ModelSpec with an option of BLOOM's."""
-
-    adds_to_normed: bool = False  # sublayers add to what they read, the normalized stream
-
-
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    spec = g.spec
-    assert isinstance(spec, BloomSpec)
-    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
-    stream = [parts.layer_norm(g.at("ln_embed"), embed, spec.norm_eps)]  # [n_tokens, d_model]
     places = alibi.places(g, len(ids))  # [n_tokens, n_heads]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-
-        attn = b.at("attn")
-        y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn)
-        heads = []
-        for n in range(spec.n_heads):
-            h = attn.at(f"h{n}")
-            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=True)
-            k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=True)
-            v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=True)
-            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
-        attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [y if spec.adds_to_normed else x, attn_out])
-
-        mlp = b.at("mlp")
-        y = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
-        post = mlp.block("post", ops.gelu_tanh, pre)  # [n_tokens, d_mlp]
-        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, [y if spec.adds_to_normed else x, mlp_out])]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
-    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E)
+    run(g, ids, parts.layer_norm, partial(attention, places=places))
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -78,7 +40,7 @@ def read_config(c: Config) -> ModelSpec:
     c.ignore("slow_but_exact")
     c.ignore(*OF_OTHER_PROGRAMS)
     d_model = c.get("hidden_size", int)
-    return BloomSpec(
+    return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=d_model,
         n_ctx=c.get("seq_length", int),
@@ -91,6 +53,11 @@ def read_config(c: Config) -> ModelSpec:
         final_norm=True,
         norm_eps=c.get(EPS, float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, True),
+        embed_norm=True,
+        qkv_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+        gated=False,
         adds_to_normed=c.get("apply_residual_connection_post_layernorm", bool, False),
     )
 

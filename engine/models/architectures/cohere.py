@@ -6,15 +6,11 @@ four, and the fourth does not turn."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cellformer.engine.cells.access import Mask
-from cellformer.engine.cells.block import Block
 from cellformer.engine.models import parts
 from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import (
-    Turn,
     alternating,
-    mlp,
-    of_heads,
+    attention_normed_by_head,
     run,
     usual,
 )
@@ -29,20 +25,7 @@ NEW = {"hidden_act": "silu", "logit_scale": 1.0}
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    run(g, ids, parts.layer_norm_without_bias, attention, mlp)
-
-
-def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]; a norm of queries and keys has a gain
-    for each head."""
-
-    def ready(h: Forward, which: str, x: Block) -> Block:
-        if h.spec.qk_norm:
-            ln = h.at(f"{which}_norm")
-            x = parts.layer_norm_without_bias(ln, x, h.spec.norm_eps)
-        return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
-
-    return of_heads(b, x, parts.of_all_heads(b.at("attn")), Mask(window=window), ready)
+    run(g, ids, parts.layer_norm_without_bias, attention_normed_by_head)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -3,16 +3,16 @@ values, rotary positions. Falcon-7B has one norm for both sublayers and one key 
 larger models have two norms and more keys. Falcon-RW has sequential sublayers and ALiBi."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
 import ml_dtypes
 import numpy as np
 
-from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.models import alibi, ops, parts, rope
+from cellformer.engine.models import alibi, parts, rope
+from cellformer.engine.models.architectures.llama import LlamaSpec, attention, run
 from cellformer.engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -22,59 +22,10 @@ EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' diviso
 NEW = {"activation": "gelu"}
 
 
-@dataclass(frozen=True, repr=False)
-class FalconSpec(ModelSpec):
-    """ModelSpec with Falcon's own fields."""
-
-    one_norm: bool = False  # of attention and MLP together
-
-
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    spec = g.spec
-    assert isinstance(spec, FalconSpec)
-    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
-    stream = [embed]
-    rotary = spec.position == "rotary"
-    turn = parts.rotation(g, len(ids)) if rotary else None  # each [n_tokens, d_head]
-    places = None if rotary else rounded_places(g, len(ids))  # [n_tokens, n_heads]
-    group = spec.n_heads // spec.kv_heads  # heads that share keys
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-
-        attn = b.at("attn")
-        y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn)
-        keys, values = [], []
-        for n in range(spec.kv_heads):
-            kv = attn.at(f"kv{n}")
-            k = parts.linear(kv, "k", y, "K", ("d_model", "d_head"), spec.bias)
-            keys.append(parts.rotate(kv, "rot_k", k, turn) if turn else k)  # [n_tokens, d_head]
-            values.append(parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.bias))
-        heads = []
-        for n in range(spec.n_heads):
-            h = attn.at(f"h{n}")
-            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
-            q = parts.rotate(h, "rot_q", q, turn) if turn else q  # [n_tokens, d_head]
-            k, v = keys[n // group], values[n // group]
-            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
-        attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
-        resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
-
-        mlp = b.at("mlp")
-        if not spec.one_norm:
-            read = x if spec.parallel else resid_mid
-            y = parts.layer_norm(b.at("ln2"), read, spec.norm_eps)  # [n_tokens, d_model]
-        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), spec.bias)
-        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        mlp_out = parts.contract(b, post, spec.bias)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, [resid_mid, mlp_out])]  # [n_tokens, d_model]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
-    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E)
+    places = None if g.spec.position == "rotary" else rounded_places(g, len(ids))
+    run(g, ids, parts.layer_norm, partial(attention, places=places))
 
 
 def rounded_places(g: Forward, n_tokens: int) -> Block:
@@ -97,8 +48,9 @@ def read_config(c: Config) -> ModelSpec:
     if new and n_norms not in (1, 2):
         raise InputError(f"{c.path}: num_ln_in_parallel_attn is {n_norms}; it can be 1 or 2")
     d_head = c.divide("hidden_size", "num_attention_heads")
+    bias = c.get("bias", bool, False)
     rotary = rope.read(c, d_head)
-    return FalconSpec(
+    return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
         n_ctx=rotary.n_ctx,
@@ -113,19 +65,22 @@ def read_config(c: Config) -> ModelSpec:
         final_norm=True,
         norm_eps=c.get(EPS, float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, True),
-        bias=c.get("bias", bool, False),
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=bias,
+        gated=False,
         rope_theta=rotary.theta,
         rope_frequencies=rotary.frequencies,
         rope_factor=rotary.factor,
         parallel=new or parallel,
-        one_norm=n_norms == 1 if new else parallel,
+        own_norms=new and n_norms == 2,
     )
 
 
 def pieces(spec: ModelSpec) -> Pieces:
     """Linear weights are [out, in]; one tensor for queries, keys and values, group by group."""
-    assert isinstance(spec, FalconSpec)
-    two = spec.parallel and not spec.one_norm
+    assert isinstance(spec, LlamaSpec)
+    two = spec.own_norms
     yield "W_E", Piece("transformer.word_embeddings.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield from norm("ln_final", "transformer.ln_f")

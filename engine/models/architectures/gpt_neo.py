@@ -4,9 +4,9 @@ global attention, scores not divided by sqrt(d_head), and no biases of queries, 
 from collections.abc import Sequence
 from typing import Any
 
-from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.models import ops, parts
+from cellformer.engine.models import parts
+from cellformer.engine.models.architectures.llama import LlamaSpec, run
 from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -18,40 +18,7 @@ NEW = {"activation_function": "gelu_new"}
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    spec = g.spec
-    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
-    places = parts.positions(g, len(ids))  # [n_tokens, 1]
-    W_pos = g.weight("W_pos", "n_ctx", "d_model")
-    stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-
-        attn = b.at("attn")
-        mask = Mask(window=spec.window(layer))
-        y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn)
-        heads = []
-        for head in range(spec.n_heads):
-            h = attn.at(f"h{head}")
-            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=False)
-            k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=False)
-            v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=False)
-            heads.append(parts.attend(h, q, k, v, of_all, mask))  # z: [n_tokens, d_head]
-        attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
-
-        mlp = b.at("mlp")
-        y = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
-        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, [x, mlp_out])]  # [n_tokens, d_model]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
-    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E)
+    run(g, ids, parts.layer_norm)
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -65,7 +32,7 @@ def read_config(c: Config) -> ModelSpec:
         kinds += pattern * min(n, n_layers + 1)
     if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:
         raise InputError(f"{c.path}: attention_types must say global or local for each layer")
-    return ModelSpec(
+    return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
         n_ctx=c.get("max_position_embeddings", int),
@@ -80,6 +47,9 @@ def read_config(c: Config) -> ModelSpec:
         norm_eps=c.get(EPS, float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, True),
         sqrt_d_head=1.0,
+        out_bias=True,
+        mlp_bias=True,
+        gated=False,
         windows=tuple(window if kind == "local" else None for kind in kinds),
     )
 

@@ -3,8 +3,8 @@ the same residual, rotary positions on a part of each head's features."""
 
 from collections.abc import Sequence
 
-from cellformer.engine.cells.access import Mask
-from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models import parts, rope
+from cellformer.engine.models.architectures.llama import LlamaSpec, run
 from cellformer.engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -16,40 +16,7 @@ NEW = {"hidden_act": "gelu"}
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    spec = g.spec
-    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
-    stream = [embed]
-    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-
-        attn = b.at("attn")
-        y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn)
-        heads = []
-        for head in range(spec.n_heads):
-            h = attn.at(f"h{head}")
-            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
-            k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), spec.bias)
-            v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), spec.bias)
-            q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
-            k = parts.rotate(h, "rot_k", k, turn)  # [n_tokens, d_head]
-            heads.append(parts.attend(h, q, k, v, of_all, Mask()))  # z: [n_tokens, d_head]
-        attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
-        resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
-
-        mlp = b.at("mlp")
-        y = parts.layer_norm(b.at("ln2"), x if spec.parallel else resid_mid, spec.norm_eps)
-        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
-        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, [resid_mid, mlp_out])]  # [n_tokens, d_model]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
-    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E)
+    run(g, ids, parts.layer_norm)
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -57,8 +24,9 @@ def read_config(c: Config) -> ModelSpec:
     c.assume(num_hidden_layers=44, max_position_embeddings=2048, hidden_act="gelu")
     c.refuse("rope_theta", None, "here it is rotary_emb_base: rename it, or take it out")
     d_head = c.divide("hidden_size", "num_attention_heads")
+    bias = c.get("attention_bias", bool, True)
     rotary = rope.read(c, d_head, "rotary_emb_base", "rotary_pct", 0.25)
-    return ModelSpec(
+    return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
         n_ctx=rotary.n_ctx,
@@ -72,7 +40,11 @@ def read_config(c: Config) -> ModelSpec:
         final_norm=True,
         norm_eps=c.get(EPS, float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, False),
-        bias=c.get("attention_bias", bool, True),
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=True,
+        gated=False,
+        own_norms=True,
         d_rotary=rotary.d_rotary,
         rope_theta=rotary.theta,
         rope_frequencies=rotary.frequencies,

@@ -1,6 +1,7 @@
 """GPT-J (Wang & Komatsuzaki 2021): attention and MLP in parallel on the same norm, as in Phi, in
 separate tensors; adjacent features rotate in pairs, and attention has no biases."""
 
+from cellformer.engine.models.architectures.llama import LlamaSpec
 from cellformer.engine.models.architectures.phi import forward
 from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
 from cellformer.engine.models.spec import ModelSpec
@@ -20,12 +21,13 @@ def read_config(c: Config) -> ModelSpec:
     c.assume(activation_function="gelu_new", rotary_dim=64)
     c.ignore("n_ctx", "rotary", "scale_attn_weights")
     d_head = c.divide("n_embd", "n_head")
-    return ModelSpec(
+    return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("n_embd", int),
         n_ctx=c.get("n_positions", int),
         n_layers=c.get("n_layer", int),
         n_heads=c.get("n_head", int),
+        n_kv_heads=c.get("n_head", int),
         d_head=d_head,
         d_mlp=c.get("n_inner", int, 4 * c.get("n_embd", int)),
         activation=c.activation("activation_function"),
@@ -37,6 +39,9 @@ def read_config(c: Config) -> ModelSpec:
         d_rotary=c.get("rotary_dim", int, d_head),
         rope_neighbours=True,
         parallel=True,
+        mlp_bias=True,
+        word_bias=True,
+        gated=False,
     )
 
 

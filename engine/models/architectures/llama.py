@@ -3,7 +3,8 @@ rotary positions, a gated MLP, grouped keys and values (Ainslie et al. 2023)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from math import sqrt
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -61,6 +62,15 @@ class LlamaSpec(ModelSpec):
     dense: tuple[int, ...] = ()  # layers that have one MLP in place of experts
     word_bias: bool = False  # of the words' scores
     local: rope.Rotary | None = None  # how positions turn within windows; None: as elsewhere
+    score_cap: float | None = None  # what scores stay within (Gemma 2); None: any score
+    logit_cap: float | None = None
+    own_norms: bool = False  # the MLP, beside attention in parallel, has a norm of its own
+    adds_to_normed: bool = False  # sublayers add to what they read, the normalized stream (BLOOM)
+
+    @property
+    def keys(self) -> str:
+        """The name of the heads of keys and values: h if none is shared."""
+        return "h" if self.n_kv_heads is None else "kv"
 
     @property
     def within_windows(self) -> Self:
@@ -78,17 +88,20 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def run(
     g: Forward,
     ids: Sequence[int],
-    norm: Norm,
-    attend: Attention,
-    write: Callable[[Forward, Block], Block],
+    norm: Norm = parts.rms_norm,
+    attend: Attention | None = None,
+    write: Callable[[Forward, Block], Block] | None = None,
 ) -> None:
     """The forward pass of Llama and its relatives, which differ in their norms, in how they attend,
     and in what they write after it: an MLP, or experts."""
-    spec = g.spec
+    spec, attend, write = g.spec, attend or attention, write or mlp
     assert isinstance(spec, LlamaSpec)
     name = "embed" if spec.embed_scale == 1 else "embed.word"
     W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
-    stream = [times(g, "embed", word, "embed", spec.embed_scale)]  # [n_tokens, d_model]
+    factor = "sqrt_d_model" if spec.embed_scale == sqrt(spec.d_model) else "multiplier"
+    stream = [times(g, "embed", word, "embed", spec.embed_scale, factor)]  # [n_tokens, d_model]
+    if spec.embed_norm:
+        stream = [norm(g.at("ln_embed"), stream[0], spec.norm_eps)]  # [n_tokens, d_model]
     turn = near = None
     if spec.position == "learned":
         W_pos = g.weight("W_pos", "n_ctx", "d_model")
@@ -110,10 +123,13 @@ def run(
         read = x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
         if spec.norms != "after":
             read = norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        before = read if spec.adds_to_normed else x
         wrote = wrote_by(b, "attn", attend(b, read, turns, window))
-        x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
-        if not spec.parallel:
+        mid = b.block("resid_mid", ops.add, [before, wrote])  # [n_tokens, d_model]
+        if not spec.parallel or spec.own_norms:
+            read = x = x if spec.parallel else mid
             read = x if spec.norms == "after" else norm(b.at("ln2"), x, spec.norm_eps)
+        x = read if spec.adds_to_normed else mid
         sublayer = mlp if layer in spec.dense else write
         wrote = wrote_by(b, "mlp", sublayer(b, read))
         stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
@@ -125,22 +141,41 @@ def run(
         return
     if spec.gives == "next word":
         x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E, bias=spec.word_bias)
+    parts.unembed(g, x, W_E, spec.logit_cap, spec.word_bias)
 
 
-def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and
-    values."""
-    attn, shared = b.at("attn"), b.spec.qk_norm
-    of_all = parts.of_all_heads(attn)
-    gains = {w: attn.weight(f"{w}_norm", "d_head") if shared else None for w in "qk"}
+def attention(
+    b: Forward,
+    x: Block,
+    turn: Turn | None,
+    window: int | None,
+    norm: Callable[[Forward, Block, float, Block], Block] = parts.rms_norm,
+    places: Block | None = None,
+) -> Block:
+    """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and values,
+    and all share the gain of the `norm` of queries, and of keys."""
+    attn = b.at("attn")
+    assert isinstance(b.spec, LlamaSpec)
+    of_all = parts.of_all_heads(attn, b.spec.score_cap)
+    gains = {w: attn.weight(f"{w}_norm", "d_head") if b.spec.qk_norm else None for w in "qk"}
 
     def ready(h: Forward, which: str, x: Block) -> Block:
         if gain := gains[which]:
-            x = parts.rms_norm(h.at(f"{which}_norm"), x, h.spec.norm_eps, gain)
+            x = norm(h.at(f"{which}_norm"), x, h.spec.norm_eps, gain)
         return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
 
-    return of_heads(b, x, of_all, Mask(window=window), ready)
+    return of_heads(b, x, of_all, Mask(window=window), ready, places)
+
+
+def attention_normed_by_head(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
+    """The same; each head's queries and keys have a LayerNorm of their own, without bias."""
+
+    def ready(h: Forward, which: str, x: Block) -> Block:
+        if h.spec.qk_norm:
+            x = parts.layer_norm_without_bias(h.at(f"{which}_norm"), x, h.spec.norm_eps)
+        return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
+
+    return of_heads(b, x, parts.of_all_heads(b.at("attn")), Mask(window=window), ready)
 
 
 Ready = Callable[[Forward, str, Block], Block]
@@ -163,7 +198,7 @@ def of_heads(
     bound = None if spec.bound is None else attn.input("bound", spec.bound)
     keys, values = [], []
     for n in range(spec.kv_heads):
-        kv = attn.at(f"kv{n}")
+        kv = attn.at(f"{spec.keys}{n}")
         k = parts.project(kv, "k", x, spec.qkv_bias, bound)
         v = parts.project(kv, "v", x, spec.qkv_bias, bound)
         keys.append(ready(kv, "k", k))  # [n_tokens, d_head]
@@ -196,9 +231,11 @@ def mlp(b: Forward, x: Block) -> Block:
     return parts.contract(b, post, spec.mlp_bias)
 
 
-def times(g: Forward, name: str, x: Block, path: str, by: float) -> Block:
+def times(
+    g: Forward, name: str, x: Block, path: str, by: float, factor: str = "multiplier"
+) -> Block:
     """x times a constant, in a block under `path`; x itself if the constant is 1."""
-    return x if by == 1 else g.block(name, ops.stretch, x, g.at(path).input("multiplier", by))
+    return x if by == 1 else g.block(name, ops.stretch, x, g.at(path).input(factor, by))
 
 
 def usual(
@@ -211,21 +248,25 @@ def usual(
     by_kind: bool = False,
     bias: str = "attention_bias",
     eps: str = EPS,
+    eps_default: float = 1e-5,
+    base: str = "rope_theta",
+    **own: Any,
 ) -> LlamaSpec:
     """What Llama's relatives say in the same words.
 
     `d_head` (0: d_model / n_heads), `theta` and so on are an architecture's defaults; `part` as in
     `rope.read`. With `by_kind`, rotary positions are those of layers without windows. `bias` and
     `eps` are the config's names for biases of attention and for the epsilon of norms; "": none.
+    `own` are other fields of the spec.
     """
     n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, d_head) or c.divide("hidden_size", "num_attention_heads")
     if by_kind:
         rotary = rope.of_kind(c, d_head, FULL, theta)
     else:
-        rotary = rope.read(c, d_head, "rope_theta", part, default_part, theta, original)
+        rotary = rope.read(c, d_head, base, part, default_part, theta, original)
     biased = bool(bias) and c.get(bias, bool, False)
-    return LlamaSpec(
+    spec = LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
         n_ctx=sentence_modules.longest(c, rotary.n_ctx),
@@ -238,7 +279,7 @@ def usual(
         position="rotary",
         norm="rms",
         final_norm=True,
-        norm_eps=c.get(eps, float, 1e-5) if eps else 1e-5,
+        norm_eps=c.get(eps, float, eps_default) if eps else 1e-5,
         tied=c.get("tie_word_embeddings", bool, False),
         qkv_bias=biased,
         out_bias=biased,
@@ -247,6 +288,7 @@ def usual(
         rope_frequencies=rotary.frequencies,
         rope_factor=rotary.factor,
     )
+    return replace(spec, **own)
 
 
 def read_config(c: Config) -> ModelSpec:

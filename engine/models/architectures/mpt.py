@@ -2,11 +2,10 @@
 biases; queries, keys and values that stay within a bound, if the config sets one."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from cellformer.engine.cells.access import Mask
-from cellformer.engine.cells.block import Block
 from cellformer.engine.models import alibi, parts
-from cellformer.engine.models.architectures.llama import LlamaSpec, Turn, mlp, of_heads, run
+from cellformer.engine.models.architectures.llama import LlamaSpec, attention, run
 from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -35,14 +34,8 @@ OF_ATTENTION = {  # what is supported, and why no more
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    alibi.places(g, len(ids))  # [n_tokens, n_heads]
-    run(g, ids, parts.layer_norm_without_bias, attention, mlp)
-
-
-def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]."""
-    of_all = parts.of_all_heads(b.at("attn"))
-    return of_heads(b, x, of_all, Mask(), lambda h, which, x: x, b["alibi.place"])
+    places = alibi.places(g, len(ids))  # [n_tokens, n_heads]
+    run(g, ids, parts.layer_norm_without_bias, partial(attention, places=places))
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -61,6 +54,7 @@ def read_config(c: Config) -> ModelSpec:
         n_ctx=c.get("max_seq_len", int),
         n_layers=c.get("n_layers", int),
         n_heads=c.get("n_heads", int),
+        n_kv_heads=c.get("n_heads", int),
         d_head=c.divide("d_model", "n_heads"),
         d_mlp=4 * d_model,
         activation="gelu",
