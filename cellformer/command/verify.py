@@ -32,13 +32,7 @@ def report(file: Path, engine: str, seconds: float) -> Answer:
     file = present(file)
     if file.suffix.lower() in web.SUFFIXES:
         return _of_page(file, engine, seconds)
-    if engine == JAVASCRIPT:
-        raise InputError(f"{JAVASCRIPT} recomputes pages, x.html; {file} is none")
-    if engine not in ("", "all", *ENGINES):
-        known = nearest(engine, [*ENGINES, "all"])
-        raise InputError(f"no engine is named {engine!r}; {known}")
-    everyone = [one for one, program in ENGINES.items() if not program.by_name]
-    wanted = [engine] if engine in ENGINES else everyone
+    wanted = _asked(engine, file)
     there = [one for one in wanted if ENGINES[one].installed()]
     with _progress() as on_progress:
         on_progress(FILE, "is read")
@@ -62,6 +56,17 @@ def report(file: Path, engine: str, seconds: float) -> Answer:
     return Answer(
         partial(_tell, told), lambda: told, "engines", 3 if missing and agree else not agree
     )
+
+
+def _asked(engine: str, file: Path) -> list[str]:
+    """The engines that are asked: one by its name, or all. Raises InputError."""
+    if engine == JAVASCRIPT:
+        raise InputError(f"{JAVASCRIPT} recomputes pages, x.html; {file} is none")
+    if engine not in ("", "all", *ENGINES):
+        known = nearest(engine, [*ENGINES, "all"])
+        raise InputError(f"no engine is named {engine!r}; {known}")
+    everyone = [one for one, program in ENGINES.items() if not program.by_name]
+    return [engine] if engine in ENGINES else everyone
 
 
 def _of_page(file: Path, engine: str, seconds: float) -> Answer:

@@ -108,6 +108,10 @@ class ModelSpec:
         for size in ("n_layers", "n_heads", "d_head", "d_mlp", "d_state"):
             if getattr(self, size) < 0:
                 raise InputError(f"{size} is {getattr(self, size)}; it cannot be negative")
+        self._check_heads()
+
+    def _check_heads(self) -> None:
+        """Raise InputError for blocks and heads that no model has."""
         if self.n_layers > MAX_LAYERS:
             raise InputError(f"n_layers is {self.n_layers:,}; no model has above {MAX_LAYERS:,}")
         if self.n_layers * max(self.n_heads, 1) > MAX_HEADS:

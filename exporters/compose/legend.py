@@ -4,12 +4,12 @@ It is made of the styles that a finished sheet contains: each entry is a cell, o
 ones, in the style that it explains.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cellformer.engine.cells.language import translated
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Sheet
-from cellformer.exporters.compose.dressing import AsBuilt, Beyond, Unlike, When
+from cellformer.exporters.compose.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 
 ROW = 0
 LARGE = 1.7  # a title's characters are so much wider than a cell's
@@ -55,7 +55,11 @@ def keys(sheet: Sheet) -> Iterator[Key]:
     yield from (key for font, key in FONTS.items() if font in fonts)
     if named.intersection(CONSTANTS):
         yield "key grey", "grey: as built"
-    dressings = [dressing for _, dressing in sheet.dressings]
+    yield from _of_dressings([dressing for _, dressing in sheet.dressings])
+
+
+def _of_dressings(dressings: Sequence[Dressing]) -> Iterator[Key]:
+    """The entries for colours that depend on numbers."""
     if any(isinstance(d, When) and d.style == "generated" for d in dressings):
         yield "key generated", "continued"
     if any(isinstance(d, AsBuilt | Beyond | Unlike) for d in dressings):

@@ -158,9 +158,7 @@ def _labels(
         for at, entry in entries.items()
         if entry.formula is None and at not in sheet.links  # which sheets there are may differ
     }
-    fixed = {at: entry.value for at, entry in constants.items()}
-    for run in sheet.runs:
-        fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
+    fixed = _fixed(sheet, constants)
     there = written.valued(written.at(*_split(list(fixed))))
     now = dict(zip(fixed, there, strict=True))
     changed = [at for at in sorted(fixed) if not _alike(fixed[at], now[at])]
@@ -168,18 +166,28 @@ def _labels(
     others = {at: fixed[at] for at in changed if at not in typed and fixed[at] != ""}
     moved.check(sheet.name, others, written, _alike)
     for at in changed:
-        is_word = words is not None and words.grid is sheet and words.rect.covers(sheet[at].rect)
-        name = _word(words, at) if words is not None and is_word else _spot(found.book, sheet, at)
+        word = _word(words, sheet, at)
+        name = word or _spot(found.book, sheet, at)
         value = now[at]
         now_is = "" if value is None else value
         change = EditedCell(name, found.book.address(sheet[at]), fixed[at], now_is)
         (found.inputs if at in typed else found.labels).append(change)
-        if is_word:
+        if word:
             found.unheld.append(change)
 
 
-def _word(words: Area, at: Span) -> str:
-    """The name of a word's cell beside the embedding."""
+def _fixed(sheet: Sheet, constants: Mapping[Span, Entry]) -> dict[Span, Any]:
+    """What stands in single cells and in runs."""
+    fixed = {at: entry.value for at, entry in constants.items()}
+    for run in sheet.runs:
+        fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
+    return fixed
+
+
+def _word(words: Area | None, sheet: Sheet, at: Span) -> str:
+    """The name of a word's cell beside the embedding; "" of another cell."""
+    if words is None or words.grid is not sheet or not words.rect.covers(sheet[at].rect):
+        return ""
     return f"vocabulary[{at[0] - words.rect.top + at[1] - words.rect.left},0]"
 
 

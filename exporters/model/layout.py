@@ -16,7 +16,7 @@ Three rules place blocks, so that a page reads input, weight, product:
 In larger models the weights have sheets of their own, one per layer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -183,40 +183,17 @@ class BlockSheet(NamedTuple):
 def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     """The sheet of a block: a page's, for settings and what is looked at; or else its layer's, or
     that of the steps before or after the layers."""
-    if block.part == NUDGE or (block.name in COSTS and RATE in book.graph.blocks):
-        return BlockSheet(LEARNING)
-    if block.part == QUANTIZE or block.name in COSTS:
-        return BlockSheet(ROUNDING)
-    if NUDGED in block.passes:
-        return sheet_of(book.graph[block.own], book)._replace(nudged=True)
-    backward = {GRADIENT, TURNED} & {*block.passes}
-    if OTHER in block.passes and not backward:
-        return sheet_of(book.graph[block.own], book)._replace(other=True)
-    if CLEAN in block.passes and not backward:
-        return sheet_of(book.graph[block.own], book)._replace(clean=True)
+    for sheet, is_of in FIRST:
+        if is_of(block, book):
+            return BlockSheet(sheet)
+    for again, marked in AGAIN.items():
+        if again in block.passes and (again == NUDGED or not _is_backward(block)):
+            return marked(sheet_of(book.graph[block.own], book))
     if block.kind == "gradient":
-        own = book.graph.blocks.get(block.forward)
-        of_weight = own is not None and own.kind == "weight"  # these stand apart, beside a copy
-        of_weights = "Turned" if book.plan.studies.against else "Gradient"
-        kind = of_weights if of_weight else "Backward"
-        return BlockSheet(kind, block.layer, encoder=ENCODER in block.passes)
-    of_patch = block.leaf == TAKE or block.part == PATCH or block.name == PATH_ROWS
-    if of_patch and not backward:
-        return BlockSheet(PATCHING)
-    if PATH in block.passes:
-        return BlockSheet(ON_PATH)
-    if CUT in block.passes:
-        return BlockSheet(WITH_CUTS)
-    if block.part == STEERING:
-        return BlockSheet(STEER)
-    if block.leaf in SWITCHED:
-        return BlockSheet(SWITCHES)
-    if block.part == "lens":
-        return BlockSheet(LENS)
-    if block.part in ("target", "rival"):
-        return BlockSheet(ATTRIBUTION)
-    if on_play(block):
-        return BlockSheet(PLAY)
+        return _of_gradient(block, book)
+    for sheet, is_of in THEN:
+        if is_of(block, book):
+            return BlockSheet(sheet)
     encoder = ENCODER in block.passes
     if block.kind == "computed" and (block.leaf in READ or block.part == ADAPTER):
         return BlockSheet(AS_READ, block.layer, encoder=encoder)
@@ -228,6 +205,45 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         return BlockSheet("Weights", block.layer, encoder=encoder)
     reader, _ = book.graph.readers[block.name][0]
     return sheet_of(reader, book)
+
+
+def _is_backward(block: Block) -> bool:
+    return bool({GRADIENT, TURNED} & {*block.passes})
+
+
+def _of_gradient(block: Block, book: ModelBook) -> BlockSheet:
+    """The sheet of a block of the backward pass. Those of weights stand apart, beside a copy."""
+    own = book.graph.blocks.get(block.forward)
+    of_weights = "Turned" if book.plan.studies.against else "Gradient"
+    kind = of_weights if own is not None and own.kind == "weight" else "Backward"
+    return BlockSheet(kind, block.layer, encoder=ENCODER in block.passes)
+
+
+def _of_patch(block: Block) -> bool:
+    named = block.leaf == TAKE or block.part == PATCH or block.name == PATH_ROWS
+    return named and not _is_backward(block)
+
+
+Route = tuple[str, Callable[[Block, ModelBook], bool]]  # a page, and whether a block stands there
+FIRST: tuple[Route, ...] = (
+    (LEARNING, lambda b, book: b.part == NUDGE or (b.name in COSTS and RATE in book.graph.blocks)),
+    (ROUNDING, lambda b, _: b.part == QUANTIZE or b.name in COSTS),
+)
+AGAIN: dict[str, Callable[[BlockSheet], BlockSheet]] = {  # passes like the first one
+    NUDGED: lambda sheet: sheet._replace(nudged=True),
+    OTHER: lambda sheet: sheet._replace(other=True),
+    CLEAN: lambda sheet: sheet._replace(clean=True),
+}
+THEN: tuple[Route, ...] = (
+    (PATCHING, lambda b, _: _of_patch(b)),
+    (ON_PATH, lambda b, _: PATH in b.passes),
+    (WITH_CUTS, lambda b, _: CUT in b.passes),
+    (STEER, lambda b, _: b.part == STEERING),
+    (SWITCHES, lambda b, _: b.leaf in SWITCHED),
+    (LENS, lambda b, _: b.part == "lens"),
+    (ATTRIBUTION, lambda b, _: b.part in ("target", "rival")),
+    (PLAY, lambda b, _: on_play(b)),
+)
 
 
 def on_play(block: Block) -> bool:
@@ -330,34 +346,55 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         if block.op is None or sheet_of(block, book) != sheet:
             continue
         operands = dict.fromkeys(b for _, _, b in block.operands)
-        fresh = [
-            b
-            for b in operands
-            if b.op is None and b.name not in done and sheet_of(b, book) == sheet and not on_play(b)
-        ]
+        fresh = [b for b in operands if b.name not in done and _stands_there(b, sheet, book)]
         _, _, first = block.operands[0]
         band = found[-1] if found else Band()
-        cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
-        continues = len(band.across) == 1 and band.holds(first)
-        total = block.shape[1] == 1 and block.axes[1] == "" and band.holds(first)
-        if not book.plan.token_rows and block.shape[0] > 1:  # a column has no room under a block
-            total = total and turned(block, book) and turned(first, book)
-        if not found or not (cellwise or continues or total or is_copy(block)):
+        total = _is_total(block, band, book)
+        if not found or not (total or _goes_on(block, band)):
             band = Band(right=beside.get(first.name, MARGIN) if fresh else MARGIN)
             found.append(band)
         # a column, as with a row for each token, or where it is read along tokens, is no total
         total = total and not book.plan.token_rows and turned(block, book)
-        for member in fresh + ([] if total else [block]):
-            if member is block and band.right > WIDE:
-                band = Band()
-                found.append(band)
-            band.add(member, member.shape[0 if turned(member, book) else 1])
-            if len(band.across) == 1:
-                beside[member.name] = band.right
-            done.add(member.name)
+        done.update(member.name for member in fresh)
+        for member in fresh:
+            _put(member, band, beside, book)
         if total:
             band.totals.setdefault(first.name, []).append(block)
+            continue
+        if band.right > WIDE:
+            band = Band()
+            found.append(band)
+        done.add(block.name)
+        _put(block, band, beside, book)
     return found
+
+
+def _put(block: Block, band: Band, beside: dict[str, int], book: ModelBook) -> None:
+    """Add a block to a band; `beside` keeps the column right of one that opens it."""
+    band.add(block, block.shape[0 if turned(block, book) else 1])
+    if len(band.across) == 1:
+        beside[block.name] = band.right
+
+
+def _stands_there(block: Block, sheet: BlockSheet, book: ModelBook) -> bool:
+    """Whether an input stands on a sheet, beside what reads it."""
+    return block.op is None and sheet_of(block, book) == sheet and not on_play(block)
+
+
+def _is_total(block: Block, band: Band, book: ModelBook) -> bool:
+    """Whether a block is a total of the one before it: a single column, or a row when turned."""
+    _, _, first = block.operands[0]
+    total = block.shape[1] == 1 and block.axes[1] == "" and band.holds(first)
+    if not book.plan.token_rows and block.shape[0] > 1:  # a column has no room under a block
+        return total and turned(block, book) and turned(first, book)
+    return total
+
+
+def _goes_on(block: Block, band: Band) -> bool:
+    """Whether a block stands beside what it reads: cell by cell, in a row, or as a copy."""
+    cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
+    _, _, first = block.operands[0]
+    return cellwise or (len(band.across) == 1 and band.holds(first)) or is_copy(block)
 
 
 def split(book: ModelBook) -> None:

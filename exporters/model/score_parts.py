@@ -86,7 +86,7 @@ class Side:
 
     def _formula(self, block: Block, writer: str) -> Callable[[int], Expression]:
         """The formula of a writer's part of a block, by feature: its op's, without a bias."""
-        carried = {name for name in CARRIED[block.op.name] if name != "b"} if block.op else set()
+        carried = {*CARRIED[block.op.name]} - {"b"} if block.op else set[str]()
         lines = {
             b.name: self.laid(b)
             for name, (_, column), b in block.operands

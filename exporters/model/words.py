@@ -385,14 +385,15 @@ def _meaning(block: Block, gradient_of: str) -> str:
         return of_optimizer(block)
     if block.part in OF_STATE:
         return OF_STATE[block.part]
-    if "loss" in block.inside and block.leaf in OF_LOSS:
-        return OF_LOSS[block.leaf]
-    if "time" in block.inside and block.leaf in OF_TIME:
-        return OF_TIME[block.leaf]
-    if "ssm" in block.inside and block.leaf in OF_SSM:
-        return OF_SSM[block.leaf]
-    if "conv" in block.inside and block.leaf in OF_CONVOLUTION:
-        return OF_CONVOLUTION[block.leaf]
+    of_part = {"loss": OF_LOSS, "time": OF_TIME, "ssm": OF_SSM, "conv": OF_CONVOLUTION}
+    for part, meanings in of_part.items():
+        if part in block.inside and block.leaf in meanings:
+            return meanings[block.leaf]
+    return _of_leaf(block)
+
+
+def _of_leaf(block: Block) -> str:
+    """A block's meaning by its leaf."""
     if block.leaf.isdigit():
         return MEANING.get(block.inside[-1], "")
     if block.name.endswith("distance.W"):

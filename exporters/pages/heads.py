@@ -37,8 +37,7 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add a square per head; layers down, heads across."""
-    found = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
-    found = [b for b in found if not {NUDGED, OTHER, CLEAN, PATH, CUT} & {*b.passes}]
+    found = [b for b in book.graph if _is_shown(b)]
     patterns = [b for b in found if b.axes == ("token", "token")]
     page = layout.page(book, SHEET)
     sheet = page.sheet
@@ -73,14 +72,18 @@ def add(book: ModelBook) -> None:
         for k in range(height):
             sheet.heights[top + 2 + k] = 0.75 * max(pixels, 20)
         square = page.table(own, (top + 2, left), (height, width))
-        for i, j in block.whole.cells():
-            if block.has(i, j):
-                at = (i, j) if book.plan.token_rows else (j, i)
-                square.put(*at, block[i, j], style)
+        for i, j in (at for at in block.whole.cells() if block.has(*at)):
+            square.put(*((i, j) if by_rows else (j, i)), block[i, j], style)
         page.dress(square.area, "scale")
         sheet.heights[top + 1] = 52
     if SAID in book.shown:
         _read_out(book, page, machine.sharpest(book, patterns))
+
+
+def _is_shown(block: Block) -> bool:
+    """Whether a block is a pattern of the first pass."""
+    computed = block.leaf == "pattern" and block.kind == "computed"
+    return computed and not {NUDGED, OTHER, CLEAN, PATH, CUT} & {*block.passes}
 
 
 def in_rows(patterns: Sequence[Block]) -> list[Block]:

@@ -150,9 +150,7 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
     sheet.widths = {WHAT: 34, TOLD: 60, IS: 16, WAS: 16}
     for col, head in enumerate(HEADS):
         sheet.put(TOP - 1, col, head, "block")
-    found = [*watched(book)]
-    stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
-    lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or _each(book)]
+    lines, stored = _lines(book)
     sheets = [there for there in book.sheets.values() if there.name != START]
     top = TOP + _ranks(book)
     usual = [line for line in lines if book.places[line.block.name].sheet not in own]
@@ -173,6 +171,14 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
     assert last + len(own) <= max(end, room), f"more than OWN_ROOM = {OWN_ROOM} lines"
     parts = [(begun, room, N_MOVED), (TOP, begun, N_TOLD), (room, end, N_TOLD)]
     _line(book, table, [part for part in parts if part[0] < part[1]])
+
+
+def _lines(book: Book) -> tuple[list[Watched], bool]:
+    """What has a line, and whether its originals are stored: not in models with many weights."""
+    found = [*watched(book)]
+    stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
+    each = stored or _each(book)
+    return [w for w in found if each or w.cell or w.block.whole.size == 1], stored
 
 
 def _of_lines(

@@ -224,7 +224,11 @@ def needed(wanted: Wanted, there: Sequence[str]) -> list[str]:
         if weights and "config.json" in there:
             wanted_too = [file for file in there if file in WANTED or MODULES.fullmatch(file)]
             return wanted_too + weights
-    every = [file for file in there if file.endswith(".gguf")]
+    return _gguf(wanted, [file for file in there if file.endswith(".gguf")])
+
+
+def _gguf(wanted: Wanted, every: Sequence[str]) -> list[str]:
+    """The one GGUF file that is wanted, of all of a model."""
     packed = [file for file in every if wanted.names(file)]
     if len(packed) == 1:
         return packed

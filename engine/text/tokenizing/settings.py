@@ -170,12 +170,7 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
     for part in parts:
         kind = part["type"]
         if kind == "ByteLevel":
-            if part["add_prefix_space"] and found.splits:
-                raise _refused("that puts a space before every word")
-            found.bytes = True
-            found.prefix = "unless there" if part["add_prefix_space"] else found.prefix
-            if part.get("use_regex", True):
-                found.splits += (Split(patterns.read(GPT2), "Isolated"),)
+            _byte_level(found, part)
         elif kind == "Split" and part["pattern"] == {"String": " "} and found.signed:
             pass  # no space is left to split at
         elif kind == "Metaspace" and part["replacement"] == SPACE_SIGN:
@@ -185,11 +180,7 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
                 raise _refused("of the kind Unigram that splits at spaces")
             found.collapsed = "ends too"
         elif found.kind == "WordPiece":
-            if part.get("behavior", "Isolated") not in ("Isolated", "Contiguous", "Removed"):
-                raise _refused(f"that splits with the behavior {part['behavior']}")
-            if kind not in ("BertPreTokenizer", "Digits", "Punctuation", *WHITE):
-                raise _refused(f"of the kind WordPiece with the pre-tokenizer {kind}")
-            found.apart.append(part)
+            found.apart.append(_of_word_piece(part))
         else:
             if found.bytes or found.signed:
                 raise _refused(f"with the pre-tokenizer {kind} behind one that changes the text")
@@ -198,6 +189,23 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
         raise _refused(r"with a normalizer that replaces '\s+'")
     if found.stripped and not (found.collapsed and found.signed):
         raise _refused("with the normalizer Strip")
+
+
+def _byte_level(found: Settings, part: dict[str, Any]) -> None:
+    if part["add_prefix_space"] and found.splits:
+        raise _refused("that puts a space before every word")
+    found.bytes = True
+    found.prefix = "unless there" if part["add_prefix_space"] else found.prefix
+    if part.get("use_regex", True):
+        found.splits += (Split(patterns.read(GPT2), "Isolated"),)
+
+
+def _of_word_piece(part: dict[str, Any]) -> dict[str, Any]:
+    if part.get("behavior", "Isolated") not in ("Isolated", "Contiguous", "Removed"):
+        raise _refused(f"that splits with the behavior {part['behavior']}")
+    if part["type"] not in ("BertPreTokenizer", "Digits", "Punctuation", *WHITE):
+        raise _refused(f"of the kind WordPiece with the pre-tokenizer {part['type']}")
+    return part
 
 
 def _drops_spaces(found: Settings) -> bool:
