@@ -75,7 +75,7 @@ OPTIONS = (
 
 
 def check(model: Model, plan: Plan) -> None:
-    """Raise InputError for a model, or for options, of which there is no workbook."""
+    """Raise InputError for a model that no workbook shows, or options that do not go together."""
     if model.spec.reads == "image":
         raise InputError(
             f"a {model.kind} model reads an image, which a workbook of a prompt does not show; run "
