@@ -175,7 +175,7 @@ def index(sizes: Sizes) -> Book:
             sheet.put(row, 0, "start here" if name == workbooks.first() else place, "row number")
             sheet.link(row, 1, name, f"external:{name}.xlsx")
             sheet.put(row, 2, workbooks.title(name).partition(": ")[2])
-            sheet.put(row, 3, workbooks.find(name).LEVEL, "count")
+            sheet.put(row, 3, workbooks.level(name), "count")
             sheet.put(row, 4, sizes[name][0], "count")
             sheet.put(row, 5, sizes[name][1], "thousands")
         row += 2

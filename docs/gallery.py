@@ -66,7 +66,7 @@ def page() -> str:
         for name in listed:
             line = workbooks.title(name).partition(": ")[2]
             begin = "start here; " if name == first else ""
-            about = f"**`{name}`** ({begin}level {workbooks.find(name).LEVEL})<br>{line}"
+            about = f"**`{name}`** ({begin}level {workbooks.level(name)})<br>{line}"
             lines.append(f"| {about} | ![{name}](gallery/{name}.png) |")
         lines.append("")
     return HEAD + "\n".join(lines)

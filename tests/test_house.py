@@ -297,6 +297,7 @@ def test_a_workbook_is_one_file(dropped, tmp_path: Path) -> None:
         (pages, PAGE, 'AFTER = "Play"', "build cat-sat"),
         (architectures, ARCHITECTURE, 'EPS = "epsilon"', f"info {ROOT}/tests/golden/gpt2"),
         (workbooks, WORKBOOK, 'TOPIC, AFTER, LEVEL = "Sizes", "napkin", 1', "build lacking"),
+        (workbooks, WORKBOOK, 'TOPIC, AFTER, LEVEL = "Sizes", "napkin", 1', "list"),
     ],
 )
 def test_missing_declaration_gets_one_line(

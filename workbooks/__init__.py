@@ -2,7 +2,8 @@
 
 A module declares its place in learning order: the `TOPIC` of the gallery, the workbook of that
 topic to read before, `AFTER` ("" for the first), and a `LEVEL`, what one has to know. It has a
-`TITLE`, `name: what it is`, unless its `STORY` has.
+`TITLE`, `name: what it is`, unless its `STORY` has. They are literals: a list of the workbooks reads
+them from the sources, and imports none.
 
 One may name cells in `EXERCISES`, `block[i,j]`, to be asked in any case by `build --exercise`.
 
@@ -17,8 +18,13 @@ one that `save` writes; if that is a model, `transformer()`; if one is trained i
 itself, `learnt(held)`, that model. A module's docstring says what to look at and what to try.
 """
 
+import ast
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 
 def names() -> list[str]:
@@ -46,10 +52,23 @@ LEVELS = {
 OF_A_MODEL = ("PROMPT", "model", "build")  # what a transformer's workbook declares
 
 
+class Place(NamedTuple):
+    """What a module declares of its workbook, and its place on the way through them."""
+
+    title: str  # `name: what it is`
+    topic: str
+    after: str
+    level: int
+
+
 def title(name: str) -> str:
     """The title of a workbook, `name: what it is`."""
-    module = find(name)
-    return str(module.TITLE if hasattr(module, "TITLE") else module.STORY.title)
+    return place(name).title
+
+
+def level(name: str) -> int:
+    """The level of a workbook, a key of `LEVELS`."""
+    return place(name).level
 
 
 def path() -> list[str]:
@@ -58,10 +77,10 @@ def path() -> list[str]:
         reading_order,  # the command sets numpy up first
     )
 
-    modules = {name: find(name) for name in names()}
+    places = {name: place(name) for name in names()}
     found: list[str] = []
     for topic in TOPICS:
-        of_it = {name: module.AFTER for name, module in modules.items() if topic == module.TOPIC}
+        of_it = {name: at.after for name, at in places.items() if topic == at.topic}
         found += reading_order(of_it, "", f"workbook of {topic}")[1:]
     return found
 
@@ -74,29 +93,65 @@ def first() -> str:
 def by_topic() -> dict[str, list[str]]:
     """The names of all workbooks by topic, both in learning order."""
     listed = path()
-    return {topic: [name for name in listed if topic == find(name).TOPIC] for topic in TOPICS}
+    return {topic: [name for name in listed if topic == place(name).topic] for topic in TOPICS}
 
 
-def find(name: str) -> ModuleType:
-    """The module of a workbook. Raises InputError for an unknown name, with the nearest ones, and
-    for a module that lacks a declaration."""
-    from cellformer.engine.cells.errors import (  # the command sets numpy up first
+def place(name: str) -> Place:
+    """What a workbook's module declares, read from its source. Raises InputError for an unknown
+    name, with the nearest ones, and for a module that lacks a declaration."""
+    from cellformer.engine.cells.errors import (
         InputError,
-        declared,
         nearest,
-    )
+    )  # the command sets numpy up first
 
     if name not in names():
         like = nearest(name, names())
         if like.startswith("known"):
             like += "; a model is named by its file or folder, or as owner/name of the Hub"
         raise InputError(f"no workbook is named {name!r}; {like}")
-    module = import_module(f"cellformer.workbooks.{name.replace('-', '_')}")
-    wanted = [] if hasattr(module, "book") else [*OF_A_MODEL]
-    wanted += [] if hasattr(module, "STORY") else ["TITLE"]
-    declared(module, "a workbook", ("TOPIC", "AFTER", "LEVEL", *wanted))
-    if module.TOPIC not in TOPICS:
-        raise InputError(f"{name} has the TOPIC {module.TOPIC!r}; {nearest(module.TOPIC, TOPICS)}")
-    if module.LEVEL not in LEVELS:
-        raise InputError(f"{name} has the LEVEL {module.LEVEL!r}; it is one of {[*LEVELS]}")
-    return module
+    spec = find_spec(_module(name))
+    assert spec is not None and spec.origin is not None
+    told = _literals(spec.origin)
+    lacking = [wanted for wanted in ("TOPIC", "AFTER", "LEVEL", "TITLE") if wanted not in told]
+    if lacking:
+        what = f"{spec.origin} is a workbook without {', '.join(lacking)}"
+        raise InputError(f"{what}; declare it, as a text or a number")
+    if told["TOPIC"] not in TOPICS:
+        topic = told["TOPIC"]
+        raise InputError(f"{name} has the TOPIC {topic!r}; {nearest(str(topic), TOPICS)}")
+    if told["LEVEL"] not in LEVELS:
+        raise InputError(f"{name} has the LEVEL {told['LEVEL']!r}; it is one of {[*LEVELS]}")
+    return Place(told["TITLE"], told["TOPIC"], told["AFTER"], told["LEVEL"])
+
+
+def find(name: str) -> ModuleType:
+    """The module of a workbook. Raises InputError as `place` does."""
+    from cellformer.engine.cells.errors import declared  # the command sets numpy up first
+
+    place(name)
+    module = import_module(_module(name))
+    return declared(module, "a workbook", () if hasattr(module, "book") else OF_A_MODEL)
+
+
+def _module(name: str) -> str:
+    return f"cellformer.workbooks.{name.replace('-', '_')}"
+
+
+@cache
+def _literals(file: str) -> dict[str, Any]:
+    """The names that a source assigns texts and numbers, cached; TITLE is also what STORY has."""
+    found: dict[str, Any] = {}
+    for node in ast.parse(Path(file).read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign([ast.Tuple(names)], ast.Tuple(values)):
+                pairs = [*zip(names, values, strict=False)]
+            case ast.Assign([ast.Name("STORY")], ast.Call(keywords=given)):
+                pairs = [(ast.Name("TITLE"), each.value) for each in given if each.arg == "title"]
+            case ast.Assign([name], value):
+                pairs = [(name, value)]
+            case _:
+                continue
+        for name, value in pairs:
+            if isinstance(name, ast.Name) and isinstance(value, ast.Constant):
+                found[name.id] = value.value
+    return found

@@ -20,7 +20,7 @@ import typer
 
 import cellformer
 from cellformer.command import results
-from cellformer.command.printing import console
+from cellformer.command.console import console
 from cellformer.engine import InputError
 from cellformer.engine.cells.texts import in_csv
 

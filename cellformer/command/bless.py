@@ -9,7 +9,7 @@ import typer
 
 from cellformer.command import results
 from cellformer.command.answer import Answer
-from cellformer.command.printing import line
+from cellformer.command.console import line
 from cellformer.engine import InputError
 from cellformer.exporters.checking import bless as forms
 

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from cellformer import budget, memory, names, pairs, workbooks
 from cellformer.command import prompting, results
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.many import Sharing, progress
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.stored import Stored

@@ -8,7 +8,7 @@ from rich.text import Text
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells, watched_cell
-from cellformer.command.printing import console
+from cellformer.command.console import console, line
 from cellformer.engine import Graph, InputError
 from cellformer.engine.cells import cell_gradient
 from cellformer.engine.cells.arrays import ranked
@@ -46,14 +46,14 @@ def report(found: Cells, target: str, top: int) -> Answer:
 
 def _tell(found: results.Gradient) -> None:
     """Print the cells with the largest gradients."""
-    printing.line(f"{found['objective']}: {found['value']:.6g}")
+    line(f"{found['objective']}: {found['value']:.6g}")
     if not found["by_gradient"]:
-        printing.line("no number that is typed in moves it")
+        line("no number that is typed in moves it")
         return
     lists = found["by_gradient"], found["by_weight_times_gradient"]
     for listed, title in zip(lists, ("|gradient|", "|value × gradient|"), strict=True):
         console.print()
-        printing.line(f"the typed cells of the largest {title}:")
+        line(f"the typed cells of the largest {title}:")
         table = printing.table_of("cell", "is", "gradient", "value × gradient")
         for cell in listed:
             numbers = (cell["value"], cell["gradient"], cell["value"] * cell["gradient"])

@@ -9,7 +9,7 @@ from rich.text import Text as Shown
 from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
-from cellformer.command.printing import console, line
+from cellformer.command.console import console, line
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import hidden_attention, scores
 from cellformer.engine.text.tokenizer import shown

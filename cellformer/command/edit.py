@@ -10,8 +10,8 @@ from rich.text import Text
 from cellformer import exercises, names, workbooks
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.options import Force
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked

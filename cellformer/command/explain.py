@@ -11,8 +11,9 @@ from cellformer import names, workbooks
 from cellformer.command import results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import watched_cell
+from cellformer.command.console import console, line
 from cellformer.command.options import workbook_names
-from cellformer.command.printing import console, line, value_text
+from cellformer.command.printing import value_text
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.cells.texts import cut, readable

@@ -17,6 +17,7 @@ from cellformer.command import printing, prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.build import plain_forecast, with_digits
 from cellformer.command.cells import Cells, is_cell, watched_cell
+from cellformer.command.console import console, line
 from cellformer.command.many import Many, Sharing
 from cellformer.command.options import (
     Ablate,
@@ -50,7 +51,7 @@ from cellformer.command.options import (
     TopP,
     block_names,
 )
-from cellformer.command.printing import Curve, console
+from cellformer.command.printing import Curve
 from cellformer.engine import Evaluator, Graph, InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked
@@ -303,7 +304,7 @@ def sweep(
     draw = _write_csv if output.suffix.lower() == ".csv" else _draw
     draw(output, curve)
     told = f"{output}: {n_steps} values of {curve.cell}"
-    return Answer(lambda: printing.line(told), lambda: _swept(curve), "values")
+    return Answer(lambda: line(told), lambda: _swept(curve), "values")
 
 
 def _swept(curve: Curve) -> results.Sweep:
@@ -460,7 +461,7 @@ def _info(found: results.Info, expected: Forecast) -> None:
     console.print()
     if (cache := found["kv_cache"]) is not None:
         console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
-    printing.line(f"workbook of {found['tokens']} tokens: {expected}")
+    line(f"workbook of {found['tokens']} tokens: {expected}")
 
 
 # --- shared ------------------------------------------------------------------------

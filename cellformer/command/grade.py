@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cellformer.command.answer import Answer
-from cellformer.command.printing import console, line
+from cellformer.command.console import console, line
 from cellformer.engine import InputError
 from cellformer.engine.cells.texts import cut
 from cellformer.engine.studies.exercises import MOST_EXERCISES

@@ -9,6 +9,7 @@ from cellformer import budget, names
 from cellformer.command import cell_gradient, printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells, is_cell
+from cellformer.command.console import console, line
 from cellformer.command.many import Many, Sharing
 from cellformer.command.options import (
     Beyond,
@@ -22,7 +23,6 @@ from cellformer.command.options import (
     Resume,
     Rows,
 )
-from cellformer.command.printing import console
 from cellformer.engine import InputError
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import sensitivity
@@ -88,10 +88,10 @@ def gradient(
 
 def _tell(found: Sensitivity, said: str, top: int) -> None:
     """Print the largest weights, the groups and the parts."""
-    printing.line(f"{said}: {found.value:.4f}")
+    line(f"{said}: {found.value:.4f}")
     for times_weight, title in ((False, "|gradient|"), (True, "|weight × gradient|")):
         console.print()
-        printing.line(f"the weights of the largest {title}:")
+        line(f"the weights of the largest {title}:")
         _weights(found.largest(top, times_weight))
     _groups(found, top)
     _parts(found)

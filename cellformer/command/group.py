@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 import cellformer
 
 HOMES = {  # each command, in the order of the help: its module of cellformer/command, its function
-    "list": ("main", "list_"),
+    "list": ("gallery", "list_"),
     "build": ("main", "build"),
     "open": ("main", "open_"),
     "run": ("explore", "run"),

@@ -1,15 +1,12 @@
-"""The commands list, build, open, verify and train: their options. What they do stands in the files
+"""The commands build, open, verify and train: their options. What they do stands in the files
 beside this, which have the other commands; `group` has all by name."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from cellformer import names, workbooks
-from cellformer.command import results
+from cellformer import names
 from cellformer.command.answer import Answer
 from cellformer.command.options import (
     Adapter,
@@ -68,47 +65,8 @@ from cellformer.command.options import (
     Words,
     workbook_names,
 )
-from cellformer.command.printing import console
 from cellformer.engine import InputError
 from cellformer.engine.cells import language
-
-
-def list_() -> Answer:
-    """List the workbooks in learning order, one line each."""
-    return Answer(_list, _listed, "workbooks")
-
-
-def _listed() -> results.List:
-    first = workbooks.first()
-    return {
-        "workbooks": [
-            {
-                "name": name,
-                "title": workbooks.title(name).partition(": ")[2],
-                "topic": topic,
-                "level": workbooks.find(name).LEVEL,
-                "start_here": name == first,
-            }
-            for topic, listed in workbooks.by_topic().items()
-            for name in listed
-        ]
-    }
-
-
-def _list() -> None:
-    """Print the workbooks."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    first = workbooks.first()
-    for topic, listed in workbooks.by_topic().items():
-        table.add_row(Text(topic, style="italic"))
-        for name in listed:
-            line = workbooks.title(name).partition(": ")[2]
-            begin = "start here; " if name == first else ""
-            level = Text(f"level {workbooks.find(name).LEVEL}", style="dim")
-            table.add_row(Text(f"  {name}", style="bold"), level, Text(begin + line))
-    console.print(table)
-    for number, what in workbooks.LEVELS.items():
-        console.print(f"level {number}: {what}", style="dim")
 
 
 def build(
@@ -194,7 +152,7 @@ def open_(
     If the file exists it is opened as it is, with any edits made to it.
     """
     from cellformer.command import opening
-    from cellformer.command.printing import line
+    from cellformer.command.console import line
     from cellformer.exporters.file.reading import present
 
     if name.endswith((".xlsx", ".html")):

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cellformer import studies
 from cellformer.command.answer import Answer
-from cellformer.command.printing import line
+from cellformer.command.console import line
 from cellformer.engine import InputError
 from cellformer.studies import Study
 from cellformer.work import Workers

@@ -9,6 +9,7 @@ from rich.text import Text
 from cellformer import budget, names, pairs
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.many import Many, Sharing
 from cellformer.command.options import (
     Beyond,
@@ -25,7 +26,6 @@ from cellformer.command.options import (
     Target,
     To,
 )
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError
 from cellformer.engine.studies import patching
 from cellformer.engine.studies.patching import Comparison, Patched, Scores

@@ -1,18 +1,17 @@
 """Printing: ranked words, blocks, traces, tables of effects."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from cellformer.command import results
+from cellformer.command.console import console, line
 from cellformer.engine import Evaluator, Graph, Model
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.texts import on_terminal, readable
@@ -25,27 +24,6 @@ from cellformer.exporters.compose.book import Book
 TOP = 10  # next words shown
 LENS_WORDS = 3
 MOST_CHANGES = 12  # cells of one table that are shown
-WIDE = 1000  # columns for output that goes to a file or a pipe, where nothing need be folded
-
-
-class Plain(Console):
-    """A console that prints no control characters, whatever a vocabulary or a file name holds."""
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """The segments to print, without control characters in their texts."""
-        for segment in super().render(renderable, options):
-            text, style, control = segment
-            yield segment if control else Segment(on_terminal(text), style)
-
-
-console = Plain(highlight=False, width=None if sys.stdout.isatty() else WIDE)
-
-
-def line(text: str) -> None:
-    """Print a line as it is, without markup or wrapping."""
-    console.print(text, soft_wrap=True, markup=False)
 
 
 def prompt(text: str, n_tokens: int) -> None:

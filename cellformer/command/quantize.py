@@ -11,8 +11,8 @@ from rich.text import Text
 from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import quantization

@@ -5,7 +5,7 @@ docs/json.md is made of this file, and tests hold every command's --json to it.
 
 from typing import Annotated, NotRequired, TypedDict
 
-from cellformer.engine.studies.ablation import Effect
+from cellformer.engine.studies.effect import Effect
 
 Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
 

@@ -11,8 +11,8 @@ from cellformer import answers, budget, names, pairs
 from cellformer.answers import Cut, Said
 from cellformer.command import answer_picture, printing, results
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.options import output_words
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError
 from cellformer.engine.cells.files import replacing
 from cellformer.engine.studies.answer_graph import Node, short

@@ -12,8 +12,8 @@ from rich.text import Text as Shown
 from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Site
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.texts import readable

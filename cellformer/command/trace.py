@@ -13,6 +13,7 @@ from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells, on_sheet
+from cellformer.command.console import console
 from cellformer.command.explore import continued
 from cellformer.command.options import (
     Beyond,
@@ -25,7 +26,6 @@ from cellformer.command.options import (
     Tokens,
     block_names,
 )
-from cellformer.command.printing import console
 from cellformer.command.saved_cells import SavedCell
 from cellformer.engine import Cell, Evaluator
 from cellformer.engine.cells.errors import UnknownNameError

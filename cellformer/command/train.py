@@ -18,7 +18,7 @@ from rich.text import Text
 from cellformer import workbooks
 from cellformer.command import results
 from cellformer.command.answer import Answer
-from cellformer.command.printing import console, line
+from cellformer.command.console import console, line
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells.files import check_replaceable
 from cellformer.engine.learning import corpus, text_training, training

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cellformer.command import printing, results
+from cellformer.command import results
 from cellformer.command.answer import Answer
-from cellformer.command.printing import line
+from cellformer.command.console import console, line
 from cellformer.engine import InputError
 from cellformer.engine.cells.errors import nearest
 from cellformer.exporters import web
@@ -167,10 +167,10 @@ def _said(one: results.Verdict) -> str:
 def _progress() -> Iterator[OnProgress]:
     """Progress lines on standard error, if it is a terminal: what each engine does, and how
     long."""
-    console = Console(stderr=True)
+    errors = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(
-        *columns, console=console, disable=not console.is_terminal or printing.console.quiet
+        *columns, console=errors, disable=not errors.is_terminal or console.quiet
     ) as lines:
         tasks = {}
 

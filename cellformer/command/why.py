@@ -14,8 +14,8 @@ from cellformer.command import channel as of_channel
 from cellformer.command import printing, results
 from cellformer.command import say as of_word
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.models.architectures.mamba import MambaSpec

@@ -12,8 +12,8 @@ from rich.text import Text as Shown
 from cellformer import budget, names, workbooks
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
+from cellformer.command.console import console, line
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, output_words
-from cellformer.command.printing import console, line
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked

@@ -8,8 +8,7 @@ et al. 2023, section 2.1).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, nearest
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models.model import Model
+from cellformer.engine.studies.effect import Effect
 
 SWITCH = "switch"
 
@@ -34,17 +34,6 @@ def off(graph: Graph, part: str) -> Change:
         known = nearest(part, parts(graph))
         raise InputError(f"{part!r} cannot be switched off; {known}")
     return {(name, 0, 0): 0.0}
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A part that is switched off alone, and what that does to a target word at one token."""
-
-    part: Annotated[str, "a head, an attention block or an MLP"]
-    change: Annotated[float, "of the target's logit", "+.4f"]
-    before: Annotated[float, "the target's probability with every part on", ".4f"]
-    probability: Annotated[float, "the target's then", ".4f"]
-    first: Annotated[str, "the likeliest word then"]
 
 
 def effects(

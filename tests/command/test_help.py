@@ -35,6 +35,16 @@ def test_help_of_all_imports_no_command() -> None:
         assert f"{name} {described.help.partition(chr(10))[0]}" in texts
 
 
+def test_list_imports_no_workbook() -> None:
+    code = "import sys; from cellformer.command.group import begin; begin()(['list'])"
+    code = f"import atexit; atexit.register(lambda: print(*sys.modules)); {code}"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *lines, modules = said.stdout.splitlines()
+    assert any("cat-sat" in line for line in lines)
+    heavy = ("cellformer.workbooks.", "cellformer.engine.models", "cellformer.exporters.file")
+    assert not [name for name in modules.split() if name.startswith(heavy)]
+
+
 def test_importing_the_package_imports_nothing_heavy() -> None:
     code = "import sys, cellformer; print(*sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

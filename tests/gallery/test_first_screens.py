@@ -44,7 +44,7 @@ def test_first_lists_have_more_than_a_nat_of_entropy(name: str) -> None:
 def test_one_workbook_is_the_start() -> None:
     first, *others = workbooks.path()
     assert workbooks.first() == first
-    assert workbooks.find(first).LEVEL == 1 and not workbooks.find(first).AFTER
+    assert workbooks.level(first) == 1 and not workbooks.place(first).after
     told = cli("list").out
     assert told.count("start here") == 1
     assert told.index(f" {first} ") < told.index("start here") < told.index(f" {others[0]} ")

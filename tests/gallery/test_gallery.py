@@ -429,7 +429,7 @@ def test_path_leads_to_every_workbook() -> None:
     assert sorted(path) == workbooks.names()
     assert path[0] == "adder"
     for listed in workbooks.by_topic().values():
-        levels = [workbooks.find(name).LEVEL for name in listed]
+        levels = [workbooks.level(name) for name in listed]
         assert levels == sorted(levels), listed
 
 
