@@ -5,7 +5,7 @@ A `Piece` is a slice of a foreign tensor, transposed if the tensor is [out, in].
 (name here -> piece) serves loading and saving.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any
@@ -140,6 +140,8 @@ class Piece:
 # Our name of a weight, and the piece that holds it. Where checkpoints differ in that, a weight
 # comes with each: it is read from the first that is there, and saved in the first.
 Pieces = Iterator[tuple[str, Piece]]
+Heads = Callable[[str, str, ModelSpec], Pieces]  # of a layer's attention
+Names = Mapping[str, str]  # ours -> theirs
 
 
 def head_of(
@@ -211,3 +213,27 @@ def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pi
 
 
 GATED = (("gate", "gate_proj"), ("in", "up_proj"), ("out", "down_proj"))  # of a gated MLP
+
+
+def layout(
+    whole: Names, layers: str, norms: Names, heads: Heads, attn: str, mlp: Names
+) -> Callable[[ModelSpec], Pieces]:
+    """A decoder's `pieces`, by names, ours -> theirs: those of `whole` stand outside the layers,
+    all others in a layer. `layers` is its place, with {} for its number. Matrices are [out, in]."""
+
+    def pieces(spec: ModelSpec) -> Pieces:
+        for ours, theirs in whole.items():
+            if ours.startswith("ln"):
+                yield from norm(ours, theirs)
+            elif ours == "b_U":
+                yield ours, Piece(f"{theirs}.bias")
+            else:
+                yield ours, Piece(f"{theirs}.weight", transposed=ours not in ("W_E", "W_pos"))
+        for layer in range(spec.n_layers):
+            b, f = f"blocks.{layer}", layers.format(layer)
+            for ours, theirs in norms.items():
+                yield from norm(f"{b}.{ours}", f"{f}.{theirs}")
+            yield from heads(f"{b}.attn", f"{f}.{attn}", spec)
+            yield from linear(f"{b}.mlp", f, mlp.items())
+
+    return pieces

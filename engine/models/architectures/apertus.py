@@ -2,8 +2,8 @@
 without a gate, whose activation function xIELU (Huang & Schlag 2024) has two weights in each
 layer."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import EPS, attention, run, usual
+from cellformer.engine.models.architectures.llama import EPS, run, usual
 from cellformer.engine.models.foreign import Config, Piece, Pieces, linear
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -33,11 +33,6 @@ LLAMA3 = {  # where the config has no rotary positions
 }
 
 
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, mlp)
-
-
 def mlp(b: Forward, x: Block) -> Block:
     """The MLP: expand, xIELU, contract: [n_tokens, d_model]."""
     m = b.at("mlp")
@@ -46,6 +41,9 @@ def mlp(b: Forward, x: Block) -> Block:
     fall = m.block("fall", ops.softplus, m.weight("alpha_n", ""))  # [1, 1]
     post = m.block("post", ops.xielu, pre, rise, fall)  # [n_tokens, d_mlp]
     return parts.contract(b, post, bias=False)
+
+
+forward = partial(run, write=mlp)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -3,8 +3,8 @@ alone; neighbouring features turn, and logits are multiplied by a number. Comman
 each head's queries and keys; Command R7B (2025, section 2) has sliding windows in three layers of
 four, and the fourth does not turn."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from cellformer.engine.models import parts
 from cellformer.engine.models.architectures import llama
@@ -15,17 +15,13 @@ from cellformer.engine.models.architectures.llama import (
     usual,
 )
 from cellformer.engine.models.foreign import Config, Piece, Pieces
-from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("cohere", "cohere2")
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"hidden_act": "silu", "logit_scale": 1.0}
 
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.layer_norm_without_bias, attention_normed_by_head)
+forward = partial(run, norm=parts.layer_norm_without_bias, attend=attention_normed_by_head)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -6,8 +6,8 @@ are queries, from one of their own. Only some features of a key turn; they are t
 heads, and are read from the stream. A key is the sum of both, each in its own columns.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import log, sqrt
 
 import numpy as np
@@ -61,11 +61,6 @@ class LatentSpec(GroupedSpec):
     d_query: int = 0  # the latent of queries; 0: they read the stream
 
 
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, experts)
-
-
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
     """The sum of what all heads write, [n_tokens, d_model]."""
     spec, attn = b.spec, b.at("attn")
@@ -108,6 +103,9 @@ def places(attn: Forward) -> tuple[Block, Block]:
     every = np.eye(spec.d_head)
     still = attn.input("still_columns", every[: spec.d_still], ("d_still", "d_head"))
     return still, attn.input("turned_columns", every[spec.d_still :], ("d_turned", "d_head"))
+
+
+forward = partial(run, attend=attention, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:

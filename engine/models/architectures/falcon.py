@@ -12,8 +12,13 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import alibi, parts, rope
-from cellformer.engine.models.architectures.llama import LlamaSpec, attention, run
-from cellformer.engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
+from cellformer.engine.models.architectures.llama import BEFORE, LlamaSpec, attention, of_gpt, run
+from cellformer.engine.models.foreign import (
+    Config,
+    Pieces,
+    fused_heads,
+    layout,
+)
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -47,28 +52,22 @@ def read_config(c: Config) -> ModelSpec:
     parallel, n_norms = c.get("parallel_attn", bool, True), c.get("num_ln_in_parallel_attn", int, 2)
     if new and n_norms not in (1, 2):
         raise InputError(f"{c.path}: num_ln_in_parallel_attn is {n_norms}; it can be 1 or 2")
-    d_head = c.divide("hidden_size", "num_attention_heads")
     bias = c.get("bias", bool, False)
-    rotary = rope.read(c, d_head)
-    return LlamaSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("hidden_size", int),
+    rotary = rope.read(c, c.divide("hidden_size", "num_attention_heads"))
+    return of_gpt(
+        c,
+        EPS,
+        "hidden_size",
+        "num_attention_heads",
+        "num_hidden_layers",
         n_ctx=rotary.n_ctx,
-        n_layers=c.get("num_hidden_layers", int),
-        n_heads=n_heads,
         n_kv_heads=n_kv_heads if new else 1 if one_key else n_heads,
-        d_head=d_head,
         d_mlp=c.get("ffn_hidden_size", int, 4 * c.get("hidden_size", int)),
         activation=c.activation("activation"),
         position="none" if c.get("alibi", bool, False) else "rotary",
-        norm="layer",
-        final_norm=True,
-        norm_eps=c.get(EPS, float, 1e-5),
-        tied=c.get("tie_word_embeddings", bool, True),
         qkv_bias=bias,
         out_bias=bias,
         mlp_bias=bias,
-        gated=False,
         rope_theta=rotary.theta,
         rope_frequencies=rotary.frequencies,
         rope_factor=rotary.factor,
@@ -80,14 +79,11 @@ def read_config(c: Config) -> ModelSpec:
 def pieces(spec: ModelSpec) -> Pieces:
     """Linear weights are [out, in]; one tensor for queries, keys and values, group by group."""
     assert isinstance(spec, LlamaSpec)
-    two = spec.own_norms
-    yield "W_E", Piece("transformer.word_embeddings.weight")
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield from norm("ln_final", "transformer.ln_f")
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"transformer.h.{layer}"
-        yield from norm(f"{b}.ln1", f"{f}.{'ln_attn' if two else 'input_layernorm'}")
-        yield from norm(f"{b}.ln2", f"{f}.{'ln_mlp' if two else 'post_attention_layernorm'}")
-        yield from fused_heads(f"{b}.attn", f"{f}.self_attention", spec)
-        mlp = (("in", "dense_h_to_4h"), ("out", "dense_4h_to_h"))
-        yield from linear(f"{b}.mlp", f"{f}.mlp", mlp)
+    return layout(
+        {"W_E": "transformer.word_embeddings", "W_U": "lm_head", "ln_final": "transformer.ln_f"},
+        "transformer.h.{}",
+        {"ln1": "ln_attn", "ln2": "ln_mlp"} if spec.own_norms else BEFORE,
+        fused_heads,
+        attn="self_attention",
+        mlp={"in": "mlp.dense_h_to_4h", "out": "mlp.dense_4h_to_h"},
+    )(spec)

@@ -4,7 +4,6 @@ sliding windows in every other layer. Gemma 3 (2025, section 2) has norms of que
 instead of caps, five sliding-window layers for each full one, and another base of rotary positions
 within windows."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import sqrt
@@ -13,7 +12,6 @@ from cellformer.engine.models import parts, rope
 from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import EPS, LlamaSpec, run, usual
 from cellformer.engine.models.foreign import WINDOWED, Config, Pieces
-from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
@@ -27,11 +25,7 @@ BOTH = {  # norms around each sublayer: our name -> theirs
     "ln2_post": "post_feedforward_layernorm",
 }
 attention = partial(llama.attention, norm=parts.rms_norm_above_one)
-
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm_above_one, attention)
+forward = partial(run, norm=parts.rms_norm_above_one, attend=attention)
 
 
 def read_config(c: Config) -> ModelSpec:

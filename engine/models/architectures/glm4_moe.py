@@ -3,15 +3,15 @@ that works at every token. Each expert's share is a logistic function of its sco
 2024, section 2.1.2); a bias that only counts in choosing spreads the work, and groups of experts
 are chosen first."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
 from cellformer.engine.models.architectures.mixtral import MoeSpec, expert, stacked
 from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
 from cellformer.engine.models.forward import Forward
@@ -38,11 +38,6 @@ class GroupedSpec(MoeSpec):
     n_counted: int = 2  # experts in a group's score
     softmax: bool = False  # shares are those of all experts (DeepSeek-V2); else logistic functions
     share_scale: float = 1.0  # what the chosen experts' shares sum to
-
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, experts)
 
 
 def experts(b: Forward, x: Block) -> Block:
@@ -102,6 +97,9 @@ def in_open_groups(r: Forward, ranked: Block, numbers: Block) -> Block:
     chosen = o.block("open", ops.is_first, rank, o.input("n_open", spec.n_open))
     members = o.input("members", np.eye(spec.n_groups)[:, group], ("n_groups", "n_experts"))
     return o.block("open_to", ops.linear, chosen, members)  # [n_tokens, n_experts]
+
+
+forward = partial(run, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -1,8 +1,8 @@
 """gpt-oss (OpenAI 2025, section 2): Mixtral's pass with a sink in every head, a score that belongs
 to no token; a SwiGLU that stays within a limit, biases everywhere, windows in every other layer."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts, rope
@@ -10,7 +10,6 @@ from cellformer.engine.models.architectures.llama import (
     EPS,
     alternating,
     around_mlp,
-    attention,
     run,
     usual,
 )
@@ -40,11 +39,6 @@ class GptOssSpec(MoeSpec):
     limit: float = 7.0
 
 
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, experts)
-
-
 def experts(b: Forward, x: Block) -> Block:
     """The sum of what all experts write, and of their biases: [n_tokens, d_model]."""
     spec, m = b.spec, b.at("mlp")
@@ -71,6 +65,9 @@ def experts(b: Forward, x: Block) -> Block:
     B_out = m.weight("B_out", "n_experts", "d_model")  # a row for each expert
     biases = m.block("biases", ops.switched_linear, share, B_out, switch)  # [n_tokens, d_model]
     return b.block("mlp_out", ops.add, [chosen, biases])
+
+
+forward = partial(run, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -1,13 +1,13 @@
 """Hunyuan's dense models (Tencent 2025): Llama with a norm of queries and keys after they turn."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import parts
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import EPS, Turn, mlp, of_heads, run, usual
+from cellformer.engine.models.architectures.llama import EPS, Turn, of_heads, run, usual
 from cellformer.engine.models.foreign import Config, Piece, Pieces
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -16,11 +16,6 @@ __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("hunyuan_v1_dense",)
 NEW = {"hidden_act": "silu"}
-
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, mlp)
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
@@ -35,6 +30,9 @@ def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Bl
         return parts.rms_norm(h.at(f"{which}_norm"), turned, h.spec.norm_eps, gains[which])
 
     return of_heads(b, x, of_all, Mask(window=window), ready)
+
+
+forward = partial(run, attend=attention)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -291,6 +291,37 @@ def usual(
     return replace(spec, **own)
 
 
+def of_gpt(
+    c: Config,
+    eps: str,
+    width: str = "n_embd",
+    heads: str = "n_head",
+    layers: str = "n_layer",
+    tied: bool = True,
+    **own: Any,
+) -> LlamaSpec:
+    """What GPT-2's relatives say in the same words: LayerNorm, an MLP without a gate, and biases.
+
+    `eps`, `width`, `heads` and `layers` are the config's names, `tied` is a default; `own` are
+    other fields of the spec.
+    """
+    usual = {
+        "d_vocab": c.get("vocab_size", int),
+        "d_model": c.get(width, int),
+        "n_layers": c.get(layers, int),
+        "n_heads": c.get(heads, int),
+        "d_head": c.divide(width, heads),
+        "norm": "layer",
+        "final_norm": True,
+        "norm_eps": c.get(eps, float, 1e-5),
+        "tied": c.get("tie_word_embeddings", bool, tied),
+        "out_bias": True,
+        "mlp_bias": True,
+        "gated": False,
+    }
+    return LlamaSpec(**usual | own)
+
+
 def read_config(c: Config) -> ModelSpec:
     """The config of Llama and its relatives."""
     kind = c.values["model_type"]

@@ -4,8 +4,8 @@ A router scores the experts at each token. The highest-scoring ones are used the
 share; the hidden cells of the others are 0 (Shazeer et al. 2017, section 2).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from cellformer.engine.models.architectures.llama import (
     EPS,
     LlamaSpec,
     around_mlp,
-    attention,
     run,
     usual,
 )
@@ -56,11 +55,6 @@ class MoeSpec(LlamaSpec):
                 f"{self.n_chosen} of {self.n_experts} experts cannot be chosen for a token; look "
                 "at num_experts_per_tok"
             )
-
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, experts)
 
 
 def experts(b: Forward, x: Block) -> Block:
@@ -115,6 +109,9 @@ def expert(e: Forward, x: Block, d: str, share: Block, n: int, of_all: Block) ->
     post = e.block("post", ops.gated_share, opened, pre, share, nth=n)  # [n_tokens, d]
     off = parts.stand_in(e, on)
     return Head(post, W_out, e.block("result", ops.switched_linear, post, W_out, on, off))
+
+
+forward = partial(run, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from cellformer.engine.models import alibi, parts
-from cellformer.engine.models.architectures.llama import LlamaSpec, attention, run
-from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from cellformer.engine.models.architectures.llama import attention, of_gpt, run
+from cellformer.engine.models.foreign import Config, Pieces, head_of, layout
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -47,41 +47,42 @@ def read_config(c: Config) -> ModelSpec:
     inner = Config(c.path, c.get("attn_config", dict, {}))
     for name, (allowed, why) in OF_ATTENTION.items():
         inner.refuse(name, allowed, why)
-    scale, d_model = inner.optional("softmax_scale", float, None), c.get("d_model", int)
-    return LlamaSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=d_model,
+    scale = inner.optional("softmax_scale", float, None)
+    return of_gpt(
+        c,
+        EPS,
+        "d_model",
+        "n_heads",
+        "n_layers",
         n_ctx=c.get("max_seq_len", int),
-        n_layers=c.get("n_layers", int),
-        n_heads=c.get("n_heads", int),
         n_kv_heads=c.get("n_heads", int),
-        d_head=c.divide("d_model", "n_heads"),
-        d_mlp=4 * d_model,
+        d_mlp=4 * c.get("d_model", int),
         activation="gelu",
-        norm="layer",
-        final_norm=True,
-        norm_eps=c.get(EPS, float, 1e-5),
-        tied=c.get("tie_word_embeddings", bool, True),
+        out_bias=False,
+        mlp_bias=False,
         sqrt_d_head=None if scale is None else 1 / scale,
         bound=inner.optional("clip_qkv", float, None) or None,
-        gated=False,
     )
 
 
-def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; one tensor has all queries, then all keys, then all values."""
-    yield "W_E", Piece("transformer.wte.weight")
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield from norm("ln_final", "transformer.norm_f")
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"transformer.blocks.{layer}"
-        yield from norm(f"{b}.ln1", f"{f}.norm_1")
-        yield from norm(f"{b}.ln2", f"{f}.norm_2")
-        for n in range(spec.n_heads):
-            for k, ours in enumerate((f"h{n}.W_Q", f"kv{n}.W_K", f"kv{n}.W_V")):
-                place = k * spec.n_heads + n
-                all_of = f"{f}.attn.Wqkv.weight"
-                yield f"{b}.attn.{ours}", head_of(all_of, place, spec.d_head, 0, turn=True)
-            out = head_of(f"{f}.attn.out_proj.weight", n, spec.d_head, 1, turn=True)
-            yield f"{b}.attn.h{n}.W_O", out
-        yield from linear(f"{b}.mlp", f"{f}.ffn", (("in", "up_proj"), ("out", "down_proj")))
+def heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
+    """One tensor has all queries, then all keys, then all values."""
+    for n in range(spec.n_heads):
+        for k, which in enumerate((f"h{n}.W_Q", f"kv{n}.W_K", f"kv{n}.W_V")):
+            place = k * spec.n_heads + n
+            yield (
+                f"{ours}.{which}",
+                head_of(f"{theirs}.Wqkv.weight", place, spec.d_head, 0, turn=True),
+            )
+        out = head_of(f"{theirs}.out_proj.weight", n, spec.d_head, 1, turn=True)
+        yield f"{ours}.h{n}.W_O", out
+
+
+pieces = layout(
+    {"W_E": "transformer.wte", "W_U": "lm_head", "ln_final": "transformer.norm_f"},
+    "transformer.blocks.{}",
+    {"ln1": "norm_1", "ln2": "norm_2"},
+    heads,
+    attn="attn",
+    mlp={"in": "ffn.up_proj", "out": "ffn.down_proj"},
+)

@@ -3,12 +3,13 @@ before it, one norm over all heads' queries, and one over all keys."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import EPS, Turn, mlp, run, usual
+from cellformer.engine.models.architectures.llama import EPS, Turn, run, usual
 from cellformer.engine.models.foreign import Config, Pieces, head_of
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -17,11 +18,6 @@ __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("olmo2",)
 NEW = {"hidden_act": "silu"}
-
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, mlp)
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
@@ -63,6 +59,9 @@ def turned(heads: Sequence[Forward], which: str, xs: list[Block], turn: Turn | N
     if turn is None:
         return xs
     return [parts.rotate(h, f"rot_{which}", x, turn) for h, x in zip(heads, xs, strict=True)]
+
+
+forward = partial(run, attend=attention)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -1,14 +1,12 @@
 """OLMoE (Muennighoff et al. 2024, section 2): a mixture of experts in every layer, with OLMo 2's
 norms of queries and keys, and Llama's before each sublayer."""
 
-from collections.abc import Sequence
+from functools import partial
 
-from cellformer.engine.models import parts
 from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
 from cellformer.engine.models.architectures.mixtral import MoeSpec, experts, stacked
 from cellformer.engine.models.architectures.olmo2 import attention, gains_of_all
 from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
-from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
@@ -16,10 +14,7 @@ __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 MODEL_TYPES = ("olmoe",)
 NEW = {"hidden_act": "silu", "num_experts": 4, "num_experts_per_tok": 2}
 
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, experts)
+forward = partial(run, attend=attention, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -4,11 +4,16 @@ has no biases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from cellformer.engine.models.architectures.decoder import attention, mlp
+from cellformer.engine.models.foreign import (
+    Config,
+    grouped_heads,
+    layout,
+)
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -48,26 +53,11 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         b = g.at(f"blocks.{layer}")
         x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
 
-        attn = b.at("attn")
         y = x if spec.norm_after else layer_norm(b.at("ln1"), x)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn)
-        heads = []
-        for head in range(spec.n_heads):
-            h = attn.at(f"h{head}")
-            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
-            k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), spec.bias)
-            v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), spec.bias)
-            heads.append(parts.attend(h, q, k, v, of_all, Mask()))  # z: [n_tokens, d_head]
-        attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attention(b, y, None)])  # [n_tokens, d_model]
         x = layer_norm(b.at("ln1"), x) if spec.norm_after else x
-
-        mlp = b.at("mlp")
         y = x if spec.norm_after else layer_norm(b.at("ln2"), x)  # [n_tokens, d_model]
-        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), spec.bias)
-        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        mlp_out = parts.contract(b, post, spec.bias)  # [n_tokens, d_model]
-        x = b.block("resid_post", ops.add, [x, mlp_out])  # [n_tokens, d_model]
+        x = b.block("resid_post", ops.add, [x, mlp(b, y)])  # [n_tokens, d_model]
         stream = [layer_norm(b.at("ln2"), x) if spec.norm_after else x]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
@@ -121,18 +111,18 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]."""
-    d = "model.decoder"
-    yield "W_E", Piece(f"{d}.embed_tokens.weight")
-    yield "W_pos", Piece(f"{d}.embed_positions.weight")
-    yield "W_project_E", Piece(f"{d}.project_in.weight", transposed=True)
-    yield "W_project_U", Piece(f"{d}.project_out.weight", transposed=True)
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield from norm("ln_final", f"{d}.final_layer_norm")
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"{d}.layers.{layer}"
-        yield from norm(f"{b}.ln1", f"{f}.self_attn_layer_norm")
-        yield from norm(f"{b}.ln2", f"{f}.final_layer_norm")
-        yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec, out="out_proj", keys="h")
-        yield from linear(f"{b}.mlp", f, (("in", "fc1"), ("out", "fc2")))
+pieces = layout(
+    {
+        "W_E": "model.decoder.embed_tokens",
+        "W_pos": "model.decoder.embed_positions",
+        "W_project_E": "model.decoder.project_in",
+        "W_project_U": "model.decoder.project_out",
+        "W_U": "lm_head",
+        "ln_final": "model.decoder.final_layer_norm",
+    },
+    "model.decoder.layers.{}",
+    {"ln1": "self_attn_layer_norm", "ln2": "final_layer_norm"},
+    partial(grouped_heads, out="out_proj", keys="h"),
+    attn="self_attn",
+    mlp={"in": "fc1", "out": "fc2"},
+)

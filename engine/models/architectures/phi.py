@@ -1,24 +1,23 @@
 """Phi (Li et al. 2023: phi-1, phi-1.5, phi-2): attention and MLP in parallel on the same norm of
 the stream, rotary positions on a part of each head's features, biases everywhere."""
 
-from collections.abc import Sequence
+from functools import partial
 
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures.llama import Turn, of_heads, run, usual
-from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from cellformer.engine.models.foreign import (
+    Config,
+    grouped_heads,
+    layout,
+)
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("phi",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"hidden_act": "gelu_new"}
-
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.layer_norm, attention)
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
@@ -36,6 +35,9 @@ def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Bl
         return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
 
     return of_heads(b, x, parts.of_all_heads(attn), Mask(), ready)
+
+
+forward = partial(run, norm=parts.layer_norm, attend=attention)
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -59,16 +61,20 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]."""
-    yield "W_E", Piece("model.embed_tokens.weight")
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield "b_U", Piece("lm_head.bias")
-    yield from norm("ln_final", "model.final_layernorm")
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"model.layers.{layer}"
-        yield from norm(f"{b}.ln1", f"{f}.input_layernorm")
-        yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec, out="dense")
-        yield from norm(f"{b}.attn.q_norm", f"{f}.self_attn.q_layernorm")
-        yield from norm(f"{b}.attn.k_norm", f"{f}.self_attn.k_layernorm")
-        yield from linear(f"{b}.mlp", f"{f}.mlp", (("in", "fc1"), ("out", "fc2")))
+pieces = layout(
+    {
+        "W_E": "model.embed_tokens",
+        "W_U": "lm_head",
+        "b_U": "lm_head",
+        "ln_final": "model.final_layernorm",
+    },
+    "model.layers.{}",
+    {
+        "ln1": "input_layernorm",
+        "attn.q_norm": "self_attn.q_layernorm",
+        "attn.k_norm": "self_attn.k_layernorm",
+    },
+    partial(grouped_heads, out="dense"),
+    attn="self_attn",
+    mlp={"in": "mlp.fc1", "out": "mlp.fc2"},
+)

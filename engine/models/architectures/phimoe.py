@@ -5,15 +5,15 @@ The share of each is its softmax among the experts that are left and near it: th
 hardly below its own. So the two shares do not sum to 1, and a clear choice has the share 1.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures.llama import EPS, around_mlp, attention, run, usual
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
 from cellformer.engine.models.architectures.mixtral import OLDER, MoeSpec, shared_out, stacked
 from cellformer.engine.models.foreign import Config, Piece, Pieces, linear
 from cellformer.engine.models.forward import Forward
@@ -32,11 +32,6 @@ class PhimoeSpec(MoeSpec):
     """MoeSpec with Phi-3.5-MoE's own field."""
 
     reach: float = 0.02  # how far below the best, in parts of the larger score, is near it
-
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.layer_norm, attention, experts)
 
 
 def experts(b: Forward, x: Block) -> Block:
@@ -61,6 +56,9 @@ def shares(m: Forward, x: Block) -> Block:
         shared = parts.softmax(one, near, out=(one, "share_of_near"))
         found.append(one.block("share", ops.at_place, shared, rank, chosen))
     return r.block("share", ops.add, found)  # [n_tokens, n_experts]
+
+
+forward = partial(run, norm=parts.layer_norm, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:

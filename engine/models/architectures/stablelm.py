@@ -2,23 +2,19 @@
 positions; the model of 12 billion parameters has attention and MLP in parallel on the same norm,
 and norms of each head's queries and keys."""
 
-from collections.abc import Sequence
+from functools import partial
 
 from cellformer.engine.models import parts
 from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import attention_normed_by_head, run, usual
 from cellformer.engine.models.foreign import Config, Piece, Pieces
-from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("stablelm",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"hidden_act": "silu"}
 
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.layer_norm, attention_normed_by_head)
+forward = partial(run, norm=parts.layer_norm, attend=attention_normed_by_head)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -1,23 +1,19 @@
 """StarCoder2 (Lozhkov et al. 2024, section 6.1): LayerNorm, rotary positions, grouped keys and
 values, sliding windows in every layer, an MLP without a gate, and biases."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from cellformer.engine.models import parts
 from cellformer.engine.models.architectures.llama import around_mlp, run, usual
 from cellformer.engine.models.foreign import Config, Pieces, linear
-from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("starcoder2",)
 EPS = "norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"hidden_act": "gelu_pytorch_tanh", "sliding_window": None}
 
-
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.layer_norm)
+forward = partial(run, norm=parts.layer_norm)
 
 
 def read_config(c: Config) -> ModelSpec:
