@@ -214,26 +214,41 @@ def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pi
 
 GATED = (("gate", "gate_proj"), ("in", "up_proj"), ("out", "down_proj"))  # of a gated MLP
 
+TURNED = ("W_U", "W_project_E", "W_project_U", "head.W")  # matrices outside layers, [out, in]
+
 
 def layout(
     whole: Names, layers: str, norms: Names, heads: Heads, attn: str, mlp: Names
 ) -> Callable[[ModelSpec], Pieces]:
-    """A decoder's `pieces`, by names, ours -> theirs: those of `whole` stand outside the layers,
-    all others in a layer. `layers` is its place, with {} for its number. Matrices are [out, in]."""
+    """A model's `pieces`, by names, ours -> theirs: those of `whole` stand outside the layers, all
+    others in a layer. `layers` is its place, with {} for its number."""
 
     def pieces(spec: ModelSpec) -> Pieces:
-        for ours, theirs in whole.items():
-            if ours.startswith("ln"):
-                yield from norm(ours, theirs)
-            elif ours == "b_U":
-                yield ours, Piece(f"{theirs}.bias")
-            else:
-                yield ours, Piece(f"{theirs}.weight", transposed=ours not in ("W_E", "W_pos"))
+        yield from outside(whole)
         for layer in range(spec.n_layers):
             b, f = f"blocks.{layer}", layers.format(layer)
-            for ours, theirs in norms.items():
-                yield from norm(f"{b}.{ours}", f"{f}.{theirs}")
-            yield from heads(f"{b}.attn", f"{f}.{attn}", spec)
-            yield from linear(f"{b}.mlp", f, mlp.items())
+            yield from of_layer(b, f, spec, norms, heads, attn, mlp)
 
     return pieces
+
+
+def outside(names: Names) -> Pieces:
+    """The pieces of norms (ln), biases (b) and matrices (W) outside the layers."""
+    for ours, theirs in names.items():
+        kind = ours.rpartition(".")[2]
+        if kind.startswith("ln"):
+            yield from norm(ours, theirs)
+        elif kind.startswith("b"):
+            yield ours, Piece(f"{theirs}.bias")
+        else:
+            yield ours, Piece(f"{theirs}.weight", transposed=ours in TURNED)
+
+
+def of_layer(
+    ours: str, theirs: str, spec: ModelSpec, norms: Names, heads: Heads, attn: str, mlp: Names
+) -> Pieces:
+    """The pieces of a layer; matrices are [out, in]."""
+    for here, there in norms.items():
+        yield from norm(f"{ours}.{here}", f"{theirs}.{there}")
+    yield from heads(f"{ours}.attn", f"{theirs}.{attn}", spec)
+    yield from linear(f"{ours}.mlp", theirs, mlp.items())

@@ -7,14 +7,15 @@ change of one is a change of every layer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, sentence_modules
 from cellformer.engine.models.architectures import bert
-from cellformer.engine.models.architectures.electra import ElectraSpec
-from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.architectures.electra import PROJECTION, ElectraSpec
+from cellformer.engine.models.foreign import Config, Pieces, of_layer, outside
 from cellformer.engine.models.forward import Forward
-from cellformer.engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("albert",)
 EPS = bert.EPS
@@ -66,19 +67,14 @@ def pieces(spec: ModelSpec) -> Pieces:
     """A tensor for all layers of a group; matrices are [out, in]."""
     assert isinstance(spec, AlbertSpec)
     yield from bert.of_embeddings("albert")
-    yield "W_project_E", Piece("albert.encoder.embedding_hidden_mapping_in.weight", transposed=True)
-    yield "b_project_E", Piece("albert.encoder.embedding_hidden_mapping_in.bias")
+    yield from outside(dict.fromkeys(PROJECTION, "albert.encoder.embedding_hidden_mapping_in"))
+    norms = {"ln1": "attention.LayerNorm", "ln2": "full_layer_layer_norm"}
+    heads = partial(bert.heads_of, names=("query", "key", "value", "dense"))
+    mlp = {"in": "ffn", "out": "ffn_output"}
     for layer in sorted({*spec.owners}):
-        b, f = f"blocks.{layer}", f"{GROUPS}.{spec.places[layer]}"
-        names = {w: f"{f}.attention.{n}" for w, n in zip("QKV", bert.KINDS, strict=True)}
-        yield from bert.heads_of(b, spec, names | {"O": f"{f}.attention.dense"})
-        yield from norm(f"{b}.ln1", f"{f}.attention.LayerNorm")
-        yield from norm(f"{b}.ln2", f"{f}.full_layer_layer_norm")
-        yield from linear(f"{b}.mlp", f, (("in", "ffn"), ("out", "ffn_output")))
-    if spec.gives in CLASSES:
-        return (yield from bert.of_classes("albert.pooler", "classifier"))
-    yield "head.W", Piece("predictions.dense.weight", transposed=True)
-    yield "head.b", Piece("predictions.dense.bias")
-    yield from norm("ln_final", "predictions.LayerNorm")
-    yield "W_U", Piece("predictions.decoder.weight", transposed=True)
-    yield "b_U", Piece("predictions.bias" if spec.tied else "predictions.decoder.bias")
+        place = (f"blocks.{layer}", f"{GROUPS}.{spec.places[layer]}")
+        yield from of_layer(*place, spec, norms, heads, "attention", mlp)
+    head = "predictions"
+    bias = head if spec.tied else f"{head}.decoder"
+    words = (f"{head}.dense", f"{head}.LayerNorm", f"{head}.decoder", bias)
+    yield from bert.of_head(spec, words, ("albert.pooler", "classifier"))

@@ -16,6 +16,7 @@ from cellformer.engine.cells.access import EVERYTHING, Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.models import ops, parts, two_stacks
+from cellformer.engine.models.architectures.bert import mlp
 from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
 from cellformer.engine.models.forward import SOURCE, Forward
 from cellformer.engine.models.spec import ModelSpec, TwoStackSpec
@@ -155,14 +156,6 @@ def final(g: Forward, stream: Sequence[Block]) -> Block:
     """What a stack gives: the stream after its last layer, normed if the model does."""
     x = g.block("resid_final", ops.add, stream)  # [tokens, d_model]
     return parts.layer_norm(g.at("ln_final"), x, g.spec.norm_eps) if g.spec.final_norm else x
-
-
-def mlp(b: Forward, x: Block) -> Block:
-    """The MLP: expand, apply the activation function, contract; each token by itself."""
-    m = b.at("mlp")
-    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), bias=True)  # [tokens, d_mlp]
-    post = m.block("post", getattr(ops, b.spec.activation), pre)  # [tokens, d_mlp]
-    return parts.contract(b, post, bias=True)  # [tokens, d_model]
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -14,7 +14,15 @@ import numpy as np
 from cellformer.engine.cells.access import EVERYTHING
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts, sentence_modules
-from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from cellformer.engine.models.foreign import (
+    Config,
+    Piece,
+    Pieces,
+    head_of,
+    layout,
+    norm,
+    outside,
+)
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import pool
 from cellformer.engine.models.spec import CLASSES, Activation, ModelSpec
@@ -173,57 +181,64 @@ def of_encoders(c: Config, of_words: Activation, of_classes: Activation = "tanh"
 def pieces(spec: ModelSpec) -> Pieces:
     """BERT's layout; the masked-word head's tensors begin with `cls.predictions`."""
     yield from of_base(spec, "bert")
-    if spec.gives in CLASSES:
-        return (yield from of_classes("bert.pooler.dense", "classifier"))
     head = "cls.predictions"
-    yield "head.W", Piece(f"{head}.transform.dense.weight", transposed=True)
-    yield "head.b", Piece(f"{head}.transform.dense.bias")
-    yield from norm("ln_final", f"{head}.transform.LayerNorm")
-    yield "W_U", Piece(f"{head}.decoder.weight", transposed=True)
-    yield "b_U", Piece(f"{head}.bias" if spec.tied else f"{head}.decoder.bias")
+    bias = head if spec.tied else f"{head}.decoder"
+    words = (f"{head}.transform.dense", f"{head}.transform.LayerNorm", f"{head}.decoder", bias)
+    yield from of_head(spec, words, ("bert.pooler.dense", "classifier"))
 
 
-def of_classes(dense: str, scores: str) -> Pieces:
-    """A classifier's head: its dense layer, and the labels' scores."""
-    yield "head.W", Piece(f"{dense}.weight", transposed=True)
-    yield "head.b", Piece(f"{dense}.bias")
-    yield "W_U", Piece(f"{scores}.weight", transposed=True)
-    yield "b_U", Piece(f"{scores}.bias")
+def of_head(
+    spec: ModelSpec,
+    words: tuple[str, str, str, str],
+    classes: tuple[str, str] | None = None,
+    ln: str = "ln_final",
+) -> Pieces:
+    """The head: for words, the names of its dense layer, its norm, the scores and their bias; for
+    labels, of its dense layer and the scores (default: RoBERTa's)."""
+    if spec.gives in CLASSES:
+        own = "classifier.out_proj" if spec.gives == "class" else "classifier"
+        dense, scores = classes or ("classifier.dense", own)
+        bias = scores
+    else:
+        dense, normed, scores, bias = words
+        yield from norm(ln, normed)
+    yield from outside({"head.W": dense, "head.b": dense, "W_U": scores, "b_U": bias})
 
 
 def of_base(spec: ModelSpec, base: str) -> Pieces:
     """All weights but the head's: matrices are [out, in]."""
     yield from of_embeddings(base)
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"{base}.encoder.layer.{layer}"
-        names = {w: f"{f}.attention.self.{n}" for w, n in zip("QKV", KINDS, strict=True)}
-        yield from heads_of(b, spec, names | {"O": f"{f}.attention.output.dense"})
-        yield from norm(f"{b}.ln1", f"{f}.attention.output.LayerNorm")
-        yield from norm(f"{b}.ln2", f"{f}.output.LayerNorm")
-        mlp = (("in", "intermediate.dense"), ("out", "output.dense"))
-        yield from linear(f"{b}.mlp", f, mlp)
+    norms = {"ln1": "attention.output.LayerNorm", "ln2": "output.LayerNorm"}
+    layers = f"{base}.encoder.layer.{{}}"
+    yield from layout({}, layers, norms, heads_of, "attention", MLP)(spec)
 
 
-def of_embeddings(base: str) -> Pieces:
+def of_embeddings(base: str, ln: str = "LayerNorm") -> Pieces:
     """The vectors of words, positions and segments, and what follows the last layer."""
     e = f"{base}.embeddings"
-    yield "W_E", Piece(f"{e}.word_embeddings.weight")
-    yield "W_pos", Piece(f"{e}.position_embeddings.weight")
-    yield "W_segment", Piece(f"{e}.token_type_embeddings.weight")
-    yield from norm("ln_embed", f"{e}.LayerNorm")
+    yield from outside(
+        {
+            "W_E": f"{e}.word_embeddings",
+            "W_pos": f"{e}.position_embeddings",
+            "W_segment": f"{e}.token_type_embeddings",
+            "ln_embed": f"{e}.{ln}",
+        }
+    )
     yield from sentence_modules.pieces()
 
 
-KINDS = ("query", "key", "value")
+MLP = {"in": "intermediate.dense", "out": "output.dense"}
+NAMES = ("self.query", "self.key", "self.value", "output.dense")  # of attention
 
 
-def heads_of(b: str, spec: ModelSpec, names: dict[str, str]) -> Pieces:
-    """The heads of a layer, cut from tensors with all heads side by side; `names` by Q, K, V, O."""
+def heads_of(ours: str, theirs: str, spec: ModelSpec, names: Sequence[str] = NAMES) -> Pieces:
+    """The heads of a layer, cut from tensors with all heads side by side; `names` of Q, K, V, O."""
+    *inner, out = [f"{theirs}.{name}" for name in names]
     for n in range(spec.n_heads):
-        h = f"{b}.attn.h{n}"
-        for which in "QKV":
+        h = f"{ours}.h{n}"
+        for which, name in zip("QKV", inner, strict=True):
             place = (n, spec.d_head, 0)
-            yield f"{h}.W_{which}", head_of(f"{names[which]}.weight", *place, turn=True)
-            yield f"{h}.b_{which}", head_of(f"{names[which]}.bias", *place)
-        yield f"{h}.W_O", head_of(f"{names['O']}.weight", n, spec.d_head, 1, turn=True)
-    yield f"{b}.attn.b_O", Piece(f"{names['O']}.bias")
+            yield f"{h}.W_{which}", head_of(f"{name}.weight", *place, turn=True)
+            yield f"{h}.b_{which}", head_of(f"{name}.bias", *place)
+        yield f"{h}.W_O", head_of(f"{out}.weight", n, spec.d_head, 1, turn=True)
+    yield f"{ours}.b_O", Piece(f"{out}.bias")

@@ -1,9 +1,11 @@
 """DistilBERT (Sanh et al. 2019): BERT with half its layers, and without segments."""
 
+from functools import partial
+
 from cellformer.engine.models import sentence_modules
 from cellformer.engine.models.architectures import bert
-from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
-from cellformer.engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.models.foreign import Config, Pieces, layout
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("distilbert",)
 EPS = ""  # its config has none: it is always the same
@@ -34,22 +36,14 @@ def read_config(c: Config) -> ModelSpec:
 
 def pieces(spec: ModelSpec) -> Pieces:
     """DistilBERT's layout: matrices are [out, in]."""
-    e = "distilbert.embeddings"
-    yield "W_E", Piece(f"{e}.word_embeddings.weight")
-    yield "W_pos", Piece(f"{e}.position_embeddings.weight")
-    yield from norm("ln_embed", f"{e}.LayerNorm")
-    yield from sentence_modules.pieces()
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"distilbert.transformer.layer.{layer}"
-        names = {which: f"{f}.attention.{which.lower()}_lin" for which in "QKV"}
-        yield from bert.heads_of(b, spec, names | {"O": f"{f}.attention.out_lin"})
-        yield from norm(f"{b}.ln1", f"{f}.sa_layer_norm")
-        yield from norm(f"{b}.ln2", f"{f}.output_layer_norm")
-        yield from linear(f"{b}.mlp", f"{f}.ffn", (("in", "lin1"), ("out", "lin2")))
-    if spec.gives in CLASSES:
-        return (yield from bert.of_classes("pre_classifier", "classifier"))
-    yield "head.W", Piece("vocab_transform.weight", transposed=True)
-    yield "head.b", Piece("vocab_transform.bias")
-    yield from norm("ln_final", "vocab_layer_norm")
-    yield "W_U", Piece("vocab_projector.weight", transposed=True)
-    yield "b_U", Piece("vocab_projector.bias")
+    yield from bert.of_embeddings("distilbert")
+    yield from layout(
+        {},
+        "distilbert.transformer.layer.{}",
+        {"ln1": "sa_layer_norm", "ln2": "output_layer_norm"},
+        partial(bert.heads_of, names=("q_lin", "k_lin", "v_lin", "out_lin")),
+        attn="attention",
+        mlp={"in": "ffn.lin1", "out": "ffn.lin2"},
+    )(spec)
+    words = ("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector")
+    yield from bert.of_head(spec, words, ("pre_classifier", "classifier"))

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, sentence_modules
 from cellformer.engine.models.architectures import bert
-from cellformer.engine.models.foreign import Config, Piece, Pieces, norm
+from cellformer.engine.models.foreign import Config, Pieces, outside
 from cellformer.engine.models.forward import Forward
-from cellformer.engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("electra",)
 EPS = bert.EPS
+PROJECTION = ("W_project_E", "b_project_E")
 UNREAD = ("generator_*", "discriminator_predictions.*")  # where no word is read out
 
 
@@ -52,13 +53,6 @@ def read_config(c: Config) -> ModelSpec:
 def pieces(spec: ModelSpec) -> Pieces:
     """BERT's layout under another name; the generator's head has names of its own."""
     yield from bert.of_base(spec, "electra")
-    yield "W_project_E", Piece("electra.embeddings_project.weight", transposed=True)
-    yield "b_project_E", Piece("electra.embeddings_project.bias")
-    if spec.gives in CLASSES:
-        scores = "classifier.out_proj" if spec.gives == "class" else "classifier"
-        return (yield from bert.of_classes("classifier.dense", scores))
-    yield "head.W", Piece("generator_predictions.dense.weight", transposed=True)
-    yield "head.b", Piece("generator_predictions.dense.bias")
-    yield from norm("ln_final", "generator_predictions.LayerNorm")
-    yield "W_U", Piece("generator_lm_head.weight", transposed=True)
-    yield "b_U", Piece("generator_lm_head.bias")
+    yield from outside(dict.fromkeys(PROJECTION, "electra.embeddings_project"))
+    dense, scores = "generator_predictions", "generator_lm_head"
+    yield from bert.of_head(spec, (f"{dense}.dense", f"{dense}.LayerNorm", scores, scores))

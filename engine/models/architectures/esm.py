@@ -16,10 +16,10 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, sentence_modules
 from cellformer.engine.models.architectures import bert
-from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.foreign import Config, Piece, Pieces, layout
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import pool
-from cellformer.engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("esm",)
 EPS = bert.EPS
@@ -140,26 +140,16 @@ def read_config(c: Config) -> ModelSpec:
 
 def pieces(spec: ModelSpec) -> Pieces:
     """BERT's layout, but for the norms; matrices are [out, in]."""
-    e = "esm.embeddings"
-    yield "W_E", Piece(f"{e}.word_embeddings.weight")
-    yield "W_pos", Piece(f"{e}.position_embeddings.weight")
-    yield from norm("ln_embed", f"{e}.layer_norm")
+    yield from bert.of_embeddings("esm", "layer_norm")
     for place in PLACES:  # in the reference, in older files, in those that the reference writes
         yield "rotary.speed", Piece(f"esm.{place}{SPEED}")
-    yield from sentence_modules.pieces()
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"esm.encoder.layer.{layer}"
-        names = {w: f"{f}.attention.self.{n}" for w, n in zip("QKV", bert.KINDS, strict=True)}
-        yield from bert.heads_of(b, spec, names | {"O": f"{f}.attention.output.dense"})
-        yield from norm(f"{b}.ln1", f"{f}.attention.LayerNorm")
-        yield from norm(f"{b}.ln2", f"{f}.LayerNorm")
-        yield from linear(f"{b}.mlp", f, (("in", "intermediate.dense"), ("out", "output.dense")))
-    yield from norm("ln_final", "esm.encoder.emb_layer_norm_after")
-    if spec.gives in CLASSES:
-        scores = "classifier.out_proj" if spec.gives == "class" else "classifier"
-        return (yield from bert.of_classes("classifier.dense", scores))
-    yield "head.W", Piece("lm_head.dense.weight", transposed=True)
-    yield "head.b", Piece("lm_head.dense.bias")
-    yield from norm("ln_head", "lm_head.layer_norm")
-    yield "W_U", Piece("lm_head.decoder.weight", transposed=True)
-    yield "b_U", Piece("lm_head.bias")
+    yield from layout(
+        {"ln_final": "esm.encoder.emb_layer_norm_after"},
+        "esm.encoder.layer.{}",
+        {"ln1": "attention.LayerNorm", "ln2": "LayerNorm"},
+        bert.heads_of,
+        attn="attention",
+        mlp=bert.MLP,
+    )(spec)
+    words = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head")
+    yield from bert.of_head(spec, words, ln="ln_head")

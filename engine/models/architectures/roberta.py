@@ -4,8 +4,8 @@ tokenizers."""
 
 from cellformer.engine.models import sentence_modules
 from cellformer.engine.models.architectures import bert
-from cellformer.engine.models.foreign import Config, Piece, Pieces, norm
-from cellformer.engine.models.spec import CLASSES, ModelSpec
+from cellformer.engine.models.foreign import Config, Pieces
+from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
 EPS = bert.EPS
@@ -23,11 +23,11 @@ def read_config(c: Config) -> ModelSpec:
 def pieces(spec: ModelSpec) -> Pieces:
     """BERT's layout under another name; the head is `lm_head`."""
     yield from bert.of_base(spec, "roberta")
-    if spec.gives in CLASSES:
-        scores = "classifier.out_proj" if spec.gives == "class" else "classifier"
-        return (yield from bert.of_classes("classifier.dense", scores))
-    yield "head.W", Piece("lm_head.dense.weight", transposed=True)
-    yield "head.b", Piece("lm_head.dense.bias")
-    yield from norm("ln_final", "lm_head.layer_norm")
-    yield "W_U", Piece("lm_head.decoder.weight", transposed=True)
-    yield "b_U", Piece("lm_head.bias" if spec.tied else "lm_head.decoder.bias")
+    yield from of_head(spec)
+
+
+def of_head(spec: ModelSpec) -> Pieces:
+    """The head for words, or for labels."""
+    bias = "lm_head" if spec.tied else "lm_head.decoder"
+    words = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", bias)
+    yield from bert.of_head(spec, words)

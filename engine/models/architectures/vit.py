@@ -1,7 +1,9 @@
 """The vision transformer (Dosovitskiy et al. 2021, section 3.1): an image is cut into patches, and
 each is a token.
 
-The prompt is the image: its pixels as whole numbers from 0, row by row, one channel after another.
+The prompt is the image: its pixels as whole numbers from functools import partial
+
+from 0, row by row, one channel after another.
 So `ids` are pixels here, and `d_vocab` is how many levels of brightness there are. What a level
 counts for, (level x rescale_factor - mean) / std, is read from preprocessor_config.json beside the
 config, as transformers' ViTImageProcessor has it.
@@ -9,6 +11,7 @@ config, as transformers' ViTImageProcessor has it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +20,14 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.fields import json_object
 from cellformer.engine.models import classes, ops, parts
-from cellformer.engine.models.architectures.bert import attention, heads_of
-from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, norm
+from cellformer.engine.models.architectures.bert import MLP, attention, heads_of, mlp
+from cellformer.engine.models.foreign import Config, Piece, Pieces, layout
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("vit",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 PROCESSOR = "preprocessor_config.json"
-KINDS = ("query", "key", "value")
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,14 +92,6 @@ def embed(g: Forward, x: Block) -> Block:
     number = g.input("patch", np.maximum(numbers - 1, 0), ("token", ""), "ids")  # [n_tokens, 1]
     class_token = g.weight("class_token", "d_model")
     return g.block("embed", ops.class_first, number, of_patches, class_token, is_class)
-
-
-def mlp(b: Forward, x: Block) -> Block:
-    """The MLP, each token by itself: [n_tokens, d_model]."""
-    m = b.at("mlp")
-    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), bias=True)  # [n_tokens, d_mlp]
-    post = m.block("post", getattr(ops, b.spec.activation), pre)  # [n_tokens, d_mlp]
-    return parts.contract(b, post, bias=True)
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -189,13 +183,12 @@ def pieces(spec: ModelSpec) -> Pieces:
     yield "class_token", Piece(f"{e}.cls_token", row=True, shape=(1, 1, spec.d_model))
     places = (1, spec.n_positions, spec.d_model)
     yield "W_pos", Piece(f"{e}.position_embeddings", shape=places)
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"vit.encoder.layer.{layer}"
-        names = {w: f"{f}.attention.attention.{n}" for w, n in zip("QKV", KINDS, strict=True)}
-        yield from heads_of(b, spec, names | {"O": f"{f}.attention.output.dense"})
-        yield from norm(f"{b}.ln1", f"{f}.layernorm_before")
-        yield from norm(f"{b}.ln2", f"{f}.layernorm_after")
-        yield from linear(f"{b}.mlp", f, (("in", "intermediate.dense"), ("out", "output.dense")))
-    yield from norm("ln_final", "vit.layernorm")
-    yield "W_U", Piece("classifier.weight", transposed=True)
-    yield "b_U", Piece("classifier.bias")
+    inner = (f"attention.{name}" for name in ("query", "key", "value"))
+    yield from layout(
+        {"ln_final": "vit.layernorm", "W_U": "classifier", "b_U": "classifier"},
+        "vit.encoder.layer.{}",
+        {"ln1": "layernorm_before", "ln2": "layernorm_after"},
+        partial(heads_of, names=(*inner, "output.dense")),
+        attn="attention",
+        mlp=MLP,
+    )(spec)
