@@ -11,9 +11,10 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
-from cellformer.engine.models.architectures.mixtral import MoeSpec, expert, stacked
-from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from cellformer.engine.models.architectures import qwen_moe
+from cellformer.engine.models.architectures.llama import EPS, run, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec, expert
+from cellformer.engine.models.foreign import Config, Piece, Pieces
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -132,18 +133,9 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
-    assert isinstance(spec, MoeSpec)
-    yield from around_mlp(spec)
+    """Qwen's, with the bias that counts in choosing."""
     for layer in range(spec.n_layers):
-        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
-        if layer in spec.dense:
-            yield from linear(m, f, GATED)
-            continue
-        yield f"{m}.W_router", Piece(f"{f}.gate.weight", transposed=True)
+        choice = f"blocks.{layer}.mlp.router.b_choice"
         for name in ("e_score_correction_bias", "e_score_correction.bias"):  # the latter in GGUF
-            yield f"{m}.router.b_choice", Piece(f"{f}.gate.{name}")
-        for n in range(spec.n_experts):
-            yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
-        yield from stacked(m, f, spec)
-        yield from linear(f"{m}.shared", f"{f}.shared_experts", GATED)
+            yield choice, Piece(f"model.layers.{layer}.mlp.gate.{name}")
+    yield from qwen_moe.pieces(spec, "shared_experts")

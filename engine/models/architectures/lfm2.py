@@ -5,13 +5,13 @@ It sees a few tokens, each feature by itself. One gate says what of a token ente
 of its result leaves.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures.llama import LlamaSpec, attention, mlp, usual
+from cellformer.engine.models.architectures.llama import LlamaSpec, Turn, attention, run, usual
 from cellformer.engine.models.architectures.mixtral import OLDER
 from cellformer.engine.models.foreign import (
     FULL,
@@ -39,32 +39,18 @@ IGNORED = (  # by the reference: of training, and sizes that stand elsewhere, to
 
 @dataclass(frozen=True, repr=False)
 class Lfm2Spec(LlamaSpec):
-    """LlamaSpec with LFM2's own fields."""
+    """LlamaSpec with LFM2's own fields; layers that stand `still` have a convolution."""
 
-    convolved: tuple[int, ...] = ()  # layers with a convolution in place of attention
     d_conv: int = 0  # tokens that it sees
     conv_bias: bool = False  # of it, and of the linear maps around it
 
 
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    spec = g.spec
-    assert isinstance(spec, Lfm2Spec)
-    W_E, x = parts.embed(g, ids)  # x: [n_tokens, d_model]
-    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
+def attend(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
+    """What attention writes into the stream, or a convolution: nothing turns there."""
+    return attention(b, x, turn, window) if turn else convolution(b, x)
 
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        wrote = convolution(b, y) if layer in spec.convolved else attention(b, y, turn, None)
-        x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        x = b.block("resid_post", ops.add, [x, mlp(b, y)])  # [n_tokens, d_model]
 
-    x = g.block("resid_final", ops.add, [x])  # [n_tokens, d_model]
-    x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E)
+forward = partial(run, attend=attend)
 
 
 def convolution(b: Forward, y: Block) -> Block:
@@ -100,7 +86,7 @@ def read_config(c: Config) -> ModelSpec:
         d_mlp=adjusted(c, spec.d_mlp),
         activation="silu",
         qk_norm=True,
-        convolved=convolved(c, spec.n_layers),
+        still=convolved(c, spec.n_layers),
         d_conv=d_conv,
         conv_bias=c.get("conv_bias", bool, False),
     )

@@ -4,6 +4,7 @@ A router scores the experts at each token. The highest-scoring ones are used the
 share; the hidden cells of the others are 0 (Shazeer et al. 2017, section 2).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -134,11 +135,15 @@ def pieces(spec: ModelSpec) -> Pieces:
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}"
-        older = f"{f}.block_sparse_moe"
-        yield f"{m}.W_router", Piece(f"{older}.gate.weight", transposed=True)
-        for n in range(spec.n_experts):
-            yield from linear(f"{m}.e{n}", f"{older}.experts.{n}", OLDER)
+        yield from apart(m, f"{f}.block_sparse_moe", spec, OLDER)
         yield from stacked(m, f"{f}.mlp", spec)
+
+
+def apart(ours: str, theirs: str, spec: MoeSpec, names: Iterable[tuple[str, str]]) -> Pieces:
+    """The router, and each expert's matrices."""
+    yield f"{ours}.W_router", Piece(f"{theirs}.gate.weight", transposed=True)
+    for n in range(spec.n_experts):
+        yield from linear(f"{ours}.e{n}", f"{theirs}.experts.{n}", names)
 
 
 def stacked(ours: str, theirs: str, spec: MoeSpec) -> Pieces:

@@ -3,10 +3,11 @@ norms of queries and keys, and Llama's before each sublayer."""
 
 from functools import partial
 
-from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
-from cellformer.engine.models.architectures.mixtral import MoeSpec, experts, stacked
+from cellformer.engine.models.architectures import qwen_moe
+from cellformer.engine.models.architectures.llama import EPS, run, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec, experts
 from cellformer.engine.models.architectures.olmo2 import attention, gains_of_all
-from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from cellformer.engine.models.foreign import Config, Pieces
 from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
@@ -33,13 +34,6 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
-    assert isinstance(spec, MoeSpec)
-    yield from around_mlp(spec)
+    """Qwen's, with OLMo 2's norms of queries and keys."""
     yield from gains_of_all(spec)
-    for layer in range(spec.n_layers):
-        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
-        yield f"{m}.W_router", Piece(f"{f}.gate.weight", transposed=True)
-        for n in range(spec.n_experts):
-            yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
-        yield from stacked(m, f, spec)
+    yield from qwen_moe.pieces(spec)

@@ -14,8 +14,14 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
-from cellformer.engine.models.architectures.mixtral import OLDER, MoeSpec, shared_out, stacked
-from cellformer.engine.models.foreign import Config, Piece, Pieces, linear
+from cellformer.engine.models.architectures.mixtral import (
+    OLDER,
+    MoeSpec,
+    apart,
+    shared_out,
+    stacked,
+)
+from cellformer.engine.models.foreign import Config, Piece, Pieces
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -99,9 +105,6 @@ def pieces(spec: ModelSpec) -> Pieces:
     yield "b_U", Piece("lm_head.bias")
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}"
-        older = f"{f}.block_sparse_moe"
-        yield f"{m}.W_router", Piece(f"{older}.gate.weight", transposed=True)
-        for n in range(spec.n_experts):
-            yield from linear(f"{m}.e{n}", f"{older}.experts.{n}", OLDER)
+        yield from apart(m, f"{f}.block_sparse_moe", spec, OLDER)
         yield f"{m}.W_router", Piece(f"{f}.mlp.router.weight", transposed=True)
         yield from stacked(m, f"{f}.mlp", spec)

@@ -7,8 +7,8 @@ but what each token wrote, and how much of it a later one reads: the same sums, 
 (section 3.3), in the order in which attention has them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
 from cellformer.engine.cells.access import Mask
@@ -17,8 +17,8 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import EPS, Turn, of_heads, run, usual
-from cellformer.engine.models.architectures.mixtral import MoeSpec, experts, stacked
-from cellformer.engine.models.architectures.qwen_moe import dense
+from cellformer.engine.models.architectures.mixtral import MoeSpec, experts
+from cellformer.engine.models.architectures.qwen_moe import dense, of_experts
 from cellformer.engine.models.foreign import (
     FULL,
     GATED,
@@ -84,14 +84,12 @@ class DeltaSpec(MoeSpec):
             )
 
 
-def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm_above_one, attend, experts)
-
-
 def attend(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
     """What attention of either kind writes; only the one by scores turns: [n_tokens, d_model]."""
     return attention(b, x, turn) if turn else linear_attention(b, x)
+
+
+forward = partial(run, norm=parts.rms_norm_above_one, attend=attend, write=experts)
 
 
 def attention(b: Forward, x: Block, turn: Turn) -> Block:
@@ -255,15 +253,6 @@ def pieces(spec: ModelSpec) -> Pieces:
             yield from of_attention(f"{b}.attn", f"{f}.self_attn", spec)
         yield from linear(f"{b}.mlp", f"{f}.mlp", GATED)
         yield from of_experts(f"{b}.mlp", f"{f}.mlp", spec)
-
-
-def of_experts(m: str, f: str, spec: DeltaSpec) -> Pieces:
-    """Experts' matrices, apart or stacked; those of the one that is used at every token."""
-    for n in range(spec.n_experts):
-        yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
-    yield from stacked(m, f, spec)
-    yield from linear(f"{m}.shared", f"{f}.shared_expert", GATED)
-    yield f"{m}.shared.W_share", Piece(f"{f}.shared_expert_gate.weight", transposed=True)
 
 
 def of_attention(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:

@@ -3,7 +3,7 @@ MLPs in some layers and, in the second generation, a shared expert that is used 
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models.architectures.llama import EPS, around_mlp, usual
-from cellformer.engine.models.architectures.mixtral import MoeSpec, forward, stacked
+from cellformer.engine.models.architectures.mixtral import MoeSpec, apart, forward, stacked
 from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear
 from cellformer.engine.models.spec import ModelSpec
 
@@ -58,18 +58,20 @@ def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
     return tuple(n for n in range(n_layers) if n in listed or not n_experts or (n + 1) % step)
 
 
-def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
+def pieces(spec: ModelSpec, shared: str = "shared_expert") -> Pieces:
+    """Linear weights are [out, in]; experts have separate tensors, or stacked ones. `shared` is the
+    name of the one that is used at every token."""
     assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
-        if layer in spec.dense:
-            yield from linear(m, f, GATED)
-            continue
-        yield f"{m}.W_router", Piece(f"{f}.gate.weight", transposed=True)
-        for n in range(spec.n_experts):
-            yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
-        yield from stacked(m, f, spec)
-        yield from linear(f"{m}.shared", f"{f}.shared_expert", GATED)
-        yield f"{m}.shared.W_share", Piece(f"{f}.shared_expert_gate.weight", transposed=True)
+        yield from linear(m, f, GATED)
+        yield from of_experts(m, f, spec, shared)
+
+
+def of_experts(m: str, f: str, spec: MoeSpec, shared: str = "shared_expert") -> Pieces:
+    """Experts' matrices, apart or stacked; those of the one that is used at every token."""
+    yield from apart(m, f, spec, GATED)
+    yield from stacked(m, f, spec)
+    yield from linear(f"{m}.shared", f"{f}.{shared}", GATED)
+    yield f"{m}.shared.W_share", Piece(f"{f}.{shared}_gate.weight", transposed=True)
