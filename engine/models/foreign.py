@@ -30,6 +30,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "mish": "mish",
     "tanh": "tanh",
 }
+USUAL = ("hidden_size", "num_attention_heads", "num_hidden_layers")
+GPT2 = ("n_embd", "n_head", "n_layer")
 FULL, WINDOWED = "full_attention", "sliding_attention"  # what `layer_types` calls layers
 # What a config says that no forward pass reads, as patterns.
 OF_TRAINING = ("*dropout*", "*pdrop", "initializer_range", "gradient_checkpointing", "use_bfloat16")
@@ -104,6 +106,18 @@ class Config(Fields):
         if b < 1 or a % b:
             raise InputError(f"{self.path}: {by} = {b} does not divide {whole} = {a}")
         return a // b
+
+    def sizes(self, words: tuple[str, str, str] = USUAL) -> dict[str, Any]:
+        """A spec's sizes that every model has, by a config's words for the width of the stream, the
+        numbers of heads and of layers."""
+        width, heads, layers = words
+        return {
+            "d_vocab": self.get("vocab_size", int),
+            "d_model": self.get(width, int),
+            "n_layers": self.get(layers, int),
+            "n_heads": self.get(heads, int),
+            "d_head": self.divide(width, heads),
+        }
 
     def refuse(self, name: str, allowed: Any, why: str) -> None:
         """Raise InputError if a field has another value than the supported one."""

@@ -34,6 +34,12 @@ class Rotary(NamedTuple):
     frequencies: tuple[float, ...] = ()  # of the pairs, in radians a token; (): by theta alone
     factor: float = 1.0  # of all cosines and sines
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """How fast pairs turn, as fields of ModelSpec."""
+        names = ("rope_theta", "rope_frequencies", "rope_factor")
+        return dict(zip(names, (self.theta, self.frequencies, self.factor), strict=True))
+
 
 def read(
     c: Config,

@@ -147,11 +147,7 @@ def of_kin(
     c.refuse("add_cross_attention", False, "there is no other text to attend to")
     c.ignore("chunk_size_feed_forward")  # how much of the MLP is computed together
     return {
-        "d_vocab": c.get("vocab_size", int),
-        "d_model": c.get("hidden_size", int),
-        "n_layers": c.get("num_hidden_layers", int),
-        "n_heads": c.get("num_attention_heads", int),
-        "d_head": c.divide("hidden_size", "num_attention_heads"),
+        **c.sizes(),
         "d_mlp": c.get("intermediate_size", int),
         "activation": c.activation("hidden_act"),
         "n_positions": c.get("max_position_embeddings", int),

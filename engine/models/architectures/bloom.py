@@ -16,6 +16,7 @@ from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("bloom",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+WORDS = ("hidden_size", "n_head", "n_layer")
 NEW = dict[str, str]()
 OF_OTHER_PROGRAMS = (  # in published configs, and read by what BLOOM was trained with
     "attention_softmax_in_fp32",
@@ -46,7 +47,7 @@ def read_config(c: Config) -> ModelSpec:
     return of_gpt(
         c,
         EPS,
-        "hidden_size",
+        WORDS,
         n_ctx=c.get("seq_length", int),
         d_mlp=4 * c.get("hidden_size", int),
         activation="gelu_tanh",

@@ -20,12 +20,8 @@ def read_config(c: Config) -> ModelSpec:
     c.ignore("chunk_size_feed_forward")  # how much of the MLP is computed together
     n_positions = c.get("max_position_embeddings", int)
     return ModelSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("dim", int),
+        **c.sizes(("dim", "n_heads", "n_layers")),
         n_ctx=sentence_modules.longest(c, n_positions),
-        n_layers=c.get("n_layers", int),
-        n_heads=c.get("n_heads", int),
-        d_head=c.divide("dim", "n_heads"),
         d_mlp=c.get("hidden_dim", int),
         activation=c.activation("activation"),
         n_positions=n_positions,

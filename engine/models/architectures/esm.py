@@ -115,12 +115,8 @@ def read_config(c: Config) -> ModelSpec:
     n_positions = c.get("max_position_embeddings", int)
     found = sentence_modules.readout(c)
     return EsmSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("hidden_size", int),
+        **c.sizes(),
         n_ctx=sentence_modules.longest(c, n_positions - first),
-        n_layers=c.get("num_hidden_layers", int),
-        n_heads=c.get("num_attention_heads", int),
-        d_head=c.divide("hidden_size", "num_attention_heads"),
         d_mlp=c.get("intermediate_size", int),
         activation="gelu",
         position="learned" if kind == "absolute" else "rotary",

@@ -14,6 +14,7 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import alibi, parts, rope
 from cellformer.engine.models.architectures.llama import BEFORE, LlamaSpec, attention, of_gpt, run
 from cellformer.engine.models.foreign import (
+    USUAL,
     Config,
     Pieces,
     fused_heads,
@@ -57,9 +58,7 @@ def read_config(c: Config) -> ModelSpec:
     return of_gpt(
         c,
         EPS,
-        "hidden_size",
-        "num_attention_heads",
-        "num_hidden_layers",
+        USUAL,
         n_ctx=rotary.n_ctx,
         n_kv_heads=n_kv_heads if new else 1 if one_key else n_heads,
         d_mlp=c.get("ffn_hidden_size", int, 4 * c.get("hidden_size", int)),
@@ -68,9 +67,7 @@ def read_config(c: Config) -> ModelSpec:
         qkv_bias=bias,
         out_bias=bias,
         mlp_bias=bias,
-        rope_theta=rotary.theta,
-        rope_frequencies=rotary.frequencies,
-        rope_factor=rotary.factor,
+        **rotary.fields,
         parallel=new or parallel,
         own_norms=new and n_norms == 2,
     )

@@ -12,6 +12,7 @@ from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gpt_neo",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+WORDS = ("hidden_size", "num_heads", "num_layers")
 NEW = {"activation_function": "gelu_new"}
 WHOLE = {
     "W_E": "transformer.wte",
@@ -39,9 +40,7 @@ def read_config(c: Config) -> ModelSpec:
     return of_gpt(
         c,
         EPS,
-        "hidden_size",
-        "num_heads",
-        "num_layers",
+        WORDS,
         n_ctx=c.get("max_position_embeddings", int),
         d_mlp=c.get("intermediate_size", int, 4 * c.get("hidden_size", int)),
         activation=c.activation("activation_function"),

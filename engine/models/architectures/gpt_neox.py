@@ -6,6 +6,7 @@ from functools import partial
 from cellformer.engine.models import parts, rope
 from cellformer.engine.models.architectures.llama import BEFORE, of_gpt, run
 from cellformer.engine.models.foreign import (
+    USUAL,
     Config,
     fused_heads,
     layout,
@@ -29,9 +30,7 @@ def read_config(c: Config) -> ModelSpec:
     return of_gpt(
         c,
         EPS,
-        "hidden_size",
-        "num_attention_heads",
-        "num_hidden_layers",
+        USUAL,
         tied=False,
         n_ctx=rotary.n_ctx,
         d_mlp=c.get("intermediate_size", int),
@@ -41,9 +40,7 @@ def read_config(c: Config) -> ModelSpec:
         out_bias=bias,
         own_norms=True,
         d_rotary=rotary.d_rotary,
-        rope_theta=rotary.theta,
-        rope_frequencies=rotary.frequencies,
-        rope_factor=rotary.factor,
+        **rotary.fields,
         parallel=c.get("use_parallel_residual", bool, True),
     )
 

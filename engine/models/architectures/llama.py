@@ -15,6 +15,7 @@ from cellformer.engine.models import ops, parts, rope, sentence_modules
 from cellformer.engine.models.foreign import (
     FULL,
     GATED,
+    GPT2,
     WINDOWED,
     Config,
     Piece,
@@ -76,8 +77,7 @@ class LlamaSpec(ModelSpec):
     def within_windows(self) -> Self:
         """This spec, with the rotary positions of sliding-window layers."""
         assert self.local
-        theta, _, _, frequencies, factor = self.local
-        return replace(self, rope_theta=theta, rope_frequencies=frequencies, rope_factor=factor)
+        return replace(self, **self.local.fields)
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -284,33 +284,20 @@ def usual(
         qkv_bias=biased,
         out_bias=biased,
         d_rotary=rotary.d_rotary if part else None,
-        rope_theta=rotary.theta,
-        rope_frequencies=rotary.frequencies,
-        rope_factor=rotary.factor,
+        **rotary.fields,
     )
     return replace(spec, **own)
 
 
 def of_gpt(
-    c: Config,
-    eps: str,
-    width: str = "n_embd",
-    heads: str = "n_head",
-    layers: str = "n_layer",
-    tied: bool = True,
-    **own: Any,
+    c: Config, eps: str, words: tuple[str, str, str] = GPT2, tied: bool = True, **own: Any
 ) -> LlamaSpec:
     """What GPT-2's relatives say in the same words: LayerNorm, an MLP without a gate, and biases.
 
-    `eps`, `width`, `heads` and `layers` are the config's names, `tied` is a default; `own` are
-    other fields of the spec.
+    `eps` is the config's name for the epsilon of norms, `words` as in `Config.sizes`, `tied` a
+    default; `own` are other fields of the spec.
     """
     usual = {
-        "d_vocab": c.get("vocab_size", int),
-        "d_model": c.get(width, int),
-        "n_layers": c.get(layers, int),
-        "n_heads": c.get(heads, int),
-        "d_head": c.divide(width, heads),
         "norm": "layer",
         "final_norm": True,
         "norm_eps": c.get(eps, float, 1e-5),
@@ -319,7 +306,7 @@ def of_gpt(
         "mlp_bias": True,
         "gated": False,
     }
-    return LlamaSpec(**usual | own)
+    return LlamaSpec(**c.sizes(words) | usual | own)
 
 
 def read_config(c: Config) -> ModelSpec:

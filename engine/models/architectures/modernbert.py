@@ -72,9 +72,7 @@ def rotation(g: Forward, n_tokens: int, near: bool) -> tuple[Block, Block]:
     assert isinstance(spec, ModernBertSpec)
     if not (near and spec.near_turn):
         return parts.rotation(g, n_tokens)
-    theta, _, _, frequencies, factor = spec.near_turn
-    own = replace(spec, rope_theta=theta, rope_frequencies=frequencies, rope_factor=factor)
-    return parts.rotation(g, n_tokens, "rotary.local", own)
+    return parts.rotation(g, n_tokens, "rotary.local", replace(spec, **spec.near_turn.fields))
 
 
 def layer_norm(ln: Forward, x: Block) -> Block:
@@ -121,12 +119,8 @@ def read_config(c: Config) -> ModelSpec:
         raise InputError(f"{c.path}: classifier_pooling {pooling!r} is neither cls nor mean")
     of_text = {"pooling": POOLING[pooling]} if found["gives"] == "class" else {}
     return ModernBertSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("hidden_size", int),
+        **c.sizes(),
         n_ctx=sentence_modules.longest(c, longest),
-        n_layers=n_layers,
-        n_heads=c.get("num_attention_heads", int),
-        d_head=d_head,
         d_mlp=c.get("intermediate_size", int),
         activation=c.activation("hidden_activation", "gelu"),
         position="rotary",
@@ -136,9 +130,7 @@ def read_config(c: Config) -> ModelSpec:
         causal=False,
         bias=c.get("attention_bias", bool, False),
         mlp_bias=c.get("mlp_bias", bool, False),
-        rope_theta=wide.theta,
-        rope_frequencies=wide.frequencies,
-        rope_factor=wide.factor,
+        **wide.fields,
         near=tuple(near),
         near_turn=local,
         norm_bias=c.get("norm_bias", bool, False),

@@ -12,6 +12,7 @@ from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("mpt",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+WORDS = ("d_model", "n_heads", "n_layers")
 NEW = dict[str, str]()
 NO_MATTER = (  # what its reference does not read
     "expansion_ratio",
@@ -51,9 +52,7 @@ def read_config(c: Config) -> ModelSpec:
     return of_gpt(
         c,
         EPS,
-        "d_model",
-        "n_heads",
-        "n_layers",
+        WORDS,
         n_ctx=c.get("max_seq_len", int),
         n_kv_heads=c.get("n_heads", int),
         d_mlp=4 * c.get("d_model", int),

@@ -3,7 +3,7 @@ and learned positions."""
 
 from cellformer.engine.models.architectures import gpt2
 from cellformer.engine.models.architectures.decoder import forward
-from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.foreign import GPT2, Config, Piece, Pieces
 from cellformer.engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
@@ -22,12 +22,8 @@ def read_config(c: Config) -> ModelSpec:
     exact = c.look("afn") == "gelu"
     d_model = c.get("n_embd", int)
     return ModelSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=d_model,
+        **c.sizes(GPT2),
         n_ctx=c.get("n_positions", int),
-        n_layers=c.get("n_layer", int),
-        n_heads=c.get("n_head", int),
-        d_head=c.divide("n_embd", "n_head"),
         d_mlp=4 * d_model,
         activation="gelu_tanh" if exact else c.activation("afn"),
         position="learned",

@@ -92,13 +92,9 @@ def read_config(c: Config) -> ModelSpec:
     before = c.get("do_layer_norm_before", bool, True)
     d_model = c.get("hidden_size", int)
     return OptSpec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=d_model,
+        **c.sizes(),
         d_word=c.get("word_embed_proj_dim", int, d_model),
         n_ctx=c.get("max_position_embeddings", int),
-        n_layers=c.get("num_hidden_layers", int),
-        n_heads=c.get("num_attention_heads", int),
-        d_head=c.divide("hidden_size", "num_attention_heads"),
         d_mlp=c.get("ffn_dim", int),
         activation=c.activation("activation_function"),
         position="learned",
