@@ -40,7 +40,6 @@ USED = {  # by what requires it in pyproject.toml; none of them is shipped
     "babel": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "isal": "PSF-2.0",
-    "umap-learn": "BSD-3-Clause",
     "ironcalc": "MIT or Apache-2.0",
     "formualizer": "MIT or Apache-2.0",
     "formulas": "EUPL-1.1 or later",

@@ -86,15 +86,12 @@ class PrintedNumber(NamedTuple):
 @dataclass(frozen=True)
 class Chosen:
     """The initial contents of the word maps, by token ids: words in coloured groups, two
-    directions, and a word whose neighbours are shown.
-
-    `umap` holds their places by UMAP [n_seeds, n_words, 2]; None: not asked for yet."""
+    directions, and a word whose neighbours are shown."""
 
     groups: Mapping[str, Sequence[int]]
     directions: Sequence[tuple[Sequence[int], Sequence[int]]]  # the words of each, plus and minus
     nearest: int
     suggestions: Sequence[Suggestion] = ()
-    umap: Sequence[Sequence[Sequence[float]]] | None = ()
 
     @property
     def ids(self) -> list[int]:

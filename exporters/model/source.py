@@ -228,11 +228,8 @@ def _chosen(facts: dict[str, Any] | None) -> Chosen | None:
         return None
     groups = {str(name): [int(v) for v in ids] for name, ids in dict(facts["groups"]).items()}
     directions = [([*map(int, a)], [*map(int, b)]) for a, b in facts["directions"]]
-    placed = [[[float(x) for x in at] for at in run] for run in facts.get("umap", ())]
-    found = Chosen(groups, directions, int(facts["nearest"]), umap=placed)
+    found = Chosen(groups, directions, int(facts["nearest"]))
     ids = [*found.ids, *(v for sides in directions for side in sides for v in side)]
     if not 0 < len(found.ids) <= MOST_CHOSEN or min(ids) < 0 or not found.nearest >= 0:
         raise ValueError("no such words")
-    if any(len(run) != len(found.ids) or {*map(len, run)} != {2} for run in placed):
-        raise ValueError("no such places")
     return found

@@ -91,6 +91,5 @@ def _put_text(put: Callable[..., None], row: int, text: str) -> None:
 
 
 def _chosen(chosen: Chosen) -> dict[str, Any]:
-    """The words of the maps; their places by UMAP only where there are some."""
-    facts = asdict(replace(chosen, suggestions=()))
-    return {k: v for k, v in facts.items() if k != "umap" or v}
+    """The words of the maps."""
+    return asdict(replace(chosen, suggestions=()))

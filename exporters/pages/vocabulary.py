@@ -3,12 +3,10 @@
 Concept directions: the user chooses the axes. Principal components: the axes of greatest variance
 of the words as built, with live projections. Cosine: the same for directions alone. t-SNE:
 neighbourhoods without a projection; its positions are constants, four pictures of the same words
-for two seeds and two perplexities. UMAP: two more of a list of words of the reader's, where
-umap-learn is installed; the file remembers its positions.
+for two seeds and two perplexities.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +16,6 @@ from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.language import worded
 from cellformer.engine.studies.lens import scoring
 from cellformer.engine.studies.tsne import tsne
-from cellformer.engine.studies.umap import umap
 from cellformer.exporters.compose import label_placement, theme
 from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer
@@ -36,7 +33,6 @@ SOME = 40  # of many words, those that are shown unless others are chosen
 TOP, PANEL, TABLES, TSNE = 5, (4, 4), 27, 80  # a row; a cell; columns
 CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64, 81), (4, 11), (450, 300)
 TRIES = CHART_ROWS[-1]
-UMAP_SEEDS = (0, 1)
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
 METHODS = (  # a column each: what it is asked, who brings the axes, what it keeps and destroys
     ("", "who brings the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
@@ -53,7 +49,7 @@ METHODS = (  # a column each: what it is asked, who brings the axes, what it kee
         "what that spread hid", "the mean, the first PCs", "and without the loudest?",
     ),
     (
-        "t-SNE, UMAP", "none: it has no axes", "no", "no",
+        "t-SNE", "none: it has no axes", "no", "no",
         "who is near whom", "distances, sizes, density", "what lies together?",
     ),
 )  # fmt: skip
@@ -80,9 +76,7 @@ def add(book: ModelBook) -> None:
     page.sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE), 9.3)
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
-    if chosen.umap is None:
-        chosen = book.chosen = replace(chosen, umap=umap(x, UMAP_SEEDS))
-    end = max(TOP + len(x), TRIES + 17 * bool(chosen.umap)) + 4
+    end = max(TOP + len(x), TRIES) + 4
     below = end + 8
     page.sheet.print_area = Rect(0, end, 0, TABLES)
     spots = Spots((TOP, 1), PANEL, (TOP, TABLES), (below, 4))
@@ -127,7 +121,7 @@ def by_default(book: ModelBook) -> Chosen:
 def of_groups(groups: Mapping[str, Sequence[int]]) -> Chosen:
     """Chosen words from a list, by group; the first four make the directions."""
     a, b, c, d, *_ = (v for ids in groups.values() for v in ids)
-    return Chosen(groups, [([a], [b]), ([c], [d])], a, umap=None)
+    return Chosen(groups, [([a], [b]), ([c], [d])], a)
 
 
 def vectors_of(book: ModelBook, ids: Sequence[int]) -> np.ndarray:
@@ -229,8 +223,7 @@ def _methods(page: Composer) -> None:
 
 
 def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Chosen) -> None:
-    """Add four pictures by t-SNE, constants: two seeds across, two perplexities down; below them
-    two by UMAP, where there are some."""
+    """Add four pictures by t-SNE, constants: two seeds across, two perplexities down."""
     words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
     drawn = [
         (
@@ -244,9 +237,6 @@ def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Ch
         )
         for (seed, perplexity), points in zip(RUNS, tsne(vectors, RUNS), strict=True)
     ]
-    for seed, run in zip(UMAP_SEEDS, chosen.umap or (), strict=False):
-        title = worded("UMAP, seed {seed}: neighbours only", seed=seed)
-        drawn.append((f"UMAP {seed}", title, np.array(run)))
     named = TSNE + 2 * len(drawn)  # the words' own cells: in a chart wow!A1 would be a reference
     page.sheet.put(TOP - 1, named, "drawn", "label")
     for k, word in enumerate(words):

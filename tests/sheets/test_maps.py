@@ -1,7 +1,6 @@
 """The sheet Words: every coordinate, share and neighbour computed a second time, by numpy; words
 typed in the place of others; labels that never lie on each other."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +9,11 @@ from conftest import ROOT, InIronCalc, assert_recomputes_after, default_book, ra
 
 from cellformer.engine import InputError, ModelSpec
 from cellformer.engine.models.generate import passage
-from cellformer.engine.studies.umap import umap
 from cellformer.engine.text import word_list_file
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.checking.verify import read
 from cellformer.exporters.compose import label_placement
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.edits import edited
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.plan import Limits, Studies
 from cellformer.exporters.pages import vocabulary
@@ -221,29 +218,6 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     assert after(book.graph["map.id"].area).ravel().tolist() == [200, 7, 199, 5, -1, 208]
     with pytest.raises(InputError, match="--words needs a full decoder"):
         model_workbook.build("random", model, given, live=("blocks.0",), studies=Studies(words=ids))
-
-
-def test_pictures_by_umap_are_kept_in_the_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A file with them is read back where umap-learn is missing."""
-    pytest.importorskip("umap", reason="pip install 'cellformer[umap]'")
-    model = default_book("cat-sat").model
-    given, asked = passage(model, [1, 2], 4), Studies(words={"words": [*range(8)]})
-    book = model_workbook.build("maps", model, given, studies=asked)
-    titles = [chart.title for chart in book.sheets["Words"].charts]
-    assert titles[-2:] == [f"UMAP, seed {seed}: neighbours only" for seed in (0, 1)]
-    path = write(book, tmp_path / "maps.xlsx")
-    monkeypatch.setitem(sys.modules, "umap", None)
-    found = edited.read(path)
-    assert found.inputs == [] and found.added == [] and found.overwritten == []
-
-
-def test_umap_repeats() -> None:
-    pytest.importorskip("umap", reason="pip install 'cellformer[umap]'")
-    x = np.random.default_rng(0).normal(size=(20, 4))
-    (first,), (again,) = (np.array(umap(x, [3])) for _ in range(2))
-    assert first.shape == (20, 2) and (first == again).all()
 
 
 def test_words_of_the_capstone() -> None:
