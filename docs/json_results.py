@@ -20,6 +20,7 @@ from typing import (
 
 from cellformer.command import results
 from cellformer.command.answer import SCHEMA
+from cellformer.version import __version__
 
 TARGET = Path(__file__).with_name("json.md")
 NAMES = {float: "number", int: "integer", str: "text", bool: "true or false", NoneType: "null"}
@@ -30,7 +31,7 @@ Made by `python docs/json_results.py` from `cellformer/command/results.py`.
 With `--json`, a command prints one JSON object, in ASCII, and nothing else:
 
 ```json
-{{"schema": "{SCHEMA}", "command": "ablate", "version": "0.1.0", "result": {{"target": ...}}}}
+{{"schema": "{SCHEMA}", "command": "ablate", "version": "{__version__}", "result": {{...}}}}
 ```
 
 The number in `schema` rises when a field is removed, renamed or means another thing; new fields may
