@@ -280,7 +280,7 @@ def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited
     >>> cf.read(path).inputs[0].name
     'W_E[1,0]'
     """
-    return edited.read(path, find, names.book)
+    return edited.read(path, find, names.of_gallery)
 
 
 @explained

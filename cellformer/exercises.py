@@ -78,7 +78,8 @@ class Recipe:
 
     @property
     def _module(self) -> object:
-        return None if formats.means(self.name) else workbooks.find(self.name)
+        named = formats.means(self.name) or names.is_workbook(self.name)
+        return None if named else workbooks.find(self.name)
 
     @property
     def _own_prompt(self) -> bool:

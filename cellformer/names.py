@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cellformer import budget, workbooks
+from cellformer.engine.cells import language
 from cellformer.engine.cells.errors import InputError, nearest
 from cellformer.engine.cells.files import possible
 from cellformer.engine.cells.graph import Graph
@@ -27,10 +28,12 @@ from cellformer.engine.text import sentence_lists, tokenizing
 from cellformer.engine.text.chat import Chat
 from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of, shown
 from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.assemble.answer_key import KEY
 from cellformer.exporters.compose.book import Book, OnLayout
 from cellformer.exporters.edits import edited
 from cellformer.exporters.edits.edited import Edited, EditedModel
-from cellformer.exporters.file.reading import WORKBOOK, present
+from cellformer.exporters.file.reading import WORKBOOK, WorkbookFile, present
+from cellformer.exporters.model import source
 from cellformer.exporters.model.plan import NONE, Studies, for_model
 
 ID = r"\d{1,18}"  # no id has more digits
@@ -209,7 +212,7 @@ def opened(name: str, model: str | None = None) -> Edited:
     """A workbook with its edits: of a file, or of the gallery, which has none. `model` is the one
     that the file was built from, if it does not hold it. Raises InputError."""
     if is_workbook(name) or (name not in workbooks.names() and beside(name).is_file()):
-        return edited.read(present(name), finder(model), book)
+        return edited.read(present(name), finder(model), of_gallery)
     if formats.means(name):
         raise InputError(f"{name} is no workbook; build one, and name its file: FILE.xlsx")
     return Edited(book(name))
@@ -282,16 +285,44 @@ def check_takes(name: str, **asked: object) -> None:
             raise InputError(f"{name} is made of worksheets: it takes no --{spelt}; leave it out")
 
 
+def of_gallery(name: str) -> Book | None:
+    """A workbook of the gallery, with its default prompt; None for another name."""
+    return book(name) if name in workbooks.names() else None
+
+
 def book(name: str) -> Book:
-    """A workbook of the gallery, with its default prompt."""
+    """A workbook of the gallery, with its default prompt, or of a file, with the numbers that are
+    saved in it."""
+    if is_workbook(name) and is_worksheet(name):
+        return _saved(name)
     if is_worksheet(name):
         found: Book = workbooks.find(name).book()
         return found
     return load(name).built()
 
 
+def _saved(name: str) -> Book:
+    """The book of a file of worksheets, with the numbers that were typed as if it had been built
+    with them. Raises InputError for changed formulas."""
+    from cellformer.exporters.edits import rebuilding  # only such a file waits for its parser
+
+    found = opened(name)
+    if not found.values:
+        return found.book
+    if found.overwritten:
+        cell = found.overwritten[0].where
+        raise InputError(f"{name}: the formula of {cell} was typed over; undo that")
+    live = found.live()
+    inputs = {x.name: live[x.name] for x in found.book.graph if not x.computed}
+    with language.speaking(found.book.language):
+        return rebuilding.rebuilt(WorkbookFile(name), inputs)
+
+
 def is_worksheet(name: str) -> bool:
-    """Whether a workbook of the gallery is made of worksheets, without a prompt."""
+    """Whether a workbook of the gallery, or of a file, is made of worksheets, without a prompt."""
+    if is_workbook(name):
+        file = WorkbookFile(name)
+        return source.SHEET not in file and KEY not in file
     return not formats.means(name) and hasattr(workbooks.find(name), "book")
 
 

@@ -22,6 +22,7 @@ from cellformer.engine.studies import steering
 from cellformer.engine.studies.forecast import Forecast, cells_of_part, forecast
 from cellformer.engine.studies.steering import Contrast
 from cellformer.engine.text import word_list_file as words
+from cellformer.exporters.file.reading import WORKBOOK
 from cellformer.exporters.model import plan
 from cellformer.exporters.web import SUFFIXES
 
@@ -214,7 +215,8 @@ def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -
     if found.n_tokens:
         expected = announce(names.model(name), found.n_tokens, 0, (), force)
     kind = "solved" if asked.solved else "exercise"
-    path = output or Path(f"{names.title(name)}-{kind}-{asked.level}.xlsx")
+    title = names.title(name).removesuffix(WORKBOOK)
+    path = output or Path(f"{title}-{kind}-{asked.level}.xlsx")
     return write(lambda layout: found.book(asked.solved, layout), path, expected=expected)
 
 

@@ -53,7 +53,7 @@ def diff(file: File, model: Built = None) -> Answer:
     """
     if KEY in (written := WorkbookFile(file)):
         return _filled_in(file, written)
-    found = edited.read(file, names.finder(model), names.book)
+    found = edited.read(file, names.finder(model), names.of_gallery)
     return Answer(lambda: _tell(file, found), lambda: _plain(file, found), "changes")
 
 

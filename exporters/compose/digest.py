@@ -101,13 +101,13 @@ class Numbers(Expression):
         held = np.atleast_2d(np.asarray(look(self.area)))
         if held.dtype != object:
             return held
-        return np.array([_counts(x) for x in held.flat], np.float64).reshape(held.shape)
+        return np.array([counts(x) for x in held.flat], np.float64).reshape(held.shape)
 
     def areas(self) -> Iterator[Area]:
         yield self.area
 
 
-def _counts(x: Any) -> float:
+def counts(x: Any) -> float:
     """The number that stands for a blank, a text or an error."""
     try:
         return float(number(x))

@@ -1,7 +1,8 @@
 """Reading an edited and saved workbook: what differs from the one that was built.
 
-The book is built again (a model's from the workbook's own Source sheet, one without a model by its
-name) and every cell of the file is compared with it (see `differences`).
+The book is built again (a model's from the workbook's own Source sheet, one of the gallery by its
+name, others from the file's own tables, see `rebuilding`), and every cell of the file is compared
+with it (see `differences`).
 """
 
 from collections.abc import Callable
@@ -85,14 +86,14 @@ class EditedModel(Edited):
 def read(
     path: str | Path,
     find: Callable[[str], Model] | None = None,
-    worksheets: Callable[[str], Book] | None = None,
+    worksheets: Callable[[str], Book | None] | None = None,
 ) -> Edited:
     """The changes in a workbook.
 
     If the file does not contain its model, `find` loads the model by the workbook's title; a
-    workbook without a model is built by `worksheets`, by name. Raises InputError for a file that
-    cellformer did not make, one of exercises, one whose sheets were taken apart, and a weight
-    without a number.
+    workbook without a model is built by `worksheets`, by name, or rebuilt from the file. Raises
+    InputError for a file that cellformer did not make, one of exercises, one whose sheets were
+    taken apart, and a weight without a number.
     """
     file = WorkbookFile(path)
     try:
@@ -143,16 +144,18 @@ def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
     return found
 
 
-def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book:
-    """The book of a workbook without a model, as built, by the name on Start."""
-    if worksheets is not None and (name := name_of(file)):
-        book = worksheets(name)
-        if not isinstance(book, ModelBook):
-            return book
-    raise InputError(
-        "no sheet Source: not a model workbook made by cellformer, or the sheet was deleted; "
-        "build it again"
-    )
+def _built(file: WorkbookFile, worksheets: Callable[[str], Book | None] | None) -> Book:
+    """The book of a workbook without a model, as built: of the gallery by the name on Start, or
+    else rebuilt from the file itself."""
+    from cellformer.exporters.edits import rebuilding  # only such a file waits for its parser
+
+    name = name_of(file)
+    book = worksheets(name) if worksheets is not None and name else None
+    if isinstance(book, ModelBook):
+        raise InputError(rebuilding.NOT_OURS)
+    if book is not None and not (file.names and file.names.keys().isdisjoint(book.places)):
+        return book
+    return rebuilding.rebuilt(file)
 
 
 def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:

@@ -100,7 +100,7 @@ class TypedFormula:
         found = AREA.fullmatch(cells)
         if found is None or name.lower() not in self.names.sheets:
             raise _cannot(value)
-        return Named(self.names.sheets[name.lower()], _rect(value, *found.groups()))
+        return Named(self.names.sheets[name.lower()], rect(value, *found.groups()))
 
 
 def tokens(text: str) -> list[Token]:
@@ -130,7 +130,7 @@ def _function(opened: str) -> str:
     return name
 
 
-def _rect(value: str, left: str, top: str, right: str | None, bottom: str | None) -> Rect:
+def rect(value: str, left: str, top: str, right: str | None, bottom: str | None) -> Rect:
     """The rectangle between two corners, in any order."""
     rows = sorted(int(row) - 1 for row in (top, bottom or top))
     columns = sorted(index(letters.upper()) for letters in (left, right or left))

@@ -99,7 +99,7 @@ class Sheet(Shown):
         there = self.arrays.formulas[:-1] & ~self.arrays.has_value
         return [*self.arrays.places(np.flatnonzero(there))]
 
-    @property
+    @cached_property
     def formulas(self) -> dict[Span, str]:
         """The formulas, without their equals signs."""
         which = np.flatnonzero(self.arrays.formulas)
