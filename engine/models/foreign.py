@@ -205,9 +205,7 @@ def grouped_heads(
         for n in range(count):
             yield f"{ours}.{kind}{n}.W_{which}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
             yield f"{ours}.{kind}{n}.b_{which}", head_of(f"{name}.bias", n, d_head, 0)
-    for n in range(spec.n_heads):
-        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.{out}.weight", n, d_head, 1, turn=True)
-    yield f"{ours}.b_O", Piece(f"{theirs}.{out}.bias")
+    yield from written(ours, f"{theirs}.{out}", spec)
 
 
 def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pieces:
@@ -221,9 +219,33 @@ def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pi
             name = f"{theirs}.query_key_value"
             yield f"{ours}.{head}.W_{which}", head_of(f"{name}.weight", k, d_head, 0, turn=True)
             yield f"{ours}.{head}.b_{which}", head_of(f"{name}.bias", k, d_head, 0)
+    yield from written(ours, f"{theirs}.dense", spec)
+
+
+def joined_heads(
+    ours: str, theirs: str, spec: ModelSpec, joined: str, out: str, keys: str = "kv"
+) -> Pieces:
+    """The pieces of attention with all queries, then all keys, then all values in one tensor,
+    `joined`, and `out`, [out, in]; `keys` as in `grouped_heads`."""
+    start, name = 0, f"{theirs}.{joined}"
+    for which, kind, count in (
+        ("Q", "h", spec.n_heads),
+        ("K", keys, spec.kv_heads),
+        ("V", keys, spec.kv_heads),
+    ):
+        for n in range(count):
+            head, place = f"{ours}.{kind}{n}", (n, spec.d_head, 0, start)
+            yield f"{head}.W_{which}", head_of(f"{name}.weight", *place, turn=True)
+            yield f"{head}.b_{which}", head_of(f"{name}.bias", *place)
+        start += count * spec.d_head
+    yield from written(ours, f"{theirs}.{out}", spec)
+
+
+def written(ours: str, out: str, spec: ModelSpec) -> Pieces:
+    """The pieces of what all heads write: W_O of each, and b_O."""
     for n in range(spec.n_heads):
-        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.dense.weight", n, d_head, 1, turn=True)
-    yield f"{ours}.b_O", Piece(f"{theirs}.dense.bias")
+        yield f"{ours}.h{n}.W_O", head_of(f"{out}.weight", n, spec.d_head, 1, turn=True)
+    yield f"{ours}.b_O", Piece(f"{out}.bias")
 
 
 GATED = (("gate", "gate_proj"), ("in", "up_proj"), ("out", "down_proj"))  # of a gated MLP

@@ -16,12 +16,12 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts, sentence_modules
 from cellformer.engine.models.foreign import (
     Config,
-    Piece,
     Pieces,
     head_of,
     layout,
     norm,
     outside,
+    written,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import pool
@@ -236,5 +236,4 @@ def heads_of(ours: str, theirs: str, spec: ModelSpec, names: Sequence[str] = NAM
             place = (n, spec.d_head, 0)
             yield f"{h}.W_{which}", head_of(f"{name}.weight", *place, turn=True)
             yield f"{h}.b_{which}", head_of(f"{name}.bias", *place)
-        yield f"{h}.W_O", head_of(f"{out}.weight", n, spec.d_head, 1, turn=True)
-    yield f"{ours}.b_O", Piece(f"{out}.bias")
+    yield from written(ours, out, spec)

@@ -6,7 +6,7 @@ from functools import partial
 from cellformer.engine.models import parts
 from cellformer.engine.models.architectures import gpt_neo
 from cellformer.engine.models.architectures.llama import of_gpt, run
-from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, layout
+from cellformer.engine.models.foreign import Config, Pieces, head_of, layout, written
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gpt_bigcode",)
@@ -48,9 +48,7 @@ def heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
         name = f"{theirs}.c_attn"
         yield f"{ours}.{head.format('W')}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
         yield f"{ours}.{head.format('b')}", head_of(f"{name}.bias", n, d_head, 0)
-    for n in range(spec.n_heads):
-        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.c_proj.weight", n, d_head, 1, turn=True)
-    yield f"{ours}.b_O", Piece(f"{theirs}.c_proj.bias")
+    yield from written(ours, f"{theirs}.c_proj", spec)
 
 
 pieces = layout(gpt_neo.WHOLE, "transformer.h.{}", gpt_neo.NORMS, heads, "attn", gpt_neo.MLP)

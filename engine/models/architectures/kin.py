@@ -1,6 +1,6 @@
 """Llama's kin: architectures that are Llama's pass with other values of its spec, a row each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 from cellformer.engine.models import parts, rope
 from cellformer.engine.models.architectures import llama, olmo2
 from cellformer.engine.models.architectures.llama import AFTER, EPS, LlamaSpec, alternating, usual
-from cellformer.engine.models.architectures.phi3 import joined_mlp
-from cellformer.engine.models.foreign import WINDOWED, Config, Pieces
-from cellformer.engine.models.forward import Architecture, Forward
+from cellformer.engine.models.architectures.phi3 import joined_mlps
+from cellformer.engine.models.foreign import WINDOWED, Config, Piece, Pieces, grouped_heads, layout
+from cellformer.engine.models.forward import Architecture
 from cellformer.engine.models.spec import ModelSpec
 
 SILU = {"hidden_act": "silu"}
@@ -40,14 +40,26 @@ def of(layers: int, context: int, **more: Any) -> dict[str, Any]:
     return {"num_hidden_layers": layers, "max_position_embeddings": context, **more}
 
 
-def olmo(g: Forward, ids: Sequence[int]) -> None:
-    """OLMo's forward pass: LayerNorm without weights."""
-    llama.run(g, ids, lambda ln, x, eps: parts.standardize(ln, "out", x, eps))
+def stablelm_pieces(spec: ModelSpec) -> Pieces:
+    """Llama's, with a norm for each head."""
+    yield from llama.pieces(spec)
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}.attn", f"model.layers.{layer}.self_attn"
+        for kind, count, which in (("h", spec.n_heads, "q"), ("kv", spec.kv_heads, "k")):
+            for n in range(count):
+                gain = Piece(f"{f}.{which}_layernorm.norms.{n}.weight")
+                yield f"{b}.{kind}{n}.{which}_norm.w", gain
 
 
-def nemotron(g: Forward, ids: Sequence[int]) -> None:
-    """Nemotron's forward pass: LayerNorm whose gain is 1 + w."""
-    llama.run(g, ids, parts.layer_norm_above_one)
+def of_starcoder(c: Config) -> LlamaSpec:
+    """StarCoder2's spec."""
+    for name, only in (("norm_type", "layer_norm"), ("mlp_type", "default")):  # of its first files
+        c.refuse(name, only, f"only {only!r} is known")
+    c.ignore("activation_function", "layer_norm_epsilon", "scale_attn_weights")
+    c.ignore("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
+    bias, windows = c.get("use_bias", bool, True), llama.everywhere(c)
+    layer = partial(usual, eps="norm_epsilon", norm="layer", gated=False)
+    return layer(c, bias="use_bias", mlp_bias=bias, windows=windows)
 
 
 def of_olmo3(c: Config) -> LlamaSpec:
@@ -80,8 +92,7 @@ def glm_pieces(spec: ModelSpec) -> Pieces:
     """Llama's, with the MLP's gate and input in one tensor."""
     after = {"ln1_post": "post_self_attn_layernorm", "ln2_post": "post_mlp_layernorm"}
     yield from llama.around_mlp(spec, llama.BEFORE | after)
-    for layer in range(spec.n_layers):
-        yield from joined_mlp(f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp", spec)
+    yield from joined_mlps(spec)
 
 
 def of_ernie(c: Config) -> LlamaSpec:
@@ -153,7 +164,7 @@ KIN = (
         ),
         NEW={"hidden_act": "relu2"},
         EPS="norm_eps",
-        forward=nemotron,
+        forward=partial(llama.run, norm=parts.layer_norm_above_one),
     ),
     Kin(
         ("olmo",),
@@ -162,7 +173,7 @@ KIN = (
         of(32, 2048),
         lambda c: usual(c, eps="", norm="layer", bound=c.optional("clip_qkv", float, None)),
         EPS="",  # it is 1e-5, whatever the config says
-        forward=olmo,
+        forward=partial(llama.run, norm=lambda ln, x, eps: parts.standardize(ln, "out", x, eps)),
     ),
     Kin(
         ("olmo3",),
@@ -184,6 +195,47 @@ KIN = (
             out_bias=c.get("attention_out_bias", bool, False),
             mlp_bias=c.get("mlp_bias", bool, False),
             qkv_bias=c.get("attention_bias", bool, True),
+        ),
+    ),
+    Kin(
+        ("stablelm",),
+        "StableLM (Bellagente et al. 2024, section 2): Llama's parts with LayerNorm and partial "
+        "rotary positions; the model of 12 billion parameters has attention and MLP in parallel on "
+        "the same norm, and norms of each head's queries and keys",
+        of(32, 4096, vocab_size=50304, hidden_size=2560, intermediate_size=6912)
+        | {"num_attention_heads": 32, "num_key_value_heads": 32},
+        lambda c: usual(
+            c,
+            part="partial_rotary_factor",
+            default_part=0.25,
+            bias="",
+            eps="layer_norm_eps",
+            norm="layer",
+            qkv_bias=c.get("use_qkv_bias", bool, False),
+            qk_norm=c.get("qk_layernorm", bool, False),
+            parallel=c.get("use_parallel_residual", bool, False),
+        ),
+        EPS="layer_norm_eps",
+        forward=partial(llama.run, norm=parts.layer_norm, attend=llama.attention_normed_by_head),
+        pieces=stablelm_pieces,
+    ),
+    Kin(
+        ("starcoder2",),
+        "StarCoder2 (Lozhkov et al. 2024, section 6.1): LayerNorm, rotary positions, grouped keys "
+        "and values, sliding windows in every layer, an MLP without a gate, and biases",
+        of(30, 4096, hidden_act="gelu_pytorch_tanh", num_key_value_heads=2)
+        | {"tie_word_embeddings": True, "use_bias": True},
+        of_starcoder,
+        NEW={"hidden_act": "gelu_pytorch_tanh", "sliding_window": None},
+        EPS="norm_epsilon",
+        forward=partial(llama.run, norm=parts.layer_norm),
+        pieces=layout(
+            llama.WHOLE,
+            "model.layers.{}",
+            llama.BEFORE,
+            grouped_heads,
+            attn="self_attn",
+            mlp={"in": "mlp.c_fc", "out": "mlp.c_proj"},
         ),
     ),
 )

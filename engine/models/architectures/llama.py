@@ -23,6 +23,7 @@ from cellformer.engine.models.foreign import (
     grouped_heads,
     linear,
     norm,
+    outside,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import pool
@@ -38,6 +39,7 @@ OWN_DEFAULTS = {  # of the reference's classes, where a config says nothing
     "qwen3": {"max_position_embeddings": 32768, "head_dim": 128},
     "smollm3": {"max_position_embeddings": 32768, "num_hidden_layers": 36},
 }
+WHOLE = {"W_E": "model.embed_tokens", "W_U": "lm_head", "ln_final": "model.norm"}
 BEFORE = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}  # norms: ours -> theirs
 AFTER = {"ln1_post": "post_attention_layernorm", "ln2_post": "post_feedforward_layernorm"}
 
@@ -348,6 +350,12 @@ def alternating(c: Config, n_layers: int, window: int | None, every: int) -> tup
     return tuple(window if is_near else None for is_near in near)
 
 
+def everywhere(c: Config) -> tuple[int, ...]:
+    """The sliding window, if there is one, in every layer."""
+    window = c.optional("sliding_window", int, None)
+    return () if window is None else (window,) * c.get("num_hidden_layers", int)
+
+
 def without_window(windows: Sequence[int | None]) -> tuple[int, ...]:
     """The layers that see all tokens."""
     return tuple(n for n, window in enumerate(windows) if window is None)
@@ -370,7 +378,7 @@ def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
     if kind in ("llama", "granite"):
         return ()
     if kind == "mistral":
-        return () if window is None else (window,) * n_layers
+        return everywhere(c)
     if window is None or not c.get("use_sliding_window", bool, False):
         if any(listed):
             raise InputError(
@@ -395,9 +403,7 @@ def pieces(spec: ModelSpec, norms: Mapping[str, str] = BEFORE) -> Pieces:
 
 def around_mlp(spec: ModelSpec, norms: Mapping[str, str] = BEFORE) -> Pieces:
     """All weights but those of MLPs."""
-    yield "W_E", Piece("model.embed_tokens.weight")
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield from norm("ln_final", "model.norm")
+    yield from outside(WHOLE)
     yield from sentence_modules.pieces()
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"

@@ -17,6 +17,7 @@ from cellformer.engine.models.architectures.llama import (
     EPS,
     LlamaSpec,
     around_mlp,
+    everywhere,
     run,
     usual,
 )
@@ -119,10 +120,9 @@ def read_config(c: Config) -> ModelSpec:
     """Mixtral's config."""
     c.assume(num_hidden_layers=32, max_position_embeddings=131072, hidden_act="silu")
     c.ignore("router_aux_loss_coef", "router_jitter_noise")  # of training
-    spec, window = usual(c, theta=1e6, bias=""), c.optional("sliding_window", int, None)
+    spec = usual(c, theta=1e6, bias="", windows=everywhere(c))
     return MoeSpec.of(
         spec,
-        windows=() if window is None else (window,) * spec.n_layers,
         n_experts=c.get("num_local_experts", int, 8),
         n_chosen=c.get("num_experts_per_tok", int, 2),
         d_expert=spec.d_mlp,

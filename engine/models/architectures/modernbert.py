@@ -13,7 +13,15 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope, sentence_modules
 from cellformer.engine.models.architectures.bert import attention
-from cellformer.engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces, head_of, norm
+from cellformer.engine.models.foreign import (
+    FULL,
+    WINDOWED,
+    Config,
+    Piece,
+    Pieces,
+    joined_heads,
+    norm,
+)
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import of_all_tokens, pool
 from cellformer.engine.models.rope import Rotary
@@ -148,7 +156,7 @@ def pieces(spec: ModelSpec) -> Pieces:
     yield from sentence_modules.pieces()
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
-        yield from heads(b, f"{f}.attn", spec)
+        yield from joined_heads(f"{b}.attn", f"{f}.attn", spec, "Wqkv", "Wo", keys="h")
         yield from norm(f"{b}.ln1", f"{f}.attn_norm")
         yield from norm(f"{b}.ln2", f"{f}.mlp_norm")
         for k, which in enumerate(("gate", "in")):
@@ -164,15 +172,3 @@ def pieces(spec: ModelSpec) -> Pieces:
     scores = "classifier" if spec.gives in CLASSES else "decoder"
     yield "W_U", Piece(f"{scores}.weight", transposed=True)
     yield "b_U", Piece(f"{scores}.bias")
-
-
-def heads(b: str, f: str, spec: ModelSpec) -> Pieces:
-    """The heads of a layer: all queries, all keys, all values in one tensor; what they write."""
-    for n in range(spec.n_heads):
-        h = f"{b}.attn.h{n}"
-        for k, which in enumerate("QKV"):
-            place = (n, spec.d_head, 0, k * spec.n_heads * spec.d_head)
-            yield f"{h}.W_{which}", head_of(f"{f}.Wqkv.weight", *place, turn=True)
-            yield f"{h}.b_{which}", head_of(f"{f}.Wqkv.bias", *place)
-        yield f"{h}.W_O", head_of(f"{f}.Wo.weight", n, spec.d_head, 1, turn=True)
-    yield f"{b}.attn.b_O", Piece(f"{f}.Wo.bias")

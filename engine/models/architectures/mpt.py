@@ -6,7 +6,7 @@ from functools import partial
 
 from cellformer.engine.models import alibi, parts
 from cellformer.engine.models.architectures.llama import attention, of_gpt, run
-from cellformer.engine.models.foreign import Config, Pieces, head_of, layout
+from cellformer.engine.models.foreign import Config, joined_heads, layout
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -64,24 +64,11 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
-    """One tensor has all queries, then all keys, then all values."""
-    for n in range(spec.n_heads):
-        for k, which in enumerate((f"h{n}.W_Q", f"kv{n}.W_K", f"kv{n}.W_V")):
-            place = k * spec.n_heads + n
-            yield (
-                f"{ours}.{which}",
-                head_of(f"{theirs}.Wqkv.weight", place, spec.d_head, 0, turn=True),
-            )
-        out = head_of(f"{theirs}.out_proj.weight", n, spec.d_head, 1, turn=True)
-        yield f"{ours}.h{n}.W_O", out
-
-
 pieces = layout(
     {"W_E": "transformer.wte", "W_U": "lm_head", "ln_final": "transformer.norm_f"},
     "transformer.blocks.{}",
     {"ln1": "norm_1", "ln2": "norm_2"},
-    heads,
+    partial(joined_heads, joined="Wqkv", out="out_proj"),
     attn="attn",
     mlp={"in": "ffn.up_proj", "out": "ffn.down_proj"},
 )

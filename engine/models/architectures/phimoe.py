@@ -13,7 +13,7 @@ import numpy as np
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures.llama import EPS, around_mlp, run, usual
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, everywhere, run, usual
 from cellformer.engine.models.architectures.mixtral import (
     OLDER,
     MoeSpec,
@@ -73,12 +73,11 @@ def read_config(c: Config) -> ModelSpec:
     c.refuse("num_experts_per_tok", 2, "two experts are chosen, one after the other")
     c.ignore("router_aux_loss_coef", "input_jitter_noise")  # of training
     plain, scale = without_scales(c)
-    spec, window = usual(plain, theta=1e6), c.optional("sliding_window", int, None)
+    spec = usual(plain, theta=1e6, windows=everywhere(c))
     return PhimoeSpec.of(
         spec,
         norm="layer",
         rope_factor=spec.rope_factor if scale is None else scale,
-        windows=() if window is None else (window,) * spec.n_layers,
         word_bias=c.get("lm_head_bias", bool, False),
         n_experts=c.get("num_local_experts", int, 16),
         n_chosen=2,

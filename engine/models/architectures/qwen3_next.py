@@ -28,6 +28,8 @@ from cellformer.engine.models.foreign import (
     head_of,
     linear,
     norm,
+    outside,
+    written,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -240,9 +242,7 @@ def linear_layers(c: Config, n_layers: int) -> tuple[int, ...]:
 def pieces(spec: ModelSpec) -> Pieces:
     """Linear weights are [out, in]."""
     assert isinstance(spec, DeltaSpec)
-    yield "W_E", Piece("model.embed_tokens.weight")
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield from norm("ln_final", "model.norm")
+    yield from outside(llama.WHOLE)
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
         for ours, theirs in llama.BEFORE.items():
@@ -263,13 +263,12 @@ def of_attention(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
             place = (2 * n + k, d_head, 0)
             yield f"{ours}.h{n}.W_{which}", head_of(f"{theirs}.q_proj.weight", *place, turn=True)
             yield f"{ours}.h{n}.b_{which}", head_of(f"{theirs}.q_proj.bias", *place)
-        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.o_proj.weight", n, d_head, 1, turn=True)
     for n in range(spec.kv_heads):
         for which in "KV":
             name = f"{theirs}.{which.lower()}_proj"
             yield f"{ours}.kv{n}.W_{which}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
             yield f"{ours}.kv{n}.b_{which}", head_of(f"{name}.bias", n, d_head, 0)
-    yield f"{ours}.b_O", Piece(f"{theirs}.o_proj.bias")
+    yield from written(ours, f"{theirs}.o_proj", spec)
     for which in "qk":
         yield f"{ours}.{which}_norm", Piece(f"{theirs}.{which}_norm.weight")
 
