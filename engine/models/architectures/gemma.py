@@ -39,8 +39,7 @@ def read_config(c: Config) -> ModelSpec:
         c.assume(num_hidden_layers=28, num_key_value_heads=16, max_position_embeddings=8192)
         return scaled(usual(c, d_head=256, eps_default=1e-6), c)
     c.ignore("hidden_act")  # `hidden_activation` is what counts
-    c = c.otherwise(hidden_act=c.look("hidden_activation") or "gelu_pytorch_tanh")
-    c.ignore("hidden_activation")
+    c = c.otherwise(hidden_activation=c.look("hidden_activation") or "gelu_pytorch_tanh")
     third = kind == "gemma3_text"
     c.assume(max_position_embeddings=131_072 if third else 8192)
     if third:
@@ -48,7 +47,8 @@ def read_config(c: Config) -> ModelSpec:
         c.assume(vocab_size=262_208, hidden_size=2304, intermediate_size=9216)
         c.assume(num_attention_heads=8)
     c.assume(num_hidden_layers=26, num_key_value_heads=4)
-    spec = usual(c, 256, theta=1e6 if third else 1e4, by_kind=third, eps_default=1e-6)
+    theta, act = 1e6 if third else 1e4, "hidden_activation"
+    spec = usual(c, 256, theta=theta, by_kind=third, eps_default=1e-6, act=act)
     every = c.get("sliding_window_pattern", int, 6) if third else 2
     window = c.get("sliding_window", int, 4096)
     near = c.windowed(spec.n_layers) or [

@@ -251,22 +251,22 @@ def usual(
     bias: str = "attention_bias",
     eps: str = EPS,
     eps_default: float = 1e-5,
-    base: str = "rope_theta",
+    act: str = "hidden_act",
     **own: Any,
 ) -> LlamaSpec:
     """What Llama's relatives say in the same words.
 
     `d_head` (0: d_model / n_heads), `theta` and so on are an architecture's defaults; `part` as in
-    `rope.read`. With `by_kind`, rotary positions are those of layers without windows. `bias` and
-    `eps` are the config's names for biases of attention and for the epsilon of norms; "": none.
-    `own` are other fields of the spec.
+    `rope.read`. With `by_kind`, rotary positions are those of layers without windows. `bias`,
+    `eps` and `act` are the config's names for biases of attention, the epsilon of norms and the
+    activation function; "": none. `own` are other fields of the spec.
     """
     n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, d_head) or c.divide("hidden_size", "num_attention_heads")
     if by_kind:
         rotary = rope.of_kind(c, d_head, FULL, theta)
     else:
-        rotary = rope.read(c, d_head, base, part, default_part, theta, original)
+        rotary = rope.read(c, d_head, "rope_theta", part, default_part, theta, original)
     biased = bool(bias) and c.get(bias, bool, False)
     spec = LlamaSpec(
         d_vocab=c.get("vocab_size", int),
@@ -277,7 +277,7 @@ def usual(
         n_kv_heads=c.get("num_key_value_heads", int, n_heads),
         d_head=d_head,
         d_mlp=c.get("intermediate_size", int),
-        activation=c.activation("hidden_act", "silu"),
+        activation=c.activation(act, "silu"),
         position="rotary",
         norm="rms",
         final_norm=True,
