@@ -1,7 +1,5 @@
 """MPNet (Song et al. 2020): BERT whose scores have a bias by distance, one for all layers, as T5's;
-positions count from functools import partial
-
-from 2 on, and there are no segments."""
+positions count from 2 on, and there are no segments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,9 +1,7 @@
 """The vision transformer (Dosovitskiy et al. 2021, section 3.1): an image is cut into patches, and
 each is a token.
 
-The prompt is the image: its pixels as whole numbers from functools import partial
-
-from 0, row by row, one channel after another.
+The prompt is the image: its pixels as whole numbers from 0, row by row, one channel after another.
 So `ids` are pixels here, and `d_vocab` is how many levels of brightness there are. What a level
 counts for, (level x rescale_factor - mean) / std, is read from preprocessor_config.json beside the
 config, as transformers' ViTImageProcessor has it.
