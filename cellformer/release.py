@@ -1,7 +1,8 @@
 """An index with pictures, and checksums, for a folder of workbooks and pages to publish.
 
 All links are relative, so that any static host serves the folder as it is, and it opens from disk.
-`docs/gallery.py` draws the pictures; an installed package has no docs/, and then there are none.
+`docs/scripts/gallery.py` draws the pictures; an installed package has no docs/,
+and then there are none.
 """
 
 import shutil

@@ -195,8 +195,8 @@ def transformers() -> ModuleType:
     return library("transformers")
 
 
-def script(name: str, folder: str = "docs") -> ModuleType:
-    """A script of docs/ or benchmarks/, as a module."""
+def script(name: str, folder: str = "docs/scripts") -> ModuleType:
+    """A script of docs/scripts/ or benchmarks/, as a module."""
     spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

@@ -160,7 +160,7 @@ def test_every_command_is_documented() -> None:
     assert {*HOMES} - {*results.OF} == {"open"}
     page = script("json_results")
     assert page.TARGET.read_text(encoding="utf-8") == page.reference(), (
-        "python docs/json_results.py"
+        "python docs/scripts/json_results.py"
     )
 
 

@@ -70,16 +70,16 @@ def test_forward_py_equals_the_cells(prompt: str) -> None:
     ids = model.vocabulary.encode(prompt)
     weights = {name: np.asarray(values) for name, values in model.weights.items()}
     n_layers, n_heads = model.spec.n_layers, model.spec.n_heads
-    probs = script("forward").forward(weights, ids, n_layers, n_heads, model.spec.norm_eps)
+    probs = script("forward", "docs").forward(weights, ids, n_layers, n_heads, model.spec.norm_eps)
     assert np.abs(probs - model.graph(ids).values["probs"]).max() < 1e-12
 
 
 def test_generated_pages_are_current() -> None:
     ops, command = script("ops"), script("command")
-    assert ops.TARGET.read_text() == ops.table(), "python docs/ops.py"
-    assert command.TARGET.read_text() == command.reference(), "python docs/command.py"
+    assert ops.TARGET.read_text() == ops.table(), "python docs/scripts/ops.py"
+    assert command.TARGET.read_text() == command.reference(), "python docs/scripts/command.py"
     api = script("api")
-    assert api.TARGET.read_text() == api.reference(), "python docs/api.py"
+    assert api.TARGET.read_text() == api.reference(), "python docs/scripts/api.py"
 
 
 def test_gate_runs_readme_commands() -> None:
@@ -99,7 +99,9 @@ def test_sizes_in_documents_are_current() -> None:
     assert {"dialogue-game.md", "shakespeare.md"} <= {page.name for page in found}
     for page in found:
         text = page.read_text(encoding="utf-8")
-        assert text == figures.current(text, default_book), f"{page.name}: python docs/figures.py"
+        assert text == figures.current(text, default_book), (
+            f"{page.name}: python docs/scripts/figures.py"
+        )
 
 
 @pytest.mark.slow
@@ -114,7 +116,7 @@ def test_every_architecture_is_documented() -> None:
     page = (ROOT / "docs" / "architectures.md").read_text(encoding="utf-8")
     missing = [name for name in architectures.known() if f"`{name}`" not in page]
     assert not missing, f"docs/architectures.md lacks {missing}"
-    assert page == script("architectures").table(), "python docs/architectures.py"
+    assert page == script("architectures").table(), "python docs/scripts/architectures.py"
 
 
 def test_links_of_documents() -> None:

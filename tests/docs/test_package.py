@@ -26,7 +26,7 @@ def test_everything_has_a_licence() -> None:
     licences = script("licences")
     assert licences.unknown() == []
     assert {name for name, _ in licences.required()} == set(licences.USED)
-    assert licences.TARGET.read_text() == licences.reference(), "python docs/licences.py"
+    assert licences.TARGET.read_text() == licences.reference(), "python docs/scripts/licences.py"
 
 
 def test_workflows_cover_what_they_say() -> None:

@@ -317,7 +317,7 @@ def test_list_of_printed_numbers_is_current() -> None:
     sources = script("sources")
     assert thin_plays().held == []
     found = list(sources.lines(lambda n: thin_plays() if n == "shakespeare" else default_book(n)))
-    assert sources.TARGET.read_text() == sources.page(found), "python docs/sources.py"
+    assert sources.TARGET.read_text() == sources.page(found), "python docs/scripts/sources.py"
     for line in found:
         assert line.document in sources.DOCUMENTS, line
         assert line.note or line.kind in ("", sources.TYPED), line

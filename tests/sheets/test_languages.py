@@ -72,7 +72,7 @@ def test_every_text_of_the_gallery_is_in_every_catalogue() -> None:
     for code in codes():
         known = language.language(code).texts
         lacking = [f"{found[0]}: {text}" for text, found in asked.items() if text not in known]
-        assert lacking == [], f"{code}: python docs/languages.py"
+        assert lacking == [], f"{code}: python docs/scripts/languages.py"
 
 
 @pytest.mark.parametrize("name", ["cat-sat", "zero-layer"])

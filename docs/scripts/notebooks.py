@@ -1,6 +1,6 @@
 """Run the notebooks of examples/, in plain Python, and write what their cells print and show.
 
-python docs/notebooks.py
+python docs/scripts/notebooks.py
 
 A notebook is JSON: cells of text, and of code with their outputs. A code cell's last line, if it is
 an expression, is shown as Jupyter would show it: as a picture, as HTML or as text.
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent.parent / "examples"
+FOLDER = Path(__file__).parents[2] / "examples"
 LIKE = ("_repr_png_", "image/png"), ("_repr_html_", "text/html")  # what Jupyter asks for
 
 

@@ -1,7 +1,7 @@
 """Write docs/architectures.md: every supported `model_type`, what it is, and the options that it
 reads, out of the files in engine/models/architectures.
 
-python docs/architectures.py
+python docs/scripts/architectures.py
 """
 
 import inspect
@@ -14,10 +14,10 @@ from cellformer.engine.models.architectures import OWN, Declared
 from cellformer.engine.models.foreign import ACTIVATIONS, Config
 from cellformer.engine.models.formats.folder import SEEING
 
-TARGET = Path(__file__).with_name("architectures.md")
+TARGET = Path(__file__).parents[1] / "architectures.md"
 HEAD = """# Architectures
 
-Made by `python docs/architectures.py` out of the files in
+Made by `python docs/scripts/architectures.py` out of the files in
 [engine/models/architectures](../engine/models/architectures). A model is supported if the
 `model_type` of its `config.json` stands here; options are fields of `config.json` beside the
 model's sizes. An unsupported option that changes what a model computes is an error that names it.

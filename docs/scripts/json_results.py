@@ -1,6 +1,6 @@
 """Write docs/json.md: what the commands print with --json, from `cellformer/command/results.py`.
 
-python docs/json_results.py
+python docs/scripts/json_results.py
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from cellformer.command import results
 from cellformer.command.answer import SCHEMA
 from cellformer.version import __version__
 
-TARGET = Path(__file__).with_name("json.md")
+TARGET = Path(__file__).parents[1] / "json.md"
 NAMES = {float: "number", int: "integer", str: "text", bool: "true or false", NoneType: "null"}
 HEAD = f"""# JSON and CSV of the commands
 
-Made by `python docs/json_results.py` from `cellformer/command/results.py`.
+Made by `python docs/scripts/json_results.py` from `cellformer/command/results.py`.
 
 With `--json`, a command prints one JSON object, in ASCII, and nothing else:
 

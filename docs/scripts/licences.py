@@ -1,6 +1,6 @@
 """Write docs/licences.md: the licence of everything that is shipped, and of what it uses.
 
-python docs/licences.py
+python docs/scripts/licences.py
 
 It fails for a file or a requirement that has no line here.
 """
@@ -9,8 +9,8 @@ import re
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-TARGET = Path(__file__).with_name("licences.md")
+ROOT = Path(__file__).parents[2]
+TARGET = Path(__file__).parents[1] / "licences.md"
 PACKAGES = ("cellformer", "engine", "exporters", "workbooks")
 OWN = "MIT, this project's"
 DATA = {  # what the wheel has besides Python, by the beginning of its path
@@ -65,8 +65,8 @@ USED = {  # by what requires it in pyproject.toml; none of them is shipped
 }
 HEAD = """# Licences
 
-Made by `python docs/licences.py`. cellformer is under the MIT licence; so is everything in its
-wheel that is not in this table:
+Made by `python docs/scripts/licences.py`. cellformer is under the MIT licence; so is everything in
+its wheel that is not in this table:
 
 | in the wheel | what it is | licence |
 |---|---|---|

@@ -1,6 +1,6 @@
 """Draw the first screen of every sheet of a workbook, as LibreOffice shows it.
 
-    python docs/pictures.py dialogue-game.xlsx docs/ Play Heads
+    python docs/scripts/pictures.py dialogue-game.xlsx docs/ Play Heads
 
 All sheets unless some are named. Needs LibreOffice (`soffice`), poppler (`pdftoppm`), Pillow.
 """

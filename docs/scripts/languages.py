@@ -1,7 +1,7 @@
 """The catalogues of workbooks' texts, `engine/languages/*.po`, brought up to date.
 
-    python docs/languages.py        # every catalogue: new texts, and old ones that no longer occur
-    python docs/languages.py de     # begins a catalogue of another language
+    python docs/scripts/languages.py     # every catalogue: new texts, and old ones that are gone
+    python docs/scripts/languages.py de  # begins a catalogue of another language
 
 Texts are recorded while every workbook of the gallery is built, and a model's with every study;
 what they do not ask for is found in the source, too. A text that changed is marked
@@ -41,7 +41,7 @@ from cellformer.exporters.model.plan import LEAD, LOSS, Studies
 from cellformer.exporters.pages import chat, heads, ledger, tokenizer
 from cellformer.exporters.play import ranking, sentence, settings, tokens
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 WORDED = re.compile(r"[^\W\d_]{2}")  # what has no two letters in a row is no text
 MODEL, OTHER = "dialogue-game", "<BOS> 3 chiama Paolo"  # with every study, against a sentence
 RECURRENT = str(ROOT / "tests/golden/mamba")

@@ -1,6 +1,6 @@
 """Write docs/api.md: the public names of `import cellformer`, from their docstrings.
 
-python docs/api.py
+python docs/scripts/api.py
 """
 
 import inspect
@@ -10,7 +10,7 @@ from typing import Any
 
 import cellformer as cf
 
-TARGET = Path(__file__).with_name("api.md")
+TARGET = Path(__file__).parents[1] / "api.md"
 GROUPS = {
     "Models and workbooks": (
         "load",
@@ -29,8 +29,9 @@ MODULES, LINE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])"), "\n    "
 OBJECT = re.compile(r"<.*? at 0x\w+>")
 HEAD = """# Python
 
-Made by `python docs/api.py` from the docstrings of `import cellformer as cf`. Each example runs in
-the tests; `help(cf.load)` shows the same. [A session](session.md) shows how they go together.
+Made by `python docs/scripts/api.py` from the docstrings of `import cellformer as cf`. Each example
+runs in the tests; `help(cf.load)` shows the same. [A session](session.md) shows how
+they go together.
 """
 
 

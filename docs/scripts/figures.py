@@ -1,6 +1,6 @@
 """Write the sizes that the documents tell into them: what stands between two marks.
 
-    python docs/figures.py
+    python docs/scripts/figures.py
 
 A mark is a comment of Markdown, which no reader sees: `<!--formulas shakespeare-->458,025<!--/-->`.
 Times and memory are measured, and stand without.
@@ -19,7 +19,7 @@ from cellformer.engine.models.forward import ONE_TOKEN, Forward
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.file.xlsx import write
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 MODELS = FOLDER.parent / "workbooks" / "models"
 MARKED = re.compile(r"(<!--(\w+) ([\w-]+)-->).*?(<!--/-->)", re.DOTALL)
 GPT2_SMALL = gpt2.Gpt2Spec(

@@ -1,6 +1,6 @@
 """Write docs/command.md: the reference of the command, from its `--help`.
 
-python docs/command.py
+python docs/scripts/command.py
 """
 
 from pathlib import Path
@@ -9,12 +9,12 @@ from typing import Any
 
 from cellformer.command.group import HOMES, command
 
-TARGET = Path(__file__).with_name("command.md")
+TARGET = Path(__file__).parents[1] / "command.md"
 WIDTH = 96  # characters of a line
 HEAD = """# The command
 
-Made by `python docs/command.py` from the commands' own help. A NAME is a workbook of `cellformer
-list` or a model ([formats](formats.md)).
+Made by `python docs/scripts/command.py` from the commands' own help. A NAME is a workbook of
+`cellformer list` or a model ([formats](formats.md)).
 
 Invalid input ends in one line that names the fact and the remedy, and exit code 2. Other exit
 codes: 0 for success; 1 for a verdict of `verify` or `bless`, 3 of `verify`; 130 after Ctrl-C, 129

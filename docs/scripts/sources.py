@@ -1,6 +1,6 @@
 """Write docs/sources.md: every printed number of the source documents that the workbooks hold.
 
-    python docs/sources.py
+    python docs/scripts/sources.py
 
 The workbooks are built, and their sheets Printed are read: a line for every number, with the
 document and the section that print it, what the cells compute, the difference, and why.
@@ -16,7 +16,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import PrintedNumber
 
-TARGET = Path(__file__).parent / "sources.md"
+TARGET = Path(__file__).parents[1] / "sources.md"
 DOCUMENTS = {  # whole titles; another document is called as its numbers call it
     "QKV Attention": "L. Erzegovesi, *Transformers and QKV Attention: A Primer* (2026)",
     "Embeddings and the Maps": "L. Erzegovesi, *Embeddings and the Maps We Draw of Them* (2026)",
@@ -28,8 +28,9 @@ DOCUMENTS = {  # whole titles; another document is called as its numbers call it
 HEAD = """# What the sources print
 
 Every printed number of the source documents that a workbook recomputes, beside the result.
-`python docs/sources.py` writes this page from the sheets *Printed*; a test keeps it current. If a
-number differs from the recomputed one by more than its own rounding, its **kind** says why:
+`python docs/scripts/sources.py` writes this page from the sheets *Printed*; a test keeps it
+current. If a number differs from the recomputed one by more than its own rounding, its
+**kind** says why:
 
 - **slip here**: an error of its own: the tables printed before it do not lead to it
 - **carried on**: the tables printed before it lead to it, with their slips and their rounding

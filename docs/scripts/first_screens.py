@@ -1,6 +1,6 @@
 """Photograph the six first screens that README shows, into docs/first-screens.
 
-    python docs/first_screens.py
+    python docs/scripts/first_screens.py
 
 Needs what `photograph.py` needs, and Pillow.
 """
@@ -14,7 +14,7 @@ from PIL import Image
 from cellformer import names
 from cellformer.exporters.file.xlsx import write
 
-FOLDER = Path(__file__).parent / "first-screens"
+FOLDER = Path(__file__).parents[1] / "first-screens"
 SHOWN = {
     "dialogue-game": ["Start", "Machine", "Play", "Block 0", "Heads"],
     "cat-sat": ["Heads"],

@@ -1,7 +1,7 @@
 """Photograph the first screen of every sheet, in a real LibreOffice window on a laptop's screen.
 
-    python docs/photograph.py FOLDER dialogue-game.xlsx cat-sat.xlsx
-    python docs/photograph.py FOLDER dialogue-game.xlsx --sheets Start Machine
+    python docs/scripts/photograph.py FOLDER dialogue-game.xlsx cat-sat.xlsx
+    python docs/scripts/photograph.py FOLDER dialogue-game.xlsx --sheets Start Machine
 
 The window fills 1366 x 768 pixels, at 100 %, the sidebar closed: what a reader sees first. Needs
 LibreOffice and, for a screen that nobody looks at, Xvfb, openbox, xdotool and ImageMagick.

@@ -1,6 +1,6 @@
 """Draw one sheet of every workbook, and write docs/gallery.md with the pictures.
 
-    python docs/gallery.py
+    python docs/scripts/gallery.py
 
 Needs what `pictures.py` needs.
 """
@@ -14,7 +14,7 @@ from PIL import Image
 from cellformer import names, workbooks
 from cellformer.exporters.file.xlsx import write
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "gallery"
 PAGE = ROOT / "docs" / "gallery.md"
 HEAD = """# The gallery

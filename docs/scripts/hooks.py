@@ -15,7 +15,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = {"README.md": "index.md", "benchmarks/README.md": "benchmarks/README.md"}
 PAGES |= {name: name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")}
 EXAMPLES = "examples.md"

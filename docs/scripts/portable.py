@@ -1,7 +1,7 @@
 """Write the table 'form x program' of docs/spreadsheets.md: what each program of `verify` that is
 installed makes of a form of formula that programs take in different ways.
 
-python docs/portable.py
+python docs/scripts/portable.py
 """
 
 import tempfile
@@ -13,8 +13,8 @@ from cellformer.engine.cells.values import CellError
 from cellformer.exporters.checking.verify import ENGINES, UnreadableError, poison, read
 from cellformer.exporters.file.reading import Value
 
-TARGET = Path(__file__).with_name("spreadsheets.md")
-BEGIN, END = "<!-- forms: made by docs/portable.py -->", "<!-- forms end -->"
+TARGET = Path(__file__).parents[1] / "spreadsheets.md"
+BEGIN, END = "<!-- forms: made by docs/scripts/portable.py -->", "<!-- forms end -->"
 CELLS = (  # what the formulas read, from A1 on
     (1, 0, "\U0001f600b", "5"),
     (2, 1, True, "abc"),

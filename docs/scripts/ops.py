@@ -1,6 +1,6 @@
 """Write docs/ops.md: every op, the formula of one of its cells in words and in a spreadsheet.
 
-python docs/ops.py
+python docs/scripts/ops.py
 """
 
 import inspect
@@ -15,15 +15,15 @@ from cellformer.engine.learning import optimizers
 from cellformer.engine.models import ops
 from cellformer.exporters.compose.address import A1
 
-TARGET = Path(__file__).with_name("ops.md")
+TARGET = Path(__file__).parents[1] / "ops.md"
 HEAD = """# Every op
 
-Made by `python docs/ops.py` out of [engine/models/ops.py](../engine/models/ops.py), the forward
-pass, and [engine/learning/optimizers.py](../engine/learning/optimizers.py), a step of training,
-where each op is written once. A row is the formula of the cell at row i and column j. A subscript
-says which cells of an operand it reads: `i`, `j` its own row or column, `:` a whole axis, `≤i`
-the keys that query i sees, `~` the partner column in rotary positions, `@` one column that the
-whole block reads, `?` the entry that another operand's value picks.
+Made by `python docs/scripts/ops.py` out of [engine/models/ops.py](../engine/models/ops.py), the
+forward pass, and [engine/learning/optimizers.py](../engine/learning/optimizers.py), a step of
+training, where each op is written once. A row is the formula of the cell at row i and column j. A
+subscript says which cells of an operand it reads: `i`, `j` its own row or column, `:` a whole axis,
+`≤i` the keys that query i sees, `~` the partner column in rotary positions, `@` one column that
+the whole block reads, `?` the entry that another operand's value picks.
 
 | op | reads | a cell, in words | a cell, in a spreadsheet |
 |---|---|---|---|

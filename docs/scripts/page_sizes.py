@@ -1,7 +1,7 @@
 """Write the sizes of the gallery's pages into docs/page.md, between its two marks.
 
 cellformer build --all -o FOLDER
-python docs/page_sizes.py FOLDER
+python docs/scripts/page_sizes.py FOLDER
 """
 
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cellformer import workbooks
 
-TARGET = Path(__file__).with_name("page.md")
+TARGET = Path(__file__).parents[1] / "page.md"
 MARKED = re.compile(r"(?<=<!--sizes-->\n).*?(?=<!--/-->)", re.DOTALL)
 PART = re.compile(r'<script type="text/plain" id="(\w+)">([^<]*)')
 HEAD = (

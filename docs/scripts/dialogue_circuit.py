@@ -1,7 +1,7 @@
 """Write into dialogue-game.md which edges carry which rule of the game: found by search, checked by
 cutting all others.
 
-    python docs/dialogue_circuit.py
+    python docs/scripts/dialogue_circuit.py
 
 For each rule, the search sees a few games, and what stands instead of a cut edge is its writer's
 average over sentences of the same length in which another word is right. The games that the circuit
@@ -25,7 +25,7 @@ from cellformer.workbooks.dialogue_game import PROMPT, game, measured
 from cellformer.workbooks.dialogue_game import model as trained
 from cellformer.workbooks.dialogue_game.game import ID, WORDS, State
 
-FILE = Path(__file__).parent / "dialogue-game.md"
+FILE = Path(__file__).parents[1] / "dialogue-game.md"
 MARKED = re.compile(r"(<!--circuits-->).*?(<!--/circuits-->)", re.DOTALL)
 POOL_SEED, POOL = 7, 2000  # games that cases and averages are drawn from
 N_CASES, LONGEST = 6, 14  # of a search: games, and their words
