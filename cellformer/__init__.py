@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cellformer.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from cellformer import f as f
     from cellformer import plot as plot
     from cellformer.api import build as build
     from cellformer.api import exercise as exercise
@@ -43,9 +44,18 @@ if TYPE_CHECKING:
     from cellformer.engine.models.generate import passage as passage
     from cellformer.engine.models.model import Model as Model
     from cellformer.engine.models.spec import ModelSpec as ModelSpec
+    from cellformer.engine.studies import ablation as ablation
+    from cellformer.engine.studies import answer_graph as answer_graph
+    from cellformer.engine.studies import edge_cuts as edge_cuts
+    from cellformer.engine.studies import lens as lens
+    from cellformer.engine.studies import wish as wish
+    from cellformer.engine.studies.folding import folded as folded
+    from cellformer.engine.text.chat_template import ChatTemplate as ChatTemplate
     from cellformer.engine.text.tokenizer import Characters as Characters
     from cellformer.engine.text.tokenizer import WordList as WordList
+    from cellformer.exporters.assemble.worksheets import Workbook as Workbook
     from cellformer.exporters.compose.book import Book as Book
+    from cellformer.exporters.compose.story import Story as Story
     from cellformer.gallery import build_all as build_all
     from cellformer.studies import study as study
 
@@ -75,10 +85,21 @@ HOMES = {
     "cellformer.engine.models.generate": ("Passage", "generate", "passage"),
     "cellformer.engine.models.model": ("Model",),
     "cellformer.engine.models.spec": ("ModelSpec",),
+    "cellformer.engine.studies.folding": ("folded",),
+    "cellformer.engine.text.chat_template": ("ChatTemplate",),
     "cellformer.engine.text.tokenizer": ("Characters", "WordList"),
+    "cellformer.exporters.assemble.worksheets": ("Workbook",),
     "cellformer.exporters.compose.book": ("Book",),
+    "cellformer.exporters.compose.story": ("Story",),
 }
-MODULES = ("plot",)  # of this package, that need what not everybody installs
+MODULES = {
+    "f": "cellformer.f",
+    "plot": "cellformer.plot",  # needs matplotlib
+    **{
+        name: f"cellformer.engine.studies.{name}"
+        for name in ("ablation", "answer_graph", "edge_cuts", "lens", "wish")
+    },
+}
 __all__ = sorted([*MODULES, *(name for names in HOMES.values() for name in names)])
 
 
@@ -87,7 +108,7 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(home), name)
     if name in MODULES:
-        return import_module(f"cellformer.{name}")
+        return import_module(MODULES[name])
     known = "" if name.startswith("_") else f"; {nearest(name)}"
     raise AttributeError(f"module 'cellformer' has no attribute {name!r}{known}")
 

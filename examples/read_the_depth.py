@@ -1,13 +1,12 @@
 """The logit lens, and what each head adds to a word's logit (direct logit attribution)."""
 
 import cellformer as cf
-from cellformer.engine.studies import lens
 
 model = cf.load("dialogue-game")
 words = model.vocabulary.texts
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
 target, rival = (-graph.values["logits"][-1]).argsort()[:2]
-views = lens.add(graph, position=3, target=int(target), rival=int(rival))
+views = cf.lens.add(graph, position=3, target=int(target), rival=int(rival))
 for n, stage in enumerate(views.stages):
     probs = graph.values[f"lens.{n}.probs"][0]
     print(f"after {stage.name:<20} {words[probs.argmax()]:<8} {probs[target]:.3f}")

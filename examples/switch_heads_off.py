@@ -1,11 +1,10 @@
 """Switch every head and MLP off in turn: what the likeliest word's logit becomes."""
 
 import cellformer as cf
-from cellformer.engine.studies import ablation
 
 model = cf.load("dialogue-game")
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
 target = int(graph.values["logits"][-1].argmax())
 print(f"after Pietro chiama Paolo: {model.vocabulary.texts[target]}")
-for effect in ablation.effects(graph, target, words=model.vocabulary.texts):
+for effect in cf.ablation.effects(graph, target, words=model.vocabulary.texts):
     print(f"{effect.part:<18} off: logit {effect.change:+.2f}, then {effect.first}")

@@ -1,9 +1,9 @@
 """What a person says becomes the text that a chat model reads: its template, and the pieces of it
 that a workbook computes with."""
 
-from cellformer.engine.text.chat_template import ChatTemplate
+import cellformer as cf
 
-template = ChatTemplate(
+template = cf.ChatTemplate(
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )  # of a checkpoint: cf.load("folder").vocabulary.chat

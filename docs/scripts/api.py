@@ -58,7 +58,7 @@ def section(name: str, found: Any) -> str:
 
 def _signature(name: str, found: Any) -> str:
     if inspect.ismodule(found):
-        return f"import cellformer.{name}"
+        return f"from cellformer import {name}"
     try:
         found = inspect.signature(found)
     except (TypeError, ValueError):

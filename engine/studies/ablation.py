@@ -5,6 +5,11 @@ A switch is a cell, 1 or 0 (`blocks.0.attn.h1.switch`); `blocks.0.attn.switch` i
 layer, and `blocks.0.mlp.switch` for its MLP, or all its experts. A part that is off writes nothing
 (zero ablation) or, if `mean_ablation` is 1, its average over reference prompts (mean ablation; Wang
 et al. 2023, section 2.1).
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> first = cf.ablation.effects(graph, 7)[0]
+    >>> first.part
+    'blocks.0.attn'
 """
 
 from collections.abc import Mapping, Sequence

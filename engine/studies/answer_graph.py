@@ -12,6 +12,12 @@ hold activations by training replacements for MLPs). So
 and what enters a node sums to its value. A gated MLP's gate is held, and what it gates varies.
 
 Nothing here knows an architecture: writers are followed as `scores` follows them.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> answer = cf.answer_graph.AnswerGraph(graph, 3, 7, 8)
+    >>> source, reader, value = answer.edges()[0]
+    >>> cf.answer_graph.short(reader.name)
+    '0.3'
 """
 
 from collections.abc import Mapping

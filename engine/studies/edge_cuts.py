@@ -6,6 +6,12 @@ MLP's input, or the stream that is scored. Everything after it is computed anew,
 patterns and activations as they then are; so the change of the answer is the real one, beside the
 one that the edge's value predicts. Nothing replaces what is cut, or what `instead` holds: the
 writer's average over other prompts.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> answer = cf.answer_graph.AnswerGraph(graph, 3, 7, 8)
+    >>> cuts = cf.edge_cuts.Cuts(answer)
+    >>> bool(abs(cuts.leads([[]])[0] - answer.lead) < 1e-9)
+    True
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -26,6 +26,10 @@ def folded(model: Model, change: Change) -> Model:
     """A model with, for any prompt, the logits of `model` under the change.
 
     Raises InputError for a change that weights cannot express.
+
+    >>> quiet = cf.folded(cf.load("dialogue-game"), {("blocks.1.attn.h2.switch", 0, 0): 0.0})
+    >>> float(abs(quiet.weights["blocks.1.attn.h2.W_O"]).max())
+    0.0
     """
     graph = model.graph([0])
     values = {name: array.copy() for name, array in graph.inputs.items()}

@@ -10,6 +10,11 @@ the user sets. Both trace the graph back from its logits, so they work for every
   written into the stream. So each head, MLP and embedding has its share, `target.<writer>.credit`,
   and the shares add up to the logit exactly. Where the stream, or a sum into it, is patched (see
   `patching`), what the patch changes is the share of its switch.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> views = cf.lens.add(graph, position=3, target=7, rival=8)
+    >>> len(views.stages)
+    5
 """
 
 from collections.abc import Iterator

@@ -7,6 +7,11 @@ small steps finds a first one. Then, as in sequential quadratic programming (Noc
 would suffice is computed; on the way to it, the change is cut to where the word just comes first.
 Each is smaller than the one before. The result need not be the smallest of all: a smaller one may
 exist far from where the descent ended.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> found = cf.wish.fulfil(graph, -1, 7, ["blocks.1.mlp.W_out"])
+    >>> found.norm > 0
+    True
 """
 
 from collections.abc import Sequence

@@ -44,7 +44,13 @@ class Pieces:
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A template, and the special tokens that it may name: `bos_token`, ..."""
+    """A template, and the special tokens that it may name: `bos_token`, ...
+
+    >>> source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+    >>> template = cf.ChatTemplate(source)
+    >>> template.write("Hello")
+    '<|user|>Hello'
+    """
 
     source: str
     tokens: tuple[tuple[str, str], ...] = ()

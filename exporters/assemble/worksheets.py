@@ -57,6 +57,13 @@ class Workbook:
     """A workbook under construction, table by table; its graph may have blocks already.
 
     With `iterates`, it has cells that keep their values, see `Book`.
+
+    >>> w = cf.Workbook("double")
+    >>> ws = w.sheet("Double", "a number, and its double")
+    >>> x = ws.typed("x", [[21.0]])
+    >>> twice = ws.computed("twice", (1, 1), lambda i, j: 2 * x[i, j])
+    >>> w.now(twice[0, 0])
+    42.0
     """
 
     def __init__(self, title: str, graph: Graph | None = None, iterates: bool = False):

@@ -35,6 +35,9 @@ class Story:
     `section` is the document and section whose printed numbers the workbook recomputes; `errata` is
     what is to be said of the document, below all else; `words` are lines about words that a reader
     may not know, shown beside the sentence.
+
+    >>> cf.Story("shares: a softmax", "", ["Four logits become shares."], [], []).title
+    'shares: a softmax'
     """
 
     title: str

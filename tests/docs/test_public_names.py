@@ -2,11 +2,13 @@
 
 import doctest
 import pydoc
+import re
 from pathlib import Path
 
 import pytest
 
 import cellformer as cf
+from cellformer.engine.cells import functions
 
 
 def test_dir_shows_the_public_names_alone() -> None:
@@ -25,3 +27,15 @@ def test_the_example_of_each_name_runs(name: str, tmp_path: Path, monkeypatch) -
     assert example.examples, f"help(cellformer.{name}) has no example"
     runner = doctest.DocTestRunner(verbose=False)
     assert runner.run(example).failed == 0
+
+
+def test_every_function_of_formulas_is_public() -> None:
+    found = {name for name, x in vars(functions).items() if isinstance(x, functions.Function)}
+    assert {name for name in dir(cf.f) if name.isupper()} == found
+
+
+def test_examples_import_cellformer_alone() -> None:
+    for example in Path(__file__).parents[2].joinpath("examples").glob("*.py"):
+        assert not re.search(r"cellformer\.(engine|exporters|workbooks)", example.read_text()), (
+            example
+        )

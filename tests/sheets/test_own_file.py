@@ -8,9 +8,7 @@ import pytest
 from conftest import cli, told, typed
 
 import cellformer as cf
-from cellformer.engine.cells.functions import ERF, EXP, MAX
-from cellformer.exporters.assemble.worksheets import Workbook
-from cellformer.exporters.compose.story import Story
+from cellformer.f import ERF, EXP, MAX
 
 SIZES = (8, 16, 8, 1)
 LAST = "layer.2.out[0,0]"
@@ -38,7 +36,7 @@ INPUTS = np.array([[0.73, -1.17, -1.43, 0.64, 0.75, -0.96, 0.56, -0.29]])
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
     """A network that scores a customer, as a script of a user's writes it."""
-    w = Workbook("scoring")
+    w = cf.Workbook("scoring")
     ws = w.sheet("Score", "a customer's data above, the probability of default below")
     h = ws.typed("inputs", INPUTS)
     for k, (weight, bias) in enumerate(weights()):
@@ -56,7 +54,7 @@ def file(tmp_path_factory) -> Path:
             (1, m.shape[1]),
             lambda i, j, p=pre, k=k: MAX(p[i, j], 0) if k < 2 else 1 / (1 + EXP(-p[i, j])),
         )
-    story = Story(
+    story = cf.Story(
         "scoring: a network that is no transformer", "", ["It scores a customer."], [], []
     )
     return Path(cf.write(w.done(story), tmp_path_factory.mktemp("own") / "scoring.xlsx"))
@@ -129,11 +127,11 @@ def test_an_exercise_is_made_and_marked(file: Path, tmp_path: Path) -> None:
 
 
 def test_erf_of_a_file(tmp_path: Path) -> None:
-    w = Workbook("bell")
+    w = cf.Workbook("bell")
     ws = w.sheet("Bell", "the error function")
     x = ws.typed("x", [[-0.5, 2.0]])
     y = ws.computed("y", (1, 2), lambda i, j: ERF(x[i, j]) / 2 - -(x[i, j] ** 2))
-    path = cf.write(w.done(Story("bell: a curve", "", [], [], [])), tmp_path / "bell.xlsx")
+    path = cf.write(w.done(cf.Story("bell: a curve", "", [], [], [])), tmp_path / "bell.xlsx")
     read = cf.read(path).book
     assert read.graph.cell("y", 0, 0).formula == w.book.graph.cell("y", 0, 0).formula
     assert np.array_equal(read.values["y"], w.book.values["y"]) and y.shape == (1, 2)
