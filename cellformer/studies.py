@@ -27,6 +27,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.texts import in_csv
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import ablation, columns, patching, sensitivity
+from cellformer.engine.studies.effect import Effect
 from cellformer.engine.text.list_file import quoted
 from cellformer.engine.text.tokenizer import shown
 from cellformer.kept import Kept
@@ -126,9 +127,7 @@ def _words(loaded: names.Loaded) -> list[str]:
     return list(shown((loaded.model.outputs or loaded.model.vocabulary).texts))
 
 
-def ablated(
-    loaded: names.Loaded, target: str, mean: bool, force: bool
-) -> tuple[str, list[ablation.Effect]]:
+def ablated(loaded: names.Loaded, target: str, mean: bool, force: bool) -> tuple[str, list[Effect]]:
     """The target word, and the effects of its parts, each switched off alone. Raises InputError."""
     model, row = loaded.model, loaded.place_of_answer
     if mean:
@@ -192,7 +191,7 @@ def _patch(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
 
 
 STUDIES: Mapping[str, tuple[Any, Sequence[str]]] = {  # with the columns of a row
-    "ablate": (_ablate, columns.heads(ablation.Effect)),
+    "ablate": (_ablate, columns.heads(Effect)),
     "gradient": (
         _gradient,
         ("rival", "kind", "name", "value", "gradient", "estimate", "integrated", "if 0"),

@@ -42,6 +42,8 @@ def test_workflows_cover_what_they_say() -> None:
     oldest = re.search(r'"numpy>=([\d.]+)"', project)
     assert oldest and any(oldest[1] in row["numpy"] for row in matrix["include"])
     assert any(".ci/run" in step.get("run", "") for step in gate["jobs"]["gate"]["steps"])
+    assert any(".ci/run" in step.get("run", "") for step in release["jobs"]["gate"]["steps"])
+    assert {"gate", "build"} <= {*release["jobs"]["publish"]["needs"]}
     assert release["jobs"]["publish"]["permissions"] == {"id-token": "write"}
     for job in (*gate["jobs"].values(), *release["jobs"].values()):
         assert job["runs-on"] and all("uses" in s or "run" in s for s in job["steps"])
