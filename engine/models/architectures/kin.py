@@ -40,6 +40,23 @@ def of(layers: int, context: int, **more: Any) -> dict[str, Any]:
     return {"num_hidden_layers": layers, "max_position_embeddings": context, **more}
 
 
+def of_stablelm(c: Config) -> LlamaSpec:
+    """StableLM's sizes. Raises InputError for a head_dim that its attention does not take."""
+    d_head = c.divide("hidden_size", "num_attention_heads")
+    c.refuse("head_dim", d_head, "heads have hidden_size / num_attention_heads features")
+    return usual(
+        c,
+        part="partial_rotary_factor",
+        default_part=0.25,
+        bias="",
+        eps="layer_norm_eps",
+        norm="layer",
+        qkv_bias=c.get("use_qkv_bias", bool, False),
+        qk_norm=c.get("qk_layernorm", bool, False),
+        parallel=c.get("use_parallel_residual", bool, False),
+    )
+
+
 def stablelm_pieces(spec: ModelSpec) -> Pieces:
     """Llama's, with a norm for each head."""
     yield from llama.pieces(spec)
@@ -204,17 +221,7 @@ KIN = (
         "the same norm, and norms of each head's queries and keys",
         of(32, 4096, vocab_size=50304, hidden_size=2560, intermediate_size=6912)
         | {"num_attention_heads": 32, "num_key_value_heads": 32},
-        lambda c: usual(
-            c,
-            part="partial_rotary_factor",
-            default_part=0.25,
-            bias="",
-            eps="layer_norm_eps",
-            norm="layer",
-            qkv_bias=c.get("use_qkv_bias", bool, False),
-            qk_norm=c.get("qk_layernorm", bool, False),
-            parallel=c.get("use_parallel_residual", bool, False),
-        ),
+        of_stablelm,
         EPS="layer_norm_eps",
         forward=partial(llama.run, norm=parts.layer_norm, attend=llama.attention_normed_by_head),
         pieces=stablelm_pieces,
