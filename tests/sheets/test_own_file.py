@@ -137,6 +137,15 @@ def test_erf_of_a_file(tmp_path: Path) -> None:
     assert np.array_equal(read.values["y"], w.book.values["y"]) and y.shape == (1, 2)
 
 
+def test_names_that_differ_only_in_case(tmp_path: Path) -> None:
+    w = cf.Workbook("two")
+    ws = w.sheet("Two", "a spreadsheet takes q and Q for one name")
+    a, b = ws.typed("q", [[1.0]]), ws.typed("Q", [[3.0]])
+    ws.computed("y", (1, 1), lambda i, j: a[0, 0] * b[0, 0])
+    path = cf.write(w.done(cf.Story("two: names", "", [], [], [])), tmp_path / "two.xlsx")
+    assert "differ by more than their case" in cli("trace", path, "y[0,0]").err
+
+
 @pytest.mark.parametrize("name", ["attention-by-columns", "loss", "norms", "fact-lookup"])
 def test_a_file_of_the_gallery_tells_the_same_without_its_name(name: str, tmp_path: Path) -> None:
     from cellformer.exporters.edits.rebuilding import rebuilt
