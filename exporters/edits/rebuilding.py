@@ -34,7 +34,7 @@ NOT_OURS = (
     "no sheet Source, and not all tables have names: not a workbook made by cellformer, or its "
     "sheets were taken apart; build it again"
 )
-NAMELESS = "reads cells without a name (those of tables must differ by more than their case)"
+NAMELESS = "reads cells without a name; tables need names that differ by more than case"
 MOST_CELLS = 2_000_000  # of all tables
 AMISS = (ValueError, IndexError, KeyError, TypeError, RecursionError)  # of names that were changed
 Inputs = Mapping[str, np.ndarray]
@@ -121,7 +121,7 @@ class _Rebuilding:
             found = self._read(formulas[at], table.sheet)
             if all(isinstance(area.grid, Block) for area in found.areas()):
                 return found
-            raise InputError(f"{table.name}[{i},{j}] {NAMELESS}; {NOT_OURS}")
+            raise InputError(f"no sheet Source, and {table.name}[{i},{j}] {NAMELESS}")
         value = self.file[table.sheet][at]
         return expression("" if value is None else value)
 
