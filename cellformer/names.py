@@ -328,6 +328,8 @@ def is_worksheet(name: str) -> bool:
 
 def title(name: str) -> str:
     """The default name of a workbook's file, without ending: for a path, its last part."""
+    if is_workbook(name):
+        return Path(name).stem
     return formats.title(name) if formats.means(name) else name
 
 

@@ -172,8 +172,13 @@ def build(
     if names.is_worksheet(name):
         if not plain:
             raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
-        return write(lambda _: names.book(name), output or Path(f"{name}.xlsx"), with_workbook)
+        return write(lambda _: names.book(name), output or _beside(name), with_workbook)
     return _build_model(name, output, asked, with_workbook, force)
+
+
+def _beside(name: str, kind: str = "") -> Path:
+    """The default file of a workbook. It is another one than the file that was named."""
+    return Path(f"{names.title(name)}{kind}{'-built' * names.is_workbook(name)}{WORKBOOK}")
 
 
 def _build_model(
@@ -198,7 +203,7 @@ def _build_model(
     kind += "-adapter" * (asked.adapter is not None) + "-against" * (asked.against is not None)
     kind += "-rows" * (asked.rows != "") + "-chat" * (asked.system is not None)
     kind += "-steering" * (asked.steer is not None)
-    path = output or Path(f"{names.title(name)}{kind}.xlsx")
+    path = output or _beside(name, kind)
     made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))
     return write(made, path, with_workbook, expected)
 
@@ -215,7 +220,7 @@ def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -
     if found.n_tokens:
         expected = announce(names.model(name), found.n_tokens, 0, (), force)
     kind = "solved" if asked.solved else "exercise"
-    title = names.title(name).removesuffix(WORKBOOK)
+    title = names.title(name)
     path = output or Path(f"{title}-{kind}-{asked.level}.xlsx")
     return write(lambda layout: found.book(asked.solved, layout), path, expected=expected)
 

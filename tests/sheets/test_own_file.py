@@ -162,3 +162,10 @@ def test_a_file_of_the_gallery_tells_the_same_without_its_name(name: str, tmp_pa
             for i, j in block.whole.cells():
                 a, b = (formula(i, j).replace("$", "") for formula in spelt)
                 assert a == b, (block.name, i, j)
+
+
+def test_a_file_is_not_written_over_by_default(tmp_path: Path) -> None:
+    path = cf.write(cf.build("loss"), tmp_path / "mine.xlsx")
+    before = path.read_bytes()
+    assert cli("build", "mine.xlsx", cwd=tmp_path).code == 0
+    assert (tmp_path / "mine-built.xlsx").is_file() and path.read_bytes() == before
