@@ -1,323 +1,215 @@
-"""The commands that read an edited workbook: diff and import."""
+"""The command `edit`: the smallest change of weights that makes a model predict a word, written as
+a workbook whose ledger shows the change; and the side effects of that change."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
+import numpy as np
 import typer
-from rich.text import Text
+from rich.text import Text as Shown
 
-from cellformer import exercises, names, workbooks
+from cellformer import budget, names, workbooks
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
-from cellformer.command.options import Force
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, output_words
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked
-from cellformer.engine.cells.files import check_replaceable
-from cellformer.engine.cells.texts import readable
-from cellformer.engine.models import checkpoint
-from cellformer.engine.models.prompt_status import built_with
-from cellformer.engine.studies.folding import folded
-from cellformer.exporters.assemble.answer_key import KEY
-from cellformer.exporters.compose.book import Book
-from cellformer.exporters.edits import edited, link
-from cellformer.exporters.file.reading import WorkbookFile
+from cellformer.engine.cells.files import check_file
+from cellformer.engine.learning import corpus
+from cellformer.engine.models import formats
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import price as prices
+from cellformer.engine.studies import wish as wishes
+from cellformer.engine.studies.forecast import numbers_of_pass
+from cellformer.engine.studies.price import ALL, Price, Text
+from cellformer.engine.studies.wish import Wish
+from cellformer.exporters.model.plan import MANY_WORDS
+from cellformer.names import first_word, word_of
 
-File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edited and saved.")]
-FileOrLink = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE", help="A workbook made by cellformer, edited and saved, or a page's link."
-    ),
-]
-Built = Annotated[
-    str | None,
-    typer.Option(
-        "--model", help="Model that the workbook was built from, if the workbook does not hold it."
-    ),
-]
-TOP = 8
-LONGEST = 90  # characters of a text or formula that is shown
-MOST_ADDED, MOST_REFUSED = 12, 5  # cells that are listed
+TOP = 8  # words, and weights, that are listed
+MOST_PRICED = 20  # rules, or prompts
 
 
-def diff(file: File, model: Built = None) -> Answer:
-    """List every weight, setting, formula and text that was changed since the workbook was built.
-
-    A replaced formula is listed with what replaced it; a program's own spelling of a formula is no
-    change. A cell with a value of the wrong kind is listed with the value the workbook uses
-    instead. Added cells are counted, and their formulas listed. Of a workbook of exercises what was
-    typed into its yellow cells is listed, and nothing else.
-    """
-    if KEY in (written := WorkbookFile(file)):
-        return _filled_in(file, written)
-    found = edited.read(file, names.finder(model), names.of_gallery)
-    return Answer(lambda: _tell(file, found), lambda: _plain(file, found), "changes")
-
-
-def _tell(file: Path, found: edited.Edited) -> None:
-    """Print what was changed, and what follows."""
-    groups = (
-        ("changed", found.inputs),
-        ("formula typed over", found.overwritten),
-        ("text or constant changed", found.labels),
-    )
-    if not any(changes for _, changes in groups):
-        nothing = "of ours differs" if found.added else "differs from the workbook as built"
-        line(f"{file}: nothing {nothing}")
-        _added(found)
-        return
-    for title, changes in groups:
-        if changes:
-            table = printing.table_of(title, "at", "was", "is", "")
-            for change in changes:
-                table.add_row(*map(Text, (*change[:2], *map(_short, change[2:4]), change.counts)))
-            console.print(table)
-            console.print()
-    _added(found)
-    _effect(found)
-
-
-def _plain(file: Path, found: edited.Edited) -> results.Diff:
-    """The same as JSON."""
-    groups = {"changed": found.inputs, "formula": found.overwritten, "label": found.labels}
-    told: results.Diff = {
-        "file": str(file),
-        "changes": [
-            {
-                "kind": kind,
-                "cell": change.name,
-                "at": change.where,
-                "was": change.was,
-                "now": change.now,
-                "counts": change.counts,
-            }
-            for kind, changes in groups.items()
-            for change in changes
-        ],
-    }
-    for cell in found.added:
-        told["changes"].append(_beside("added", cell.where, cell.where, cell.now))
-    if len(told["changes"]) == len(found.added):
-        return told
-    try:
-        live = found.live()
-        if isinstance(found, edited.EditedModel):
-            finite.check(found.book.graph, live)
-    except InputError as error:
-        told["refused"] = str(error)
-        return told
-    if not isinstance(found, edited.EditedModel):
-        told["effects"] = list(printing.changed_cells(live))
-    elif found.model.spec.gives == "next word":
-        told["prompt"], told["words"] = found.sentence, _words(found)
-    return told
-
-
-def _beside(kind: str, cell: str, at: str, now: float | str | bool) -> results.Differs:
-    """A cell that nothing was built in."""
-    return {"kind": kind, "cell": cell, "at": at, "was": None, "now": now, "counts": ""}
-
-
-def _words(found: edited.EditedModel) -> list[results.Turned]:
-    """The most likely words after the edits, and those before, with both probabilities."""
-    before = found.book.values["probs"][found.book.passage.n_prompt - 1]
-    after = found.live()["probs"][found.position]
-    words = printing.output_words(found.model)
-    order = ranked(after)
-    listed = dict.fromkeys(order[:TOP] + ranked(before, TOP))
-    return [
-        {
-            "rank": order.index(v) + 1,
-            "word": words[v],
-            "was": float(before[v]),
-            "now": float(after[v]),
-        }
-        for v in listed
-    ]
-
-
-def _filled_in(path: Path, file: WorkbookFile) -> Answer:
-    """What is in the yellow cells of a workbook of exercises."""
-    try:
-        cells = exercises.filled_in(file)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    filled = [row for row in cells if row[2].formula or row[2].value not in (None, "")]
-    typed = [
-        _beside(
-            "filled in",
-            name,
-            where,
-            ("" if value is None else value) if formula is None else f"={formula}",
-        )
-        for name, where, (value, formula) in filled
-    ]
-
-    def tell() -> None:
-        table = printing.table_of("filled in", "at", "typed")
-        for cell in typed:
-            table.add_row(*map(Text, (cell["cell"], cell["at"], _short(cell["now"]))))
-        if filled:
-            console.print(table)
-        line(f"{path}: exercises; {len(filled)} of {len(cells)} yellow cells are filled in")
-        line(f"‘cellformer grade {path}’ marks them")
-
-    return Answer(tell, lambda: {"file": str(path), "changes": typed}, "changes")
-
-
-def _added(found: edited.Edited) -> None:
-    """Print the cells that were added: how many, and each formula, since it may do harm."""
-    if not found.added:
-        return
-    formulas = [cell for cell in found.added if cell.is_formula]
-    n, first = len(found.added), found.added[0]
-    cells = "1 cell was added" if n == 1 else f"{n:,} cells were added"
-    among = f", {len(formulas):,} of them formulas" if n > 1 and formulas else ""
-    line(f"{cells}{among}, the first at {first.where}: {_short(first.now)}")
-    if not formulas:
-        return
-    line("a formula can fetch pages, read files, start programs: look before you open the file")
-    for cell in formulas[:MOST_ADDED]:
-        line(f"  {cell.where}  {_short(cell.now)}")
-    if len(formulas) > MOST_ADDED:
-        line(f"  and {len(formulas) - MOST_ADDED:,} more formulas")
-
-
-def _effect(found: edited.Edited) -> None:
-    """Print the effect of the edits, if it can be computed."""
-    try:
-        live = found.live()
-        if isinstance(found, edited.EditedModel):
-            finite.check(found.book.graph, live)
-    except InputError as error:
-        return line(str(error))
-    if isinstance(found, edited.EditedModel) and found.model.spec.gives != "next word":
-        _encoder(found)
-    elif isinstance(found, edited.EditedModel):
-        _prompt(found)
-        _ranking(found)
-    else:
-        printing.changes(live)
-
-
-def import_(
-    file: FileOrLink,
-    output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
-    model: Built = None,
-    force: Force = False,
+def edit(
+    name: Name,
+    say: Annotated[
+        str,
+        typer.Option("--say", help="Word to make the most likely.", autocompletion=output_words),
+    ],
+    prompt: Prompt = None,
+    ids: Ids = None,
+    no_special: NoSpecial = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help="Change only these weights: blocks.1.attn.h2, blocks.0.mlp, W_E. Repeatable.",
+        ),
+    ] = None,
+    also: Annotated[
+        Path | None,
+        typer.Option(
+            "--also", help="Report side effects on the prompts of this file, one per line."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="Output workbook (default: NAME-edited.xlsx).")
+    ] = None,
+    force: Beyond = False,
 ) -> Answer:
-    """Save the model of an edited workbook, or of one that learned, as a checkpoint.
+    """Find the smallest change of weights that makes a word the most likely after the prompt.
 
-    A page's link, or its part from # on, has edits too. Refuses changes that a checkpoint cannot
-    hold, and names them: a replaced formula, a renamed word, a weight that is a text, an error or
-    blank. Added cells are listed and left out.
+    The change is the smallest in Euclidean norm that gradient steps find. The output is the model's
+    workbook with the change typed in: its ledger reports it, `diff` lists it, `import` saves the
+    changed model. Side effects on other next words are reported over the prompts of --also; without
+    it, over fresh texts for a workbook that has them (dialogue-game), or over the prompt itself.
     """
-    check_replaceable(output, checkpoint.is_part, force)
-    found: edited.EditedModel | Model
-    found, source = _of_link(file, model) if link.is_link(file) else _of_file(Path(file), model)
-    if isinstance(found, Model):
-        checkpoint.save(found, output, force)
-        told = f"{output}: checkpoint, with the weights that {source} holds by now"
-        learnt: results.Import = {"folder": str(output), "changes": None, "added": 0}
-        return Answer(lambda: line(told), lambda: learnt)
-    if found.unheld:
-        raise InputError(_refusal(found.unheld))
-    blocks = found.model.graph([0]).blocks
-    change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
-    checkpoint.save(folded(found.model, change), output, force)
-    edits = found
+    path = output or Path(f"{names.title(name)}-edited.xlsx")
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
+    _check(loaded, path)
+    _check_size(loaded, only or (), force)
+    where, texts = _texts(loaded, also, not no_special)
+    graph = loaded.graph
+    finite.check(graph, graph.values)
+    words = printing.output_words(loaded.model)
+    target = word_of(loaded.model, say, graph, -1, "--say")
+    if first_word(graph, -1) == target:
+        share = graph.values["probs"][-1, target]
+        raise InputError(
+            f"{words[target]!r} is already the most likely word ({share:.4f}); choose another"
+        )
+    found = wishes.fulfil(graph, -1, target, only or ())
+    priced = prices.price(loaded.model, found.made(loaded.model), texts)
+    _write(loaded, found, path)
 
     def tell() -> None:
-        line(f"{output}: checkpoint, with {len(change)} changes of {source}")
-        _added(edits)
+        printing.prompt(loaded.model.vocabulary.decode(loaded.ids), len(loaded.ids))
+        _tell(words, target, found)
+        _cost(priced, where)
+        line(f"\n{path}: the workbook with the change typed in; its ledger and `diff` tell it")
 
-    n = {"changes": len(change), "added": len(edits.added)}
-    return Answer(tell, lambda: {"folder": str(output), **n})
-
-
-def _of_file(file: Path, model: str | None) -> tuple[edited.EditedModel | Model, str]:
-    """The edits of a workbook, or the model that it learned; and how messages call it."""
-    name = edited.name_of(WorkbookFile(file))
-    if name in workbooks.names() and hasattr(workbooks.find(name), "learnt"):
-        book, opened = names.book(name), WorkbookFile(file)
-        learnt = workbooks.find(name).learnt(lambda block: edited.held(opened, book, block))
-        return learnt, str(file)
-    return edited.read_model(file, names.finder(model)), str(file)
+    return Answer(tell, lambda: _plain(words[target], path, found, priced), "moved")
 
 
-def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel, str]:
-    """The edits of a page's link."""
-    found = link.read(text, lambda name: _book(name, model))
-    name = found.book.title
-    if isinstance(found, edited.EditedModel):
-        return found, f"the link of {name}"
-    if hasattr(workbooks.find(name), "learnt"):
+def _check(loaded: names.Loaded, path: Path) -> None:
+    """Raise InputError for a model whose workbook cannot be edited, and for a bad file name."""
+    if path.suffix.lower() != ".xlsx":
+        raise InputError(f"{path}: the name of a workbook must end in .xlsx")
+    check_file(path)
+    if loaded.model.spec.gives != "next word":
         raise InputError(
-            f"a link of {name} has no trained weights; import the workbook that its page saves"
+            f"{loaded.name} is an encoder or classifier and predicts no next word; name a decoder"
         )
-    raise InputError(f"{name} has no model, and this command needs one; link to another page")
-
-
-def _book(name: str, model: str | None) -> Book:
-    """The book of a link's page. Raises InputError if nobody says which model it has."""
-    if model is not None:
-        return names.load(model, ids="0").built()
-    if name not in workbooks.names():
+    if loaded.model.spec.d_vocab > MANY_WORDS:
         raise InputError(
-            f"the link is of {readable(name)}, not of the gallery; name its model with --model"
+            f"{loaded.name} has more than {MANY_WORDS:,} words, and an edited workbook of so many "
+            "is not read back; take a smaller model"
         )
-    return names.book(name)
 
 
-def _refusal(cells: Sequence[edited.EditedCell]) -> str:
-    """The error for changes that cannot be saved: the first cell, where others are, how many
-    more."""
-    first, others = cells[0], [cell.where for cell in cells[1 : 1 + MOST_REFUSED]]
-    if len(cells) > 1 + MOST_REFUSED:
-        others.append(f"{len(cells) - 1 - MOST_REFUSED:,} more")
-    why = f", {first.counts.partition(':')[0]}" if first.counts else ""
-    nor = f"; nor {', '.join(others)}, see `cellformer diff`" if others else ""
-    return (
-        f"{first.where} ({first.name}) was {_short(first.was)} and is {_short(first.now)}{why}, "
-        f"which a checkpoint cannot hold{nor}; change {'these' if others else 'it'} back"
+def _check_size(loaded: names.Loaded, only: Sequence[str], force: bool) -> None:
+    """Raise InputError where the gradients of a step, one for each rival, are beyond the budget."""
+    n_weights = sum(block.n_cells for block in wishes.chosen(loaded.graph, only))
+    n = 2 * numbers_of_pass(loaded.model, len(loaded.ids)) + n_weights
+    what = "numbers in the gradients of a step by the weights that may change, see --only"
+    budget.within(budget.MOST_NUMBERS, wishes.N_RIVALS * n, what, force)
+
+
+def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str, list[Text]]:
+    """The texts on which side effects are measured, and what to call them."""
+    if also is not None:
+        lines = filter(None, map(str.strip, corpus.read(also).splitlines()))
+        texts = [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]
+        return f"{also}", texts
+    module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
+    if module is not None and hasattr(module, "fresh"):
+        texts = list(module.fresh())
+        return f"{len(texts):,} fresh texts", texts
+    before = loaded.ids[:-1]
+    return "the prompt before its end", [Text(before, [{}] * len(before))] if before else []
+
+
+def _text(model: Model, given: str, special: bool, path: Path) -> Text:
+    """A prompt of a file. Raises InputError for one that the model cannot take."""
+    try:
+        ids = names.prompt_ids(model, given, special)
+        model.check_ids(ids)
+    except InputError as error:
+        raise InputError(f"{path}, {given[:40]!r}: {error}") from None
+    return Text(ids, [{given: ()}] * len(ids))
+
+
+def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
+    """Write the workbook of the original model, with the change typed over its weights."""
+    from cellformer.exporters.file import xlsx
+
+    words = passage(loaded.model, loaded.ids, loaded.n_tokens)
+    book = loaded.book(loaded.model, words)
+    typed = {book.graph[name][i, j]: now for name, i, j, _, now in found.cells()}
+    xlsx.write(book, path, shown=book.edited(typed))
+
+
+def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> results.Edit:
+    """The result as JSON."""
+    return {
+        "word": word,
+        "file": str(path),
+        "norm": found.norm,
+        "share": found.share if np.isfinite(found.share) else None,
+        "weights": found.n,
+        "changed": len(found.cells()),
+        "before": found.before.tolist(),
+        "after": found.after.tolist(),
+        "change": {name: change.tolist() for name, change in found.change.items()},
+        "moved": [
+            {"cell": f"{name}[{i},{j}]", "was": was, "now": now}
+            for name, i, j, was, now in found.cells()
+        ],
+        "price": [cast(results.Price, part._asdict()) for part in priced],
+    }
+
+
+def _tell(words: Sequence[str], target: int, found: Wish) -> None:
+    """Print the size of the change, the next words after it, and the weights that move most."""
+    cells = found.cells()
+    line(
+        f"{words[target]} comes first after a change of norm {found.norm:.4f}, {found.share:.2%} "
+        f"of the norm of the {found.n:,} weights that may change; {len(cells):,} do"
     )
-
-
-def _short(value: float | str | None) -> str:
-    """A number with ten digits; a text, cut if long, in quotes if it has outer spaces."""
-    if isinstance(value, float | int):
-        return f"{value:.10g}"
-    text = readable(value or "")
-    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return text if text == text.strip() != "" else f"‘{text}’"
-
-
-def _prompt(found: edited.EditedModel) -> None:
-    """Print the prompt if it changed, and its unknown words."""
-    was, now = built_with(found.book.graph), found.sentence
-    if now != was:
-        line(f"the prompt: {was} → {now}")
-    for word in found.unknown:
-        line(f"the vocabulary has no {word!r}; the sheet reads its first word instead")
-
-
-def _encoder(found: edited.EditedModel) -> None:
-    """Print the words for the mask, or the cosine, before and after."""
-    live = found.live()
-    if found.model.spec.gives == "sentence":
-        printing.vectors(live, changed=True)
-    else:
-        printing.ranking(printing.output_words(found.model), live, True, None, 0, "word")
-
-
-def _ranking(found: edited.EditedModel) -> None:
-    """Print the most likely words before and after."""
-    table = printing.table_of("", "next word", "was", "is", "change")
-    for word in _words(found):
-        was, now = word["was"], word["now"]
-        numbers = (f"{was:.4f}", f"{now:.4f}", f"{now - was:+.4f}")
-        table.add_row(str(word["rank"]), Text(word["word"], "bold"), *numbers)
+    console.print()
+    table = printing.table_of("next word", "was", "is", "change")
+    order = ranked(np.maximum(found.before, found.after), TOP)
+    for v in sorted(order, key=lambda v: -found.after[v]):
+        was, now = found.before[v], found.after[v]
+        style = "bold cyan" if v == target else "bold"
+        table.add_row(Shown(words[v], style), f"{was:.4f}", f"{now:.4f}", f"{now - was:+.4f}")
     console.print(table)
+    console.print()
+    table = printing.table_of("moved most", "was", "is", "change")
+    for name, i, j, was, now in cells[:TOP]:
+        numbers = (f"{was:+.6f}", f"{now:+.6f}", f"{now - was:+.6f}")
+        table.add_row(Shown(f"{name}[{i},{j}]", "bold"), *numbers)
+    console.print(table)
+
+
+def _cost(priced: Sequence[Price], where: str) -> None:
+    """Print the side effects: over all next words, and where they are largest."""
+    console.print()
+    everything, *others = priced
+    if not everything.n:
+        return line("price: not looked at, for the prompt is one token; --also FILE has others")
+    line(f"price, over the {everything.n:,} next words of {where}:")
+    ruled = any(part.kept != 1 for part in others)
+    heads = ("next words", "another is first", "divergence", *(("kept", "then") if ruled else ()))
+    table = printing.table_of("", *heads)
+    worst = sorted(others, key=lambda part: -part.divergence)[:MOST_PRICED]
+    for part in (everything, *worst):
+        cells = [f"{part.n:,}", f"{part.changed:,}", f"{part.divergence:.6f}"]
+        rates = (f"{part.kept:.4f}", f"{part.kept_after:.4f}") if part.what != ALL else ("", "")
+        table.add_row(Shown(part.what, "bold"), *cells, *(rates if ruled else ()))
+    console.print(table)
+    kept = "; kept: the probability of words that keep the rule" if ruled else ""
+    line(f"divergence: how far the probabilities are from what they were, in nats (0: none){kept}")
