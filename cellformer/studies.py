@@ -194,7 +194,7 @@ STUDIES: Mapping[str, tuple[Any, Sequence[str]]] = {  # with the columns of a ro
     "ablate": (_ablate, columns.heads(Effect)),
     "gradient": (
         _gradient,
-        ("rival", "kind", "name", "value", "gradient", "estimate", "integrated", "if 0"),
+        ("rival", "kind", "name", "value", "gradient", "estimate", "integrated", "effect"),
     ),
     "patch": (
         _patch,

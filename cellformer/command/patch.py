@@ -150,7 +150,7 @@ def _tell(
     console.print()
     if path:
         line(f"from {path[0]} to {path[1]} alone:")
-    table = printing.table_of("patched", "at", "probability", "logit", "recovered", "estimate")
+    table = printing.table_of("site", "token", "probability", "logit", "recovered", "estimate")
     order = sorted(filter(_size, found.rows), key=_size, reverse=True)
     order = found.rows if path else order
     for row in order[:TOP]:
