@@ -128,9 +128,10 @@ def run(
         before = read if spec.adds_to_normed else x
         wrote = wrote_by(b, "attn", attend(b, read, turns, window))
         mid = b.block("resid_mid", ops.add, [before, wrote])  # [n_tokens, d_model]
-        if not spec.parallel or spec.own_norms:
-            read = x = x if spec.parallel else mid
-            read = x if spec.norms == "after" else norm(b.at("ln2"), x, spec.norm_eps)
+        if not spec.parallel or spec.own_norms:  # else the MLP reads what attention reads
+            read = x if spec.parallel else mid
+            if spec.norms != "after":
+                read = norm(b.at("ln2"), read, spec.norm_eps)  # [n_tokens, d_model]
         x = read if spec.adds_to_normed else mid
         sublayer = mlp if layer in spec.dense else write
         wrote = wrote_by(b, "mlp", sublayer(b, read))
