@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from cellformer.engine.models.generate import passage as passage
     from cellformer.engine.models.model import Model as Model
     from cellformer.engine.models.spec import ModelSpec as ModelSpec
-    from cellformer.engine.studies import ablation as ablation
-    from cellformer.engine.studies import answer_graph as answer_graph
-    from cellformer.engine.studies import edge_cuts as edge_cuts
-    from cellformer.engine.studies import lens as lens
-    from cellformer.engine.studies import wish as wish
+    from cellformer.engine.studies.ablation import effects as effects
+    from cellformer.engine.studies.answer_graph import AnswerGraph as AnswerGraph
+    from cellformer.engine.studies.edge_cuts import Cuts as Cuts
     from cellformer.engine.studies.folding import folded as folded
+    from cellformer.engine.studies.lens import add_lens as add_lens
+    from cellformer.engine.studies.wish import smallest_change as smallest_change
     from cellformer.engine.text.chat_template import ChatTemplate as ChatTemplate
     from cellformer.engine.text.tokenizer import Characters as Characters
     from cellformer.engine.text.tokenizer import WordList as WordList
@@ -85,21 +85,19 @@ HOMES = {
     "cellformer.engine.models.generate": ("Passage", "generate", "passage"),
     "cellformer.engine.models.model": ("Model",),
     "cellformer.engine.models.spec": ("ModelSpec",),
+    "cellformer.engine.studies.ablation": ("effects",),
+    "cellformer.engine.studies.answer_graph": ("AnswerGraph",),
+    "cellformer.engine.studies.edge_cuts": ("Cuts",),
     "cellformer.engine.studies.folding": ("folded",),
+    "cellformer.engine.studies.lens": ("add_lens",),
+    "cellformer.engine.studies.wish": ("smallest_change",),
     "cellformer.engine.text.chat_template": ("ChatTemplate",),
     "cellformer.engine.text.tokenizer": ("Characters", "WordList"),
     "cellformer.exporters.assemble.worksheets": ("Workbook",),
     "cellformer.exporters.compose.book": ("Book",),
     "cellformer.exporters.compose.story": ("Story",),
 }
-MODULES = {
-    "f": "cellformer.f",
-    "plot": "cellformer.plot",  # needs matplotlib
-    **{
-        name: f"cellformer.engine.studies.{name}"
-        for name in ("ablation", "answer_graph", "edge_cuts", "lens", "wish")
-    },
-}
+MODULES = ("f", "plot")  # of this package; plot needs matplotlib
 __all__ = sorted([*MODULES, *(name for names in HOMES.values() for name in names)])
 
 
@@ -108,7 +106,7 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(home), name)
     if name in MODULES:
-        return import_module(MODULES[name])
+        return import_module(f"cellformer.{name}")
     known = "" if name.startswith("_") else f"; {nearest(name)}"
     raise AttributeError(f"module 'cellformer' has no attribute {name!r}{known}")
 

@@ -15,7 +15,7 @@ from cellformer.engine.models import formats
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies.answer_graph import AnswerGraph, Edge
 from cellformer.engine.studies.circuit import Case, Circuit, search
-from cellformer.engine.studies.edge_cuts import Cuts, averages, ends
+from cellformer.engine.studies.edge_cuts import Cuts, averages
 from cellformer.names import Loaded, word_of
 
 N_TRIED = 20  # other sentences that a circuit is tried on
@@ -108,8 +108,8 @@ def cut(answer: AnswerGraph, edges: Sequence[Edge]) -> list[Cut]:
     """Each edge, with the change of the answer when it alone is cut."""
     cuts = Cuts(answer)
     whole = [e for e in edges if e.source.neuron is None and e.reader.neuron is None]
-    possible = [edge for edge in whole if cuts.possible(ends(edge))]
-    changes = cuts.leads([[ends(edge)] for edge in possible]) - answer.lead
+    possible = [edge for edge in whole if cuts.possible(edge.ends)]
+    changes = cuts.leads([[edge.ends] for edge in possible]) - answer.lead
     real = dict(zip(possible, map(float, changes), strict=True))
     return [Cut(edge, real.get(edge)) for edge in edges]
 

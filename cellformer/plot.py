@@ -134,7 +134,7 @@ def attribution(
     other = next(v for v in order if v != first)
     if rival is not None:
         other = names.word_of(loaded.model, rival, graph, row, "rival")
-    views = lenses.add(graph, row % graph["tokens"].shape[0], first, other)
+    views = lenses.add_lens(graph, row % graph["tokens"].shape[0], first, other)
     shares = {}
     for writer in views.credits["target"]:
         both = (graph.values[views.credits[word][writer].name] for word in ("target", "rival"))

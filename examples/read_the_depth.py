@@ -6,7 +6,7 @@ model = cf.load("dialogue-game")
 words = model.vocabulary.texts
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
 target, rival = (-graph.values["logits"][-1]).argsort()[:2]
-views = cf.lens.add(graph, position=3, target=int(target), rival=int(rival))
+views = cf.add_lens(graph, position=3, target=int(target), rival=int(rival))
 for n, stage in enumerate(views.stages):
     probs = graph.values[f"lens.{n}.probs"][0]
     print(f"after {stage.name:<20} {words[probs.argmax()]:<8} {probs[target]:.3f}")

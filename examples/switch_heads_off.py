@@ -6,5 +6,5 @@ model = cf.load("dialogue-game")
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
 target = int(graph.values["logits"][-1].argmax())
 print(f"after Pietro chiama Paolo: {model.vocabulary.texts[target]}")
-for effect in cf.ablation.effects(graph, target, words=model.vocabulary.texts):
+for effect in cf.effects(graph, target, words=model.vocabulary.texts):
     print(f"{effect.part:<18} off: logit {effect.change:+.2f}, then {effect.first}")

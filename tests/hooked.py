@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from cellformer.engine import Model
-from cellformer.engine.models.architectures.gemma import GemmaSpec
 from cellformer.engine.models.architectures.mixtral import MoeSpec
 
 Hook = Callable[[str, Tensor], Tensor]  # an activation's name and values -> what is used of it
@@ -31,6 +30,7 @@ class Hooked:
 
     def __init__(self, model: Model) -> None:
         self.spec: Any = model.spec
+        self.gemma = model.kind.startswith("gemma")
         self.own = model.kind in ("cellformer", "decoder")
         self.weights = {
             name: torch.tensor(np.asarray(w), dtype=torch.float64)
@@ -42,10 +42,9 @@ class Hooked:
         """The logits: [n_tokens, d_vocab]."""
         self.hook = hook
         spec, w = self.spec, self.weights
-        gemma = isinstance(spec, GemmaSpec)
         self.places = torch.arange(len(ids))
         embed = w["W_E"][torch.tensor(ids)]
-        x = hook("embed", embed * spec.d_model**0.5 if gemma else embed)
+        x = hook("embed", embed * spec.d_model**0.5 if self.gemma else embed)
         if "W_pos" in w:
             x = x + w["W_pos"][self.places]
         if "W_segment" in w:
@@ -82,7 +81,7 @@ class Hooked:
         return self.rms(x, w)
 
     def rms(self, x: Tensor, w: Tensor) -> Tensor:
-        gain = 1 + w if isinstance(self.spec, GemmaSpec) else w
+        gain = 1 + w if self.gemma else w
         return functional.rms_norm(x, x.shape[-1:], gain, self.spec.norm_eps)
 
     def linear(self, path: str, which: str, x: Tensor) -> Tensor:

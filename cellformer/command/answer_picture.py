@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from cellformer.engine.cells.texts import on_terminal
-from cellformer.engine.studies.answer_graph import ANSWER, Edge, short
-from cellformer.engine.studies.edge_cuts import Ends
+from cellformer.engine.studies.answer_graph import ANSWER, Edge, Ends, short
 
 WIDE, HIGH = 78, 22  # of a node
 GAP, STEP, LEFT, TOP = 14, 74, 70, 56

@@ -81,7 +81,7 @@ def edit(
         raise InputError(
             f"{words[target]!r} is already the most likely word ({share:.4f}); choose another"
         )
-    found = wishes.fulfil(graph, -1, target, only or ())
+    found = wishes.smallest_change(graph, -1, target, only or ())
     priced = prices.price(loaded.model, found.made(loaded.model), texts)
     _write(loaded, found, path)
 

@@ -507,7 +507,7 @@ def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:
     order = ranked(graph.values["logits"][row])
     wanted = order[0] if target is None else target
     rival = next((v for v in order if v != wanted), wanted)
-    return lenses.add(graph, row % graph["tokens"].shape[0], wanted, rival)
+    return lenses.add_lens(graph, row % graph["tokens"].shape[0], wanted, rival)
 
 
 def _ablate(live: Evaluator, off: Sequence[str] | None, mean: bool) -> None:

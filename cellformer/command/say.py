@@ -15,9 +15,8 @@ from cellformer.command.console import console, line
 from cellformer.command.options import output_words
 from cellformer.engine import InputError
 from cellformer.engine.cells.files import replacing
-from cellformer.engine.studies.answer_graph import Node, short
+from cellformer.engine.studies.answer_graph import Ends, Node, short
 from cellformer.engine.studies.circuit import Circuit
-from cellformer.engine.studies.edge_cuts import Ends
 from cellformer.engine.text.tokenizer import shown
 
 Word = Annotated[

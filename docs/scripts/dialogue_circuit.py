@@ -20,7 +20,7 @@ from cellformer.engine import Model
 from cellformer.engine.studies import ablation, patching
 from cellformer.engine.studies.answer_graph import AnswerGraph, Edge, short
 from cellformer.engine.studies.circuit import Case, Circuit, search
-from cellformer.engine.studies.edge_cuts import Cuts, averages, ends
+from cellformer.engine.studies.edge_cuts import Cuts, averages
 from cellformer.workbooks.dialogue_game import PROMPT, game, measured
 from cellformer.workbooks.dialogue_game import model as trained
 from cellformer.workbooks.dialogue_game.game import ID, WORDS, State
@@ -142,8 +142,8 @@ def gaps(answer: AnswerGraph) -> list[tuple[Edge, float]]:
     """The strongest edges, each with how far the change that its value predicts is from the change
     that its cut makes; the largest difference first."""
     cuts = Cuts(answer)
-    edges = [edge for edge in answer.edges() if cuts.possible(ends(edge))][:N_CUT]
-    real = cuts.leads([[ends(edge)] for edge in edges]) - answer.lead
+    edges = [edge for edge in answer.edges() if cuts.possible(edge.ends)][:N_CUT]
+    real = cuts.leads([[edge.ends] for edge in edges]) - answer.lead
     found = [(e, abs(float(change) + e.value)) for e, change in zip(edges, real, strict=True)]
     return sorted(found, key=lambda pair: -pair[1])
 

@@ -5,11 +5,6 @@ A switch is a cell, 1 or 0 (`blocks.0.attn.h1.switch`); `blocks.0.attn.switch` i
 layer, and `blocks.0.mlp.switch` for its MLP, or all its experts. A part that is off writes nothing
 (zero ablation) or, if `mean_ablation` is 1, its average over reference prompts (mean ablation; Wang
 et al. 2023, section 2.1).
-
-    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
-    >>> first = cf.ablation.effects(graph, 7)[0]
-    >>> first.part
-    'blocks.0.attn'
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cellformer.engine.cells.arguments import explained
 from cellformer.engine.cells.batch import Change, filled, variants
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, nearest
@@ -41,6 +37,7 @@ def off(graph: Graph, part: str) -> Change:
     return {(name, 0, 0): 0.0}
 
 
+@explained
 def effects(
     graph: Graph,
     target: int,
@@ -49,14 +46,25 @@ def effects(
     words: Sequence[str] | None = None,
 ) -> list[Effect]:
     """The effect of every part, each switched off alone, in one batch; `mean`: by mean ablation.
-    `words` are the texts of the words; without them, `first` is an id."""
+    `words` are the texts of the words; without them, `first` is an id.
+    Raises InputError for a word that the model does not have.
+
+    >>> graph = cf.graph("cat-sat", "the cat sat")
+    >>> [effect.part for effect in cf.effects(graph, 5)]
+    ['blocks.0.attn', 'blocks.0.attn.h0']
+    """
+    n_words = graph["logits"].shape[1]
+    if words is not None and len(words) != n_words:
+        raise InputError(f"{len(words)} words were given; the model has {n_words}: name each")
+    if not -n_words <= target < n_words:
+        raise InputError(f"there is no word {target}; the model has {n_words}, from 0")
     names = parts(graph)
     under: Change = {("mean_ablation", 0, 0): float(mean)} if names else {}
     values = variants(graph, [{**under, **off(graph, name)} for name in names])
     logits, probs = values["logits"][:, row], values["probs"][:, row]  # [n_parts, d_vocab] each
     logit, before = (float(graph.values[name][row, target]) for name in ("logits", "probs"))
     likeliest = np.argmax(logits, axis=-1)
-    first = [words[k] if words else str(k) for k in likeliest]
+    first = [str(k) if words is None else words[k] for k in likeliest]
     return [
         Effect(name, float(scores[target]) - logit, before, float(p[target]), word)
         for name, scores, p, word in zip(names, logits, probs, first, strict=True)

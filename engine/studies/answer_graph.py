@@ -12,12 +12,6 @@ hold activations by training replacements for MLPs). So
 and what enters a node sums to its value. A gated MLP's gate is held, and what it gates varies.
 
 Nothing here knows an architecture: writers are followed as `scores` follows them.
-
-    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
-    >>> answer = cf.answer_graph.AnswerGraph(graph, 3, 7, 8)
-    >>> source, reader, value = answer.edges()[0]
-    >>> cf.answer_graph.short(reader.name)
-    '0.3'
 """
 
 from collections.abc import Mapping
@@ -27,6 +21,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
+from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.evaluation import evaluate
@@ -45,12 +40,20 @@ HELD = (ops.fraction, ops.deviation, ops.root_mean_square, ops.root_mean_square_
 GATED = (ops.gated, ops.gated_share)
 
 
+Ends = tuple[str, int, str, int]  # of an edge: source, its token, reader, its token
+
+
 class Node(NamedTuple):
     """What a block writes at a token, or one neuron of it; `objective` is the answer."""
 
     name: str
     token: int
     neuron: int | None = None
+
+    @property
+    def short(self) -> str:
+        """Its name for people: 1.2 is head 2 of layer 1, 0.mlp the MLP of layer 0."""
+        return short(self.name)
 
 
 def short(name: str) -> str:
@@ -69,6 +72,13 @@ class Edge(NamedTuple):
     source: Node
     reader: Node
     value: float
+
+    @property
+    def ends(self) -> Ends:
+        """What it joins. Raises InputError for an edge of a neuron."""
+        if self.source.neuron is not None or self.reader.neuron is not None:
+            raise InputError("edges of single neurons cannot be cut; cut those of their MLP")
+        return (*self.source[:2], *self.reader[:2])
 
 
 @dataclass(frozen=True)
@@ -163,12 +173,18 @@ def slopes(graph: Graph, of: Block, columns: bool = False) -> dict[str, Block]:
     return backward(graph, of, first, held, "slope", columns, bends)
 
 
+@explained_class
 class AnswerGraph:
     """The nodes and edges of one answer.
 
     `graph` is a fresh graph of a decoder, whose logit of `target`, less that of `rival` if there is
     one, at token `row` is the answer. `instead` are other outputs of the writers, by name: then
     edges and values are of the difference to those.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> source, reader, value = cf.AnswerGraph(graph, 3, 7, 8).edges()[0]
+    >>> reader.short
+    '0.3'
     """
 
     def __init__(

@@ -18,8 +18,8 @@ import numpy as np
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies.answer_graph import AnswerGraph
-from cellformer.engine.studies.edge_cuts import Cuts, Ends
+from cellformer.engine.studies.answer_graph import AnswerGraph, Ends
+from cellformer.engine.studies.edge_cuts import Cuts
 
 ROUNDING = 1e-9  # of an answer: what is no larger than that is no difference
 KEPT = 0.9  # of the answer

@@ -6,12 +6,6 @@ MLP's input, or the stream that is scored. Everything after it is computed anew,
 patterns and activations as they then are; so the change of the answer is the real one, beside the
 one that the edge's value predicts. Nothing replaces what is cut, or what `instead` holds: the
 writer's average over other prompts.
-
-    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
-    >>> answer = cf.answer_graph.AnswerGraph(graph, 3, 7, 8)
-    >>> cuts = cf.edge_cuts.Cuts(answer)
-    >>> bool(abs(cuts.leads([[]])[0] - answer.lead) < 1e-9)
-    True
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.batch import filled
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
@@ -27,18 +22,10 @@ from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import scores
-from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Edge, Reader, writers
+from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Ends, Reader, writers
 
 MOST = 1 << 22  # numbers of a block that are computed together
-Ends = tuple[str, int, str, int]  # of an edge: source, its token, reader, its token
 Values = Mapping[str, np.ndarray]
-
-
-def ends(edge: Edge) -> Ends:
-    """What an edge joins. Raises InputError for an edge of a neuron."""
-    if edge.source.neuron is not None or edge.reader.neuron is not None:
-        raise InputError("edges of single neurons cannot be cut; cut those of their MLP")
-    return (*edge.source[:2], *edge.reader[:2])
 
 
 @dataclass(frozen=True)
@@ -55,11 +42,17 @@ class Way:
         return {b.name: n for n, b in enumerate(b for b in self.path.writers if b.computed)}
 
 
+@explained_class
 class Cuts:
     """Forward passes of one answer with edges cut.
 
     `instead` are the outputs, by writer, that replace what is cut: [n_tokens,
     d_model] each; 0 for a writer that it does not hold.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> answer = cf.AnswerGraph(graph, 3, 7, 8)
+    >>> bool(abs(cf.Cuts(answer).leads([[]])[0] - answer.lead) < 1e-9)
+    True
     """
 
     def __init__(self, answer: AnswerGraph, instead: Values | None = None) -> None:

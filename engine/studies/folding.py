@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cellformer.engine.cells.arguments import explained
 from cellformer.engine.cells.batch import Change
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
@@ -22,6 +23,7 @@ from cellformer.engine.studies.ablation import parts
 FOLDED = ("switch", "average", "mean_ablation", "sqrt_d_head", "eps")
 
 
+@explained
 def folded(model: Model, change: Change) -> Model:
     """A model with, for any prompt, the logits of `model` under the change.
 

@@ -10,17 +10,13 @@ the user sets. Both trace the graph back from its logits, so they work for every
   written into the stream. So each head, MLP and embedding has its share, `target.<writer>.credit`,
   and the shares add up to the logit exactly. Where the stream, or a sum into it, is patched (see
   `patching`), what the patch changes is the share of its switch.
-
-    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
-    >>> views = cf.lens.add(graph, position=3, target=7, rival=8)
-    >>> len(views.stages)
-    5
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cellformer.engine.cells.arguments import explained
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.graph import Graph
@@ -35,21 +31,27 @@ class Views:
     credits: dict[str, dict[str, Block]] = field(default_factory=dict)  # word -> writer -> credit
 
 
-def add(g: Graph, position: int, target: int, rival: int) -> Views:
+@explained
+def add_lens(graph: Graph, position: int, target: int, rival: int) -> Views:
     """Add lens and attribution to a graph that has none yet. Raises InputError for a model that is
-    read out after the mean of its tokens."""
-    if "pooling.mean" in g.blocks:
+    read out after the mean of its tokens.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> len(cf.add_lens(graph, position=3, target=7, rival=8).stages)
+    5
+    """
+    if "pooling.mean" in graph.blocks:
         raise InputError(
             "a class is read out after the mean of all tokens: there is no lens for it"
         )
-    where = g.input("position", position, kind="ids")
-    views = Views(stages(g))
+    where = graph.input("position", position, kind="ids")
+    views = Views(stages(graph))
     for n, stage in enumerate(views.stages):
-        at = g.at(f"lens.{n}")
+        at = graph.at(f"lens.{n}")
         at.copy_with({"resid_final": at.block("x", ops.embed, where, stage)})  # x: [1, d_model]
     for word, value in (("target", target), ("rival", rival)):
-        g.input(word, value, kind="ids")
-        views.credits[word] = dict(credits(g, word))
+        graph.input(word, value, kind="ids")
+        views.credits[word] = dict(credits(graph, word))
     return views
 
 

@@ -18,8 +18,8 @@ from cellformer.engine.cells.functions import IFERROR, MAX, N
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import CUT, OWN, SEEN
 from cellformer.engine.models import ops
-from cellformer.engine.studies.answer_graph import ANSWER, answer, readers
-from cellformer.engine.studies.edge_cuts import Ends, Way, way_of
+from cellformer.engine.studies.answer_graph import ANSWER, Ends, answer, readers
+from cellformer.engine.studies.edge_cuts import Way, way_of
 
 KEPT = f"{CUT}.kept"
 

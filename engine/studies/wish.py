@@ -7,11 +7,6 @@ small steps finds a first one. Then, as in sequential quadratic programming (Noc
 would suffice is computed; on the way to it, the change is cut to where the word just comes first.
 Each is smaller than the one before. The result need not be the smallest of all: a smaller one may
 exist far from where the descent ended.
-
-    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
-    >>> found = cf.wish.fulfil(graph, -1, 7, ["blocks.1.mlp.W_out"])
-    >>> found.norm > 0
-    True
 """
 
 from collections.abc import Sequence
@@ -20,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cellformer.engine.cells.arguments import explained
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.batch import filled
 from cellformer.engine.cells.block import Block
@@ -106,11 +102,16 @@ def _under(block: str, part: str) -> bool:
     return block == part or block.startswith(f"{part}.")
 
 
-def fulfil(graph: Graph, row: int, target: int, parts: Sequence[str] = ()) -> Wish:
+@explained
+def smallest_change(graph: Graph, row: int, target: int, parts: Sequence[str] = ()) -> Wish:
     """The smallest change found of the weights under `parts` (default: all) that makes the word
     `target` come first at a token; none if it already does. Adds the backward blocks to the graph.
 
     Raises InputError for a name with no weight under it, and if no such change is found.
+
+    >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
+    >>> cf.smallest_change(graph, -1, 7, ["blocks.1.mlp.W_out"]).norm > 0
+    True
     """
     search = Search(graph, row, target, chosen(graph, parts))
     delta = search.begun()

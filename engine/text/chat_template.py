@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.fields import json_object
 
@@ -42,6 +43,7 @@ class Pieces:
     strips_answer: bool = False
 
 
+@explained_class
 @dataclass(frozen=True)
 class ChatTemplate:
     """A template, and the special tokens that it may name: `bos_token`, ...

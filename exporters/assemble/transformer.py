@@ -206,7 +206,7 @@ def _views(graph: Graph, model: Model, passage: Passage, plan: Plan) -> lens.Vie
         penalty, so_far = passage.sampling.repetition_penalty, passage.ids[: last + 1]
         logits = choosing.penalized(logits, penalty, so_far, prompt.never(model))
     likeliest = ranked(logits, 2)
-    return lens.add(graph, last, likeliest[0], likeliest[-1])
+    return lens.add_lens(graph, last, likeliest[0], likeliest[-1])
 
 
 def _go_back(graph: Graph, passage: Passage) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import AND, IF, MAX, MIN
 from cellformer.engine.cells.graph import Graph
@@ -53,6 +55,7 @@ def near(cells: Expression, value: Any = 1) -> Expression:
 GAP = 2  # characters of a column between tables
 
 
+@explained_class
 class Workbook:
     """A workbook under construction, table by table; its graph may have blocks already.
 
@@ -100,6 +103,8 @@ class Workbook:
         edit; of a cell `x` among the others, `{x.now}` and `{x.then}`. The reader is led to the
         first cell of `edits`.
         """
+        if not edits:
+            raise InputError("a suggestion needs an edit; give a cell, and what to type there")
         now, then = self.now, self.edited(edits)
         more = {k: SimpleNamespace(now=now(x), then=then(x)) for k, x in others.items()}
         said = worded(text, now=now(watch), then=then(watch), **more)

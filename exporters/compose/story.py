@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.graph import Graph
 
@@ -27,6 +28,7 @@ class Suggestion:
     also: tuple[tuple[tuple[str, int, int], float | str], ...] = ()
 
 
+@explained_class
 @dataclass(frozen=True)
 class Story:
     """The texts of a workbook's start sheet. The title is `name: what it is`; lists show the latter

@@ -19,8 +19,8 @@ from cellformer.engine.cells.functions import ABS, IFERROR, MAX, SUM, SUMPRODUCT
 from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.studies import live_cuts
 from cellformer.engine.studies.answer_graph import ANSWER as OBJECTIVE
-from cellformer.engine.studies.answer_graph import AnswerGraph, short, writers
-from cellformer.engine.studies.edge_cuts import Cuts, Ends, ends
+from cellformer.engine.studies.answer_graph import AnswerGraph, Ends, short, writers
+from cellformer.engine.studies.edge_cuts import Cuts
 from cellformer.engine.studies.live_cuts import KEPT
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import Unlike, When, between
@@ -254,7 +254,7 @@ def _value(answer: AnswerGraph, edge: CellEdge) -> float:
 
 def _strongest(book: ModelBook, answer: AnswerGraph) -> list[Ends]:
     """The edges that can be cut: the strongest as built."""
-    found = (ends(edge) for edge in answer.edges())
+    found = (edge.ends for edge in answer.edges())
     return [edge for edge in found if _is_part(book, edge[0])][:N_CUTS]
 
 

@@ -53,6 +53,12 @@ def another_book() -> cf.Book:
     return cf.build(model(), "the cat")
 
 
+def worksheets() -> cf.Workbook:
+    w = cf.Workbook("x")
+    w.sheet("X", "a number").typed("x", [[1.0]])
+    return w
+
+
 GOOD: dict[str, Callable[[], Any]] = {
     "what": lambda: "cat-sat",
     "name": lambda: "cat-sat",
@@ -117,6 +123,25 @@ GOOD: dict[str, Callable[[], Any]] = {
     "figure": lambda: cf.plot.stream(graph()),
     "columns": lambda: {"x": np.zeros((20, 5))},
     "subject": lambda: "x",
+    "source": lambda: "{{ messages[0].content }}",
+    "you": lambda: "Hello",
+    "target": lambda: 0,
+    "rival": lambda: 1,
+    "row": lambda: 2,
+    "position": lambda: 2,
+    "change": dict,
+    "answer": lambda: OBJECTS["AnswerGraph"](),
+    "sets": lambda: [[]],
+    "edge": lambda: ("embed", 0, "blocks.0.attn.h0", 0),
+    "n": lambda: 1,
+    "about": list,
+    "look": list,
+    "suggestions": list,
+    "section": lambda: "x",
+    "rows": list,
+    "watch": lambda: worksheets()["x"][0, 0],
+    "purpose": lambda: "x",
+    "story": lambda: cf.Story("x: y", "", [], [], []),
 }
 BY_METHOD: dict[str, Any] = {"name": "W_E", "text": "W_E[0,0]"}  # of a graph
 OBJECTS: dict[str, Callable[[], Any]] = {
@@ -131,6 +156,10 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Cell": lambda: graph().cell("W_E", 0, 0),
     "Block": lambda: graph()["W_E"],
     "Book": another_book,
+    "Workbook": worksheets,
+    "ChatTemplate": lambda: cf.ChatTemplate("{{ messages[0].content }}"),
+    "AnswerGraph": lambda: cf.AnswerGraph(model().graph([0, 1, 3]), 2, 0),
+    "Cuts": lambda: cf.Cuts(cf.AnswerGraph(model().graph([0, 1, 3]), 2, 0)),
 }
 
 

@@ -40,7 +40,7 @@ def test_null_is_no_cap(tmp_path: Path) -> None:
 
 def test_shares_of_heads_add_up() -> None:
     graph = checkpoint.load(FOLDER).graph(IDS)
-    views = lens.add(graph, 2, 4, 5)
+    views = lens.add_lens(graph, 2, 4, 5)
     assert len(views.stages) == 7 and views.stages[0].name == "blocks.0.resid_pre"
     live = Evaluator(graph)
     for part in ("blocks.1.attn.h2", "blocks.2.mlp"):

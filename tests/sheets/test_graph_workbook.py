@@ -19,7 +19,7 @@ from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import passage
 from cellformer.engine.studies.answer_graph import ANSWER as OBJECTIVE
 from cellformer.engine.studies.answer_graph import AnswerGraph
-from cellformer.engine.studies.edge_cuts import Cuts, ends
+from cellformer.engine.studies.edge_cuts import Cuts
 from cellformer.exporters.assemble import model_workbook, tour
 from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.file.xlsx import write
@@ -102,7 +102,7 @@ def test_cuts_in_cells_do_what_the_engine_says(book: ModelBook) -> None:
     row = book.passage.n_prompt - 1
     target, rival = (int(book.value(word, 0, 0)) for word in ("target", "rival"))
     answer = AnswerGraph(book.model.graph(book.passage.ids[: row + 1]), row, target, rival)
-    edges = [edge for edge in map(ends, answer.edges()) if Cuts(answer).possible(edge)][:n]
+    edges = [edge for edge in (e.ends for e in answer.edges()) if Cuts(answer).possible(edge)][:n]
     live, rng = Evaluator(book.graph), np.random.default_rng(2)
     for _ in range(3):
         off = rng.random(n) < 0.5

@@ -13,9 +13,9 @@ from cellformer.engine.cells.gradient import backward
 from cellformer.engine.models import checkpoint, ops
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import live_cuts
-from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Node
+from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Ends, Node
 from cellformer.engine.studies.circuit import Case, search
-from cellformer.engine.studies.edge_cuts import Cuts, Ends, averages, ends
+from cellformer.engine.studies.edge_cuts import Cuts, averages
 from cellformer.workbooks.dialogue_game import game
 from cellformer.workbooks.dialogue_game import model as dialogue_model
 from docs.forward import gelu, layer_norm, softmax
@@ -133,7 +133,7 @@ def test_a_stream_that_is_no_sum_has_no_cuts_in_cells(name: str) -> None:
 
 
 def some_edges(cuts: Cuts, n: int, seed: int) -> list[Ends]:
-    found = [ends(edge) for edge in cuts.answer.edges() if cuts.possible(ends(edge))]
+    found = [edge.ends for edge in cuts.answer.edges() if cuts.possible(edge.ends)]
     rng = np.random.default_rng(seed)
     return [found[k] for k in rng.choice(len(found), min(n, len(found)), replace=False)]
 
@@ -190,7 +190,7 @@ def test_cuts_equal_a_separate_forward_pass() -> None:
 @pytest.mark.parametrize("name", [*SOME, *SLOW])
 def test_with_every_edge_kept_nothing_changes(name: str) -> None:
     cuts = Cuts(of_golden(name))
-    every = [ends(edge) for edge in cuts.answer.edges() if cuts.possible(ends(edge))]
+    every = [edge.ends for edge in cuts.answer.edges() if cuts.possible(edge.ends)]
     none, all_kept = cuts.leads([[]])[0], cuts.leads([every], keep=True)[0]
     assert abs(none - cuts.answer.lead) < 1e-12 and abs(all_kept - cuts.answer.lead) < 1e-10
     logits = cuts.logits([[]])[0]
@@ -202,7 +202,7 @@ def test_an_edge_that_is_not_there_is_refused() -> None:
     with pytest.raises(InputError, match=r"^no edge to cut leads from embed at token 3"):
         cuts.leads([[("embed", 3, "blocks.0.mlp_out", 2)]])
     with pytest.raises(InputError, match="single neurons cannot be cut"):
-        ends(cuts.answer.edges(3)[0]._replace(source=Node("blocks.0.mlp_out", 1, 2)))
+        _ = cuts.answer.edges(3)[0]._replace(source=Node("blocks.0.mlp_out", 1, 2)).ends
 
 
 # --- the dialogue game ------------------------------------------------------------------------

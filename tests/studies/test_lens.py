@@ -61,7 +61,7 @@ KINDS = [(True, False), (False, True), (True, True)]
 @pytest.mark.parametrize("scale", [0.0, 0.7, 3.0])
 def test_shares_add_up_to_the_logit(biased: bool, capped: bool, scale: float) -> None:
     graph = random(decoder(biased, capped), scale).graph(IDS)
-    views = lens.add(graph, 2, 4, 5)
+    views = lens.add_lens(graph, 2, 4, 5)
     live = Evaluator(graph)
     live.set("embed.length", 0, 0, 3.0)
     for values in (graph.values, live):
@@ -88,7 +88,7 @@ def test_shares_through_an_activation_function(name: str) -> None:
     """The head's ratio of each number is taken as it is, at each token its own: all parts of the
     model have shares, which add up; each is what was written, along a direction [d_model]."""
     graph = checkpoint.load(GOLDEN / name).graph([3, 1, 5, 2])
-    views = lens.add(graph, 1, 7, 4)
+    views = lens.add_lens(graph, 1, 7, 4)
     live = Evaluator(graph)
     live.set("head.b", 0, 1, -30.0)  # behind a GELU: 0, of which nothing has a share
     for values in (graph.values, live):
@@ -117,7 +117,7 @@ def _direction_by_hand(
 @pytest.mark.parametrize(("biased", "capped"), KINDS)
 def test_the_last_stage_is_the_readout(biased: bool, capped: bool) -> None:
     graph = random(decoder(biased, capped)).graph(IDS)
-    views = lens.add(graph, 1, 4, 5)
+    views = lens.add_lens(graph, 1, 4, 5)
     names = ["blocks.0.resid_pre", "blocks.0.resid_post", "blocks.1.resid_post"]
     assert [stage.name for stage in views.stages] == names
     np.testing.assert_allclose(

@@ -81,7 +81,7 @@ def test_attribution_is_a_gradient_with_the_norms_held(name: str) -> None:
     """Each writer's share is what it wrote, times the gradient that reaches it directly."""
     model, ids, target = checkpoint.load(GOLDEN / name), [3, 1, 4, 1, 5], 2
     viewed = model.graph(ids)
-    credits = lens.add(viewed, 4, target, 6).credits["target"]
+    credits = lens.add_lens(viewed, 4, target, 6).credits["target"]
     graph = model.graph(ids)
     of = objective.logit(graph, 4, target)
     norms = [b for b in graph if b.leaf == "scale" and ".attn." not in b.name]

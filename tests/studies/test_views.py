@@ -94,7 +94,7 @@ def test_unknown_part_is_named() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_shares_add_up_to_the_logit_at_every_token(name: str) -> None:
     graph = MODELS[name].graph(IDS)
-    views = lens.add(graph, 2, 4, 5)
+    views = lens.add_lens(graph, 2, 4, 5)
     for word, v in (("target", 4), ("rival", 5)):
         total = sum(graph.values[credit.name] for credit in views.credits[word].values())
         np.testing.assert_allclose(
@@ -105,7 +105,7 @@ def test_shares_add_up_to_the_logit_at_every_token(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_last_stage_of_the_lens_is_the_readout(name: str) -> None:
     graph = MODELS[name].graph(IDS)
-    views = lens.add(graph, 3, 4, 5)
+    views = lens.add_lens(graph, 3, 4, 5)
     last = len(views.stages) - 1
     stopped = graph.values[f"lens.{last}.logits"][0]
     np.testing.assert_allclose(stopped, graph.values["logits"][3], atol=1e-12)

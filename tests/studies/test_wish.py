@@ -35,7 +35,7 @@ def descent(search: wish.Search, rate: float) -> float:
 def assert_fulfilled(model, ids, target: int, parts: tuple[str, ...]) -> None:
     """The word is just first by these weights alone, and by less than descent changes."""
     graph = model.graph(ids)
-    found = wish.fulfil(graph, -1, target, parts)
+    found = wish.smallest_change(graph, -1, target, parts)
     assert found.share == pytest.approx(found.norm / wish.norm(found.weights))
     assert all(name.startswith(parts or "") for name in found.change)
     logits = found.made(model).graph(ids).values["logits"][-1]
@@ -73,7 +73,7 @@ def test_the_smallest_point_of_a_polyhedron() -> None:
 def test_no_change_for_the_first_word() -> None:
     graph = default_graph("cat-sat")
     first = int(np.argmax(graph.values["logits"][-1]))
-    assert wish.fulfil(graph, -1, first, ["W_U"]).cells() == []
+    assert wish.smallest_change(graph, -1, first, ["W_U"]).cells() == []
 
 
 # --- the price --------------------------------------------------------------------------------
