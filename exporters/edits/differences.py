@@ -121,6 +121,16 @@ def compared(found: E, file: WorkbookFile) -> E:
     return found
 
 
+def of_inputs(found: E, file: WorkbookFile) -> E:
+    """The edits of what was typed, filled in. The book was rebuilt from the file, which does not
+    say what other cells held; formulas that were changed are refused before."""
+    for block in found.book.graph:
+        if not block.computed:
+            written = file[found.book.places[block.name].sheet].arrays
+            _block(found, block, written, np.ones(len(written.formulas), bool))
+    return found
+
+
 def _vocabulary(book: Book) -> Area | None:
     """The words among which tokens are looked up."""
     return vocabulary_texts(book) if isinstance(book, ModelBook) else None

@@ -23,13 +23,17 @@ from cellformer.exporters.compose.book import START, Book
 from cellformer.exporters.compose.story import Story
 from cellformer.exporters.edits.differences import Edited as Edited
 from cellformer.exporters.edits.differences import EditedCell as EditedCell
-from cellformer.exporters.edits.differences import compared
+from cellformer.exporters.edits.differences import compared, of_inputs
 from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.model import source
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import MANY_WORDS, Studies, for_model
 
 BLANK = Story("", "", [], [], [])
+NO_MODEL = (
+    "no sheet Source: not a model workbook made by cellformer, or the sheet was deleted; "
+    "build it again"
+)
 
 
 @dataclass(repr=False)
@@ -102,7 +106,7 @@ def read(
         with speaking(language_of(file)):
             if source.SHEET in file:
                 return compared(EditedModel(_rebuild(file, find)), file)
-            return compared(Edited(_built(file, worksheets)), file)
+            return _of_worksheets(file, worksheets)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -110,6 +114,8 @@ def read(
 def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> EditedModel:
     """The changes in a model's workbook. Raises InputError as `read` does, and for a workbook
     without a transformer."""
+    if not {source.SHEET, KEY} & {*WorkbookFile(path)}:
+        raise InputError(f"{path}: {NO_MODEL}")
     found = read(path, find, None)
     assert isinstance(found, EditedModel)
     return found
@@ -144,9 +150,9 @@ def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
     return found
 
 
-def _built(file: WorkbookFile, worksheets: Callable[[str], Book | None] | None) -> Book:
-    """The book of a workbook without a model, as built: of the gallery by the name on Start, or
-    else rebuilt from the file itself."""
+def _of_worksheets(file: WorkbookFile, worksheets: Callable[[str], Book | None] | None) -> Edited:
+    """The changes in a workbook without a model: of the gallery by the name on Start, or else
+    rebuilt from the file itself."""
     from cellformer.exporters.edits import rebuilding  # only such a file waits for its parser
 
     name = name_of(file)
@@ -154,8 +160,8 @@ def _built(file: WorkbookFile, worksheets: Callable[[str], Book | None] | None) 
     if isinstance(book, ModelBook):
         raise InputError(rebuilding.NOT_OURS)
     if book is not None and not (file.names and file.names.keys().isdisjoint(book.places)):
-        return book
-    return rebuilding.rebuilt(file)
+        return compared(Edited(book), file)
+    return of_inputs(Edited(rebuilding.rebuilt(file)), file)
 
 
 def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:

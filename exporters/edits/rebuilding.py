@@ -80,13 +80,15 @@ class _Rebuilding:
         }
         if not self.tables or not all(name in file for name in (START, digest.SHEET)):
             raise InputError(NOT_OURS)
+        if file.iterates or ledger.SHEET not in file:
+            raise InputError("its cells keep their values: the file does not tell what was typed")
         if (n := sum(one.rect.size for one in named)) > MOST_CELLS:
             raise InputError(f"its named tables have {n:,} cells, {MOST_CELLS:,} at most")
 
     def book(self, inputs: Inputs) -> Book:
         """The book, sheet by sheet."""
         title = str(self.file[self.sheets[0]][TITLE]).partition(" · ")[0]
-        self.workbook = Workbook(title, iterates=self.file.iterates)
+        self.workbook = Workbook(title)
         pages = {}
         for name in self.sheets:
             sheet = self.file[name]
@@ -109,10 +111,27 @@ class _Rebuilding:
         formulas = sheet.formulas
         if any(at in formulas for at in table.rect.cells()):
             return page.promised(table.name, (bottom - top, right - left), left=left)
-        built = self.as_built.get(table.name, table)
-        values = _held(self.file[built.sheet], built.rect) if given is None else given
+        values = self._as_built(table) if given is None else given
         page.typed(table.name, values, left=left)
         return None
+
+    def _as_built(self, table: Named) -> np.ndarray:
+        """What was typed when the workbook was built: on the sheet Built, in a named range, beside
+        its line if it is one cell, and below its name if it holds texts."""
+        if table.name in self.as_built:
+            built = self.as_built[table.name]
+            return _held(self.file[built.sheet], built.rect)
+        rows, cols = table.rect.bottom - table.rect.top, table.rect.right - table.rect.left
+        built_on = self.file[ledger.SHEET]
+        for (row, col), value in built_on.values.items():
+            if value != table.name:
+                continue
+            if table.rect.size == 1 and col == ledger.WHAT:
+                return _held(built_on, Rect(row, row + 1, ledger.WAS, ledger.WAS + 1))
+            if table.rect.size > 1 and col == ledger.ORIGINALS - 1:
+                top, left = row + 1, ledger.ORIGINALS
+                return _held(built_on, Rect(top, top + rows, left, left + cols))
+        return _held(self.file[table.sheet], table.rect)
 
     def _cell(self, table: Named, formulas: Mapping[Span, str], i: int, j: int) -> Expression:
         """The formula of a table's cell, or the constant that it has."""

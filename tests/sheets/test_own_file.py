@@ -8,7 +8,10 @@ import pytest
 from conftest import cli, told, typed
 
 import cellformer as cf
+from cellformer import workbooks
+from cellformer.exporters.edits import edited
 from cellformer.f import ERF, EXP, MAX
+from cellformer.names import is_worksheet
 
 SIZES = (8, 16, 8, 1)
 LAST = "layer.2.out[0,0]"
@@ -169,3 +172,23 @@ def test_a_file_is_not_written_over_by_default(tmp_path: Path) -> None:
     before = path.read_bytes()
     assert cli("build", "mine.xlsx", cwd=tmp_path).code == 0
     assert (tmp_path / "mine-built.xlsx").is_file() and path.read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in workbooks.names() if is_worksheet(n)])
+def test_any_workbook_of_worksheets_tells_its_edit(name: str, tmp_path: Path) -> None:
+    """Read as if the gallery did not have it."""
+    book = workbooks.find(name).book()
+    typed = [
+        b for b in book.graph if not b.computed and b.kind != "table" and b.name in book.places
+    ]
+    number = next((b for b in typed if isinstance(book.clean(b[0, 0]), float)), None)
+    edits = {} if number is None else {(number.name, 0, 0): book.clean(number[0, 0]) + 1}
+    path = cf.write(book, tmp_path / "mine.xlsx", edits=edits)
+    if book.iterates:
+        with pytest.raises(cf.InputError, match="keep their values"):
+            edited.read(path, worksheets=lambda _: None)
+        return
+    found = edited.read(path, worksheets=lambda _: None)
+    assert [cell.name for cell in found.inputs] == [f"{name}[0,0]" for name, _, _ in edits]
+    assert not found.overwritten and not found.labels
