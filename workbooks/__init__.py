@@ -53,7 +53,7 @@ OF_A_MODEL = ("PROMPT", "model", "build")  # what a transformer's workbook decla
 
 
 class Place(NamedTuple):
-    """What a module declares of its workbook, and its place on the way through them."""
+    """A workbook's declarations: its title, and its place in learning order."""
 
     title: str  # `name: what it is`
     topic: str
@@ -97,7 +97,7 @@ def by_topic() -> dict[str, list[str]]:
 
 
 def place(name: str) -> Place:
-    """What a workbook's module declares, read from its source. Raises InputError for an unknown
+    """The declarations of a workbook, read from its source. Raises InputError for an unknown
     name, with the nearest ones, and for a module that lacks a declaration."""
     from cellformer.engine.cells.errors import (
         InputError,

@@ -140,7 +140,7 @@ def _words(found: edited.EditedModel) -> list[results.Turned]:
 
 
 def _filled_in(path: Path, file: WorkbookFile) -> Answer:
-    """What is in the yellow cells of a workbook of exercises."""
+    """The filled yellow cells of a workbook of exercises."""
     try:
         cells = exercises.filled_in(file)
     except InputError as error:

@@ -52,7 +52,7 @@ class Reader:
         return found
 
     def _expression(self, least: int) -> Expression:
-        """What is joined by operators that bind at least so tightly; equal ones from the left."""
+        """Read operands, and operators of at least this precedence, from left to right."""
         found = self._term()
         while self._left and self._left[-1].type == Token.OP_IN:
             sign = self._left[-1].value

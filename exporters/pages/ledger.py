@@ -174,7 +174,8 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
 
 
 def _lines(book: Book) -> tuple[list[Watched], bool]:
-    """What has a line, and whether its originals are stored: not in models with many weights."""
+    """The cells that have a line, and whether their originals are stored. Large models store
+    none."""
     found = [*watched(book)]
     stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
     each = stored or _each(book)

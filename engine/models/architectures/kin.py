@@ -189,7 +189,7 @@ KIN = (
         "weights; queries, keys and values that stay within a bound, if the config sets one",
         of(32, 2048),
         lambda c: usual(c, eps="", norm="layer", bound=c.optional("clip_qkv", float, None)),
-        EPS="",  # it is 1e-5, whatever the config says
+        EPS="",  # always 1e-5
         forward=partial(llama.run, norm=lambda ln, x, eps: parts.standardize(ln, "out", x, eps)),
     ),
     Kin(
