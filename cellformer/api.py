@@ -161,7 +161,7 @@ def patch(
     special: bool = True,
 ) -> list[Patched]:
     """The effect of each site of a prompt, at each token alone, patched from another text: see
-    `engine.studies.patching`.
+    `cellformer.engine.studies.patching`.
 
     `sites` are named as cells are, `blocks.0.attn.h0.result[2,:]` (default: the usual ones); `path`
     is from one site to another; with `special`, the tokenizer adds its special tokens to both

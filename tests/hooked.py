@@ -1,5 +1,5 @@
 """Forward passes in plain torch, float64, with a hook at every activation: none of the engine's ops
-or graphs. What `engine.studies.patching` says is held to it."""
+or graphs. What `cellformer.engine.studies.patching` says is held to it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,7 @@
 """Tokenizers: text to token ids and back, and how sheets show a token.
 
 A tokenizer has `texts` (the text of each id), `encode` and `decode`. Word lists and characters are
-implemented here; subwords use the `tokenizers` library, see `engine.text.subwords`.
+implemented here; subwords use the `tokenizers` library, see `cellformer.engine.text.subwords`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The hidden sheet Key of a workbook of exercises: what each answer is compared with.
 
 A row for each yellow cell: the right number, what was typed, the steps of the rule of
-`engine.studies.answers`, what each slip leads to, how far off that is, and what to say.
+`cellformer.engine.studies.answers`, what each slip leads to, how far off that is, and what to say.
 """
 
 from collections.abc import Sequence

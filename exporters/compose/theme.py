@@ -199,7 +199,7 @@ STYLES |= {  # of drawings
     "bar share": {"num_format": ";;;", "border": 1, "border_color": "#F2F2F2"},
     "guess": {"num_format": "0", "font_size": 20, "bold": True, "align": "center"},
 }
-_KEY = {"align": "center", "font_size": 9}  # of a legend: see `exporters.compose.legend`
+_KEY = {"align": "center", "font_size": 9}  # of a legend: see `cellformer.exporters.compose.legend`
 # of groups of words: colours that the colour-blind tell apart (Okabe & Ito 2008)
 GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 for _number, _colour in enumerate(GROUPS):

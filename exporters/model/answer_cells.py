@@ -1,10 +1,10 @@
 """The graph of an answer in cells: the slopes of the target's lead by what every part writes, and
 the edges, each a formula.
 
-It is `engine.studies.answer_graph`, for models whose stream is a sum of what was written into it,
-with norms before the parts that read it. Slopes go back from the end: through a part's W_out, the
-ratio of its activation, its W_in and its norm's gain, to the stream; a head's are laid out by the
-token that looks. The lead's own slope stands in Attribution.
+It is `cellformer.engine.studies.answer_graph`, for models whose stream is a sum of what was written
+into it, with norms before the parts that read it. Slopes go back from the end: through a part's
+W_out, the ratio of its activation, its W_in and its norm's gain, to the stream; a head's are laid
+out by the token that looks. The lead's own slope stands in Attribution.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,10 +1,10 @@
 """A head's queries and keys split over their writers, in cells: what Why is computed from.
 
-`engine.studies.scores` follows blocks back from a score, and carries parts of them through ops that
-are linear in what they carry. Here the same ops give formulas instead of numbers: a part at one
-token is a column, and each op's own formula reads the part where it reads the block. Tables are
-made only where a formula reads a whole column; what lies between is one formula. So no architecture
-is known here.
+`cellformer.engine.studies.scores` follows blocks back from a score, and carries parts of them
+through ops that are linear in what they carry. Here the same ops give formulas instead of numbers:
+a part at one token is a column, and each op's own formula reads the part where it reads the block.
+Tables are made only where a formula reads a whole column; what lies between is one formula. So no
+architecture is known here.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Play: type a sentence, and read the model's answer, ranked like search results.
 
-It is made of parts (see `exporters.play`). In models with a causal mask the sentence continues
-itself: a word that was not typed is the one that the column before it chose (see `sampling`).
+It is made of parts (see `cellformer.exporters.play`). In models with a causal mask the sentence
+continues itself: a word that was not typed is the one that the column before it chose (see
+`sampling`).
 """
 
 from collections.abc import Callable, Mapping

@@ -1,9 +1,9 @@
 """Sampling: from logits to the next word, for every position, step by step; what Play is computed
 from.
 
-For the word at a position, down its column, the tables of `engine.models.choosing`: the word of
-position t + 1 is chosen in column t, from the logits of position t, so nothing reads a column to
-its right. Below them is the typed sentence, in words (`engine.models.prompt`).
+For the word at a position, down its column, the tables of `cellformer.engine.models.choosing`: the
+word of position t + 1 is chosen in column t, from the logits of position t, so nothing reads a
+column to its right. Below them is the typed sentence, in words (`cellformer.engine.models.prompt`).
 """
 
 from cellformer.engine.cells.block import Block

@@ -1,4 +1,5 @@
-"""Source: the sheet with what the workbook was built from (see `exporters.model.source`)."""
+"""Source: the sheet with what the workbook was built from (see
+`cellformer.exporters.model.source`)."""
 
 import base64
 import json

@@ -2,7 +2,7 @@
 from.
 
 A row for each token; the tables that they look up (the text of every id, and the bytes of ids that
-are not texts) are to the right. See `engine.text.decoded_text` for the columns.
+are not texts) are to the right. See `cellformer.engine.text.decoded_text` for the columns.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Characters are across the top; each row below is one step of the tokenizer, and in BPE each merge is
 a row. What the steps look up, the vocabulary and the merges, is on a sheet of its own. See
-`engine.text.tokenizing` for the rows.
+`cellformer.engine.text.tokenizing` for the rows.
 
 A workbook has this page if its graph has the tables of `tokenizing.add`. If Play has placed the
 block `sentence`, the sentence is typed there; else it is typed here.

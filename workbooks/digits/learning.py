@@ -1,7 +1,7 @@
 """Training the vision transformer on drawings of digits, by cells, in numpy alone.
 
 The forward pass, its loss and every gradient are one graph, as for any model that is trained by
-cells (`engine.learning.in_cells`); only what a step reads differs: a drawing, and its digit. Each
+cells (`cellformer.engine.learning.in_cells`); only what a step reads differs: a drawing, and its digit. Each
 drawing is moved by up to a pixel whenever it is read, so that 1,437 drawings are more, and what a
 reader draws need not stand in the middle.
 """
