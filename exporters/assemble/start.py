@@ -79,6 +79,8 @@ def ways(book: Book) -> Iterator[tuple[Sheet, str]]:
 def _tries(book: Book, sheet: Sheet, row: int, suggestions: Sequence[Suggestion]) -> int:
     """Add the suggested edits, each with the cell to watch and what it shows now; returns the row
     below."""
+    if not suggestions:
+        return row
     sheet.put(row, 0, "Three things to try", "heading")
     if any(suggestion.watch for suggestion in suggestions):
         sheet.put(row, 4, "now", "row label")
@@ -133,6 +135,8 @@ def _lead(sheet: Sheet, row: int, col: int, text: str, target: str) -> None:
 
 
 def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
+    if not lines:
+        return row
     sheet.put(row, 0, heading, "heading")
     for k, line in enumerate(lines, 1):
         sheet.put(row + k, 1, line)

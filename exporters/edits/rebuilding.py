@@ -15,6 +15,7 @@ from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.exporters.assemble import start
 from cellformer.exporters.assemble.worksheets import Workbook
@@ -204,7 +205,8 @@ def _held(sheet: Sheet, rect: Rect) -> np.ndarray:
 def _story(sheet: Sheet) -> Story:
     """The title and the text of the first sheet."""
     about, row = list[str](), start.TOP + 1
-    while sheet[row, 1] is not None:
+    has_about = sheet[start.TOP, 0] in (start.ABOUT, worded(start.ABOUT))
+    while has_about and sheet[row, 1] is not None:
         about.append(str(sheet[row, 1]))
         row += 1
     return Story(str(sheet[0, 0] or ""), str(sheet[1, 0] or ""), about, [], [])

@@ -10,6 +10,7 @@ from conftest import cli, told, typed
 import cellformer as cf
 from cellformer import workbooks
 from cellformer.exporters.edits import edited
+from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.f import ERF, EXP, MAX
 from cellformer.names import is_worksheet
 
@@ -192,3 +193,14 @@ def test_any_workbook_of_worksheets_tells_its_edit(name: str, tmp_path: Path) ->
     found = edited.read(path, worksheets=lambda _: None)
     assert [cell.name for cell in found.inputs] == [f"{name}[0,0]" for name, _, _ in edits]
     assert not found.overwritten and not found.labels
+
+
+def test_start_has_no_heading_without_lines(tmp_path: Path) -> None:
+    w = cf.Workbook("mine")
+    x = w.sheet("Sums", "a number, and its double").typed("x", [[2.0]])
+    told = w.suggestion("Type 3.", {x[0, 0]: 3.0}, x[0, 0])
+    path = cf.write(w.done(cf.Story("mine: a number", "", [], [], [told])), tmp_path / "m.xlsx")
+    headings = [cell.value for at, cell in WorkbookFile(path)["Start"].cells.items() if at[1] == 0]
+    assert "Sheets" in headings and "Three things to try" in headings
+    assert "What this is" not in headings and "What to look at" not in headings
+    assert cli("diff", path).code == 0
