@@ -246,6 +246,7 @@ def test_a_weight_without_a_gradient_moves_nothing(name: str) -> None:
         graph.fill(block.name, own)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", recurrent())
 def test_gradients_of_recurrent_models_equal_finite_differences(name: str) -> None:
     """The largest exponents of RWKV, which cancel, are held as constants."""

@@ -385,6 +385,7 @@ def whole_pair(text: str) -> float:
         raise FormulaError("#VALUE!") from None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [first_half, whole_pair])
 def test_surrogate_pair_is_one_character(code: Any, built) -> None:
     """In a program that counts halves, whether it gives a half's own code or none."""

@@ -363,6 +363,7 @@ def from_printed(name: str) -> dict[str, list[float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cat-sat", "fluffy-creature", "two-layers", "induction"])
 def test_mean_ablation_differs_from_zero_ablation(name: str) -> None:
     book = default_book(name)

@@ -69,6 +69,7 @@ def test_head_is_not_missed_when_off() -> None:
     assert "nothing happens" not in said("dialogue-game", "Rules")
 
 
+@pytest.mark.slow
 def test_tarso_head_looks_at_the_verb() -> None:
     """Start: and finds there who called."""
     assert GAME.graph(OURS).values["blocks.1.attn.h2.pattern"][-1, CHIAMA] > 0.98
@@ -261,6 +262,7 @@ def test_step_is_more_than_sums_and_products() -> None:
 # --- what was trained on ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_quoted_sentence_was_trained_on() -> None:
     """tool-call: the example of training is one of training, and no sum that is held out."""
     quoted = re.findall(r"trained on sentences such as ‘(.*?)’", said("tool-call"))
@@ -268,6 +270,7 @@ def test_the_quoted_sentence_was_trained_on() -> None:
     assert len(quoted) == 1 and quoted[0] in trained
 
 
+@pytest.mark.slow
 def test_the_sum_of_embeddings_names_no_second_text() -> None:
     """microgpt adds a token's embedding and its position's; only BERT's kin have a third."""
     texts = " ".join(said("microgpt", sheet) for sheet in default_book("microgpt").sheets)

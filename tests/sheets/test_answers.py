@@ -229,6 +229,7 @@ def test_grade_knows_a_date_by_its_format(tmp_path: Path) -> None:
     assert [marks[k][0].said for k in (2, 3)] == [MISTAKES[answers.DATE], "wrong: 46059"]
 
 
+@pytest.mark.slow
 def test_grade_says_what_the_sheet_says(tmp_path: Path) -> None:
     path, cells = asked("loss").write(tmp_path, "loss"), asked("loss").answers
     workbook = openpyxl.load_workbook(path)

@@ -193,6 +193,7 @@ def test_a_number_is_no_formula_at_level_2(tmp_path: Path) -> None:
     assert grade.score == 1
 
 
+@pytest.mark.slow
 def test_a_changed_hidden_sheet_is_refused(tmp_path: Path) -> None:
     path = asked("loss").write(tmp_path, "loss")
     changes = {
@@ -219,6 +220,7 @@ def test_a_changed_hidden_sheet_is_refused(tmp_path: Path) -> None:
         exercises.Grader().grade(plain)
 
 
+@pytest.mark.slow
 def test_a_file_with_inserted_rows_is_refused(tmp_path: Path) -> None:
     """By openpyxl, which leaves formulas as they were."""
     path = asked("loss").write(tmp_path, "loss")

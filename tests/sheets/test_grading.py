@@ -91,6 +91,7 @@ def marking(name: str, level: int = 2) -> Marking:
     return Marking(*asked(name, level), level)
 
 
+@pytest.mark.slow
 def test_the_answer_key_of_superposition_is_right() -> None:
     """Its blocks x, W and b have the names of columns."""
     found = marking("superposition")
@@ -173,6 +174,7 @@ def class_of(folder: Path, *formulas: str) -> list[Path]:
     return [good, *files, good]
 
 
+@pytest.mark.slow
 def test_a_file_that_crashes_is_a_line_and_the_others_are_graded(tmp_path: Path) -> None:
     needs("ironcalc")
     files = class_of(tmp_path, FATAL, "=A1048577", f"={'(' * 5000}1{')' * 5000}", "=Key!A9")
@@ -224,6 +226,7 @@ def test_a_process_that_shares_nothing_grades_alike(tmp_path: Path) -> None:
     assert replace(found[0], file=str(good)) == exercises.Grader().grade(good)
 
 
+@pytest.mark.slow
 def test_memory_and_processor_time_are_limited() -> None:
     for job, said in ((hungry, "memory"), (busy, "processor time")):
         with TemporaryDirectory() as folder:

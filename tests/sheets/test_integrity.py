@@ -215,6 +215,7 @@ def test_error_text_and_blank_are_told_apart(written: dict[str, Path]) -> None:
         assert f"1 edit: blocks.0.attn.h0.W_V[2,2] {told}" in str(sheet[LEDGER])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ("cat-sat", "loss"))
 def test_inputs_are_unlocked_formulas_locked(name: str, written: dict[str, Path]) -> None:
     """Of every sheet, and of every edit that a workbook suggests."""

@@ -84,6 +84,7 @@ def test_only_texts_differ_in_italian(name: str) -> None:
     assert [*english.sheets] == [*italian.sheets]
 
 
+@pytest.mark.slow
 def test_an_italian_workbook_is_read_back(tmp_path: Path) -> None:
     cells = {"cat-sat": ("blocks.0.attn.h0.W_V", 2, 2), "zero-layer": ("corpus", 0, 0)}
     for name, cell in cells.items():

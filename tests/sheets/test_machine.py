@@ -87,6 +87,7 @@ def test_strips_add_up_to_the_stream(name: str) -> None:
     np.testing.assert_allclose(strips[-1], end, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_machine_follows_the_typed_sentence(tmp_path: Path) -> None:
     """Three sentences, in IronCalc: the words in their boxes, the one that is looked at, where it
     looks, what it says."""

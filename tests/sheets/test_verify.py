@@ -214,6 +214,7 @@ def test_functions_that_a_program_lacks_are_named(
     assert done.code == 1 and said in done.out, done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [name for name, e in verify.ENGINES.items() if e.by_name])
 def test_programs_that_are_asked_by_name_alone(engine: str, path: Path, tmp_path: Path) -> None:
     if not verify.ENGINES[engine].installed():
@@ -222,6 +223,7 @@ def test_programs_that_are_asked_by_name_alone(engine: str, path: Path, tmp_path
     assert not verify.verify(written(tmp_path / "wrong.xlsx", "=1+1", 3), engine).agrees
 
 
+@pytest.mark.slow
 def test_programs_by_name_are_never_asked_unnamed(path: Path, monkeypatch) -> None:
     def recompute(path: Path, book: verify.FormulaCells) -> Values:
         return {}

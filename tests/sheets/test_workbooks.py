@@ -660,6 +660,7 @@ def any_book(spec: ModelSpec, ids: list[int]) -> Book:
     return assemble("any", model, passage(model, ids), story)
 
 
+@pytest.mark.slow
 def test_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
     book = any_book(ModelSpec(d_vocab=3, d_model=2, n_ctx=1, n_layers=1, d_mlp=16_400), [0])
     with pytest.raises(InputError, match="W_in would reach"):

@@ -26,6 +26,7 @@ def test_texts_differ_and_every_word_is_still_known() -> None:
     assert np.array_equal(other("setting", words), words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_no_constant_is_right_in_n_grams(level: int) -> None:
     """Counts of words: weights and settings do not change them."""
