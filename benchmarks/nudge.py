@@ -27,7 +27,6 @@ from cellformer.engine.models.generate import passage
 from cellformer.engine.studies.nudge import LOSS_AFTER, RATE
 from cellformer.exporters.checking.verify import poison
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LOSS, Studies
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 RATES = (-0.05, 0.01, 0.1, 0.5, 2.0)
@@ -112,7 +111,7 @@ def main() -> None:
         path, ids = (str(golden), "1,2,3") if golden.is_dir() else (name, None)
         loaded = names.load(path, ids=ids)
         words = passage(loaded.model, loaded.ids, N_TOKENS)
-        book = loaded.book(loaded.model, words, studies=Studies(gradient_of=LOSS))
+        book = loaded.book(loaded.model, words, studies={"nudge": True})
         assert isinstance(book, ModelBook)
         answers = in_libreoffice(book, asked.folder / f"{name}.xlsx", asked.python)
         torchs = of_transformers(golden if golden.is_dir() else workbooks.find(name).FOLDER)

@@ -22,6 +22,7 @@ from cellformer.engine.models import checkpoint, encoding, formats
 from cellformer.engine.models.generate import Passage, passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import TwoStackSpec
+from cellformer.engine.studies.addition import Studies
 from cellformer.engine.studies.folding import folded
 from cellformer.engine.studies.forecast import forecast
 from cellformer.engine.text import sentence_lists, tokenizing
@@ -34,7 +35,7 @@ from cellformer.exporters.edits import edited
 from cellformer.exporters.edits.edited import Edited, EditedModel
 from cellformer.exporters.file.reading import WORKBOOK, WorkbookFile, present
 from cellformer.exporters.model import source
-from cellformer.exporters.model.plan import NONE, Studies, for_model
+from cellformer.exporters.model.plan import for_model
 
 ID = r"\d{1,18}"  # no id has more digits
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, if it stays small
@@ -78,7 +79,7 @@ class Loaded:
         model: Model,
         passage: Passage,
         live: Sequence[str] = (),
-        studies: Studies = NONE,
+        studies: Studies | None = None,
         on_layout: OnLayout | None = None,
     ) -> Book:
         """The workbook of a passage, with what `studies` add. `live` names the parts that recompute

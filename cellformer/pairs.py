@@ -13,19 +13,9 @@ from cellformer.names import Loaded, word_of
 def others(loaded: Loaded, against: str, special: bool = True) -> list[int]:
     """The ids of the sentence that another is patched from; where the model has no tokenizer,
     `against` is a list of them. Raises InputError."""
-    loaded.model.check_one_stack("patching")
     found = names.text_ids(loaded.model, against, special, "--against")
     patching.check_pair(loaded.model, loaded.ids, found)
     return found
-
-
-def path(sender: str | None, receiver: str | None) -> tuple[str, str] | None:
-    """The path between two sites by their names. Raises InputError for one end alone."""
-    if sender is None and receiver is None:
-        return None
-    if sender is None or receiver is None:
-        raise InputError("a path needs both ends: give --from and --to")
-    return sender, receiver
 
 
 def compared(

@@ -1,27 +1,26 @@
 """The command `build`: what it is asked for, the digits of weights, a forecast, a progress bar."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cellformer import budget, memory, names, pairs, workbooks
+from cellformer import budget, memory, names, workbooks
 from cellformer.command import prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
 from cellformer.command.many import Sharing, progress
+from cellformer.command.options import given
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.stored import Stored
-from cellformer.engine.models import checkpoint
 from cellformer.engine.models.choosing import Sampling
-from cellformer.engine.studies import steering
+from cellformer.engine.studies import addition
+from cellformer.engine.studies.addition import Given, Studies, additions
 from cellformer.engine.studies.forecast import Forecast, cells_of_part, forecast
-from cellformer.engine.studies.steering import Contrast
-from cellformer.engine.text import word_list_file as words
 from cellformer.exporters.file.reading import WORKBOOK
 from cellformer.exporters.model import plan
 from cellformer.exporters.web import SUFFIXES
@@ -48,22 +47,12 @@ class Asked:
     seed: int = 0
     live: tuple[str, ...] = ()
     digits: str = ""
-    gradient: bool = False
-    nudge: bool = False
     adapter: Path | None = None
-    words: Path | None = None
-    quantize: bool = False
-    why: bool = False
-    head: str = ""
-    against: str | None = None
-    path: tuple[str, str] | None = None
-    steer: Path | None = None
-    site: str | None = None
-    rows: str = ""
     exercise: bool = False
     level: int = 1
     solved: bool = False
     system: str | None = None  # of a conversation; None: it is none
+    studies: Mapping[str, Any] = field(default_factory=dict)  # options of additions, by name
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Asked":
@@ -75,7 +64,7 @@ class Asked:
         )
         named["prompt"] = prompting.text(options["prompt"], options["file"])
         named["live"] = tuple(options["live"] or ())
-        named["path"] = pairs.path(options["from_"], options["to"])
+        named["studies"] = given(options["studies"])
         return cls(**named)
 
     def check_exercise(self) -> None:
@@ -89,35 +78,17 @@ class Asked:
         if replace(plain, exercise=True, level=self.level, solved=self.solved) != self:
             raise InputError("--exercise takes only --level, --solved, --prompt, --ids, --tokens")
 
-    def studies(self, loaded: names.Loaded, model: Model) -> plan.Studies:
+    def added(self, loaded: names.Loaded, model: Model) -> Studies:
         """What is added to the forward pass. Raises InputError."""
-        if self.gradient and self.nudge:
-            raise InputError("--gradient and --nudge cannot be combined: give one of them")
-        of = plan.LEAD if self.gradient else plan.LOSS if self.nudge else ""
-        predicts = model.outputs or model.vocabulary
-        groups = words.ids(words.read(self.words), predicts) if self.words else {}
-        if self.head and not self.why:
-            raise InputError("--head names the head of the sheet Why: ask for that with --why")
-        packed = checkpoint.packed(loaded.name, model) if self.quantize else {}
-        found = plan.Studies(of, groups, self.quantize, packed, self.why, self.head)
-        if self.rows not in ("", "tokens"):
-            raise InputError(f"--rows {self.rows!r}: say tokens, or leave it out")
-        found = replace(found, steer=self._contrast(model), token_rows=self.rows == "tokens")
-        if self.against is None and self.path:
-            raise InputError("a path needs another sentence: give --against")
-        if self.against is None:
-            return found
-        other = pairs.others(loaded, self.against, not self.no_special)
-        return replace(found, against=tuple(other), path=self.path)
+        encode = partial(names.text_ids, model, special=not self.no_special)
+        return addition.asked(Given(self.studies, loaded.name, model, loaded.ids, encode))
 
-    def _contrast(self, model: Model) -> Contrast | None:
-        """What --steer and --site ask for. Raises InputError."""
-        if self.steer is None and self.site is not None:
-            raise InputError("--site says where to steer; give the lists, too, with --steer FILE")
-        if self.steer is None:
-            return None
-        lists = names.sentences(model, self.steer, not self.no_special)
-        return steering.contrast(model, lists, self.site or "")
+    @property
+    def kind(self) -> str:
+        """What follows the name in that of the file."""
+        chosen = {"adapter": self.adapter is not None, "chat": self.system is not None}
+        chosen |= {each.name: each.name in self.studies for each in additions()}
+        return "".join(f"-{name}" for name, on in chosen.items() if on)
 
 
 def build_all(
@@ -190,21 +161,16 @@ def _build_model(
     special, length = not asked.no_special, asked.text_length or 0
     given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
     loaded = names.load(name, *given, asked.system)
-    n_tokens = loaded.n_tokens if asked.against is None else len(loaded.ids)
-    n_tokens = n_tokens if asked.tokens is None else asked.tokens
+    alone = any(each.prompt_alone for each in addition.of(asked.studies))
+    n_tokens = asked.tokens or (len(loaded.ids) if alone else loaded.n_tokens)
     model = with_digits(loaded.model, asked.digits, output)
     is_page = output is not None and output.suffix.lower() in SUFFIXES
     expected = announce(model, n_tokens, length, asked.live, force, is_page)
     sampling = Sampling(*asked.sampling)
     found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second, loaded.chat)
     found = replace(found, text_length=length)
-    kind = "-gradient" * asked.gradient + "-nudge" * asked.nudge
-    kind += "-quantize" * asked.quantize + "-why" * asked.why
-    kind += "-adapter" * (asked.adapter is not None) + "-against" * (asked.against is not None)
-    kind += "-rows" * (asked.rows != "") + "-chat" * (asked.system is not None)
-    kind += "-steering" * (asked.steer is not None)
-    path = output or _beside(name, kind)
-    made = partial(loaded.book, model, found, asked.live, asked.studies(loaded, model))
+    path = output or _beside(name, asked.kind)
+    made = partial(loaded.book, model, found, asked.live, asked.added(loaded, model))
     return write(made, path, with_workbook, expected)
 
 

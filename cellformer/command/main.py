@@ -1,6 +1,8 @@
 """The commands build, open, verify and train: their options. What they do stands in the files
 beside this, which have the other commands; `group` has all by name."""
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +12,8 @@ from cellformer import names
 from cellformer.command.answer import Answer
 from cellformer.command.options import (
     Adapter,
-    Against,
     All,
     Architecture,
-    Backward,
     Batch,
     Beyond,
     Built,
@@ -25,9 +25,7 @@ from cellformer.command.options import (
     DModel,
     Exercise,
     Force,
-    From,
     Half,
-    Head,
     Heads,
     Ids,
     Jobs,
@@ -38,31 +36,24 @@ from cellformer.command.options import (
     Live,
     MinP,
     NoSpecial,
-    Nudge,
     Output,
     Prompt,
     PromptFile,
-    Quantize,
     RepetitionPenalty,
     Resume,
     Second,
     Seed,
-    Site,
     Solved,
-    Steer,
     Steps,
     System,
     Temperature,
     TextLength,
-    To,
-    TokenRows,
     Tokens,
     TopK,
     TopP,
     Vocab,
-    Why,
     WithWorkbook,
-    Words,
+    of_additions,
     workbook_names,
 )
 from cellformer.engine import InputError
@@ -89,22 +80,10 @@ def build(
     system: System = None,
     file: PromptFile = None,
     live: Live = None,
-    gradient: Backward = False,
-    nudge: Nudge = False,
     adapter: Adapter = None,
-    words: Words = None,
-    quantize: Quantize = False,
-    why: Why = False,
-    head: Head = "",
-    against: Against = None,
-    from_: From = None,
-    to: To = None,
-    steer: Steer = None,
-    site: Site = None,
     exercise: Exercise = False,
     level: Level = 1,
     solved: Solved = False,
-    rows: TokenRows = "",
     digits: Digits = "",
     lang: Lang = "en",
     with_workbook: WithWorkbook = False,
@@ -112,9 +91,10 @@ def build(
     dask: Dask = None,
     resume: Resume = False,
     force: Beyond = False,
+    **studies: Any,
 ) -> Answer:
     """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
-    options = dict(locals())
+    options = dict(locals())  # before anything else is local
     from cellformer.command import build as building
     from cellformer.command.many import Sharing
 
@@ -126,6 +106,16 @@ def build(
         if with_workbook or lang != "en":
             raise InputError("--all takes no --with-workbook and no --lang; leave them out")
         return building.build_all(name, output, asked, Sharing(jobs, dask, resume), force)
+
+
+def _with_additions(command: Callable[..., Answer]) -> inspect.Signature:
+    """The signature of `build`, in which the options of what studies add take the place of its
+    `studies`."""
+    *own, _ = inspect.signature(command).parameters.values()
+    return inspect.Signature([*own, *of_additions()], return_annotation=Answer)
+
+
+build.__signature__ = _with_additions(build)  # type: ignore[attr-defined]
 
 
 def open_(

@@ -1,12 +1,16 @@
 """Options that several commands share."""
 
+import inspect
+from collections.abc import Mapping
+from keyword import iskeyword
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cellformer import workbooks
 from cellformer.engine import InputError, Model
+from cellformer.engine.studies.addition import Option, additions
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.model.source import MOST_TYPED
 
@@ -251,16 +255,9 @@ Live = Annotated[
     list[str] | None,
     typer.Option("--live", help="Recompute only this part: blocks.3 (default: all). Repeatable."),
 ]
-Backward = Annotated[bool, typer.Option("--gradient", help="Include the gradient of every cell.")]
 Adapter = Annotated[
     Path | None,
     typer.Option("--adapter", help="Folder of a LoRA adapter for the model, as PEFT saves it."),
-]
-Nudge = Annotated[
-    bool,
-    typer.Option(
-        "--nudge", help="Include one step of gradient descent on the prompt, before and after."
-    ),
 ]
 Against = Annotated[
     str | None,
@@ -272,31 +269,6 @@ From = Annotated[
 To = Annotated[
     str | None,
     typer.Option("--to", help="The one site that sees it: blocks.1.attn.h2.v, resid_final."),
-]
-Words = Annotated[
-    Path | None,
-    typer.Option(
-        "--words",
-        help="Include maps of the words in this file, one per line; `# name` begins a group.",
-    ),
-]
-Quantize = Annotated[
-    bool,
-    typer.Option("--quantize", help="Include cells that round weights to 8, 4, 3 or 2 bits."),
-]
-TokenRows = Annotated[
-    str,
-    typer.Option("--rows", help="tokens: tables have a row for each token, as documents do."),
-]
-Why = Annotated[
-    bool,
-    typer.Option(
-        "--why", help="Include why a head looks where it looks, and what carries the answer."
-    ),
-]
-Head = Annotated[
-    str,
-    typer.Option("--head", help="With --why: the head to begin with, as 1.2 (layer 1, head 2)."),
 ]
 Exercise = Annotated[
     bool,
@@ -315,14 +287,6 @@ Level = Annotated[
 Solved = Annotated[
     bool, typer.Option("--solved", help="With --exercise: the key, with the right formulas.")
 ]
-Steer = Annotated[
-    Path | None,
-    typer.Option(
-        "--steer",
-        help="Include the direction between the two lists of sentences in this file, to add to the "
-        "stream; `# name` begins a list.",
-    ),
-]
 Digits = Annotated[
     str,
     typer.Option(
@@ -330,3 +294,27 @@ Digits = Annotated[
         help="Decimals of the weights: exact, or short, which float32 rounds to the same number.",
     ),
 ]
+
+
+def of_additions() -> list[inspect.Parameter]:
+    """The options of `build` that its additions declare, as parameters of a function."""
+    return [_parameter(option) for each in additions() for option in each.options]
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    name = f"{option.name}_" if iskeyword(option.name) else option.name
+    switch = option.kind is bool
+    names = block_names if option.of_blocks else None
+    told = typer.Option(f"--{option.name}", help=option.help, autocompletion=names)
+    kind: Any = option.kind if switch else option.kind | None
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if switch else None,
+        annotation=Annotated[kind, told],
+    )
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of them that somebody gave, by name."""
+    return {name.rstrip("_"): x for name, x in options.items() if x not in (None, False)}

@@ -28,6 +28,7 @@ from cellformer.command.options import (
 )
 from cellformer.engine import InputError
 from cellformer.engine.studies import patching
+from cellformer.engine.studies.pair import path_ends
 from cellformer.engine.studies.patching import Comparison, Patched, Scores
 from cellformer.engine.text.tokenizer import shown
 from cellformer.studies import Study, absolute
@@ -79,7 +80,7 @@ def patch(
     The difference is in the target's lead over the rival; the estimate is attribution patching.
     With --prompts, each prompt of a file is patched, and the result is one table.
     """
-    path = pairs.path(from_, to)
+    path = path_ends(from_, to)
     many = Many(prompts, output, Sharing(jobs, dask, resume))
     if many.wanted(prompt=prompt, ids=ids, from_=from_, to=to):
         asked = target or "", rival or "", against or ""

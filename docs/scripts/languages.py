@@ -24,6 +24,7 @@ from cellformer.engine.cells import language
 from cellformer.engine.models.generate import passage
 from cellformer.engine.studies import slips, steering
 from cellformer.engine.studies.exercises import LEVELS
+from cellformer.engine.studies.pair import Against
 from cellformer.exporters.assemble import (
     answer_key,
     encoder_workbook,
@@ -37,7 +38,6 @@ from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.dressing import in_words
 from cellformer.exporters.model import glossary, layout, words
-from cellformer.exporters.model.plan import LEAD, LOSS, Studies
 from cellformer.exporters.pages import chat, heads, ledger, tokenizer
 from cellformer.exporters.play import ranking, sentence, settings, tokens
 
@@ -113,12 +113,12 @@ def _studied() -> Iterator[tuple[Book, Recorder]]:
     }
     contrast = steering.contrast(loaded.model, names.sentences(loaded.model, lists), "")
     studies = (
-        *(Studies(LEAD), Studies(LOSS), Studies(quantize=True), Studies(why=True)),
-        Studies(against=tuple(pairs.others(loaded, OTHER))),
-        Studies(steer=contrast),
+        *({"gradient": True}, {"nudge": True}, {"quantize": {}}, {"why": ""}),
+        {"against": Against(tuple(pairs.others(loaded, OTHER)))},
+        {"steer": contrast},
     )
     given = passage(loaded.model, loaded.ids, len(loaded.ids))
-    for live, study in (*(((), study) for study in studies), (("blocks.0",), Studies())):
+    for live, study in (*(((), study) for study in studies), (("blocks.0",), {})):
         recorder = Recorder("en")
         with language.speaking(recorder):
             yield loaded.book(loaded.model, given, live, study), recorder

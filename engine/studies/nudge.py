@@ -17,12 +17,15 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import NUDGED
 from cellformer.engine.learning import objective, optimizers
 from cellformer.engine.models import adapter, choosing, ops
+from cellformer.engine.studies.addition import LOSS, Addition, Option
 
 NUDGE = "nudge"
 RATE, LOSS_AFTER = f"{NUDGE}.rate", f"{NUDGED}.{objective.LOSS}"
 LEARNS = "learns"  # of a part: 1, it takes the step; 0, it stays
 RATES = tuple(k * 10.0**n for n in range(1, -5, -1) for k in (5, 2, 1))
 KEPT = 0.5  # of what the gradients promise
+# the blocks of the loss, which stand beside the step, or else beside rounded weights
+COSTS = (objective.LOSS, LOSS_AFTER, f"{objective.LOSS}.targets", f"{objective.LOSS}.share")
 
 
 def add(g: Graph, n_prompt: int) -> None:
@@ -93,3 +96,29 @@ def gradients(g: Graph) -> dict[str, list[Block]]:
             (_, _, weight), (_, _, gradient), _ = block.operands
             found.setdefault(part(weight), []).append(gradient)
     return found
+
+
+ADDITION = Addition(
+    "nudge",
+    (
+        Option(
+            "nudge",
+            bool,
+            "Include one step of gradient descent on the prompt, before and after.",
+        ),
+    ),
+    instead="‘cellformer gradient’ takes any model",
+    apart=("gradient",),
+    one_stack=True,
+    ends=lambda graph, passage: add(graph, passage.n_prompt),
+    gradient_of=LOSS,
+    sheet="Nudge",
+    part=NUDGE,
+    holds=lambda block, graph: block.name in COSTS and RATE in graph.blocks,
+    look=(
+        "Nudge: every weight takes one step against the sentence’s loss; watch the model learn it.",
+        "Gradient, Backward: how the loss changes with every weight, and with every other cell.",
+    ),
+    facts=lambda _: {"gradient_of": LOSS},
+    read=lambda facts, *_: True if facts.get("gradient_of") == LOSS else None,
+)

@@ -6,19 +6,24 @@ is the first sentence's own. So both are always equally long. The target and its
 words, too. Estimates are of the pass without patches, so they do not follow what is switched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cellformer.engine.cells.access import Span
 from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import IF, IFERROR
 from cellformer.engine.cells.gradient import GAIN, backward, to_first_order
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import CLEAN, GRADIENT, OTHER, PATH
 from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
 from cellformer.engine.studies import patching
+from cellformer.engine.studies.addition import LEAD as OF_LEAD
+from cellformer.engine.studies.addition import Addition, Given, Option
 from cellformer.engine.studies.patching import PATCH, TAKE, AnyGraph, Path, Site
 from cellformer.engine.text import word_lookup
 
@@ -121,3 +126,60 @@ def _look_up(at: Graph, name: str, shape: Span, typed: Callable[[int], Area], am
         return IF(found[t, 0] >= 0, found[t, 0], other)
 
     at.table(name, shape, loose)
+
+
+class Against(NamedTuple):
+    """What a sentence is patched from, and along which path."""
+
+    ids: tuple[int, ...]  # of the other sentence
+    path: tuple[str, str] | None = None  # from one site to another
+
+
+def _asked(given: Given) -> Against:
+    ids = given.encode(given.options["against"], what="--against")
+    patching.check_pair(given.model, given.ids, ids)
+    return Against(tuple(ids), path_ends(given.options.get("from"), given.options.get("to")))
+
+
+def path_ends(sender: str | None, receiver: str | None) -> tuple[str, str] | None:
+    """The two ends of a path by their names. Raises InputError for one end alone."""
+    if sender is None and receiver is None:
+        return None
+    if sender is None or receiver is None:
+        raise InputError("a path needs both ends: give --from and --to")
+    return sender, receiver
+
+
+def _read(facts: Mapping[str, Any], model: Model, passage: Passage) -> Against | None:
+    ids = tuple(int(i) for i in facts.get("against", ()))
+    if ids and len(ids) != passage.n_prompt:
+        raise ValueError("sentences of different lengths")
+    sender, receiver = map(str, facts.get("path") or ("", ""))
+    return Against(ids, (sender, receiver) if sender else None) if ids else None
+
+
+ADDITION = Addition(
+    "against",
+    (
+        Option("against", str, "Include another text of equal length, to patch from."),
+        Option("from", str, "Path patching: the site whose values are taken."),
+        Option("to", str, "The one site that sees it: blocks.1.attn.h2.v, resid_final."),
+    ),
+    _asked,
+    instead="‘cellformer patch’ takes any model that ranks words",
+    apart=("gradient", "nudge", "why"),
+    prompt_alone=True,
+    adds=lambda graph, passage, asked: add(graph, passage, *asked),
+    ends=lambda graph, passage: measure(graph, passage.n_prompt - 1),
+    follows=lambda graph, words, outputs: follow(graph, words, outputs),
+    gradient_of=OF_LEAD,
+    sheet="Patch",
+    part=PATCH,
+    holds=lambda block, graph: block.leaf == TAKE or block.name == patching.PATH_ROWS,
+    look=(
+        "Patch: take single values of the other sentence, and see how much of the difference "
+        "recovers; sheets with purple tabs are its pass.",
+    ),
+    facts=lambda asked: {"against": asked.ids, "path": asked.path},
+    read=_read,
+)

@@ -201,6 +201,7 @@ def check_pair(model: Model, ids: Sequence[int], others: Sequence[int]) -> None:
     """Raise InputError unless a model's sentence can be patched from another, token by token."""
     if model.spec.gives == "sentence":
         raise InputError("a sentence encoder ranks no words, by which a patch could be measured")
+    model.check_one_stack("patching")
     model.check_ids(others)
     _check_alike(ids, others, model.vocabulary.texts)
     place, its = (model.place_of_answer(given) for given in (ids, others))

@@ -1,8 +1,12 @@
 """Principal components of a cloud of vectors, without those that are only rounding noise."""
 
+from pathlib import Path
+
 import numpy as np
 
 from cellformer.engine.cells.rounding import NOISE
+from cellformer.engine.studies.addition import Addition, Option
+from cellformer.engine.text import word_list_file
 
 
 def principal(x: np.ndarray, n: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -20,3 +24,19 @@ def principal(x: np.ndarray, n: int = 2) -> tuple[np.ndarray, np.ndarray]:
             found[k] = axes[k] * np.sign(axes[k, np.abs(axes[k]).argmax()])
             shares[k] = spread[k] / total
     return found, shares
+
+
+ADDITION = Addition(
+    "words",
+    (
+        Option(
+            "words",
+            Path,
+            "Include maps of the words in this file, one per line; `# name` begins a group.",
+        ),
+    ),
+    lambda given: word_list_file.ids(
+        word_list_file.read(given.options["words"]), given.model.outputs or given.model.vocabulary
+    ),  # by group
+    decoder=True,
+)

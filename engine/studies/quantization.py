@@ -23,9 +23,12 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.functions import IF, OR, rounded
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.interventions import AnyGraph, intervened
-from cellformer.engine.models import ops
+from cellformer.engine.learning import objective
+from cellformer.engine.models import checkpoint, ops
+from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies.nudge import part
+from cellformer.engine.studies.addition import Addition, Option
+from cellformer.engine.studies.nudge import COSTS, part
 from cellformer.engine.studies.price import BATCH, log_probabilities, padded
 
 WIDTHS = (8, 4, 3, 2)  # bits that weights can be rounded to
@@ -230,3 +233,39 @@ class Measure:
             for text, log in zip(self.texts[some], logs, strict=True):
                 surprises.append(-log[np.arange(len(text) - 1), list(text[1:])])
         return float(np.concatenate(surprises).mean()) if surprises else None
+
+
+# --- in a workbook ------------------------------------------------------------------------------
+
+
+def _check(model: Model, asked: Mapping[str, checkpoint.Packed], most: int) -> None:
+    n_weights = sum(int(np.prod(np.shape(w))) for w in model.weights.values())
+    if n_weights > most:
+        raise InputError(
+            f"--quantize puts a formula beside each of {n_weights:,} weights, above the limit of "
+            f"{most:,}; ‘cellformer quantize’ takes any model"
+        )
+
+
+def _add_loss(graph: Graph, passage: Passage) -> None:
+    """Add the loss of the prompt, if it says which words follow."""
+    if passage.n_prompt > 1 and graph["logits"].axes[1] == "vocab":
+        objective.loss(graph, *objective.next_words(graph, passage.n_prompt))
+
+
+ADDITION = Addition(
+    "quantize",
+    (Option("quantize", bool, "Include cells that round weights to 8, 4, 3 or 2 bits."),),
+    lambda given: checkpoint.packed(given.name, given.model),  # the weights as a GGUF file has them
+    instead="‘cellformer quantize’ takes any model",
+    apart=("gradient", "nudge", "against", "steer"),
+    check=_check,
+    adds=lambda graph, passage, asked: quantized(graph),
+    ends=_add_loss,
+    sheet="Quantization",
+    part=QUANTIZE,
+    holds=lambda block, graph: block.name in COSTS,
+    look=("Quantization: type how many bits weights have, and read what the model says then.",),
+    facts=lambda packed: {} if packed else {"quantize": True},
+    read=lambda facts, *_: {} if facts.get("quantize") is True else None,
+)

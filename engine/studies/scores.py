@@ -22,6 +22,7 @@ from cellformer.engine.cells.errors import InputError, UnknownNameError
 from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models import ops
+from cellformer.engine.studies.addition import Addition, Option
 from cellformer.engine.studies.lens import operands
 
 # ops that are linear in some operands taken together, all others held: what they carry on
@@ -291,3 +292,22 @@ def _product(scores: Block) -> tuple[Block, list[Block]]:
             f"{scores.name} is no product of queries and keys (ops.scores), so it cannot be split"
         )
     return scores, after
+
+
+ADDITION = Addition(
+    "why",
+    (
+        Option(
+            "why",
+            bool,
+            "Include why a head looks where it looks, and what carries the answer.",
+        ),
+        Option("head", str, "With --why: the head to begin with, as 1.2 (layer 1, head 2)."),
+    ),
+    lambda given: given.options.get("head", ""),  # "": one that is chosen
+    instead="‘cellformer why’ takes any model",
+    one_stack=True,
+    look=("Why: why a head looks where it looks: its score by what wrote the query and the key.",),
+    facts=lambda head: {"head": head},
+    read=lambda facts, *_: str(facts["head"]) if "head" in facts else None,
+)

@@ -11,10 +11,10 @@ so each estimate is shown beside the real effect:
   al. 2017, section 3).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,10 @@ from cellformer.engine.cells.gradient import backward
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import Name
 from cellformer.engine.learning import objective
+from cellformer.engine.models.generate import Passage
+from cellformer.engine.models.model import Model
 from cellformer.engine.studies import ablation
+from cellformer.engine.studies.addition import LEAD, LOSS, Addition, Option
 
 STEPS = 16  # of integrated gradients, each at the middle of its part of the way
 
@@ -171,3 +174,33 @@ def errors(parts: Sequence[Part]) -> Iterator[tuple[str, float]]:
     for name in ("patching", "integrated"):
         gaps = [abs(getattr(part, name) - part.effect) for part in parts]
         yield name, sum(gaps) / max(len(gaps), 1)
+
+
+# --- in a workbook ------------------------------------------------------------------------------
+
+
+def _go_back(graph: Graph, passage: Passage) -> None:
+    """Add the backward pass of the target's lead over its rival, at the position."""
+    words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
+    backward(graph, objective.logit(graph, *words), columns=True)
+
+
+def _read(facts: Mapping[str, Any], model: Model, passage: Passage) -> bool | None:
+    if facts.get("gradient_of", LEAD) not in (LEAD, LOSS):
+        raise ValueError("no such gradient")
+    return True if facts.get("gradient_of") == LEAD else None
+
+
+ADDITION = Addition(
+    "gradient",
+    (Option("gradient", bool, "Include the gradient of every cell."),),
+    instead="‘cellformer gradient’ takes any model",
+    ends=_go_back,
+    gradient_of=LEAD,
+    look=(
+        "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
+        "with every other cell. Play says which words these are.",
+    ),
+    facts=lambda _: {"gradient_of": LEAD},
+    read=_read,
+)

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,12 +24,14 @@ from cellformer.engine.cells.interventions import intervened
 from cellformer.engine.cells.texts import cut
 from cellformer.engine.models import ops
 from cellformer.engine.models.choosing import GREEDY
-from cellformer.engine.models.generate import check_room, generate
+from cellformer.engine.models.generate import Passage, check_room, generate
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import CLASSES
 from cellformer.engine.studies import probes
+from cellformer.engine.studies.addition import Addition, Given, Option
 from cellformer.engine.studies.lens import GAINS, operands, scoring
 from cellformer.engine.studies.probes import Accuracy
+from cellformer.engine.text import sentence_lists
 
 STEERING = "steering"  # what the names of its blocks begin with
 DIRECTION, STRENGTH, WHERE = (f"{STEERING}.{leaf}" for leaf in ("direction", "strength", "where"))
@@ -36,6 +39,7 @@ STRENGTHS = (-2.0, -1.0, 0.0, 1.0, 2.0)
 LARGEST = ops.LARGEST_STRENGTH
 MORE = 20  # tokens that are written
 END = "resid_final"  # the stream, as the readout takes it
+MOST_LISTED = 8_000  # tokens of sentences to steer by: they lie on Source, as ids
 
 AnyGraph = TypeVar("AnyGraph", bound=Graph)
 Ids = Sequence[int]
@@ -279,3 +283,65 @@ def words(model: Model, found: Contrast) -> np.ndarray | None:
     block = word_scores(g, g.at(STEERING).input("direction", found.direction, ("", "d_model")))
     scores: np.ndarray = g.last(block.name)[0]
     return scores
+
+
+# --- in a workbook ------------------------------------------------------------------------------
+
+
+def _asked(given: Given) -> Contrast:
+    lists = sentence_lists.read(given.options["steer"], given.encode)
+    return contrast(given.model, lists, given.options.get("site", ""))
+
+
+def _check(model: Model, asked: Contrast, most: int) -> None:
+    n_listed = sum(len(ids) for sentences in asked.lists.values() for ids in sentences)
+    if n_listed > MOST_LISTED:
+        raise InputError(
+            f"the lists to steer by have {n_listed:,} tokens, above the limit of {MOST_LISTED:,} "
+            "of a workbook; shorten them"
+        )
+
+
+def _read(facts: Mapping[str, Any], model: Model, passage: Passage) -> Contrast | None:
+    given = dict(facts.get("lists", {}))
+    lists = {str(name): [[int(i) for i in ids] for ids in found] for name, found in given.items()}
+    longest = max(map(len, lists.values()), default=0)
+    if len(lists) not in (0, 2) or longest > sentence_lists.MOST:
+        raise ValueError("no such lists")
+    return contrast(model, lists, str(facts.get("site", ""))) if lists else None
+
+
+ADDITION = Addition(
+    "steer",
+    (
+        Option(
+            "steer",
+            Path,
+            "Include the direction between the two lists of sentences in this file, to add to the "
+            "stream; `# name` begins a list.",
+        ),
+        Option(
+            "site",
+            str,
+            "Where to steer: blocks.1.resid_pre (default: half-way up).",
+            of_blocks=True,
+        ),
+    ),
+    _asked,
+    instead="‘cellformer steer’ takes any decoder",
+    apart=("against",),
+    check=_check,
+    adds=lambda graph, passage, asked: add(graph, asked),
+    sheet="Steering",
+    part=STEERING,
+    meanings={
+        "steering.direction": "from the mean of one list of sentences to that of the other",
+        "steering.strength": "how many times the direction is added",
+        "steering.where": "1 for the tokens at which it is added",
+        "steering.added": "what steering adds at each token",
+        "steering.words": "the direction's dot product with each word's vector",
+    },
+    look=("Steering: add a direction between two lists of sentences, and read what is said then.",),
+    facts=lambda asked: {"site": asked.site, "lists": asked.lists},
+    read=_read,
+)

@@ -1,7 +1,7 @@
 """The workbook of any checkpoint: its start sheet, and three suggested edits with their computed
 effects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cellformer.engine import Graph, Model
@@ -11,6 +11,8 @@ from cellformer.engine.models import encoding, prompt
 from cellformer.engine.models.architectures.mamba import MambaSpec
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.generate import Passage
+from cellformer.engine.studies import addition
+from cellformer.engine.studies.addition import Studies
 from cellformer.engine.text import tokenizing
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.assemble import encoder_workbook, refusals, two_stack_workbook
@@ -19,17 +21,7 @@ from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import OnLayout
 from cellformer.exporters.compose.story import Story, Suggestion
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import (
-    LEAD,
-    LIMITS,
-    LOSS,
-    NONE,
-    GradientOf,
-    Limits,
-    Plan,
-    Studies,
-    for_model,
-)
+from cellformer.exporters.model.plan import LIMITS, Limits, Plan, for_model
 from cellformer.exporters.pages import vocabulary
 
 CONTINUED = "Play: type a sentence; it continues itself."
@@ -43,27 +35,9 @@ WITHOUT_HEADS = "Lens, Attribution: when it knows, and what contributes."
 CHATS = "Play: say something in the yellow cell You; it answers, as its chat template has it."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
 IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
-BACK: Mapping[GradientOf, Sequence[str]] = {
-    "": (),
-    LEAD: (
-        "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
-        "with every other cell. Play says which words these are.",
-    ),
-    LOSS: (
-        "Nudge: every weight takes one step against the sentence’s loss; watch the model learn it.",
-        "Gradient, Backward: how the loss changes with every weight, and with every other cell.",
-    ),
-}
-WHY = "Why: why a head looks where it looks: its score by what wrote the query and the key."
-PATCHED = (
-    "Patch: take single values of the other sentence, and see how much of the difference "
-    "recovers; sheets with purple tabs are its pass.",
-)
-STEERS = "Steering: add a direction between two lists of sentences, and read what is said then."
 HIDDEN = "Hidden attention: how much each token takes of those before it."
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 ADAPTED = "Used: the weights with the adapter; type 0 for merge, and they are read without it."
-ROUNDED = "Quantization: type how many bits weights have, and read what the model says then."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
@@ -72,23 +46,22 @@ def build(
     model: Model,
     passage: Passage,
     live: Sequence[str] = (),
-    studies: Studies = NONE,
+    studies: Studies | None = None,
     on_layout: OnLayout | None = None,
     limits: Limits = LIMITS,
 ) -> ModelBook:
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
     before its values are computed. Raises InputError if the model does not support them.
     """
-    plan = replace(
-        for_model(model, live, limits=limits), studies=studies, chat=passage.chat is not None
-    )
+    plan = for_model(model, live, limits=limits)
+    plan = replace(plan, studies=studies or {}, chat=passage.chat is not None)
     refusals.check(model, plan)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
     if plan.sources and not live:
         return two_stack_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
-    chosen = vocabulary.of_groups(studies.words) if studies.words else None
+    chosen = vocabulary.of_groups(plan.studies["words"]) if "words" in plan.studies else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
 
 
@@ -126,12 +99,8 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         look=[
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
-            *([ROUNDED] if plan.studies.quantize else []),
             *([ADAPTED] if model.adapter else []),
-            *([WHY] if plan.studies.why else []),
-            *BACK[plan.studies.gradient_of],
-            *(PATCHED if plan.studies.against else ()),
-            *([STEERS] if plan.studies.steer else []),
+            *(line for each in addition.of(plan.studies) for line in each.look),
         ],
         suggestions=live_suggestions(graph, plan.live)
         if plan.live

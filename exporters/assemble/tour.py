@@ -1,5 +1,5 @@
 """The tour: stops that explain a transformer with this model's numbers, and only the parts that it
-has; further ones about training, and about steering, where a workbook has them.
+has; further ones are of pages that explain themselves.
 
 Each stop explains a concept or two in sentences with live numbers, and links to a sheet that shows
 it. The stops are on Start; each of their sheets has a link to the next stop.
@@ -10,13 +10,14 @@ from functools import reduce
 from typing import NamedTuple
 
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.expression import Expression, expression
+from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import MATCH, MAX, MIN
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.name import ENCODER
+from cellformer.engine.cells.packages import modules
 from cellformer.engine.models.forward import SOURCE
 from cellformer.engine.models.spec import CLASSES
-from cellformer.engine.studies import pair
+from cellformer.exporters import pages as of_all_pages
 from cellformer.exporters.compose.address import quoted
 from cellformer.exporters.compose.lookups import entry
 from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
@@ -24,8 +25,7 @@ from cellformer.exporters.model import word_columns
 from cellformer.exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import AN_MLP, stage_names
-from cellformer.exporters.pages import attribution, graph, machine, nudge, patch, quantization, why
-from cellformer.exporters.pages import steering as steers
+from cellformer.exporters.pages import attribution, machine
 from cellformer.exporters.play import ranking
 
 BEGIN = (
@@ -61,20 +61,22 @@ class Stop(NamedTuple):
 
 
 def stops(book: ModelBook) -> list[Stop]:
-    """The stops of a whole model; none for a workbook of one live part."""
+    """The stops of a whole model; none for a workbook of one live part. A page with a `CONCEPT` has
+    one of its own, whose text it gives in `explained`."""
+    if book.live:
+        return []
     tellers: list[Callable[[ModelBook], Stop]]
     tellers = [_tokens, _embedding, _stream]
     tellers += [_attention] if any(machine.Canvas(book).layers.values()) else []
     tellers += [_cross] if book.plan.sources else []
     tellers += [_mlp] if _mlps(book) else []
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
-    tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
-    tellers += [_rounding] if quantization.SHEET in book.sheets else []
-    tellers += [_why] if why.SHEET in book.sheets else []
-    tellers += [_graph] if graph.SHEET in book.sheets else []
-    tellers += [_patching] if patch.SHEET in book.sheets else []
-    tellers += [_steering] if steers.SHEET in book.sheets else []
-    return [] if book.live else [tell(book) for tell in tellers]
+    pages = {page.SHEET: page for page in modules(of_all_pages.__name__, of_all_pages.__path__)}
+    own = [pages[name] for name in book.sheets if hasattr(pages.get(name), "CONCEPT")]
+    return [
+        *(tell(book) for tell in [*tellers, _change]),
+        *(Stop(page.CONCEPT, _start_of(page.SHEET), page.explained(book)) for page in own),
+    ]
 
 
 def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
@@ -278,84 +280,3 @@ def _change(book: ModelBook) -> Stop:
         told = told & " " & sentence(off)
     end = "Type over any blue number, and everything that depends on it follows."
     return Stop("change it", _start_of(sheet), told & " " & sentence(end))
-
-
-def _learning(book: ModelBook) -> Stop:
-    text = (
-        "The weights come from training, which is one small step over and over. How surprised the "
-        "model is by the words that really follow is the loss, for this sentence {before}. Each "
-        "weight’s gradient says how the loss changes with it; every weight goes a little against "
-        "its own, and the loss becomes {after}. Watch which words are predicted better."
-    )
-    before, after = (rounded(loss, 3) for loss in nudge.losses(book))
-    told = sentence(text, before=before, after=after)
-    return Stop("watch it learn", _start_of(nudge.SHEET), told)
-
-
-def _rounding(book: ModelBook) -> Stop:
-    text = (
-        "A weight takes 32 bits, and models are often run with 8 or 4 of them: each weight becomes "
-        "a small integer times a scale that its whole column shares. Type 4, and then 2, as bits "
-        "for all parts: the lead of ‘{target}’ over ‘{rival}’ is {lead} now. Then see which part "
-        "alone matters most."
-    )
-    target, rival = quantization.words(book)
-    told = sentence(
-        text,
-        target=expression(target),
-        rival=expression(rival),
-        lead=rounded(book.graph[quantization.LEAD][0, 0], 3),
-    )
-    return Stop("weights of few bits", _start_of(quantization.SHEET), told)
-
-
-def _why(book: ModelBook) -> Stop:
-    text = (
-        "A head looks where its query meets a key: the two are multiplied number by number, and "
-        "the products added. That is the score, and the highest gets most of the attention. All "
-        "that wrote into the stream before has a part in the query, and one in the key; so a score "
-        "is a table, what wrote the query by what wrote the key, which adds up to it. {verdict} "
-        "Type another token, or another head."
-    )
-    told = sentence(text, verdict=why.told(book))
-    return Stop("why a head looks there", _start_of(why.SHEET), told)
-
-
-def _patching(book: ModelBook) -> Stop:
-    text = (
-        "Which part carries what makes two sentences differ? Take a single value from the other "
-        "sentence, compute everything after it anew, and see how far the answer follows. {target} "
-        "leads {rival} by {before} here and by {other} there. Type 1 on Patch for one part at one "
-        "word: if the lead becomes the other one, the difference passes there."
-    )
-    before, other = (rounded(lead, 2) for lead in patch.leads(book))
-    target, rival = (quote(book.graph[f"patch.{word}.word"][0, 0]) for word in pair.COMPARED)
-    told = sentence(text, target=target, rival=rival, before=before, other=other)
-    return Stop("patch it", _start_of(patch.SHEET), told)
-
-
-def _steering(book: ModelBook) -> Stop:
-    first, second = map(quote, steers.contrast(book).lists)
-    text = (
-        "What the model means can lie along a direction of its stream. On Steering there are two "
-        "lists of sentences, {first} and {second}; the difference of their means is such a "
-        "direction, a list of numbers like any other. The share of sentences that it assigns to "
-        "the right list, among those that it was not made from, is {share}. Type a strength "
-        "there, and it is added to the stream of every token: read what is said then. Now the "
-        "strength is {strength}."
-    )
-    strength, share = steers.told(book)
-    live = {"share": percent(share, 0), "strength": rounded(strength, 2)}
-    told = sentence(text, first=first, second=second, **live)
-    return Stop("steer it", _start_of(steers.SHEET), told)
-
-
-def _graph(book: ModelBook) -> Stop:
-    text = (
-        "Why that word? Every part writes into the stream for later parts to read, so the word’s "
-        "lead over its rival came from somewhere, step by step: from a token, through a head, "
-        "through an MLP. Hold what is not a sum, and the lead is split among these steps exactly; "
-        "each is an edge of a graph. {verdict} Type 0 beside an edge to cut it."
-    )
-    told = sentence(text, verdict=graph.told_in_tour(book))
-    return Stop("where the answer comes from", _start_of(graph.SHEET), told)

@@ -6,7 +6,6 @@ from types import ModuleType
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.errors import declared
-from cellformer.engine.cells.gradient import backward
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.packages import modules
@@ -17,7 +16,7 @@ from cellformer.engine.models import choosing, encoding, prompt
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies import ablation, lens, nudge, pair, quantization, steering
+from cellformer.engine.studies import ablation, addition, lens
 from cellformer.engine.studies.lens import Views
 from cellformer.engine.text import tokenizing
 from cellformer.engine.text.tokenizer import shown
@@ -31,7 +30,7 @@ from cellformer.exporters.compose.topological import reading_order
 from cellformer.exporters.model import glossary, layout
 from cellformer.exporters.model.layout import PLAY
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LEAD, LOSS, Plan, Studies, for_model
+from cellformer.exporters.model.plan import Plan, for_model
 from cellformer.exporters.pages import glossary as terms
 from cellformer.exporters.pages import guess, ledger
 from cellformer.exporters.pages import printed as of_tables
@@ -107,29 +106,19 @@ def _blocks(
     """The graph of a workbook, its views, and the labels of the vocabulary axes."""
     graph: Graph = encoding.graph(model, passage, plan.readout)
     prompt.set_temperature(graph, passage)
-    if plan.studies.quantize:
-        graph = quantization.quantized(graph)
+    asked = addition.of(plan.studies)
+    for each in asked:
+        graph = each.adds(graph, passage, plan.studies[each.name])
     if plan.live:
         graph = freeze_rest(graph, plan.live)
-    studies = plan.studies
-    by_rows = plan.token_rows and studies == Studies(token_rows=studies.token_rows)
+    by_rows = plan.token_rows and not plan.studies.keys() - {"rows"}
     if by_rows:
         graph = layout.side_by_side(graph)
-    if studies.against:
-        graph = pair.add(graph, passage, studies.against, studies.path)
-    if studies.steer:
-        graph = steering.add(graph, studies.steer)
     views = _views(graph, model, passage, plan) if plan.explains else Views()
     if by_rows and plan.explains:
         graph = layout.scored_by_rows(graph)
-    if studies.against:
-        pair.measure(graph, passage.n_prompt - 1)
-    elif plan.gradient_of == LEAD:
-        _go_back(graph, passage)
-    elif plan.gradient_of == LOSS:
-        nudge.add(graph, passage.n_prompt)
-    elif plan.studies.quantize:
-        _add_loss(graph, passage)
+    for each in asked:
+        each.ends(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = tuple(map(readable, model.outputs.texts))
@@ -138,8 +127,8 @@ def _blocks(
         prompt.look(graph, labels[graph["logits"].axes[1]])
     if objective.LOSS in graph.blocks:
         objective.follow(graph)
-    if studies.against:
-        pair.follow(graph, labels["vocab"], labels[graph["logits"].axes[1]])
+    for each in asked:
+        each.follows(graph, labels["vocab"], labels.get(graph["logits"].axes[1], ()))
     return graph, views, labels
 
 
@@ -207,18 +196,6 @@ def _views(graph: Graph, model: Model, passage: Passage, plan: Plan) -> lens.Vie
         logits = choosing.penalized(logits, penalty, so_far, prompt.never(model))
     likeliest = ranked(logits, 2)
     return lens.add_lens(graph, last, likeliest[0], likeliest[-1])
-
-
-def _go_back(graph: Graph, passage: Passage) -> None:
-    """Add the backward pass of the target's lead over its rival, at the position."""
-    words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
-    backward(graph, objective.logit(graph, *words), columns=True)
-
-
-def _add_loss(graph: Graph, passage: Passage) -> None:
-    """Add the loss of the prompt, if it says which words follow."""
-    if passage.n_prompt > 1 and graph["logits"].axes[1] == "vocab":
-        objective.loss(graph, *objective.next_words(graph, passage.n_prompt))
 
 
 def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:

@@ -15,7 +15,6 @@ from cellformer.engine import InputError, Model
 from cellformer.engine.cells.language import ENGLISH, Language, codes, language, speaking
 from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.models.prompt_status import typed_source
-from cellformer.engine.studies import steering
 from cellformer.exporters.assemble import start
 from cellformer.exporters.assemble.answer_key import KEY
 from cellformer.exporters.assemble.transformer import assemble
@@ -27,7 +26,7 @@ from cellformer.exporters.edits.differences import compared, of_inputs
 from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.model import source
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import MANY_WORDS, Studies, for_model
+from cellformer.exporters.model.plan import MANY_WORDS, for_model
 
 BLANK = Story("", "", [], [], [])
 NO_MODEL = (
@@ -182,18 +181,7 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
     if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
         raise InputError("its sheet Source was changed; take it from the workbook as built")
     plan = for_model(model, by_hand=facts.headings is not None)
-    steer = steering.contrast(model, facts.lists, facts.site) if facts.lists else None
-    studies = Studies(
-        gradient_of=facts.gradient_of,
-        quantize=facts.quantize,
-        why=facts.why,
-        token_rows=facts.token_rows,
-        head=facts.head,
-        against=facts.against,
-        path=facts.path,
-        steer=steer,
-    )
-    plan = replace(plan, studies=studies, chat=facts.passage.chat is not None)
+    plan = replace(plan, studies=facts.studies(model), chat=facts.passage.chat is not None)
     return assemble(
         facts.title, model, facts.passage, BLANK, (), facts.headings, None, plan, facts.chosen
     )

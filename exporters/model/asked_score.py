@@ -45,7 +45,7 @@ def chosen(book: ModelBook) -> tuple[list[scores.Head], scores.Head]:
             "--why needs scores of queries and keys in every layer, and some of this model's have "
             "none; ‘cellformer why’ takes it"
         )
-    asked = book.plan.studies.head
+    asked = book.plan.studies["why"]
     if asked:
         name = scores.head_of(book.graph, asked)
         first = next(head for head in found if head.name == name)

@@ -44,16 +44,12 @@ from cellformer.engine.cells.name import (
 )
 from cellformer.engine.cells.stored import Stored
 from cellformer.engine.learning import optimizers
-from cellformer.engine.learning.objective import LOSS
 from cellformer.engine.models import ops
 from cellformer.engine.models.adapter import ADAPTER, MATRICES, MERGE
 from cellformer.engine.models.encoding import AXIS
 from cellformer.engine.models.forward import SOURCE
+from cellformer.engine.studies import addition
 from cellformer.engine.studies.lens import operands
-from cellformer.engine.studies.nudge import LOSS_AFTER, NUDGE, RATE
-from cellformer.engine.studies.patching import PATCH, PATH_ROWS, TAKE
-from cellformer.engine.studies.quantization import QUANTIZE, SCALE
-from cellformer.engine.studies.steering import STEERING
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Place, Run, Sheet
 from cellformer.exporters.compose.composer import Composer, Table
@@ -66,14 +62,10 @@ WIDE = 16  # columns; where a band is wider already, the next result stands belo
 PROMPT_COL = 2  # on Play: of the sentence, and of its first token
 TOKENS = ("token", AXIS, SOURCE)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
-LEARNING, PATCHING, ROUNDING, STEER = "Nudge", "Patch", "Quantization", "Steering"
-PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING, PATCHING, ROUNDING, STEER)
-# blocks that stand on Nudge, or else on Quantization
-COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")
 BESIDE = ("mean_ablation", MERGE)  # settings that stand beside what they switch
-READ = (USED, SCALE)  # leaves of the blocks between a weight and its readers
 AS_READ = "Used"
 SCORING = (ops.linear, ops.linear_tied)
+SCALES = (ops.scale_of_column, ops.scale_of_row)  # of weights that are rounded
 COPY = "turned"  # the last part of the names of copies that lie the other way
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
 MOVED = "the weights after the step: each less the rate times its gradient"
@@ -183,21 +175,20 @@ class BlockSheet(NamedTuple):
 def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     """The sheet of a block: a page's, for settings and what is looked at; or else its layer's, or
     that of the steps before or after the layers."""
-    for sheet, is_of in FIRST:
-        if is_of(block, book):
-            return BlockSheet(sheet)
+    if not _is_backward(block) and (sheet := addition.sheet_of(block, book.graph)):
+        return BlockSheet(sheet)
     for again, marked in AGAIN.items():
         if again in block.passes and (again == NUDGED or not _is_backward(block)):
             return marked(sheet_of(book.graph[block.own], book))
     if block.kind == "gradient":
         return _of_gradient(block, book)
-    for sheet, is_of in THEN:
-        if is_of(block, book):
+    for sheet, is_of in PAGES:
+        if is_of(block):
             return BlockSheet(sheet)
     encoder = ENCODER in block.passes
-    if block.kind == "computed" and (block.leaf in READ or block.part == ADAPTER):
-        return BlockSheet(AS_READ, block.layer, encoder=encoder)
     if block.kind == "computed":
+        if block.leaf == USED or block.op in SCALES or block.part == ADAPTER:
+            return BlockSheet(AS_READ, block.layer, encoder=encoder)
         outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
         kind = outside if block.layer is None else "Block"
         return BlockSheet(kind, block.layer, second=SECOND in block.passes, encoder=encoder)
@@ -207,6 +198,12 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     return sheet_of(reader, book)
 
 
+def placed_by_page(sheet: str) -> bool:
+    """Whether the blocks of a sheet are placed by its page, not in bands."""
+    of_additions = [each.sheet for each in addition.additions()]
+    return sheet in (PLAY, SWITCHES, LENS, ATTRIBUTION, *of_additions)
+
+
 def _is_backward(block: Block) -> bool:
     return bool({GRADIENT, TURNED} & {*block.passes})
 
@@ -214,35 +211,23 @@ def _is_backward(block: Block) -> bool:
 def _of_gradient(block: Block, book: ModelBook) -> BlockSheet:
     """The sheet of a block of the backward pass. Those of weights stand apart, beside a copy."""
     own = book.graph.blocks.get(block.forward)
-    of_weights = "Turned" if book.plan.studies.against else "Gradient"
+    of_weights = "Turned" if "against" in book.plan.studies else "Gradient"
     kind = of_weights if own is not None and own.kind == "weight" else "Backward"
     return BlockSheet(kind, block.layer, encoder=ENCODER in block.passes)
 
 
-def _of_patch(block: Block) -> bool:
-    named = block.leaf == TAKE or block.part == PATCH or block.name == PATH_ROWS
-    return named and not _is_backward(block)
-
-
-Route = tuple[str, Callable[[Block, ModelBook], bool]]  # a page, and whether a block stands there
-FIRST: tuple[Route, ...] = (
-    (LEARNING, lambda b, book: b.part == NUDGE or (b.name in COSTS and RATE in book.graph.blocks)),
-    (ROUNDING, lambda b, _: b.part == QUANTIZE or b.name in COSTS),
-)
 AGAIN: dict[str, Callable[[BlockSheet], BlockSheet]] = {  # passes like the first one
     NUDGED: lambda sheet: sheet._replace(nudged=True),
     OTHER: lambda sheet: sheet._replace(other=True),
     CLEAN: lambda sheet: sheet._replace(clean=True),
 }
-THEN: tuple[Route, ...] = (
-    (PATCHING, lambda b, _: _of_patch(b)),
-    (ON_PATH, lambda b, _: PATH in b.passes),
-    (WITH_CUTS, lambda b, _: CUT in b.passes),
-    (STEER, lambda b, _: b.part == STEERING),
-    (SWITCHES, lambda b, _: b.leaf in SWITCHED),
-    (LENS, lambda b, _: b.part == "lens"),
-    (ATTRIBUTION, lambda b, _: b.part in ("target", "rival")),
-    (PLAY, lambda b, _: on_play(b)),
+PAGES: tuple[tuple[str, Callable[[Block], bool]], ...] = (  # and whether a block stands there
+    (ON_PATH, lambda b: PATH in b.passes),
+    (WITH_CUTS, lambda b: CUT in b.passes),
+    (SWITCHES, lambda b: b.leaf in SWITCHED),
+    (LENS, lambda b: b.part == "lens"),
+    (ATTRIBUTION, lambda b: b.part in ("target", "rival")),
+    (PLAY, lambda b: on_play(b)),
 )
 
 
@@ -276,7 +261,7 @@ def turned(block: Block, book: ModelBook) -> bool:
     if block.leaf == OWN and block.kind == "computed" and not rows:
         its_readers = block.own.removesuffix(f".{OWN}")
         return turned(book.graph[its_readers], book)  # as what its readers read
-    if block.leaf == SCALE:
+    if block.op in SCALES:
         return turned(book.graph[f"{block.path}.{USED}"], book)
     axis = read_along(book.graph, block)
     if axis is not None:
@@ -410,7 +395,7 @@ def lay_out(book: ModelBook) -> None:
     """Place all other blocks of the book's graph, with titles, equations and labels."""
     for block in book.blocks:
         place = sheet_of(block, book)
-        if place.kind in PLACED_BY_THEIR_PAGE or place.name in book.sheets:
+        if placed_by_page(place.kind) or place.name in book.sheets:
             continue
         sheet = book.sheet(place.name)
         sheet.purpose = place.purpose(book.plan.gradient_of)
@@ -497,7 +482,7 @@ def read_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     for block in book.blocks:
         if sheet_of(block, book) == sheet:
             band = found.setdefault(Name(block.path).path or block.path, Band())
-            if block.leaf == SCALE:
+            if block.op in SCALES:
                 band.totals[f"{block.path}.{USED}"] = [block]
             else:
                 band.add(block, block.shape[0 if turned(block, book) else 1])
@@ -580,7 +565,7 @@ def caption(block: Block) -> str:
         return f"{block.inside[-1]}ᵀ"
     if block.leaf == OWN:
         return worded("{part} as computed", part=block.inside[-1])
-    if block.leaf in (*READ, *MATRICES):  # of a weight, or a tensor
+    if block.leaf in (USED, *MATRICES) or block.op in SCALES:  # of a weight, or a tensor
         return AsIs(".".join([*block.inside, block.leaf]).removeprefix("attn."))
     nearest = block.inside[-1] if block.inside else ""
     named = nearest.startswith("ln") or nearest == block.head
@@ -607,7 +592,7 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
 def _coloured(book: ModelBook, sheet: Sheet, block: Block) -> bool:
     """Whether a block is coloured about 0: weights and activations, in a model shown whole."""
     table = min(block.shape) > 1 and theme.kind(block) in ("weight", "activation")
-    return table and book.plan.colours_tables and sheet.name not in PLACED_BY_THEIR_PAGE
+    return table and book.plan.colours_tables and not placed_by_page(sheet.name)
 
 
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:

@@ -13,6 +13,7 @@ from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import IF, SUMPRODUCT
 from cellformer.engine.cells.language import worded
 from cellformer.engine.models.checkpoint import Packed
+from cellformer.engine.studies import quantization
 from cellformer.engine.studies.quantization import GROUP, axis_of
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.model import layout
@@ -40,7 +41,7 @@ def add(book: ModelBook, page: Composer) -> None:
 def _shown(book: ModelBook) -> Iterator[tuple[str, Packed]]:
     """The first matrix of each kind of packing whose columns are whole groups."""
     kinds = set()
-    for name, packed in book.plan.studies.packed.items():
+    for name, packed in book.plan.studies[quantization.ADDITION.name].items():
         weight, n = book.graph[name], len(packed.scales)
         upright = axis_of(book.graph, weight) == 0 and not layout.turned(weight, book)
         whole = (

@@ -3,20 +3,16 @@ it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
 
-from cellformer.engine.models.checkpoint import Packed
 from cellformer.engine.models.encoding import AXIS
 from cellformer.engine.models.forward import EVERYTHING, ONE_TOKEN, SOURCE, Readout
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import CLASSES, Gives
+from cellformer.engine.studies import addition
+from cellformer.engine.studies.addition import Studies
 from cellformer.engine.studies.forecast import MOST_CARRIED
-from cellformer.engine.studies.steering import Contrast
 
-GradientOf = Literal["", "the target’s lead", "the loss"]  # "": no backward pass
-NOTHING: GradientOf = ""
-LEAD: GradientOf = "the target’s lead"
-LOSS: GradientOf = "the loss"
 MANY_WORDS = 2048  # above it, the logits of one token alone are shown
 
 
@@ -79,28 +75,6 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True)
-class Studies:
-    """What a workbook shows besides the forward pass, where it is asked for."""
-
-    gradient_of: GradientOf = ""  # what the backward pass differentiates; of the loss, a step, too
-    words: Mapping[str, Sequence[int]] = field(default_factory=dict)  # ids on maps, by group
-    quantize: bool = False  # cells that say to how many bits weights are rounded
-    packed: Mapping[str, Packed] = field(default_factory=dict)  # weights as a GGUF file has them
-    why: bool = False  # why heads look where they look
-    head: str = ""  # the head that this begins with, as 1.2; "": one that is chosen here
-    against: tuple[int, ...] = ()  # the ids of the sentence that the prompt is patched from
-    path: tuple[str, str] | None = None  # from one site to another: patched along it
-    steer: Contrast | None = None  # two lists of sentences, and where their difference is added
-    token_rows: bool = False  # a row for each token, whatever the size of the model
-
-    def __bool__(self) -> bool:
-        return self != Studies()
-
-
-NONE = Studies()
-
-
-@dataclass(frozen=True)
 class Plan:
     """What a workbook shows, and how."""
 
@@ -109,21 +83,21 @@ class Plan:
     by_hand: bool = False  # small enough that weights stand beside what they multiply
     continues: bool = True  # the sentence continues itself: the mask is causal
     gives: Gives = "next word"  # what the model is asked for
-    studies: Studies = NONE
+    studies: Studies = field(default_factory=dict)
     limits: Limits = LIMITS
     chat: bool = False  # what is typed is said to the model, in its own template
     sources: bool = False  # an encoder reads a source sentence, which the decoder answers
 
-    @property
-    def gradient_of(self) -> GradientOf:
+    @cached_property
+    def gradient_of(self) -> str:
         """What the backward pass differentiates; "": there is none."""
-        return self.studies.gradient_of or (LEAD if self.studies.against else "")
+        return next(filter(None, (each.gradient_of for each in addition.of(self.studies))), "")
 
     @property
     def token_rows(self) -> bool:
         """Whether tables have a row for each token, as documents print them: then dot products run
         along rows. Programs are faster down columns, which matters in a model of some size."""
-        return self.by_hand or self.studies.token_rows
+        return self.by_hand or "rows" in self.studies
 
     @property
     def whole(self) -> bool:

@@ -23,11 +23,10 @@ from cellformer.engine.models import checkpoint
 from cellformer.engine.models.choosing import Sampling
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
-from cellformer.engine.text import sentence_lists
+from cellformer.engine.studies import addition
 from cellformer.engine.text.chat import Chat
 from cellformer.engine.text.chat_template import ChatTemplate
 from cellformer.exporters.compose.story import Chosen
-from cellformer.exporters.model.plan import LEAD, LOSS, NOTHING, GradientOf
 
 SHEET = "Source"
 FACTS_ROW, CHECKPOINT_ROW = 4, 7
@@ -37,6 +36,8 @@ MOST_CHOSEN = 1_000  # words of a map
 MOST_TYPED = 10_000  # characters that a sentence has room for
 AVERAGES = "averages.safetensors"
 EPOCH = (2026, 1, 1, 0, 0, 0)  # same input, same bytes
+CHANGED = "its sheet Source was changed; take it from the workbook as built"
+UNUSABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,16 @@ class Source:
     part: bool  # whether one part of the model alone is live
     model: Model | None
     chosen: Chosen | None  # words of its maps
-    against: tuple[int, ...] = ()  # ids of the sentence that it is patched from
-    path: tuple[str, str] | None = None  # along which it is patched
-    site: str = ""  # where it is steered
-    lists: sentence_lists.Lists = field(default_factory=dict)  # whose difference it is steered by
-    quantize: bool = False  # whether its weights are rounded
-    gradient_of: GradientOf = ""  # what its backward pass differentiates
-    token_rows: bool = False
-    why: bool = False  # whether it says why heads look where they look
-    head: str = ""  # the head that this begins with
     language: str = "en"  # of its texts
     source: tuple[int, ...] = ()  # the ids that the encoder of two stacks reads
+    facts: Mapping[str, Any] = field(default_factory=dict)  # all that the sheet says
+
+    def studies(self, model: Model) -> addition.Studies:
+        """What it shows besides the forward pass. Raises InputError for impossible facts."""
+        try:
+            return addition.read(self.facts, model, self.passage)
+        except UNUSABLE:
+            raise InputError(CHANGED) from None
 
 
 def carried(model: Model, most: int) -> bool:
@@ -126,18 +126,13 @@ def read(column: list[str]) -> Source:
         if not (headings is None or isinstance(headings, dict)):
             raise ValueError("headings are by name")
         chosen = _chosen(facts.get("chosen"))
-        against, path = _patched(facts, passage)
-        site, lists = str(facts.get("site", "")), _lists(facts.get("lists", {}))
-        gradient_of = _gradient_of(facts)
         read_ids = tuple(int(i) for i in facts.get("source", ()))
         if not len(read_ids) <= passage.n_source <= MOST_TYPED:
             raise ValueError("no such source sentence")
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
-    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
-        raise InputError(
-            "its sheet Source was changed; take it from the workbook as built"
-        ) from None
+    except UNUSABLE:
+        raise InputError(CHANGED) from None
     model = unpack(archive) if archive else None
     if model and model.read:
         model = model.reading(read_ids)
@@ -148,17 +143,9 @@ def read(column: list[str]) -> Source:
         part,
         model,
         chosen,
-        against,
-        path,
-        site,
-        lists,
-        quantize=facts.get("quantize") is True,
-        gradient_of=gradient_of,
-        token_rows=facts.get("token_rows") is True,
-        why="head" in facts,
-        head=str(facts.get("head", "")),
-        language=str(facts.get("language", ENGLISH.code)),
-        source=read_ids,
+        str(facts.get("language", ENGLISH.code)),
+        read_ids,
+        facts,
     )
 
 
@@ -190,36 +177,6 @@ def _chat(facts: dict[str, Any] | None) -> Chat | None:
     template = ChatTemplate(source, tuple((str(a), str(b)) for a, b in tokens))
     earlier = tuple((str(a), str(b)) for a, b in facts["earlier"])
     return Chat(template, str(facts["you"]), str(facts["system"]), earlier)
-
-
-def _patched(
-    facts: dict[str, Any], passage: Passage
-) -> tuple[tuple[int, ...], tuple[str, str] | None]:
-    """The sentence and the path of a patch. Raises ValueError for invalid ones."""
-    against = tuple(int(i) for i in facts.get("against", ()))
-    if against and len(against) != passage.n_prompt:
-        raise ValueError("sentences of different lengths")
-    if not facts.get("path"):
-        return against, None
-    sender, receiver = map(str, facts["path"])
-    return against, (sender, receiver)
-
-
-def _gradient_of(facts: dict[str, Any]) -> GradientOf:
-    """What the backward pass differentiates. Raises ValueError for what none does."""
-    for found in (NOTHING, LEAD, LOSS):
-        if facts.get("gradient_of", NOTHING) == found:
-            return found
-    raise ValueError("no such gradient")
-
-
-def _lists(facts: dict[str, Any]) -> sentence_lists.Lists:
-    """The lists of sentences that it is steered by. Raises ValueError for too many."""
-    lists = {str(k): [[int(i) for i in ids] for ids in found] for k, found in dict(facts).items()}
-    longest = max(map(len, lists.values()), default=0)
-    if len(lists) not in (0, 2) or longest > sentence_lists.MOST:
-        raise ValueError("no such lists")
-    return lists
 
 
 def _chosen(facts: dict[str, Any] | None) -> Chosen | None:

@@ -9,7 +9,7 @@ from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.cells.name import ENCODER, TURNED
 from cellformer.engine.learning import adam, optimizers
 from cellformer.engine.studies import lens
-from cellformer.engine.studies.steering import STEERING
+from cellformer.engine.studies.addition import additions
 
 BY_HAND = (
     "Its weights were set by hand to show each step, not trained on texts: expect no sensible "
@@ -317,11 +317,6 @@ IN_FULL = {  # by the whole name
     "adapter.factor": "what products of thin matrices are multiplied by",
     "pass.total": "the sum of the losses of this pass, before this step",
     "pass.next": "the sum of the losses of this pass, with this step's",
-    "steering.direction": "from the mean of one list of sentences to that of the other",
-    "steering.strength": "how many times the direction is added",
-    "steering.where": "1 for the tokens at which it is added",
-    "steering.added": "what steering adds at each token",
-    "steering.words": "the direction's dot product with each word's vector",
     "name.start": "where each letter begins on a line of probabilities",
     "name.chance": "the random number of each letter",
     "name.picked": "the letter on which the random number falls, as its id",
@@ -379,8 +374,9 @@ def _meaning(block: Block, gradient_of: str) -> str:
     `scale` is not attention's), else by its leaf. `gradient_of` is what gradients are of."""
     if block.kind == "gradient":
         return of_backward(block, gradient_of)
-    if block.name in IN_FULL:
-        return IN_FULL[block.name]
+    for meanings in (IN_FULL, *(each.meanings for each in additions())):
+        if block.name in meanings:
+            return meanings[block.name]
     if block.op and block.op.function.__module__ in (adam.__name__, optimizers.__name__):
         return of_optimizer(block)
     if block.part in OF_STATE:
@@ -464,7 +460,7 @@ def stage_names(graph: Graph, stages: Sequence[Block], short: bool = False) -> l
     """The name of each stage of the residual stream, by what was added last; attention and MLP
     together are a layer. Short names, for narrow columns: `0 attention`, `0 MLP`."""
     texts = SHORT if short else SUBLAYERS
-    sums = [stage for stage in stages[1:] if not is_steered(stage)]
+    sums = [stage for stage in stages[1:] if not _extra(stage)]
     layers, names = [stage.layer for stage in sums], {}
     for k, layer in enumerate(layers):
         leaves = [leaf for leaf in SUBLAYERS if leaf and f"blocks.{layer}.{leaf}" in graph.blocks]
@@ -473,7 +469,7 @@ def stage_names(graph: Graph, stages: Sequence[Block], short: bool = False) -> l
         names[sums[k].name] = worded(texts[leaf], layer=layer)
     return [
         worded("embedding"),
-        *(names.get(stage.name) or worded(STEERING) for stage in stages[1:]),
+        *(names.get(stage.name) or worded(_extra(stage)) for stage in stages[1:]),
     ]
 
 
@@ -483,8 +479,9 @@ def plain(writer: str) -> str:
     return worded("ln_final bias") if short == "ln_final.b" else AsIs(short)
 
 
-def is_steered(stage: Block) -> bool:
-    """Whether what a stage of the stream added last is what steering adds."""
+def _extra(stage: Block) -> str:
+    """The part of an addition that a stage of the stream added last; "": the model's own did."""
     while stage.op in lens.NORMS:
         stage = stage.operands[0][2]
-    return any(operand.part == STEERING for _, _, operand in stage.operands)
+    parts = {operand.part for _, _, operand in stage.operands}
+    return next((each.part for each in additions() if each.part and each.part in parts), "")

@@ -33,6 +33,7 @@ from cellformer.exporters.model.model_book import ModelBook
 SHEET = "Graph"
 PURPOSE = "what carries the target’s lead over its rival, from part to part: every edge a formula"
 AFTER = "Why"
+CONCEPT = "where the answer comes from"  # on the tour
 THRESHOLD, LEAD, CUTS, PREDICTED = "graph.threshold", "graph.lead", "graph.cuts", "graph.predicted"
 AFTER_CUTS, REALLY = "graph.after_cuts", "graph.really"
 VALUES, NODES, REST, GAPS = "graph.values", "graph.nodes", "graph.rest", "graph.gaps"
@@ -59,7 +60,7 @@ OF_EACH = (
 def wanted(book: ModelBook) -> bool:
     """In workbooks built with --why, of a short prompt, and a stream that is a sum of its parts."""
     n = book.passage.n_prompt
-    if not book.plan.studies.why or n < 2 or not answer_cells.supported(book):
+    if "why" not in book.plan.studies or n < 2 or not answer_cells.supported(book):
         return False
     return n <= FEW_TOKENS or _most_edges(book) <= MOST_EDGES
 
@@ -201,9 +202,15 @@ def verdict(book: ModelBook, edge: CellEdge) -> Expression:
     )
 
 
-def told_in_tour(book: ModelBook) -> Area:
-    """The cell with that sentence."""
-    return book.shown["graph.verdict"].block[0, 0]
+def explained(book: ModelBook) -> Expression:
+    """What the tour says."""
+    text = (
+        "Why that word? Every part writes into the stream for later parts to read, so the word’s "
+        "lead over its rival came from somewhere, step by step: from a token, through a head, "
+        "through an MLP. Hold what is not a sum, and the lead is split among these steps exactly; "
+        "each is an edge of a graph. {verdict} Type 0 beside an edge to cut it."
+    )
+    return sentence(text, verdict=book.shown["graph.verdict"].block[0, 0])
 
 
 # --- cuts -----------------------------------------------------------------------------------------

@@ -21,14 +21,14 @@ from cellformer.exporters.compose.lookups import product_sum
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import LEARNING
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import plain
 from cellformer.exporters.play.sentence import answered, shortened
 
-SHEET = LEARNING
+SHEET = nudge.ADDITION.sheet
 PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"
 AFTER = "Play"
+CONCEPT = "watch it learn"  # on the tour
 LINES = (  # the rate, the loss before and after, and by how much it fell
     ("learning rate", "every weight becomes: weight − rate × its gradient"),
     ("loss before", "how surprising the words are that really follow, on average"),
@@ -67,9 +67,16 @@ def add(book: ModelBook) -> None:
     _words(book, page)
 
 
-def losses(book: ModelBook) -> tuple[Area, Area]:
-    """The loss of the sentence before the step, and after it."""
-    return book.graph[LOSS][0, 0], book.graph[LOSS_AFTER][0, 0]
+def explained(book: ModelBook) -> Expression:
+    """What the tour says."""
+    text = (
+        "The weights come from training, which is one small step over and over. How surprised the "
+        "model is by the words that really follow is the loss, for this sentence {before}. Each "
+        "weight’s gradient says how the loss changes with it; every weight goes a little against "
+        "its own, and the loss becomes {after}. Watch which words are predicted better."
+    )
+    before, after = (rounded(book.graph[name][0, 0], 3) for name in (LOSS, LOSS_AFTER))
+    return sentence(text, before=before, after=after)
 
 
 def suggestions(book: ModelBook) -> list[Suggestion]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from cellformer.engine import Evaluator
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.expression import Expression, expression
 from cellformer.engine.cells.functions import ABS, AND, IF
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.name import CLEAN, OTHER
@@ -35,15 +35,15 @@ from cellformer.engine.studies.patching import (
 from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import Unlike, When, between
-from cellformer.exporters.compose.sentences import quote, sentence
+from cellformer.exporters.compose.sentences import quote, rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import PATCHING
 from cellformer.exporters.model.model_book import ModelBook
 
-SHEET = PATCHING
+SHEET = pair.ADDITION.sheet
 PURPOSE = "take values of another sentence, one by one: where is what makes the difference?"
 AFTER = "Play"
+CONCEPT = "patch it"  # on the tour
 ROOM = 5  # rows of the suggested edits
 LEFT = 1  # column of the first token's switch
 OTHER_LEAD = f"{OTHER}.{LEAD}"
@@ -57,7 +57,13 @@ NOTES = {  # of the cells of the lead
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks built with --against."""
-    return LEAD in book.graph.blocks
+    return pair.ADDITION.name in book.plan.studies
+
+
+def against(book: ModelBook) -> pair.Against:
+    """The other sentence, and the path."""
+    found: pair.Against = book.plan.studies[pair.ADDITION.name]
+    return found
 
 
 def add(book: ModelBook) -> None:
@@ -147,9 +153,17 @@ def span(book: ModelBook) -> Expression:
     return book.graph[BEFORE][0, 0] - book.graph[OTHER_LEAD][0, 0]
 
 
-def leads(book: ModelBook) -> tuple[Area, Area]:
-    """The lead before any patch, and the other sentence's."""
-    return book.graph[BEFORE][0, 0], book.graph[OTHER_LEAD][0, 0]
+def explained(book: ModelBook) -> Expression:
+    """What the tour says."""
+    text = (
+        "Which part carries what makes two sentences differ? Take a single value from the other "
+        "sentence, compute everything after it anew, and see how far the answer follows. {target} "
+        "leads {rival} by {before} here and by {other} there. Type 1 on Patch for one part at one "
+        "word: if the lead becomes the other one, the difference passes there."
+    )
+    before, other = (rounded(book.graph[lead][0, 0], 2) for lead in (BEFORE, OTHER_LEAD))
+    target, rival = (quote(book.graph[f"{PATCH}.{word}.word"][0, 0]) for word in COMPARED)
+    return sentence(text, target=target, rival=rival, before=before, other=other)
 
 
 # --- the grids ------------------------------------------------------------------------------
@@ -172,17 +186,17 @@ class Grid:
     def alone(self) -> list[list[Patched | None]]:
         """What each switch alone does at each word of the prompt: [n_switches, n_prompt]."""
         book, n = self.book, self.book.passage.n_prompt
-        graph, studies = book.model.graph(book.passage.ids[:n]), book.plan.studies
+        graph, ends = book.model.graph(book.passage.ids[:n]), against(book).path
         target, rival = (int(book.graph.inputs[f"{PATCH}.{name}"][0, 0]) for name in COMPARED)
 
         def of(sites: Sequence[patching.Site] | None, path: Path | None) -> Comparison:
-            return patching.patch_each(graph, studies.against, -1, target, rival, sites, path)
+            return patching.patch_each(graph, against(book).ids, -1, target, rival, sites, path)
 
         at = [patching.site(graph, take.path) for take in pair.switches(book.graph)]
         rows = of(at, None).rows
         found: list[list[Patched | None]] = [[*rows[k : k + n]] for k in range(0, len(rows), n)]
-        if studies.path:
-            path = pair.path_of(graph, studies.path)
+        if ends:
+            path = pair.path_of(graph, ends)
             sent = {row.token: row for row in of(None, path).rows}
             found.append([sent.get(t) for t in range(n)])
         return found
@@ -237,8 +251,7 @@ class Grid:
     def _site(self, take: Block) -> tuple[Block, str]:
         """What a switch switches, and its name in the grid."""
         if take.name == PATH_TAKE:
-            assert self.book.plan.studies.path
-            sender, receiver = (end.partition("[")[0] for end in self.book.plan.studies.path)
+            sender, receiver = (end.partition("[")[0] for end in against(self.book).path or ())
             return self.book.graph[sender], f"{short(sender)} → {short(receiver)}"
         return self.book.graph[take.path], short(take.path)
 
@@ -321,7 +334,7 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     ]
     _, k, t = max(sizes, default=(0.0, 0, 0))
     n = book.passage.n_prompt
-    own, ids = book.passage.ids[:n], book.plan.studies.against
+    own, ids = book.passage.ids[:n], against(book).ids
     at = next(t for t in range(n) if own[t] != ids[t])
     embed = next(take for take in grid.takes if take.name == f"embed.{TAKE}")
     alike = patching_leads(book, live, at, own[at])

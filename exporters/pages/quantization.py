@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cellformer.engine import Evaluator
 from cellformer.engine.cells.access import Rect
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import IF, OR
 from cellformer.engine.cells.language import worded
 from cellformer.engine.learning.objective import LOSS
@@ -30,17 +30,17 @@ from cellformer.engine.studies.quantization import (
 from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import When
-from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.compose.sentences import rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout, packed_weights
-from cellformer.exporters.model.layout import ROUNDING
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import plain
 from cellformer.exporters.pages import machine
 
-SHEET = ROUNDING
+SHEET = rounding.ADDITION.sheet
 PURPOSE = "round weights to 8, 4, 3 or 2 bits: integers times a scale; 0: as they are"
 AFTER = "Play"
+CONCEPT = "weights of few bits"  # on the tour
 LEAD = f"{QUANTIZE}.lead"
 NOT_KNOWN = "neither 8, 4, 3 nor 2: counts as none"
 RULE = {"validate": "list", "source": ["0", *map(str, WIDTHS)]}
@@ -73,6 +73,18 @@ def add(book: ModelBook) -> None:
     packed_weights.add(book, page)
     page.cursor = top
     page.suggest(*suggestions(book, found), at=(0, 2, 4))
+
+
+def explained(book: ModelBook) -> Expression:
+    """What the tour says."""
+    text = (
+        "A weight takes 32 bits, and models are often run with 8 or 4 of them: each weight becomes "
+        "a small integer times a scale that its whole column shares. Type 4, and then 2, as bits "
+        "for all parts: the lead of ‘{target}’ over ‘{rival}’ is {lead} now. Then see which part "
+        "alone matters most."
+    )
+    target, rival = map(expression, words(book))
+    return sentence(text, target=target, rival=rival, lead=rounded(book.graph[LEAD][0, 0], 3))
 
 
 def words(book: ModelBook) -> tuple[str, str]:

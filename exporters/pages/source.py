@@ -12,6 +12,7 @@ import numpy as np
 from cellformer.engine.cells.language import ENGLISH
 from cellformer.engine.models import encoding
 from cellformer.engine.models.model import Model
+from cellformer.engine.studies import addition
 from cellformer.exporters.compose.story import Chosen
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
@@ -55,19 +56,7 @@ def add(book: ModelBook) -> None:
         facts["chat"] = asdict(book.passage.chat)
     if book.language.code != ENGLISH.code:
         facts["language"] = book.language.code
-    studies = book.plan.studies
-    if studies.gradient_of:
-        facts["gradient_of"] = studies.gradient_of
-    if studies.why:
-        facts["head"] = studies.head
-    if studies.against:
-        facts |= {"against": studies.against, "path": studies.path}
-    if studies.token_rows:
-        facts["token_rows"] = True
-    if studies.quantize and not studies.packed:
-        facts["quantize"] = True
-    if studies.steer:
-        facts |= {"site": studies.steer.site, "lists": studies.steer.lists}
+    facts |= addition.facts(book.plan.studies)
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
     _put_text(sheet.hold, FACTS_ROW, json.dumps(facts))
     sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")

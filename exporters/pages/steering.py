@@ -37,16 +37,16 @@ from cellformer.exporters.compose.book import Place, Run
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import Unlike, When, between
 from cellformer.exporters.compose.lookups import entry
-from cellformer.exporters.compose.sentences import percent, sentence
+from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import STEER
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.play.sentence import answered
 
-SHEET = STEER
+SHEET = steering.ADDITION.sheet
 PURPOSE = "add a direction between two lists of sentences, and read what is said then"
 AFTER = "Play"
+CONCEPT = "steer it"  # on the tour
 SAYS, AT = "steering.says", "steering.at"
 SENTENCE, LIST, OUT, ALONG, RIGHT, FITS, FEATURES = 0, 1, 2, 3, 4, 5, 7  # columns of the sentences
 N_NEAREST = 8  # words at each end
@@ -60,19 +60,29 @@ CORE = (DIRECTION, STRENGTH, WHERE, f"{PREFIX}added")
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks built with --steer."""
-    return book.plan.studies.steer is not None
+    return steering.ADDITION.name in book.plan.studies
 
 
 def contrast(book: ModelBook) -> Contrast:
     """The two lists."""
-    found = book.plan.studies.steer
-    assert found is not None
+    found: Contrast = book.plan.studies[steering.ADDITION.name]
     return found
 
 
-def told(book: ModelBook) -> tuple[Area, Area]:
-    """The strength, and the probe's accuracy on held-out sentences."""
-    return book.graph[STRENGTH][0, 0], book.graph[f"{PREFIX}accuracy"][1, 0]
+def explained(book: ModelBook) -> Expression:
+    """What the tour says."""
+    text = (
+        "What the model means can lie along a direction of its stream. On Steering there are two "
+        "lists of sentences, {first} and {second}; the difference of their means is such a "
+        "direction, a list of numbers like any other. The share of sentences that it assigns to "
+        "the right list, among those that it was not made from, is {share}. Type a strength "
+        "there, and it is added to the stream of every token: read what is said then. Now the "
+        "strength is {strength}."
+    )
+    first, second = map(quote, contrast(book).lists)
+    share = percent(book.graph[f"{PREFIX}accuracy"][1, 0], 0)
+    strength = rounded(book.graph[STRENGTH][0, 0], 2)
+    return sentence(text, first=first, second=second, share=share, strength=strength)
 
 
 def add(book: ModelBook) -> None:

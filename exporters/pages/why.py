@@ -28,6 +28,7 @@ from cellformer.exporters.model.score_parts import beside
 SHEET = "Why"
 PURPOSE = "why a head looks where it looks: its score by what wrote the query and the key"
 AFTER = "Trajectory"
+CONCEPT = "why a head looks there"  # on the tour
 SUMS, DIFFERENCE = "why.sum", "why.difference"
 TOP, SUMMARY = 5, 5  # the row of the cells to type, the column of the sums' labels
 TITLES = {
@@ -43,7 +44,7 @@ CONSTANTS = (
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks built with --why."""
-    return book.plan.studies.why
+    return "why" in book.plan.studies
 
 
 def add(book: ModelBook) -> None:
@@ -178,9 +179,16 @@ def verdict(asked: AskedScore) -> Expression:
     )
 
 
-def told(book: ModelBook) -> Area:
-    """The cell with that sentence."""
-    return book.shown["why.verdict"].block[0, 0]
+def explained(book: ModelBook) -> Expression:
+    """What the tour says."""
+    text = (
+        "A head looks where its query meets a key: the two are multiplied number by number, and "
+        "the products added. That is the score, and the highest gets most of the attention. All "
+        "that wrote into the stream before has a part in the query, and one in the key; so a score "
+        "is a table, what wrote the query by what wrote the key, which adds up to it. {verdict} "
+        "Type another token, or another head."
+    )
+    return sentence(text, verdict=book.shown["why.verdict"].block[0, 0])
 
 
 def pair(asked: AskedScore, which: str) -> Expression:

@@ -15,12 +15,12 @@ from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, rebuilt
 from cellformer.engine.cells.language import translated
+from cellformer.engine.studies.addition import additions
 from cellformer.exporters.compose import legend, theme
 from cellformer.exporters.compose.address import position
 from cellformer.exporters.compose.book import START, Book, Chart, Place, Sheet
 from cellformer.exporters.compose.dressing import Beyond, Dressing, Unlike, When, in_words
 from cellformer.exporters.compose.story import Suggestion
-from cellformer.exporters.model.layout import PATCHING, STEER
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.web import wording
 from cellformer.exporters.web.wording import said
@@ -88,7 +88,8 @@ def _is_shown(book: Book, sheet: Sheet) -> bool:
         return sheet.name not in ONLY_IN_A_FILE
     if sheet.name in STUDIES:
         return not book.plan.gradient_of
-    drawn = bool(sheet.regions) and sheet.name not in (PATCHING, STEER)  # with the model's blocks
+    own = sheet.name in {each.sheet for each in additions()}
+    drawn = bool(sheet.regions) and not own  # with the model's blocks
     return not drawn and sheet.name not in (*ONLY_IN_A_FILE, *AROUND_A_MODEL)
 
 

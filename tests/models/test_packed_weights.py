@@ -14,7 +14,6 @@ from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.checking.verify import read
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.packed_weights import OTHER, SAME
-from cellformer.exporters.model.plan import Studies
 
 
 @pytest.mark.parametrize("kind", ["Q8_0", "Q4_0"])
@@ -39,7 +38,7 @@ def test_packed_weights_of_a_gguf_file(tmp_path: Path) -> None:
     """Integers times scales in cells are the weights of the model, and so of the gguf library."""
     path = write_packed(tmp_path, lambda name: "Q8_0" if "attn" in name else "Q4_0")
     model = checkpoint.load(path)
-    studies = Studies(quantize=True, packed=checkpoint.packed(str(path), model))
+    studies = {"quantize": checkpoint.packed(str(path), model)}
     book = model_workbook.build("gguf", model, passage(model, [4, 2, 6], 3), studies=studies)
     shown = {
         kind: [place.sheet, *place.cell(0, 0)]

@@ -14,7 +14,6 @@ from cellformer.engine import Evaluator
 from cellformer.engine.models.generate import passage
 from cellformer.exporters.checking.verify import read, verify
 from cellformer.exporters.file.reading import WorkbookFile
-from cellformer.exporters.model.plan import LEAD, Studies
 
 pytestmark = pytest.mark.slow
 
@@ -90,9 +89,7 @@ def test_products_run_down_columns(built: dict[str, Path], name: str) -> None:
 def test_another_target_gives_its_gradient() -> None:
     """Typed on Play, in the workbook and in the engine: the same gradient of every weight."""
     loaded = names.load("cat-sat")
-    book = loaded.book(
-        loaded.model, passage(loaded.model, loaded.ids), studies=Studies(gradient_of=LEAD)
-    )
+    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids), studies={"gradient": True})
     live = Evaluator(book.graph)
     before = live["gradient.blocks.0.attn.h0.W_V"].copy()
     live.set("target", 0, 0, 2)

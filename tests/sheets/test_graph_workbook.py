@@ -25,7 +25,6 @@ from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.answer_cells import ANSWER, BIASES, AnswerCells
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import Studies
 from cellformer.exporters.pages import graph as page
 
 pytestmark = pytest.mark.slow
@@ -34,7 +33,7 @@ pytestmark = pytest.mark.slow
 def built(model: Model, n_tokens: int = 4) -> ModelBook:
     ids = [4, 2, 1, 5] if model.spec.d_vocab > 5 else [1, 2, 1, 0]
     words = passage(model, ids[:3], n_tokens)
-    return model_workbook.build("graph", model, words, studies=Studies(why=True))
+    return model_workbook.build("graph", model, words, studies={"why": ""})
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def test_longer_prompts_have_the_sheet_if_edges_are_few() -> None:
     """Of 13 tokens the bound is 10,920."""
     model, ids = thin_game(), [4, 2, 6, 5] * 4
     longest, too_long = (
-        model_workbook.build("g", model, passage(model, ids[:n], n), studies=Studies(why=True))
+        model_workbook.build("g", model, passage(model, ids[:n], n), studies={"why": ""})
         for n in (12, 13)
     )
     assert page.SHEET not in too_long.sheets

@@ -26,7 +26,6 @@ from cellformer.exporters.checking.audit import audit
 from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import Studies
 from cellformer.exporters.pages.hidden_attention import ASKED, GAP, PURPOSE, READ, SHEET, WEIGHTS
 
 pytestmark = pytest.mark.slow
@@ -36,7 +35,9 @@ CLOSE = 1e-10
 def built(name: str, n_tokens: int = 5, token_rows: bool = False) -> ModelBook:
     model = golden_models()[name]
     words = passage(model, [4, 2, 6, 5, 3][:n_tokens], n_tokens)
-    return model_workbook.build("hidden", model, words, studies=Studies(token_rows=token_rows))
+    return model_workbook.build(
+        "hidden", model, words, studies={"rows": True} if token_rows else {}
+    )
 
 
 @pytest.fixture(scope="module", params=["mamba", "mamba2"])

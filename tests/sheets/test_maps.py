@@ -15,7 +15,7 @@ from cellformer.exporters.checking.verify import read
 from cellformer.exporters.compose import label_placement
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.file.xlsx import write
-from cellformer.exporters.model.plan import Limits, Studies
+from cellformer.exporters.model.plan import Limits
 from cellformer.exporters.pages import vocabulary
 from cellformer.workbooks.dialogue_game import CHOSEN, game
 
@@ -156,7 +156,7 @@ def test_cosine_map_without_top_components(book: Book) -> None:
 def test_rounding_noise_is_not_drawn() -> None:
     """cat-sat's words lie on one line: the second component is 0, and the sheet says so."""
     model = default_book("cat-sat").model
-    chosen = Studies(words={"words": list(range(model.spec.d_vocab))})
+    chosen = {"words": {"words": list(range(model.spec.d_vocab))}}
     book = model_workbook.build("cat-sat", model, default_book("cat-sat").passage, studies=chosen)
     assert not np.abs(book.values["map.component"][:, 1:].astype(float)).any()
     texts = [entry.value for entry in book.sheets["Words"].entries.values()]
@@ -203,7 +203,7 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     model, ids = random_model(spec), {"a": [200, 7, 199], "b": [5, 12, 208]}
     given = passage(model, [3, 70], 3)
     book = model_workbook.build(
-        "random", model, given, studies=Studies(words=ids), limits=Limits(words=N_WORDS - 1)
+        "random", model, given, studies={"words": ids}, limits=Limits(words=N_WORDS - 1)
     )
     assert book.plan.answers and "Trajectory" not in book.sheets
     table = model.weights["W_E"] if tied else model.weights["W_U"].T
@@ -217,7 +217,7 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edits.items()})
     assert after(book.graph["map.id"].area).ravel().tolist() == [200, 7, 199, 5, -1, 208]
     with pytest.raises(InputError, match="--words needs a full decoder"):
-        model_workbook.build("random", model, given, live=("blocks.0",), studies=Studies(words=ids))
+        model_workbook.build("random", model, given, live=("blocks.0",), studies={"words": ids})
 
 
 def test_words_of_the_capstone() -> None:

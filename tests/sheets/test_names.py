@@ -9,9 +9,10 @@ from conftest import default_book, golden_models, in_tiers
 from cellformer import workbooks
 from cellformer.engine.cells.access import Span
 from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.addition import Studies
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.compose.book import Book, TableFormula
-from cellformer.exporters.model.plan import LOSS, GradientOf, Limits, Studies
+from cellformer.exporters.model.plan import Limits
 
 A_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*")  # as `trace` reads it
 Cell = tuple[str, Span]
@@ -50,21 +51,21 @@ def test_every_formula_cell_has_one_name(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "bert", "minilm", "mixtral"])
-@pytest.mark.parametrize("gradient_of", ["", LOSS])
-def test_every_formula_cell_of_a_model_has_one_name(name: str, gradient_of: GradientOf) -> None:
+@pytest.mark.parametrize("studies", [{}, {"nudge": True}], ids=["plain", "nudge"])
+def test_every_formula_cell_of_a_model_has_one_name(name: str, studies: Studies) -> None:
     model = golden_models()[name]
-    if gradient_of and model.spec.gives != "next word":
+    if studies and model.spec.gives != "next word":
         pytest.skip("an encoder takes no step")
     second = [2, 1] if model.spec.gives == "sentence" else ()
     words = passage(model, [1, 2, 3], 4, second=second)
-    assert_named(model_workbook.build(name, model, words, studies=Studies(gradient_of=gradient_of)))
+    assert_named(model_workbook.build(name, model, words, studies=studies))
 
 
 @pytest.mark.slow
 def test_every_formula_cell_that_says_why_has_one_name() -> None:
     model = golden_models()["mixtral"]
     words = passage(model, [1, 2, 3], 4)
-    assert_named(model_workbook.build("why", model, words, studies=Studies(why=True)))
+    assert_named(model_workbook.build("why", model, words, studies={"why": ""}))
 
 
 def test_every_formula_cell_of_many_words_has_one_name() -> None:

@@ -22,7 +22,6 @@ from cellformer.exporters.assemble import model_workbook, tour
 from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LOSS, Studies
 from cellformer.exporters.pages import nudge as page
 
 pytestmark = pytest.mark.slow
@@ -35,7 +34,7 @@ def book() -> ModelBook:
     """cat-sat's workbook that takes a step, with a column more than its prompt."""
     loaded = names.load("cat-sat")
     words = passage(loaded.model, loaded.ids, len(loaded.ids) + 1)
-    found = loaded.book(loaded.model, words, studies=Studies(gradient_of=LOSS))
+    found = loaded.book(loaded.model, words, studies={"nudge": True})
     assert isinstance(found, ModelBook)
     return found
 
@@ -106,9 +105,7 @@ def test_nudge_of_a_model_of_zeros(tmp_path) -> None:
     small = random_model(ModelSpec(4, 3, 4, n_layers=1, n_heads=1, d_head=2, d_mlp=2))
     nothing = {name: 0 * np.asarray(weight) for name, weight in small.weights.items()}
     model = Model(**{**vars(small), "weights": nothing})
-    book = model_workbook.build(
-        "zeros", model, passage(model, [1, 2, 3]), studies=Studies(gradient_of=LOSS)
-    )
+    book = model_workbook.build("zeros", model, passage(model, [1, 2, 3]), studies={"nudge": True})
     path = write(book, tmp_path / "zeros.xlsx")
     sheet = InIronCalc(path)
     suggestions = page.suggestions(book)

@@ -19,13 +19,12 @@ from cellformer.engine import Evaluator, InputError
 from cellformer.engine.cells.batch import CellName
 from cellformer.engine.models.generate import passage
 from cellformer.engine.studies import lens, pair, patching
-from cellformer.engine.studies.pair import BEFORE
+from cellformer.engine.studies.pair import BEFORE, Against
 from cellformer.exporters.assemble import model_workbook, tour
 from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.edits import edited
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import Studies
 from cellformer.exporters.pages.patch import LEAD, OTHER_LEAD
 
 TEXTS = ("the cat sat", "the cat the")
@@ -43,7 +42,7 @@ def book() -> ModelBook:
     loaded = names.load("cat-sat", TEXTS[0])
     other = tuple(loaded.model.vocabulary.encode(TEXTS[1]))
     words = passage(loaded.model, loaded.ids)
-    found = loaded.book(loaded.model, words, studies=Studies(against=other, path=PATH))
+    found = loaded.book(loaded.model, words, studies={"against": Against(other, PATH)})
     assert isinstance(found, ModelBook)
     return found
 
@@ -184,7 +183,7 @@ def test_a_large_model_has_switches_at_its_stream_alone() -> None:
 def test_a_pair_is_refused_where_it_cannot_be_shown() -> None:
     bert = golden_models()["bert"]
     with pytest.raises(InputError, match="--against needs a full decoder"):
-        studies = Studies(against=(1, 4, 3))
+        studies = {"against": Against((1, 4, 3))}
         model_workbook.build("bert", bert, passage(bert, [1, 2, 3]), studies=studies)
     given = ("build", "cat-sat", "--prompt", TEXTS[0])
     assert cli(*given, "--against", "the").code == 2

@@ -26,7 +26,7 @@ from cellformer.exporters.assemble import model_workbook, tour
 from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LIMITS, LOSS, Limits, Studies
+from cellformer.exporters.model.plan import LIMITS, Limits
 from cellformer.exporters.pages.quantization import LEAD, NOT_KNOWN
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ BITS = (ALL_BITS, 0, 0)
 
 def built(model: Model, limits: Limits = LIMITS) -> ModelBook:
     words = passage(model, [4, 2, 6, 5], 4)
-    return model_workbook.build("q", model, words, studies=Studies(quantize=True), limits=limits)
+    return model_workbook.build("q", model, words, studies={"quantize": {}}, limits=limits)
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +121,13 @@ def test_workbook_of_rounded_weights_refuses_some_models() -> None:
         built(model, replace(LIMITS, rounded=10))
     with pytest.raises(InputError, match="--nudge and --quantize cannot be combined"):
         words = passage(model, [4, 2], 2)
-        both = Studies(gradient_of=LOSS, quantize=True)
+        both = {"nudge": True, "quantize": {}}
         model_workbook.build("q", model, words, studies=both)
 
 
 def test_a_step_of_a_model_with_an_adapter_moves_the_adapter_alone() -> None:
     model = cf.load(GOLDEN / "gpt2", GOLDEN / "adapters" / "gpt2")
-    words, studies = passage(model, [3, 8, 12], 3), Studies(gradient_of=LOSS)
+    words, studies = passage(model, [3, 8, 12], 3), {"nudge": True}
     book = model_workbook.build("gpt2", model, words, studies=studies)
     after = book.values
     for name in model.weights:
@@ -142,7 +142,7 @@ def test_a_step_of_a_model_with_an_adapter_moves_the_adapter_alone() -> None:
 
 def test_one_word_has_no_loss() -> None:
     model = thin_game()
-    found = model_workbook.build("q", model, passage(model, [4], 3), studies=Studies(quantize=True))
+    found = model_workbook.build("q", model, passage(model, [4], 3), studies={"quantize": {}})
     assert "loss" not in found.graph.blocks and LEAD in found.graph.blocks
 
 

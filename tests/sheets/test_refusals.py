@@ -6,21 +6,23 @@ import pytest
 
 import cellformer as cf
 from cellformer.engine.cells.errors import InputError
+from cellformer.engine.studies.addition import additions
+from cellformer.engine.studies.pair import Against
 from cellformer.exporters.assemble import refusals
-from cellformer.exporters.model.plan import LEAD, LIMITS, Studies, for_model
+from cellformer.exporters.model.plan import LIMITS, for_model
 
 GAME = cf.load("dialogue-game")
 ASKED = {  # some options, and how a plan has them
-    "--gradient": {"gradient_of": LEAD},
-    "--why": {"why": True},
-    "--against": {"against": (1, 2)},
-    "--quantize": {"quantize": True},
-    "--rows tokens": {"token_rows": True},
+    "--gradient": {"gradient": True},
+    "--why": {"why": ""},
+    "--against": {"against": Against((1, 2))},
+    "--quantize": {"quantize": {}},
+    "--rows tokens": {"rows": True},
 }
 
 
 def refusal(**studies: object) -> str:
-    plan = replace(for_model(GAME, (), limits=LIMITS), studies=Studies(**studies))
+    plan = replace(for_model(GAME, (), limits=LIMITS), studies=studies)
     try:
         refusals.check(GAME, plan)
     except InputError as error:
@@ -31,7 +33,8 @@ def refusal(**studies: object) -> str:
 @pytest.mark.parametrize("one", ASKED)
 @pytest.mark.parametrize("other", ASKED)
 def test_options_that_stand_apart_are_refused(one: str, other: str) -> None:
-    apart = {(o.name, name) for o in refusals.OPTIONS for name in o.apart}
+    options = {each.name: each.option for each in additions()}
+    apart = {(each.option, options[name]) for each in additions() for name in each.apart}
     said = refusal(**ASKED[one], **(ASKED[other] if other != one else {}))
     if (one, other) in apart or (other, one) in apart:
         assert "cannot be combined: build a workbook with each" in said
@@ -41,6 +44,6 @@ def test_options_that_stand_apart_are_refused(one: str, other: str) -> None:
 
 
 def test_options_are_known_by_their_names() -> None:
-    names = {option.name for option in refusals.OPTIONS}
-    assert all(set(option.apart) <= names - {option.name} for option in refusals.OPTIONS)
-    assert set(ASKED) < names
+    names = {each.name for each in additions()}
+    assert all(set(each.apart) <= names - {each.name} for each in additions())
+    assert set(ASKED) < {each.option for each in additions()}

@@ -30,7 +30,6 @@ from cellformer.exporters.checking.programs import Recomputed
 from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import Studies
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +56,7 @@ def book(name: str) -> ModelBook:
         lists, ids = names.sentences(own, CALLERS), names.load(name).ids
     if name == "semantic-tiny":
         lists, ids = names.sentences(own, SEXES), own.vocabulary.encode("<BOS> king is")
-    studies = Studies(steer=steering.contrast(own, lists))
+    studies = {"steer": steering.contrast(own, lists)}
     return model_workbook.build(name, own, passage(own, ids, N_TOKENS), studies=studies)
 
 
@@ -74,7 +73,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FormulaCe
 
 
 def contrast(name: str) -> steering.Contrast:
-    found = book(name).plan.studies.steer
+    found = book(name).plan.studies["steer"]
     assert found is not None
     return found
 
@@ -201,7 +200,7 @@ def test_edits_are_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (("cat-sat", "--site", "resid_final"), "give the lists, too, with --steer FILE"),
+        (("cat-sat", "--site", "resid_final"), "--site goes with --steer"),
         (("dialogue-game", "--steer", CALLERS, "--site", "embed"), "outside the layers"),
         (
             ("dialogue-game", "--steer", CALLERS, "--live", "blocks.0"),

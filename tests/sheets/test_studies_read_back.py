@@ -8,16 +8,16 @@ import pytest
 import cellformer as cf
 from cellformer import names
 from cellformer.engine.models.generate import passage
-from cellformer.exporters.model.plan import LEAD, LOSS, Studies
+from cellformer.engine.studies.addition import Studies
 
 pytestmark = pytest.mark.slow
 
 WEIGHT = ("blocks.0.attn.h0.W_V", 2, 2)
 BUILT = {
-    "gradient": Studies(gradient_of=LEAD),
-    "nudge": Studies(gradient_of=LOSS),
-    "why": Studies(why=True, head="0.0"),
-    "nudge and why": Studies(gradient_of=LOSS, why=True),
+    "gradient": {"gradient": True},
+    "nudge": {"nudge": True},
+    "why": {"why": "0.0"},
+    "nudge and why": {"nudge": True, "why": ""},
 }
 
 

@@ -28,12 +28,13 @@ from cellformer.engine.models import checkpoint
 from cellformer.engine.models.choosing import GREEDY, Sampling
 from cellformer.engine.models.generate import generate, passage
 from cellformer.engine.studies import ablation
+from cellformer.engine.studies.addition import Studies
 from cellformer.engine.studies.forecast import forecast
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.checking.verify import read, verify
 from cellformer.exporters.edits import edited
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LEAD, NONE, Limits, Studies, for_model
+from cellformer.exporters.model.plan import Limits, for_model
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,9 @@ def translates(limits: Limits = ALL_WORDS) -> ModelBook:
     return model_workbook.build("translator", model, words, limits=limits)
 
 
-def of_ids(name: str, n: int, studies: Studies = NONE, limits: Limits = ALL_WORDS) -> ModelBook:
+def of_ids(
+    name: str, n: int, studies: Studies | None = None, limits: Limits = ALL_WORDS
+) -> ModelBook:
     """The workbook of a golden model, whose source is typed as ids: more of them than columns."""
     model = checkpoint.load(GOLDEN / name).reading([3, 1, 4, 7, 5])
     words = passage(model, [model.spec.start], n)
@@ -234,7 +237,7 @@ def test_an_odd_number_of_source_tokens_is_harmless() -> None:
 
 
 def test_a_gradient_workbook_of_two_stacks(tmp_path: Path) -> None:
-    book = of_ids("t5", 3, Studies(gradient_of=LEAD))
+    book = of_ids("t5", 3, {"gradient": True})
     graph = book.model.graph(book.passage.ids)
     words = (int(book.value(word, 0, 0)) for word in ("target", "rival"))
     name = "encoder.blocks.0.attn.h1.W_V"

@@ -25,7 +25,7 @@ from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.asked_score import HEAD, TOKENS
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LIMITS, Limits, Studies
+from cellformer.exporters.model.plan import LIMITS, Limits
 from cellformer.exporters.pages.why import DIFFERENCE, SUMS
 
 pytestmark = pytest.mark.slow
@@ -33,9 +33,7 @@ pytestmark = pytest.mark.slow
 
 def built(model: Model, head: str = "", limits: Limits = LIMITS, n_tokens: int = 4) -> ModelBook:
     words = passage(model, [4, 2, 6, 5][:n_tokens], n_tokens)
-    return model_workbook.build(
-        "why", model, words, studies=Studies(why=True, head=head), limits=limits
-    )
+    return model_workbook.build("why", model, words, studies={"why": head}, limits=limits)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +122,7 @@ def test_the_tour_has_a_stop_at_why(book: ModelBook) -> None:
 def test_a_model_of_one_head_has_no_cells_for_the_head() -> None:
     loaded = names.load("cat-sat")
     words = passage(loaded.model, loaded.ids)
-    book = loaded.book(loaded.model, words, studies=Studies(why=True))
+    book = loaded.book(loaded.model, words, studies={"why": ""})
     texts = [str(entry.value) for entry in book.sheets["Why"].entries.values()]
     assert HEAD not in book.graph.blocks
     assert not any(text.startswith("Only this head") for text in texts)
@@ -144,7 +142,7 @@ def test_one_token_has_its_sheet(tmp_path: Path) -> None:
     [
         (("tests/golden/bert", "--ids", "3,4", "--why"), "--why needs a full decoder"),
         (("cat-sat", "--why", "--against", "a dog sat"), "--why and --against cannot be combined"),
-        (("cat-sat", "--head", "0.0"), "--head names the head of the sheet Why"),
+        (("cat-sat", "--head", "0.0"), "--head goes with --why"),
         (("cat-sat", "--why", "--head", "3.1"), "no head is named '3.1'; "),
     ],
 )

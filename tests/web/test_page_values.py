@@ -31,10 +31,10 @@ from cellformer.engine.cells.values import CellError
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import passage
 from cellformer.engine.studies import steering
+from cellformer.engine.studies.pair import Against
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LEAD, LOSS, Studies
 from cellformer.exporters.pages.graph import CUTS, REALLY
 from cellformer.exporters.web import data
 
@@ -55,24 +55,22 @@ def golden(name: str) -> Book:
     return model_workbook.build(name, model, passage(model, [2, 0, 3], 4, second=second))
 
 
-def with_gradient(name: str, gradient_of: Any) -> Book:
+def with_study(name: str, study: str) -> Book:
     model = golden_models()[name]
-    return model_workbook.build(
-        name, model, passage(model, [1, 2, 3], 4), studies=Studies(gradient_of=gradient_of)
-    )
+    return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), studies={study: True})
 
 
 def with_pair(name: str) -> Book:
     """Two sentences, and a path between heads."""
     model = golden_models()[name]
     path = ("blocks.0.attn.h0.result", "blocks.1.attn.kv0.rot_k")
-    studies = Studies(against=(1, 4, 3), path=path)
+    studies = {"against": Against((1, 4, 3), path)}
     return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), studies=studies)
 
 
 def steered(name: str) -> Book:
     model, lists = golden_models()[name], {"one": [[1, 2], [3]], "other": [[4, 4], [2, 5, 6]]}
-    studies = Studies(steer=steering.contrast(model, lists))
+    studies = {"steer": steering.contrast(model, lists)}
     return model_workbook.build(name, model, passage(model, [1, 2, 3], 4), studies=studies)
 
 
@@ -86,8 +84,8 @@ def with_text(kind: str) -> Book:
 
 BOOKS: dict[str, Callable[[], Book]] = {
     **{f"golden-{name}": partial(golden, name) for name in unlike()},
-    **{f"gradient-{name}": partial(with_gradient, name, LEAD) for name in ("gpt2", "gemma2")},
-    **{f"nudge-{name}": partial(with_gradient, name, LOSS) for name in ("llama", "mixtral")},
+    **{f"gradient-{name}": partial(with_study, name, "gradient") for name in ("gpt2", "gemma2")},
+    **{f"nudge-{name}": partial(with_study, name, "nudge") for name in ("llama", "mixtral")},
     "against-gemma2": partial(with_pair, "gemma2"),
     "steering-llama": partial(steered, "llama"),
     **{f"text-{kind}": partial(with_text, kind) for kind in ("sentence", "bert", "roberta")},
@@ -194,7 +192,7 @@ def test_every_golden_model(name: str, pages: Callable[[str], Page], tmp_path: P
 def test_cuts_of_edges(tmp_path: Path) -> None:
     model = checkpoint.load(corner("mixtral", tmp_path / "corner"))
     words = passage(model, [1, 2, 1], 4)
-    book = model_workbook.build("cuts", model, words, studies=Studies(why=True))
+    book = model_workbook.build("cuts", model, words, studies={"why": ""})
     html = tmp_path / "cuts.html"
     page = Page(book, html, written(book, html))
     live = Evaluator(book.graph)
@@ -211,7 +209,7 @@ def test_two_sentences(tmp_path: Path) -> None:
     """Norms after heads, shared keys; switches, and a path between heads."""
     model = checkpoint.load(corner("gemma2", tmp_path / "corner"))
     path = ("blocks.0.attn.h0.result", "blocks.1.attn.kv0.rot_k")
-    studies = Studies(against=(1, 0, 2), path=path)
+    studies = {"against": Against((1, 0, 2), path)}
     book = model_workbook.build("pair", model, passage(model, [1, 2, 0]), studies=studies)
     html = tmp_path / "pair.html"
     page = Page(book, html, written(book, html))

@@ -4,14 +4,13 @@ import re
 
 import pytest
 from conftest import default_book, in_tiers
-from test_page_values import with_gradient
+from test_page_values import with_study
 
 from cellformer import workbooks
 from cellformer.engine.cells.expression import Constant, Expression, steps
 from cellformer.exporters.assemble import tour
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.plan import LEAD
 from cellformer.exporters.web import data, sheets, wording
 
 OF_A_WORKBOOK = re.compile(
@@ -52,6 +51,6 @@ def test_a_phrase_is_said_otherwise() -> None:
 @pytest.mark.slow
 def test_each_picture_has_gradients() -> None:
     """A block whose only reader passes it on shares that reader's gradient: the stream does."""
-    blocks = {b["n"]: b for b in data.of_book(with_gradient("gpt2", LEAD)).data["blocks"]}
+    blocks = {b["n"]: b for b in data.of_book(with_study("gpt2", "gradient")).data["blocks"]}
     for name in ("blocks.0.resid_mid", "blocks.0.resid_post", "resid_final", "logits"):
         assert name not in blocks or blocks[name].get("g", f"gradient.{name}") in blocks
