@@ -16,7 +16,8 @@ from cellformer.engine.models.model import Model
 from cellformer.engine.studies.answer_graph import AnswerGraph, Edge
 from cellformer.engine.studies.circuit import Case, Circuit, search
 from cellformer.engine.studies.edge_cuts import Cuts, averages
-from cellformer.names import Loaded, word_of
+from cellformer.engine.studies.study import word_of
+from cellformer.names import Loaded
 
 N_TRIED = 20  # other sentences that a circuit is tried on
 N_DRAWN = 200  # beside these; averages are over those in which the rival leads,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cellformer import exercises, names, pairs
+from cellformer import exercises, names
 from cellformer.engine.cells import finite, language
 from cellformer.engine.cells.arguments import explained
 from cellformer.engine.cells.errors import InputError
@@ -12,7 +12,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models.choosing import GREEDY, Sampling
 from cellformer.engine.models.generate import passage
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies import scores, steering
+from cellformer.engine.studies import pair, scores, steering
 from cellformer.engine.studies.patching import Patched
 from cellformer.engine.studies.quantization import WIDTHS, Effect, Grid, Measure, check
 from cellformer.engine.studies.scores import Split
@@ -179,8 +179,9 @@ def patch(
         loaded = names.Loaded("model", what, ids, len(ids))
     else:
         loaded = names.load(str(what), prompt, special=special, force=True)
-    other = pairs.others(loaded, against, special)
-    return pairs.compared(loaded, other, target, rival, sites, path).rows
+    words = {"target": target or "", "rival": rival or "", "against": against}
+    asked = loaded.asked(True, special, **words)
+    return pair.compared(asked, pair.others(asked), sites, path).rows
 
 
 @explained

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from cellformer import budget, workbooks
 from cellformer.engine.cells import language
-from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.files import possible
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.learning import corpus
@@ -25,9 +24,10 @@ from cellformer.engine.models.spec import TwoStackSpec
 from cellformer.engine.studies.addition import Studies
 from cellformer.engine.studies.folding import folded
 from cellformer.engine.studies.forecast import forecast
+from cellformer.engine.studies.study import Asked
 from cellformer.engine.text import sentence_lists, tokenizing
 from cellformer.engine.text.chat import Chat
-from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of, shown
+from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.assemble.answer_key import KEY
 from cellformer.exporters.compose.book import Book, OnLayout
@@ -73,6 +73,16 @@ class Loaded:
         """The row of the token whose words are ranked: an encoder's mask, or else the last
         token."""
         return self.model.place_of_answer(self.ids) if self.model.spec.gives != "next word" else -1
+
+    def asked(self, force: bool, special: bool = True, **asked: Any) -> Asked:
+        """What a study is asked about the prompt. Raises InputError for a model that ranks no
+        words."""
+        needs_words(self)
+        allow = partial(budget.of_passes, self.model, len(self.ids), force)
+        encode = partial(text_ids, self.model, special=special)
+        return Asked(
+            self.name, self.model, self.ids, self.second, **asked, allow=allow, encode=encode
+        )
 
     def book(
         self,
@@ -396,29 +406,6 @@ def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[i
     return [model.vocabulary.begin]
 
 
-def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--target") -> int:
-    """The output word that a text names. Raises InputError if it is not one token.
-
-    The leading space may be left out: the more likely of the two words is taken. A word as sheets
-    show it works, too: `␣a`.
-    """
-    vocabulary = model.outputs or model.vocabulary
-    known = zip(vocabulary.texts, shown(vocabulary.texts), strict=True)
-    meant = [v for v, (own, name) in enumerate(known) if own in (text, f" {text}") or name == text]
-    if meant:
-        return max(meant, key=graph.values["probs"][row].__getitem__)
-    if isinstance(vocabulary, IdsOnly):
-        last = len(vocabulary.texts) - 1
-        raise InputError(
-            f"{option} {text!r} is not a word of this model; its words are ids from 0 to {last}"
-        )
-    ids = vocabulary.encode(text, special=False)
-    if len(ids) != 1:
-        some = nearest(text, vocabulary.texts)
-        raise InputError(f"{option} {text!r} is {len(ids)} tokens; name one, {some}")
-    return ids[0]
-
-
 def needs_words(loaded: Loaded) -> None:
     """Raise InputError for a model that ranks no words."""
     if loaded.model.spec.gives == "sentence":
@@ -426,11 +413,6 @@ def needs_words(loaded: Loaded) -> None:
             f"{loaded.name} gives a sentence's vector and ranks no words: "
             "`cellformer run` compares two with --prompt and --second"
         )
-
-
-def first_word(graph: Graph, row: int) -> int:
-    """The most likely word at a token."""
-    return int(np.argmax(graph.values["logits"][row]))
 
 
 def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> list[int] | None:

@@ -31,6 +31,7 @@ from cellformer.engine.models.model import Model
 from cellformer.engine.studies import hidden_attention as hidden
 from cellformer.engine.studies import lens as lenses
 from cellformer.engine.studies import scores
+from cellformer.engine.studies.study import word_of
 from cellformer.engine.text.tokenizer import shown
 
 if TYPE_CHECKING:
@@ -130,10 +131,10 @@ def attribution(
     graph, row = loaded.graph, loaded.place_of_answer
     finite.check(graph, graph.values)
     order = ranked(graph.values["logits"][row], 2)
-    first = order[0] if target is None else names.word_of(loaded.model, target, graph, row)
+    first = order[0] if target is None else word_of(loaded.model, target, graph, row)
     other = next(v for v in order if v != first)
     if rival is not None:
-        other = names.word_of(loaded.model, rival, graph, row, "rival")
+        other = word_of(loaded.model, rival, graph, row, "rival")
     views = lenses.add_lens(graph, row % graph["tokens"].shape[0], first, other)
     shares = {}
     for writer in views.credits["target"]:

@@ -1,4 +1,4 @@
-"""Studies of one model over many prompts: ablate, gradient, patch and sweep, as rows of a table.
+"""Studies of one model over many prompts, as rows of a table.
 
 A prompt is a part of the work (`cellformer.work`), computed in passes of its own; so rows do not
 depend on how many work. A worker is sent the model's name and reads the weights from its file.
@@ -15,29 +15,24 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from cellformer import budget, names, pairs, work
-from cellformer.engine.cells import finite
+from cellformer import budget, names, work
 from cellformer.engine.cells.arguments import explained, wrong
-from cellformer.engine.cells.batch import variants
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.files import check_file, possible, replacing
-from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.texts import in_csv
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies import ablation, columns, patching, sensitivity
-from cellformer.engine.studies.effect import Effect
+from cellformer.engine.studies import columns
+from cellformer.engine.studies.study import Asked
+from cellformer.engine.studies.study import studies as declared
 from cellformer.engine.text.list_file import quoted
-from cellformer.engine.text.tokenizer import shown
 from cellformer.kept import Kept
-from cellformer.names import word_of
 from cellformer.stamps import stamp
 
 Value = str | int | float | None
 Row = list[Value]
 LARGEST = 200_000_000  # bytes of a file of prompts
 SUFFIXES = (".csv", ".parquet")
+WORDS = ("target", "rival", "against")  # that a prompt may have of its own
 
 
 class Prompt(NamedTuple):
@@ -50,51 +45,39 @@ class Prompt(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Study:
-    """What is computed for each prompt."""
+class Task:
+    """A study, and what it is asked about each prompt."""
 
-    kind: str  # of STUDIES
+    kind: str  # of `declared`
     name: str  # of the model
     special: bool = True
     force: bool = False
     target: str = ""  # of the prompts that have none of their own; the rival and the text, too
     rival: str = ""
     against: str = ""
-    mean: bool = False  # ablate
-    cell: str = ""  # sweep
-    start: float = -1.0
-    stop: float = 1.0
-    n_steps: int = 21
-    top: int = 20  # gradient
-    sites: tuple[str, ...] = ()  # patch
-
-    def __post_init__(self) -> None:
-        if reason := wrong(type(self).__init__, (self,), vars(self)):
-            raise InputError(reason)
-        for name in ("n_steps", "top"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, and it is {getattr(self, name)}")
+    options: Any = None  # of the study; None: their defaults
 
     @property
     def columns(self) -> list[str]:
         """The names of a row's values."""
-        return ["number", "prompt", "target", *STUDIES[self.kind][1]]
+        return ["number", "prompt", "target", *columns.heads(declared()[self.kind].row)]
 
     def rows(self, part: tuple[int, Prompt]) -> list[Row]:
         """The rows of a prompt, whose number counts from 1. Raises InputError."""
         number, asked = part
         try:
             with _ONE:
-                return [[number, asked.prompt, *row] for row in self._rows(asked)]
+                target, found = declared()[self.kind].rows(self.asked(asked))
+                begin: Row = [number, asked.prompt, target]
+                return [[*begin, *columns.values(row)] for row in found]
         except InputError as error:
             raise InputError(f"prompt {number}, {quoted(asked.prompt)}: {error}") from None
 
-    def _rows(self, asked: Prompt) -> Iterable[Row]:
-        loaded = self.loaded(asked)
-        names.needs_words(loaded)
-        asked = Prompt(*(own or getattr(self, field, "") for field, own in asked._asdict().items()))
-        compute: Callable[[Study, names.Loaded, Prompt], Iterable[Row]] = STUDIES[self.kind][0]
-        return compute(self, loaded, asked)
+    def asked(self, asked: Prompt) -> Asked:
+        """What is asked about a prompt."""
+        given = {name: getattr(asked, name) or getattr(self, name) for name in WORDS}
+        options = self.options or declared()[self.kind].options()
+        return self.loaded(asked).asked(self.force, self.special, options=options, **given)
 
     def loaded(self, asked: Prompt) -> names.Loaded:
         """The model with a prompt. Raises InputError."""
@@ -113,100 +96,6 @@ def _model(name: str, files: str) -> Model:
     return names.model(name)
 
 
-# --- the studies of one prompt --------------------------------------------------------------------
-
-
-def _word(loaded: names.Loaded, graph: Graph, text: str, option: str = "--target") -> int:
-    """The word that a text names, by default the likeliest."""
-    row = loaded.place_of_answer
-    return word_of(loaded.model, text, graph, row, option) if text else names.first_word(graph, row)
-
-
-def _words(loaded: names.Loaded) -> list[str]:
-    """The texts of the words that have a logit."""
-    return list(shown((loaded.model.outputs or loaded.model.vocabulary).texts))
-
-
-def ablated(loaded: names.Loaded, target: str, mean: bool, force: bool) -> tuple[str, list[Effect]]:
-    """The target word, and the effects of its parts, each switched off alone. Raises InputError."""
-    model, row = loaded.model, loaded.place_of_answer
-    if mean:
-        model = ablation.with_averages(model, list(filter(None, (loaded.ids, loaded.second))))
-    graph, words = model.graph(loaded.ids), _words(loaded)
-    if not (parts := ablation.parts(graph)):
-        raise InputError(f"{loaded.name} has no heads or MLPs: there is nothing to ablate")
-    budget.of_passes(model, len(loaded.ids), force, len(parts))
-    finite.check(graph, graph.values)
-    wanted = _word(loaded, graph, target)
-    return words[wanted], ablation.effects(graph, wanted, row, mean, words)
-
-
-def _ablate(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
-    target, found = ablated(loaded, asked.target, study.mean, study.force)
-    return ([target, *columns.values(effect)] for effect in found)
-
-
-def _sweep(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
-    budget.of_passes(loaded.model, len(loaded.ids), study.force, study.n_steps)
-    graph, row, words = loaded.graph, loaded.place_of_answer, _words(loaded)
-    finite.check(graph, graph.values)
-    target = _word(loaded, graph, asked.target)
-    block, i, j = graph.parse(study.cell)
-    values = np.linspace(study.start, study.stop, study.n_steps).tolist()
-    found = variants(graph, [{(block.name, i, j): x} for x in values])
-    for x, logits, probs in zip(values, found["logits"], found["probs"], strict=True):
-        if not np.isfinite(probs[row]).all():
-            raise InputError(f"{study.cell} = {x:g} makes a probability infinite or undefined")
-        numbers = (x, float(logits[row, target]), float(probs[row, target]))
-        yield [words[target], study.cell, *numbers, words[int(np.argmax(logits[row]))]]
-
-
-def _gradient(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
-    budget.of_passes(loaded.model, len(loaded.ids), study.force, sensitivity.STEPS)
-    graph, row, words = loaded.graph, loaded.place_of_answer, _words(loaded)
-    finite.check(graph, graph.values)
-    target = _word(loaded, graph, asked.target)
-    rival = _word(loaded, graph, asked.rival, "--rival") if asked.rival else None
-    found = sensitivity.of_logit(graph, row, target, rival)
-    begin: Row = [words[target], "" if rival is None else words[rival]]
-    largest = [w for times in (False, True) for w in found.largest(study.top, times)]
-    for w in dict.fromkeys(largest):
-        yield [*begin, "weight", w.cell, w.value, w.gradient, w.estimate, None, w.effect]
-    for part in found.parts():
-        yield [*begin, "part", part.name, 1.0, None, part.patching, part.integrated, part.effect]
-
-
-def _patch(study: Study, loaded: names.Loaded, asked: Prompt) -> Iterable[Row]:
-    if not asked.against:
-        raise InputError("has no text to take values from; give --against, or a column against")
-    words, tokens = _words(loaded), shown(loaded.model.vocabulary.texts)
-    other = pairs.others(loaded, asked.against, study.special)
-    sites = study.sites or patching.sites(loaded.graph)
-    target, rival = asked.target or None, asked.rival or None
-    found = pairs.compared(loaded, other, target, rival, sites)
-    begin = (words[found.target], asked.against, words[found.rival])
-    for each in found.rows:
-        token = "" if each.token is None else tokens[loaded.ids[each.token]]
-        yield [*begin, each.site, each.token, token, *each.scores, each.recovered, each.estimate]
-
-
-STUDIES: Mapping[str, tuple[Any, Sequence[str]]] = {  # with the columns of a row
-    "ablate": (_ablate, columns.heads(Effect)),
-    "gradient": (
-        _gradient,
-        ("rival", "kind", "name", "value", "gradient", "estimate", "integrated", "effect"),
-    ),
-    "patch": (
-        _patch,
-        (
-            *("against", "rival", "site", "token", "word"),
-            *("probability", "logit", "lead", "recovered", "estimate"),
-        ),
-    ),
-    "sweep": (_sweep, ("cell", "value", "logit", "probability", "first")),
-}
-
-
 # --- over many prompts ----------------------------------------------------------------------------
 
 
@@ -222,25 +111,34 @@ def study(
 ) -> list[dict[str, Value]]:
     """A study of a model over many prompts, a dictionary for each row of its table.
 
-    `kind` is ablate, gradient, patch or sweep; `prompts` are texts, dictionaries with `prompt` and
-    possibly `target`, `rival` and `against`, or a file (`docs/many-prompts.md`). `executor` is any
+    `kind` is ablate, gradient, patch, sweep, or another study; `prompts` are texts, dictionaries
+    with `prompt` and possibly `target`, `rival` and `against`, or a file
+    (`docs/many-prompts.md`). `executor` is any
     of the interface of `concurrent.futures`: processes here, or dask's `client.get_executor()`;
     without one, this process does all. `output` is a .csv or .parquet to write as well, with
-    `resume` to go on with a run that was stopped. `options` are fields of
-    `cellformer.studies.Study`: `cell`, `start`, `stop`, `n_steps` of a sweep; `mean`; `top`;
-    `sites`. Raises InputError.
+    `resume` to go on with a run that was stopped. `options` are `target`, `rival`, `against`,
+    `special`, `force`, and those of the study: `cell`, `start`, `stop`, `n_steps` of a sweep;
+    `mean`; `top`; `sites`. Raises InputError.
 
     >>> rows = cf.study("ablate", "cat-sat", ["the cat sat", "a dog ran"])
     >>> rows[0]["part"], rows[0]["first"], rows[-1]["prompt"]
     ('blocks.0.attn', 'mat', 'a dog ran')
     """
-    known = {field.name for field in fields(Study)} - {"kind", "name"}
-    if kind not in STUDIES:
-        raise InputError(f"{kind!r} is no study; known: {', '.join(STUDIES)}")
-    if strange := options.keys() - known:
-        listed = ", ".join(sorted(known))
-        raise InputError(f"{min(strange)!r} is no option of a study; known: {listed}")
-    asked = Study(kind, absolute(name), **options)
+    if kind not in declared():
+        raise InputError(f"{kind!r} is no study; known: {', '.join(declared())}")
+    made = declared()[kind].options
+    shared = {field.name for field in fields(Task)} - {"kind", "name", "options"}
+    own = {field.name for field in fields(made)}
+    if strange := options.keys() - shared - own:
+        listed = ", ".join(sorted(shared | own))
+        raise InputError(f"{min(strange)!r} is no option of {kind}; known: {listed}")
+    of_study = {name: options[name] for name in options if name in own}
+    of_all = {name: options[name] for name in options if name in shared}
+    of_made, of_task = vars(made)["__init__"], vars(Task)["__init__"]
+    reason = wrong(of_made, (None,), of_study) or wrong(of_task, (None, kind, ""), of_all)
+    if reason:
+        raise InputError(reason)
+    asked = Task(kind, absolute(name), **of_all, options=made(**of_study))
     given = (
         read(possible(prompts)) if isinstance(prompts, str | Path) else list(map(_prompt, prompts))
     )
@@ -256,7 +154,7 @@ def absolute(name: str | Path) -> str:
 
 
 def run(
-    asked: Study,
+    asked: Task,
     prompts: Sequence[Prompt],
     workers: work.Workers = work.HERE,
     output: Path | None = None,
@@ -294,7 +192,7 @@ def _named(prompts: Sequence[Prompt], part: tuple[int, Prompt]) -> str:
     return f"prompt {part[0]} of {len(prompts)}"
 
 
-def _check(asked: Study, parts: Sequence[tuple[int, Prompt]]) -> None:
+def _check(asked: Task, parts: Sequence[tuple[int, Prompt]]) -> None:
     """Raise InputError for a prompt that the model cannot read."""
     for number, each in parts:
         try:

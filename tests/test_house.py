@@ -15,7 +15,12 @@ import pytest
 from conftest import ROOT, InIronCalc, cli, told
 from safetensors.numpy import save_file
 
+import cellformer as cf
 from cellformer import workbooks
+from cellformer.engine import studies
+from cellformer.engine.cells.functions import ROUND
+from cellformer.engine.cells.interventions import intervened
+from cellformer.engine.cells.op import op
 from cellformer.engine.models import architectures
 from cellformer.exporters import pages
 from cellformer.exporters.checking.verify import verify
@@ -227,6 +232,61 @@ def book():
 '''
 
 
+STUDY = '''"""Rounded: what the model says if a layer's output keeps few decimals."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cellformer.engine.cells.functions import ROUND
+from cellformer.engine.cells.interventions import intervened
+from cellformer.engine.cells.op import op
+from cellformer.engine.studies.study import Study
+
+
+@op(x="i,j", n="0,0")
+def kept(x, n):
+    return ROUND(x, n)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A block that is rounded."""
+
+    block: Annotated[str, "its name"]
+    change: Annotated[float, "of the target's logit", "+.3f"]
+
+
+@dataclass(frozen=True)
+class Options:
+    decimals: Annotated[int, "Decimals that are kept."] = 1
+
+
+def rows(asked):
+    target = asked.word(asked.target)
+    return asked.words[target], [
+        Row(block.name, rounded(asked, block.name)[target] - asked.graph.last("logits")[-1][target])
+        for block in asked.graph
+        if block.leaf == "resid_post"
+    ]
+
+
+def rounded(asked, name):
+    def formula(g, name, own):
+        return g.block(name, kept, own, g.at("rounded").input("n", asked.options.decimals))
+
+    return intervened(asked.graph, {name: formula}).last("logits")[-1]
+
+
+STUDY = Study(
+    "round-activations",
+    "Round what each layer leaves in the stream, and report the target's logit.",
+    Row,
+    rows,
+    Options,
+)
+'''
+
+
 @pytest.fixture
 def dropped(tmp_path: Path, monkeypatch):
     """Puts a file into one of the house's folders, for the time of a test."""
@@ -289,6 +349,36 @@ def test_a_workbook_is_one_file(dropped, tmp_path: Path) -> None:
     with sheet.typed({("Halves", at[0] - 2, at[1]): 4.0}):
         assert sheet["Halves", *at] == 2.0
     assert "2" in cli("run", "halves", "--set", "number[0,0]=4").out
+
+
+def test_a_study_is_one_file(dropped, tmp_path: Path) -> None:
+    """Its command and options, the table, JSON, CSV, files of prompts, Python."""
+    dropped(studies, "rounded", STUDY)
+    command = ("round-activations", "dialogue-game", "--decimals", 0)
+    assert "Round what each layer leaves in the stream" in cli("--help").out.replace("\n", " ")
+    found = told(*command)["rows"]
+    assert [row["block"] for row in found] == ["blocks.0.resid_post", "blocks.1.resid_post"]
+    graph = cf.graph("dialogue-game")
+    last = intervened(graph, {"blocks.1.resid_post": rounded_to_whole_numbers}).last("logits")[-1]
+    target = graph.values["logits"][-1].argmax()
+    change = float(last[target] - graph.values["logits"][-1, target])
+    assert found[1]["change"] == pytest.approx(change, abs=1e-12) and change
+    assert f"{change:+.3f}" in cli(*command).out
+    assert cli(*command, "--csv").out.splitlines()[0] == "block,change"
+    (tmp_path / "prompts.txt").write_text("<BOS> Pietro chiama\n<BOS> 3\n")
+    table = cli(*command, "--prompts", tmp_path / "prompts.txt").out.splitlines()
+    assert table[0] == "number,prompt,target,block,change" and len(table) == 5
+    (first, *_) = cf.study("round-activations", "dialogue-game", ["<BOS> 3"], decimals=0)
+    assert table[3].endswith(repr(first["change"]))
+    with pytest.raises(cf.InputError, match="decimals must be a whole number"):
+        cf.study("round-activations", "dialogue-game", ["<BOS> 3"], decimals="few")
+
+
+def rounded_to_whole_numbers(graph, name: str, own):
+    def cell(x):
+        return ROUND(x, 0)
+
+    return graph.block(name, op(x="i,j")(cell), own)
 
 
 @pytest.mark.parametrize(

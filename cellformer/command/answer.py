@@ -84,7 +84,7 @@ def _with_options(name: str, command: Callable[..., Any]) -> inspect.Signature:
     """The signature of a command with the three options at its end, --csv if it has a table."""
     of = inspect.signature(command)
     options = {"as_json": AsJson, "as_csv": AsCsv, "quiet": Quiet}
-    if not any(kind.__name__ in results.ROWS for kind in results.OF[name]):
+    if not any(map(results.main_table, results.kinds(name))):
         del options["as_csv"]
     kind = inspect.Parameter.KEYWORD_ONLY
     more = [inspect.Parameter(n, kind, default=False, annotation=t) for n, t in options.items()]

@@ -25,9 +25,9 @@ from cellformer.engine.studies import price as prices
 from cellformer.engine.studies import wish as wishes
 from cellformer.engine.studies.forecast import numbers_of_pass
 from cellformer.engine.studies.price import ALL, Price, Text
+from cellformer.engine.studies.study import first_word, word_of
 from cellformer.engine.studies.wish import Wish
 from cellformer.exporters.model.plan import MANY_WORDS
-from cellformer.names import first_word, word_of
 
 TOP = 8  # words, and weights, that are listed
 MOST_PRICED = 20  # rules, or prompts

@@ -37,7 +37,6 @@ from cellformer.command.options import (
     Prompts,
     RepetitionPenalty,
     Resume,
-    Rows,
     Second,
     Seed,
     Sets,
@@ -55,7 +54,6 @@ from cellformer.command.printing import Curve
 from cellformer.engine import Evaluator, Graph, InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked
-from cellformer.engine.cells.batch import variants
 from cellformer.engine.cells.errors import nearest
 from cellformer.engine.cells.files import replacing
 from cellformer.engine.cells.texts import in_csv, readable
@@ -67,15 +65,16 @@ from cellformer.engine.models.generate import Step, passage
 from cellformer.engine.models.generate import generate as steps
 from cellformer.engine.studies import ablation
 from cellformer.engine.studies import lens as lenses
+from cellformer.engine.studies import sweep as sweeping
 from cellformer.engine.studies.forecast import Forecast, forecast, kv_numbers, parameters
+from cellformer.engine.studies.study import word_of
 from cellformer.engine.text.tokenizer import shown, stream, until
 from cellformer.exporters.compose.cells import SheetCell
 from cellformer.exporters.edits.edited import Edited, EditedModel
 from cellformer.exporters.model.plan import for_model
-from cellformer.names import first_word, needs_words, word_of
-from cellformer.studies import Study, ablated, absolute
+from cellformer.names import needs_words
+from cellformer.studies import Task, absolute
 
-MOST_STEPS = 10_001  # of a sweep
 FEW = 40  # tokens to generate
 
 
@@ -208,40 +207,6 @@ def _shown(graph: Graph, patterns: Sequence[str] | None) -> list[str]:
     return list(found)
 
 
-def ablate(
-    name: Name,
-    prompt: Prompt = None,
-    ids: Ids = None,
-    no_special: NoSpecial = False,
-    target: Target = None,
-    mean: Mean = False,
-    prompts: Prompts = None,
-    output: Rows = None,
-    jobs: Jobs = 1,
-    dask: Dask = None,
-    resume: Resume = False,
-    force: Beyond = False,
-) -> Answer:
-    """Ablate heads, attention blocks and MLPs, one at a time, and report the target's logit.
-
-    Zero ablation: the part writes nothing. With --mean, it writes its average. With --prompts, each
-    prompt of a file is studied, and the result is one table.
-    """
-    many = Many(prompts, output, Sharing(jobs, dask, resume))
-    if many.wanted(prompt=prompt, ids=ids):
-        where = absolute(name), not no_special, force
-        return many.report(Study("ablate", *where, target or "", mean=mean))
-    loaded = names.load(name, prompt, ids, not no_special, force=force)
-    needs_words(loaded)
-    wanted, found = ablated(loaded, target or "", mean, force)
-    title = f"change of the logit of {wanted}, and its probability, with each part switched off"
-    return Answer(
-        lambda: printing.rows(found, title),
-        lambda: {"target": wanted, "parts": found},
-        "parts",
-    )
-
-
 CurveFile = Annotated[
     Path | None, typer.Option("-o", help="Output file, .csv, .png, .parquet (default: print).")
 ]
@@ -259,7 +224,7 @@ def sweep(
     start: Annotated[float, typer.Option("--from", help="First value.")] = -1.0,
     stop: Annotated[float, typer.Option("--to", help="Last value.")] = 1.0,
     n_steps: Annotated[
-        int, typer.Option("--steps", min=2, max=MOST_STEPS, help="Number of values.")
+        int, typer.Option("--steps", min=2, max=sweeping.MOST_STEPS, help="Number of values.")
     ] = 21,
     prompt: Prompt = None,
     ids: Ids = None,
@@ -278,16 +243,17 @@ def sweep(
     prompt of a file is studied, and the result is one table.
     """
     many = Many(prompts, output, Sharing(jobs, dask, resume))
+    asked = sweeping.Options(cell, start, stop, n_steps)
     if many.wanted(prompt=prompt, ids=ids):
-        of = Study("sweep", absolute(name), not no_special, force, target or "", cell=cell)
-        return many.report(replace(of, start=start, stop=stop, n_steps=n_steps))
+        where = absolute(name), not no_special, force
+        return many.report(Task("sweep", *where, target or "", options=asked))
     if output and output.suffix.lower() not in (".csv", ".png"):
         raise InputError(f"{output}: the name of an output file must end in .csv or .png")
     if start == stop:
         raise InputError(
             f"--from and --to are both {start:g}: {cell} would not change; give two values"
         )
-    values = np.linspace(start, stop, n_steps)
+    values = np.array(asked.values)
     given = {"prompt": prompt, "ids": ids, "no_special": no_special}
     if names.is_workbook(name):
         names.check_keeps(name, **given)
@@ -297,8 +263,7 @@ def sweep(
         curve = _curve_of_opened(names.opened(name), cell, values, target)
     else:
         loaded = names.load(name, prompt, ids, not no_special, force=force)
-        budget.of_passes(loaded.model, len(loaded.ids), force, n_steps)
-        curve = _curve_of_word(loaded, cell, values, target)
+        curve = _curve_of_word(loaded, asked, target or "", force)
     if output is None:
         return Answer(lambda: printing.curve(curve), lambda: _swept(curve), "values")
     draw = _write_csv if output.suffix.lower() == ".csv" else _draw
@@ -565,25 +530,20 @@ def _run_opened(
 
 
 def _curve_of_word(
-    loaded: names.Loaded, cell: str, values: np.ndarray, target: str | None
+    loaded: names.Loaded, options: sweeping.Options, target: str, force: bool
 ) -> Curve:
     """The target word's logit and probability at the prompt's end."""
-    needs_words(loaded)
-    graph, words, row = loaded.graph, printing.output_words(loaded.model), loaded.place_of_answer
-    wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
-    block, i, j = Cells(graph, loaded.built).parse(cell)
-    finite.check(graph, graph.values)
-    found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
-    logits, probs = found["logits"][:, row], found["probs"][:, row]
-    for x, shares in zip(values, probs, strict=True):
-        if not np.isfinite(shares).all():
-            raise InputError(
-                f"{cell} = {x:g} makes a probability infinite or undefined; choose another range"
-            )
-    word = words[wanted]
-    columns = {f"logit of {word}": logits[:, wanted], "probability": probs[:, wanted]}
-    first = [words[v] for v in np.argmax(logits, axis=1)]
-    return Curve(f"{block.name}[{i},{j}]", values, columns, word, f"‘{word}’", first)
+    block, i, j = Cells(loaded.graph, loaded.built).parse(options.cell)
+    cell = f"{block.name}[{i},{j}]"
+    asked = loaded.asked(force, target=target, options=replace(options, cell=cell))
+    word, found = sweeping.STUDY.rows(asked)
+    rows = list(found)
+    columns = {
+        f"logit of {word}": np.array([row.logit for row in rows]),
+        "probability": np.array([row.probability for row in rows]),
+    }
+    values, first = np.array([row.value for row in rows]), [row.first for row in rows]
+    return Curve(cell, values, columns, word, f"‘{word}’", first)
 
 
 def _curve_of_opened(opened: Edited, cell: str, values: np.ndarray, target: str | None) -> Curve:

@@ -26,9 +26,8 @@ from cellformer.command.options import (
 from cellformer.engine import InputError
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import sensitivity
-from cellformer.engine.studies.sensitivity import Sensitivity, Weight
-from cellformer.names import first_word, needs_words, word_of
-from cellformer.studies import Study, absolute
+from cellformer.engine.studies.sensitivity import Options, Sensitivity, Weight
+from cellformer.studies import Task, absolute
 
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")]
 
@@ -62,7 +61,9 @@ def gradient(
     many = Many(prompts, output, Sharing(jobs, dask, resume))
     if many.wanted(prompt=prompt, ids=ids):
         where = absolute(name), not no_special, force
-        return many.report(Study("gradient", *where, target or "", rival or "", top=top))
+        return many.report(
+            Task("gradient", *where, target or "", rival or "", options=Options(top))
+        )
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, rival=rival)
         if target is None or not is_cell(target):
@@ -71,18 +72,16 @@ def gradient(
         return cell_gradient.report(Cells(book.graph, lambda: book), target, top)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)
-    graph, row = loaded.graph, loaded.place_of_answer
+    graph = loaded.graph
     finite.check(graph, graph.values)
     if target is not None and is_cell(target):
         n_cells = sum(block.n_cells for block in graph if block.op)
         budget.within(budget.MOST_FOLLOWED, n_cells, "cells that a gradient goes through", force)
         return cell_gradient.report(Cells(graph, loaded.built), target, top)
-    needs_words(loaded)
-    wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
-    other = None if rival is None else word_of(loaded.model, rival, graph, row, "--rival")
-    found = sensitivity.of_logit(graph, row, wanted, other)
-    words = printing.output_words(loaded.model)
-    said = f"logit of {words[wanted]}" + ("" if other is None else f" less that of {words[other]}")
+    asked = loaded.asked(force, not no_special, target=target or "", rival=rival or "")
+    found = sensitivity.measured(asked)
+    said = f"logit of {asked.words[asked.word(asked.target)]}"
+    said += f" less that of {asked.words[asked.word(asked.rival)]}" if rival else ""
     return Answer(lambda: _tell(found, said, top), lambda: _plain(found, said, top), "by_gradient")
 
 

@@ -8,6 +8,8 @@ import ast
 import atexit
 import gc
 import os
+import re
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
@@ -24,6 +26,8 @@ from typer.core import TyperCommand, TyperGroup
 
 import cellformer
 
+STUDY = re.compile(r'^STUDY = Study\(\n    "(.+)",$', re.M)  # in a file of engine/studies: its name
+IN_ITS_FILE = ("", "")  # the home of a command that a study declares
 HOMES = {  # each command, in the order of the help: its module of cellformer/command, its function
     "list": ("gallery", "list_"),
     "build": ("main", "build"),
@@ -31,7 +35,7 @@ HOMES = {  # each command, in the order of the help: its module of cellformer/co
     "run": ("explore", "run"),
     "trace": ("trace", "trace"),
     "explain": ("explain", "explain"),
-    "ablate": ("explore", "ablate"),
+    "ablate": IN_ITS_FILE,
     "patch": ("patch", "patch"),
     "quantize": ("quantize", "quantize"),
     "gradient": ("gradient", "gradient"),
@@ -50,6 +54,24 @@ HOMES = {  # each command, in the order of the help: its module of cellformer/co
 }
 
 
+def study_files() -> dict[str, str]:
+    """The text of the file of each study, by name; nothing is imported."""
+    if loaded := sys.modules.get("cellformer.engine.studies"):
+        folders = list(loaded.__path__)
+    else:
+        engine = find_spec("cellformer.engine")
+        assert engine is not None and engine.submodule_search_locations
+        folders = [os.path.join(engine.submodule_search_locations[0], "studies")]
+    files = sorted(file for folder in folders for file in Path(folder).glob("*.py"))
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    return {found[1]: text for text in texts if (found := STUDY.search(text))}
+
+
+def homes() -> dict[str, tuple[str, str]]:
+    """Every command, also of studies that are in no list."""
+    return HOMES | {name: IN_ITS_FILE for name in study_files() if name not in HOMES}
+
+
 class Later(TyperCommand):
     """A command that is imported when it is called."""
 
@@ -59,7 +81,7 @@ class Later(TyperCommand):
 
     @cached_property
     def help(self) -> str:  # type: ignore[override]
-        return summary(*HOMES[str(self.name)])
+        return summary(str(self.name))
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
@@ -67,13 +89,26 @@ class Later(TyperCommand):
         return command(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
-def summary(module: str, function: str) -> str:
-    """The first paragraph of a function's docstring, without importing its module."""
+def summary(name: str) -> str:
+    """The first paragraph of a command's help, without importing its module."""
+    module, function = homes()[name]
+    if not module:
+        return folded(_declared(study_files()[name])).partition("\n")[0]
     found = find_spec(f"cellformer.command.{module}")
     assert found is not None and found.origin is not None
     tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
     (defined,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
     return folded(ast.get_docstring(defined) or "").partition("\n")[0]
+
+
+def _declared(text: str) -> str:
+    """The summary in the declaration of a study."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STUDY":
+            assert isinstance(node.value, ast.Call)
+            found: str = ast.literal_eval(node.value.args[1])
+            return found
+    raise AssertionError("no study")
 
 
 def folded(docstring: str) -> str:
@@ -85,8 +120,15 @@ def command(name: str) -> Any:
     """A command with its options; imports its module."""
     from cellformer.command.answer import answering
 
-    module, function = HOMES[name]
-    described: Callable[..., Any] = getattr(import_module(f"cellformer.command.{module}"), function)
+    module, function = homes()[name]
+    described: Callable[..., Any]
+    if module:
+        described = getattr(import_module(f"cellformer.command.{module}"), function)
+    else:
+        from cellformer.command import study
+        from cellformer.engine.studies.study import studies
+
+        described = study.command(studies()[name])
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name, help=folded(getdoc(described) or ""))(answering(name, described))
     return typer.main.get_command(alone)
@@ -114,6 +156,6 @@ def begin() -> TyperGroup:
     app.callback()(_of_all)
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
-    for name in HOMES:
+    for name in homes():
         group.add_command(Later(name))
     return group

@@ -15,7 +15,7 @@ from cellformer import studies
 from cellformer.command.answer import Answer
 from cellformer.command.console import line
 from cellformer.engine import InputError
-from cellformer.studies import Study
+from cellformer.studies import Task
 from cellformer.work import Workers
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -91,7 +91,7 @@ class Many:
             raise InputError("--resume needs the table of the run that was stopped: name it by -o")
         return True
 
-    def report(self, asked: Study) -> Answer:
+    def report(self, asked: Task) -> Answer:
         """The table of a study, which is written, or printed. Raises InputError."""
         assert self.prompts is not None
         prompts = studies.read(self.prompts)

@@ -116,14 +116,6 @@ Mean = Annotated[bool, typer.Option("--mean", help="Use mean ablation instead of
 Lens = Annotated[
     bool, typer.Option("--lens", help="Logit lens: the most likely words after each sublayer.")
 ]
-Site = Annotated[
-    str | None,
-    typer.Option(
-        "--site",
-        help="Where to steer: blocks.1.resid_pre (default: half-way up).",
-        autocompletion=block_names,
-    ),
-]
 Show = Annotated[
     list[str] | None,
     typer.Option(
@@ -258,17 +250,6 @@ Live = Annotated[
 Adapter = Annotated[
     Path | None,
     typer.Option("--adapter", help="Folder of a LoRA adapter for the model, as PEFT saves it."),
-]
-Against = Annotated[
-    str | None,
-    typer.Option("--against", help="Include another text of equal length, to patch from."),
-]
-From = Annotated[
-    str | None, typer.Option("--from", help="Path patching: the site whose values are taken.")
-]
-To = Annotated[
-    str | None,
-    typer.Option("--to", help="The one site that sees it: blocks.1.attn.h2.v, resid_final."),
 ]
 Exercise = Annotated[
     bool,

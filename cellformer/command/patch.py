@@ -6,7 +6,7 @@ from typing import Annotated, cast
 import typer
 from rich.text import Text
 
-from cellformer import budget, names, pairs
+from cellformer import names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
@@ -14,7 +14,6 @@ from cellformer.command.many import Many, Sharing
 from cellformer.command.options import (
     Beyond,
     Dask,
-    From,
     Ids,
     Jobs,
     Name,
@@ -24,18 +23,23 @@ from cellformer.command.options import (
     Resume,
     Rows,
     Target,
-    To,
 )
 from cellformer.engine import InputError
-from cellformer.engine.studies import patching
-from cellformer.engine.studies.pair import path_ends
+from cellformer.engine.studies import pair, patching
 from cellformer.engine.studies.patching import Comparison, Patched, Scores
 from cellformer.engine.text.tokenizer import shown
-from cellformer.studies import Study, absolute
+from cellformer.studies import Task, absolute
 
 TOP = 20  # sites that are listed
 
 
+From = Annotated[
+    str | None, typer.Option("--from", help="Path patching: the site whose values are taken.")
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", help="The one site that sees it: blocks.1.attn.h2.v, resid_final."),
+]
 Sites = Annotated[
     list[str] | None,
     typer.Option(
@@ -80,23 +84,25 @@ def patch(
     The difference is in the target's lead over the rival; the estimate is attribution patching.
     With --prompts, each prompt of a file is patched, and the result is one table.
     """
-    path = path_ends(from_, to)
+    path = pair.path_ends(from_, to)
     many = Many(prompts, output, Sharing(jobs, dask, resume))
     if many.wanted(prompt=prompt, ids=ids, from_=from_, to=to):
-        asked = target or "", rival or "", against or ""
-        where = absolute(name), not no_special, force
-        return many.report(Study("patch", *where, *asked, sites=tuple(site or ())))
+        where, only = (absolute(name), not no_special, force), pair.Options(tuple(site or ()))
+        told = target or "", rival or "", against or ""
+        return many.report(Task("patch", *where, *told, options=only))
     if against is None:
         raise InputError("name the text to take values from: --against TEXT")
     loaded = names.load(name, prompt, ids, not no_special, force=force)
-    other = pairs.others(loaded, against, not no_special)
-    sites = site or ([] if path else patching.sites(loaded.graph))
-    n = max(1, len(sites)) * len(loaded.ids)
-    budget.of_passes(loaded.model, len(loaded.ids), force, n)
-    found = pairs.compared(loaded, other, target, rival, sites, path)
+    asked = loaded.asked(
+        force, not no_special, target=target or "", rival=rival or "", against=against
+    )
+    other = pair.others(asked)
+    sites = site or ([] if path else patching.sites(asked.graph))
+    asked.allow(max(1, len(sites)) * len(loaded.ids))
+    found = pair.compared(asked, other, sites, path)
     texts = shown(loaded.model.vocabulary.texts)
     tokens, others = [texts[i] for i in loaded.ids], [texts[i] for i in other]
-    words = printing.output_words(loaded.model)
+    words = asked.words
     return Answer(
         lambda: _tell(found, words, tokens, others, path),
         lambda: _plain(found, words, tokens, others, path),

@@ -17,7 +17,8 @@ from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import quantization
 from cellformer.engine.studies.quantization import ALL, Effect, Grid, Measure
-from cellformer.names import needs_words, word_of
+from cellformer.engine.studies.study import word_of
+from cellformer.names import needs_words
 
 
 def quantize(

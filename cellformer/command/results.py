@@ -3,9 +3,7 @@
 docs/json.md is made of this file, and tests hold every command's --json to it.
 """
 
-from typing import Annotated, NotRequired, TypedDict
-
-from cellformer.engine.studies.effect import Effect
+from typing import Annotated, Any, NotRequired, TypedDict
 
 Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
 
@@ -68,7 +66,7 @@ class Build(TypedDict):
 
 
 class OfPrompts(TypedDict):
-    """`ablate`, `gradient`, `patch` and `sweep` with `--prompts`"""
+    """Every study with `--prompts`: `ablate`, `gradient`, `patch`, `sweep`"""
 
     columns: Annotated[list[str], "the names of a row's values, as docs/many-prompts.md"]
     rows: Annotated[Rows, "of all prompts"]
@@ -182,13 +180,6 @@ class Explain(TypedDict):
 
     file: Annotated[str, "the workbook"]
     cells: Annotated[list[Explained], "in the order given"]
-
-
-class Ablate(TypedDict):
-    """`ablate`"""
-
-    target: Annotated[str, "the word"]
-    parts: Annotated[list[Effect], "each switched off alone"]
 
 
 class Step(TypedDict):
@@ -631,13 +622,12 @@ class Train(TypedDict):
     figures: Annotated[list[Figure], "how well the model does"]
 
 
-OF = {
+OF: dict[str, tuple[Any, ...]] = {
     "list": (List,),
     "build": (Build,),
     "run": (Run,),
     "trace": (Trace,),
     "explain": (Explain,),
-    "ablate": (Ablate, OfPrompts),
     "patch": (Patch, OfPrompts),
     "quantize": (Quantize,),
     "gradient": (Gradient, OfPrompts),
@@ -659,7 +649,6 @@ ROWS = {  # of each result the list that --csv prints
     "Run": "words",
     "Trace": "cells",
     "Explain": "cells",
-    "Ablate": "parts",
     "Patch": "sites",
     "Quantize": "effects",
     "Gradient": "by_gradient",
@@ -668,6 +657,7 @@ ROWS = {  # of each result the list that --csv prints
     "WhyChannel": "taken",
     "Steer": "texts",
     "Sweep": "values",
+    "Study": "rows",
     "Generate": "tokens",
     "Info": "parts",
     "Edit": "moved",
@@ -677,3 +667,23 @@ ROWS = {  # of each result the list that --csv prints
     "Bless": "differ",
     "Train": "figures",
 }
+
+
+def kinds(command: str) -> tuple[Any, ...]:
+    """What a command may answer: of a study that its file alone declares, its rows."""
+    if command in OF:
+        return OF[command]
+    from cellformer.engine.studies.study import studies
+
+    fields = {
+        "target": Annotated[str, "the word"],
+        "rows": Annotated[list[studies()[command].row], "all that was found"],  # type: ignore[misc]
+    }
+    found = TypedDict(f"Study {command}", fields)  # type: ignore[misc]
+    found.__doc__ = f"`{command}`"
+    return found, OfPrompts
+
+
+def main_table(kind: Any) -> str | None:
+    """The list of a result that --csv prints, if there is one."""
+    return ROWS.get(kind.__name__.partition(" ")[0])

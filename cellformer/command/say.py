@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text as Shown
 
-from cellformer import answers, budget, names, pairs
+from cellformer import answers, budget, names
 from cellformer.answers import Cut, Said
 from cellformer.command import answer_picture, printing, results
 from cellformer.command.answer import Answer
@@ -15,6 +15,7 @@ from cellformer.command.console import console, line
 from cellformer.command.options import output_words
 from cellformer.engine import InputError
 from cellformer.engine.cells.files import replacing
+from cellformer.engine.studies import pair
 from cellformer.engine.studies.answer_graph import Ends, Node, short
 from cellformer.engine.studies.circuit import Circuit
 from cellformer.engine.text.tokenizer import shown
@@ -80,7 +81,7 @@ def say(
     if output is not None and output.suffix.lower() != ".svg":
         raise InputError(f"{output}: the picture of an answer is an SVG; end its name in .svg")
     budget.of_passes(loaded.model, len(loaded.ids), force, PASSES * len(loaded.ids))
-    other = [] if against is None else pairs.others(loaded, against, special)
+    other = [] if against is None else pair.others(loaded.asked(force, special, against=against))
     texts = [] if also is None else names.lines(loaded.model, also, special)
     if also is not None and not texts:
         raise InputError(f"{also} has no text; give one a line")

@@ -13,7 +13,7 @@ from cellformer import budget, names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
-from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Site
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, block_names
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.texts import readable
@@ -23,6 +23,14 @@ from cellformer.engine.studies.steering import Contrast, Steered
 
 TOP = 8  # words at each end
 ALL = "all"
+Site = Annotated[
+    str | None,
+    typer.Option(
+        "--site",
+        help="Where to steer: blocks.1.resid_pre (default: half-way up).",
+        autocompletion=block_names,
+    ),
+]
 
 
 def steer(

@@ -20,6 +20,7 @@ from typing import (
 
 from cellformer.command import results
 from cellformer.command.answer import SCHEMA
+from cellformer.command.group import HOMES
 from cellformer.version import __version__
 
 TARGET = Path(__file__).parents[1] / "json.md"
@@ -44,7 +45,7 @@ file, and `why --head` the entries of its table. In CSV, printed or in a file, c
 a text are escaped, so that no terminal obeys them. `--quiet` prints nothing. Errors are one line on
 standard error with exit code 2, whatever is asked for.
 
-`cellformer ablate dialogue-game --json | jq '.result.parts[] | select(.change < -2) | .part'`
+`cellformer ablate dialogue-game --json | jq '.result.rows[] | select(.change < -2) | .part'`
 names the parts that matter.
 """
 
@@ -53,7 +54,7 @@ def reference() -> str:
     """The page, in Markdown."""
     parts = [HEAD]
     told: set[str] = set()
-    for kinds in results.OF.values():
+    for kinds in map(results.kinds, (name for name in HOMES if name != "open")):
         for kind in kinds:
             if kind.__name__ in told:
                 continue
@@ -80,7 +81,7 @@ def _fields(kind: Any) -> str:
         optional = get_origin(hint) is NotRequired
         inner = get_args(hint)[0] if optional else hint
         of, text, *_ = get_args(inner)
-        name = f"**`{field}`**" if field == results.ROWS.get(kind.__name__) else f"`{field}`"
+        name = f"**`{field}`**" if field == results.main_table(kind) else f"`{field}`"
         rows.append(f"| {name} | {'optional, ' if optional else ''}{spelt(of)} | {text} |")
     return "\n".join(rows) + "\n"
 

@@ -19,10 +19,10 @@ import numpy as np
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
-from cellformer import exercises, names, pairs, workbooks
+from cellformer import exercises, names, workbooks
 from cellformer.engine.cells import language
 from cellformer.engine.models.generate import passage
-from cellformer.engine.studies import slips, steering
+from cellformer.engine.studies import pair, slips, steering
 from cellformer.engine.studies.exercises import LEVELS
 from cellformer.engine.studies.pair import Against
 from cellformer.exporters.assemble import (
@@ -114,7 +114,7 @@ def _studied() -> Iterator[tuple[Book, Recorder]]:
     contrast = steering.contrast(loaded.model, names.sentences(loaded.model, lists), "")
     studies = (
         *({"gradient": True}, {"nudge": True}, {"quantize": {}}, {"why": ""}),
-        {"against": Against(tuple(pairs.others(loaded, OTHER)))},
+        {"against": Against(tuple(pair.others(loaded.asked(True, against=OTHER))))},
         {"steer": contrast},
     )
     given = passage(loaded.model, loaded.ids, len(loaded.ids))

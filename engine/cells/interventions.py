@@ -1,6 +1,6 @@
 """Interventions: a formula between a block and the blocks that read it.
 
-Patching, steering and rounding all change what later blocks read, and nothing else. The block as it
+An intervention changes what later blocks read, and nothing else. The block as it
 is computed is renamed to `NAME.own`; a formula of it, and of anything else, becomes NAME, so that
 whatever reads NAME, by formula or by name, reads the changed values. A block of typed values (a
 weight) keeps its name, since it is what people edit; its readers read `NAME.used` instead.

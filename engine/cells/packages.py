@@ -1,10 +1,12 @@
 """Finding all modules of a package, without a list to edit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 
 def modules(package: str, folders: Iterable[str]) -> list[ModuleType]:
@@ -16,3 +18,17 @@ def modules(package: str, folders: Iterable[str]) -> list[ModuleType]:
 def module_names(*folders: str) -> tuple[str, ...]:
     """The names of the modules in the folders, cached."""
     return tuple(module.name for module in iter_modules(folders))
+
+
+def declaring(package: ModuleType, name: str) -> Iterator[Any]:
+    """What the modules of a package declare by a name. Those that declare none are not imported:
+    they are many."""
+    for module in declared_in(name, *package.__path__):
+        yield getattr(import_module(f"{package.__name__}.{module}"), name)
+
+
+@cache
+def declared_in(name: str, *folders: str) -> tuple[str, ...]:
+    """The names of the modules in the folders whose text declares a name, cached."""
+    files = sorted(file for folder in folders for file in Path(folder).glob("*.py"))
+    return tuple(f.stem for f in files if f"\n{name} = " in f.read_text(encoding="utf-8"))

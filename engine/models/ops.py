@@ -71,7 +71,7 @@ def stretch(x: X, length: X) -> X:
 
 @op(direction="0,j", strength="0,0", where="i,0")
 def push(direction: X, strength: X, where: X) -> X:
-    """What steering adds at each token (Turner et al. 2023): a direction times a strength."""
+    """A direction times a strength, added at each token (Turner et al. 2023)."""
     return direction * (within(-LARGEST_STRENGTH, strength, LARGEST_STRENGTH) * where)
 
 
@@ -93,7 +93,7 @@ def stand_in(average: X, on: X, mean_ablation: X) -> X:
     return average * ((1 - on) * mean_ablation)
 
 
-# --- patching: a value of this sentence, or the other's (Vig et al. 2020, section 3) -----------
+# --- a value of this sentence, or the other's (Vig et al. 2020, section 3) -----------
 
 
 @op(x="i,j", other="i,j", take="i,0", part="0,j")

@@ -8,7 +8,8 @@ et al. 2023, section 2.1).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -18,9 +19,27 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, nearest
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies.effect import Effect
+from cellformer.engine.studies.study import Asked, Study
 
 SWITCH = "switch"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A part that is switched off alone, and what that does to a target word at one token."""
+
+    part: Annotated[str, "a head, an attention block or an MLP"]
+    change: Annotated[float, "of the target's logit", "+.4f"]
+    before: Annotated[float, "the target's probability with every part on", ".4f"]
+    probability: Annotated[float, "the target's then", ".4f"]
+    first: Annotated[str, "the likeliest word then"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How parts are switched off."""
+
+    mean: Annotated[bool, "Use mean ablation instead of zero ablation."] = False
 
 
 def parts(graph: Graph) -> list[str]:
@@ -116,3 +135,27 @@ def _averages(graph: Graph) -> dict[str, Block]:
             wrote = f"{block.path}.result" if block.head else f"{block.path}_out"
             found[block.name] = graph[wrote]
     return found
+
+
+def _rows(asked: Asked) -> tuple[str, list[Effect]]:
+    mean = asked.options.mean
+    if mean:
+        averaged = with_averages(asked.model, list(filter(None, (asked.ids, asked.second))))
+        asked = replace(asked, model=averaged)
+    if not (found := parts(asked.graph)):
+        raise InputError(f"{asked.name} has no heads or MLPs: there is nothing to ablate")
+    asked.allow(len(found))
+    target = asked.word(asked.target)
+    return asked.words[target], effects(asked.graph, target, asked.row, mean, asked.words)
+
+
+STUDY = Study(
+    "ablate",
+    """Ablate heads, attention blocks and MLPs, one at a time, and report the target's logit.
+
+    Zero ablation: the part writes nothing. With --mean, it writes its average.""",
+    Effect,
+    _rows,
+    Options,
+    "change of the logit of {target}, and its probability, with each part switched off",
+)

@@ -1,20 +1,20 @@
 """Additions: what a study adds to a workbook of a model, declared in the study's own file.
 
-A file of this folder with an `ADDITION` is found by being there. From the declaration follow the
-options of `build`, what cannot be combined, the graph, the sheet of its blocks, their meanings, lines
-on Start and facts on Source. The page itself is a file of `exporters/pages/`.
+A file of this folder with an `ADDITION` is found by being there. From it follow the options of
+`build`, what cannot be combined, the graph, the sheet of its blocks, their meanings, lines on Start
+and facts on Source. The page itself is a file of `exporters/pages/`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cellformer.engine import studies as files
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.packages import declaring
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
 
@@ -92,17 +92,9 @@ class Addition:
         return self.typed or f"--{self.name}"
 
 
-@cache
-def additions() -> tuple[Addition, ...]:
-    """Every addition, by name. Files without one are not imported: they are many."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    found = [file.stem for file in files if "\nADDITION = " in file.read_text(encoding="utf-8")]
-    package = __name__.rpartition(".")[0]
-    return tuple(
-        sorted(
-            (import_module(f"{package}.{name}").ADDITION for name in found), key=lambda a: a.name
-        )
-    )
+def additions() -> list[Addition]:
+    """Every addition."""
+    return list(declaring(files, "ADDITION"))
 
 
 def of(studies: Studies) -> list[Addition]:

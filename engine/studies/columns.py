@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import astuple, fields
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+
 
 def heads(kind: type) -> list[str]:
     """The names of the columns of a kind of row."""
@@ -15,8 +17,8 @@ def heads(kind: type) -> list[str]:
 
 
 def values(row: Any) -> list[Any]:
-    """A row as the values of its columns."""
-    return list(astuple(row))
+    """A row as the values of its columns, numpy's numbers as Python's."""
+    return [x.item() if isinstance(x, np.generic) else x for x in astuple(row)]
 
 
 def shown(rows: Sequence[Any]) -> list[list[str]]:

@@ -6,8 +6,9 @@ is the first sentence's own. So both are always equally long. The target and its
 words, too. Estimates are of the pass without patches, so they do not follow what is switched.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,10 @@ from cellformer.engine.models.model import Model
 from cellformer.engine.studies import patching
 from cellformer.engine.studies.addition import LEAD as OF_LEAD
 from cellformer.engine.studies.addition import Addition, Given, Option
-from cellformer.engine.studies.patching import PATCH, TAKE, AnyGraph, Path, Site
+from cellformer.engine.studies.patching import PATCH, TAKE, AnyGraph, Comparison, Path, Site
+from cellformer.engine.studies.study import Asked, Study
 from cellformer.engine.text import word_lookup
+from cellformer.engine.text.tokenizer import shown
 
 MOST_SWITCHES = 2_000  # sites times tokens: above it, heads' and MLPs' insides have none
 COMPARED = ("target", "rival")
@@ -126,6 +129,94 @@ def _look_up(at: Graph, name: str, shape: Span, typed: Callable[[int], Area], am
         return IF(found[t, 0] >= 0, found[t, 0], other)
 
     at.table(name, shape, loose)
+
+
+# --- as rows ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A site of the prompt, patched from the other sentence at one token."""
+
+    against: Annotated[str, "the other sentence"]
+    rival: Annotated[str, "the word that the target is compared with"]
+    site: Annotated[str, "its name"]
+    token: Annotated[int | None, "its position"]
+    word: Annotated[str, "the token there"]
+    probability: Annotated[float, "of the target", ".4f"]
+    logit: Annotated[float, "of the target", ".4f"]
+    lead: Annotated[float, "of its logit over the rival's", "+.4f"]
+    recovered: Annotated[float | None, "share of the difference; null: there is none", "+.4f"]
+    estimate: Annotated[float | None, "of that share by attribution patching", "+.4f"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is patched."""
+
+    sites: Annotated[
+        tuple[str, ...],
+        "Patch only here: blocks.0.attn.h0.result, blocks.0.mlp.post[2,8:16]. Repeatable.",
+        "site",
+    ] = ()
+
+
+def others(asked: Asked) -> list[int]:
+    """The ids of the text that a prompt is patched from. Raises InputError."""
+    found = asked.encode(asked.against, what="--against")
+    patching.check_pair(asked.model, asked.ids, found)
+    return found
+
+
+def compared(
+    asked: Asked,
+    other: Sequence[int],
+    sites: Sequence[str] = (),
+    path: tuple[str, str] | None = None,
+) -> Comparison:
+    """A prompt patched from the ids of another text: at each site, or along a path from one site to
+    another. Raises InputError for an unknown word or site."""
+    if sites and path:
+        raise InputError("a path has its own sites; leave out the others")
+    graph, row = asked.graph, asked.row
+    target = asked.word(asked.target) if asked.target else None
+    rival = asked.word(asked.rival, "--rival") if asked.rival else None
+    at = [patching.site(graph, text) for text in sites] or None
+    return patching.patch_each(graph, other, row, target, rival, at, path and path_of(graph, path))
+
+
+def _rows(asked: Asked) -> tuple[str, Iterator[Row]]:
+    if not asked.against:
+        raise InputError("has no text to take values from; give --against, or a column against")
+    words, tokens = asked.words, shown(asked.model.vocabulary.texts)
+    sites = asked.options.sites or patching.sites(asked.graph)
+    found = compared(asked, others(asked), sites)
+    return words[found.target], (
+        Row(
+            asked.against,
+            words[found.rival],
+            each.site,
+            each.token,
+            "" if each.token is None else tokens[asked.ids[each.token]],
+            *each.scores,
+            each.recovered,
+            each.estimate,
+        )
+        for each in found.rows
+    )
+
+
+STUDY = Study(
+    "patch",
+    "Patch a sentence from another, one site at a time, and report how much of the difference "
+    "recovers.",
+    Row,
+    _rows,
+    Options,
+)
+
+
+# --- in a workbook ------------------------------------------------------------------------------
 
 
 class Against(NamedTuple):

@@ -14,13 +14,14 @@ so each estimate is shown beside the real effect:
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.batch import Change, filled
 from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.evaluator import Evaluator
 from cellformer.engine.cells.gradient import backward
 from cellformer.engine.cells.graph import Graph
@@ -30,6 +31,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import ablation
 from cellformer.engine.studies.addition import LEAD, LOSS, Addition, Option
+from cellformer.engine.studies.study import Asked, Study
 
 STEPS = 16  # of integrated gradients, each at the middle of its part of the way
 
@@ -174,6 +176,66 @@ def errors(parts: Sequence[Part]) -> Iterator[tuple[str, float]]:
     for name in ("patching", "integrated"):
         gaps = [abs(getattr(part, name) - part.effect) for part in parts]
         yield name, sum(gaps) / max(len(gaps), 1)
+
+
+# --- as rows ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A weight, or a part: what its gradient promises, and what happens."""
+
+    rival: Annotated[str, "the word whose logit is subtracted; empty: none"]
+    kind: Annotated[str, "weight or part"]
+    name: Annotated[str, "of the cell, or of the part"]
+    value: Annotated[float, "as it is", ".4f"]
+    gradient: Annotated[float | None, "of the objective by the weight", "+.4f"]
+    estimate: Annotated[float, "change of the objective if it were 0, to first order", "+.4f"]
+    integrated: Annotated[float | None, "of a part, integrated gradients", "+.4f"]
+    effect: Annotated[float, "what that change really is", "+.4f"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is listed."""
+
+    top: Annotated[int, "Number of rows of each list."] = 20
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise InputError(f"top must be at least 1, and it is {self.top}")
+
+
+def measured(asked: Asked) -> Sensitivity:
+    """The gradient of a logit, or of its lead over another. Raises InputError."""
+    rival = asked.word(asked.rival, "--rival") if asked.rival else None
+    return of_logit(asked.graph, asked.row, asked.word(asked.target), rival)
+
+
+def _rows(asked: Asked) -> tuple[str, list[Row]]:
+    asked.allow(STEPS)
+    found, words = measured(asked), asked.words
+    rival = words[asked.word(asked.rival, "--rival")] if asked.rival else ""
+    largest = [w for times in (False, True) for w in found.largest(asked.options.top, times)]
+    return words[asked.word(asked.target)], [
+        *(
+            Row(rival, "weight", w.cell, w.value, w.gradient, w.estimate, None, w.effect)
+            for w in dict.fromkeys(largest)
+        ),
+        *(
+            Row(rival, "part", p.name, 1.0, None, p.patching, p.integrated, p.effect)
+            for p in found.parts()
+        ),
+    ]
+
+
+STUDY = Study(
+    "gradient",
+    "Rank the weights, heads and MLPs by their effect on the target word's logit.",
+    Row,
+    _rows,
+    Options,
+)
 
 
 # --- in a workbook ------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Two lists of sentences to tell apart, from a file with a sentence a line: `# name` begins a list.
 
-They are what steering takes its direction from. Each sentence becomes the ids that the model reads.
+A direction leads from one to the other. Each sentence becomes the ids that the model reads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,7 @@ def _check(sizes: Mapping[str, int], what: str) -> None:
     if len(sizes) != 2:
         few = "list" if len(sizes) == 1 else "lists"
         raise InputError(
-            f"{what} has {len(sizes)} {few} of sentences, and steering takes two; each begins with "
+            f"{what} has {len(sizes)} {few} of sentences, and two are taken; each begins with "
             "a line `# name`"
         )
     for name, n in sizes.items():

@@ -75,7 +75,7 @@ def supported(book: ModelBook) -> bool:
         return False
     try:
         found = readers(graph)
-    except InputError:  # as where patching or steering changes what a part writes
+    except InputError:  # as where something else changes what a part writes
         return False
     summed = all(
         block.op is ops.add

@@ -109,7 +109,7 @@ def test_worksheets_are_run_as_they_were_saved(folder: Path) -> None:
 @pytest.mark.slow
 def test_other_commands_take_the_model_of_a_file(folder: Path) -> None:
     parts = told("ablate", folder / "edited.xlsx")
-    assert parts["parts"][0]["before"] == pytest.approx(0.4190, abs=1e-4)
+    assert parts["rows"][0]["before"] == pytest.approx(0.4190, abs=1e-4)
     assert told("generate", folder / "edited.xlsx", "-n", 2)["text"].startswith("the cat sat mat")
     assert "has no model" in cli("ablate", folder / "loss-edited.xlsx").err
     wrong = cli("run", folder / "edited.xlsx", "--prompt", "a")

@@ -35,7 +35,7 @@ ASKED = {  # a command, and the kind of its result
     ("run", "tests/golden/minilm", "--ids", "1,2"): "Run",
     ("trace", "cat-sat", "logits[2,5]"): "Trace",
     ("trace", "loss", "Entropy!D9"): "Trace",
-    ("ablate", "cat-sat"): "Ablate",
+    ("ablate", "cat-sat"): "Study ablate",
     ("sweep", "cat-sat", "W_E[1,0]", "--steps", "3"): "Sweep",
     ("sweep", "loss", "counts[0,0]", "--target", "true_P[0,0]", "--steps", "3"): "Sweep",
     ("generate", "cat-sat", "-n", "2"): "Generate",
@@ -49,6 +49,7 @@ ASKED = {  # a command, and the kind of its result
     ("steer", "dialogue-game", "--lists", "examples/callers.txt", "-n", "1"): "Steer",
     ("quantize", "cat-sat", "--bits", "4"): "Quantize",
 }
+KINDS = {k.__name__: k for name in HOMES if name != "open" for k in results.kinds(name)}
 WRITES = {
     ("build", "cat-sat"): "Build",
     ("build", "cat-sat", "-o", "cat-sat.html"): "Build",
@@ -115,7 +116,7 @@ def assert_prints(asked: Sequence[str], kind: str, cwd: Path | None = None) -> d
         "version": cf.__version__,
         "result": {},
     }
-    (described,) = (one for one in results.OF[asked[0]] if one.__name__ == kind)
+    (described,) = (one for one in results.kinds(asked[0]) if one.__name__ == kind)
     assert_is(described, printed["result"])
     found: dict[str, Any] = printed["result"]
     return found
@@ -133,7 +134,7 @@ def assert_prints_csv(asked: Sequence[str], found: list[dict[str, Any]]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED, ids=" ".join)
 def test_a_command_prints_json_and_csv(asked: tuple[str, ...]) -> None:
-    found, listed = assert_prints(asked, ASKED[asked]), results.ROWS.get(ASKED[asked])
+    found, listed = assert_prints(asked, ASKED[asked]), results.main_table(KINDS[ASKED[asked]])
     if listed and "--show" not in asked and found[listed]:
         assert_prints_csv(asked, found[listed])
 
@@ -155,9 +156,7 @@ def test_a_command_that_writes_prints_json(asked: tuple[str, ...], folder: Path)
 
 
 def test_every_command_is_documented() -> None:
-    kinds = {kind.__name__ for kinds in results.OF.values() for kind in kinds}
-    assert kinds == {*ASKED.values(), *WRITES.values(), "Explain", "OfPrompts"}
-    assert {*HOMES} - {*results.OF} == {"open"}
+    assert {*KINDS} == {*ASKED.values(), *WRITES.values(), "Explain", "OfPrompts"}
     page = script("json_results")
     assert page.TARGET.read_text(encoding="utf-8") == page.reference(), (
         "python docs/scripts/json_results.py"

@@ -22,14 +22,14 @@ def computed(output: Path, prompts: list[studies.Prompt] = PROMPTS, name: str = 
     """How many prompts a run with --resume computes."""
     done: list[int] = []
     studies.run(
-        studies.Study("ablate", name), prompts, output=output, resume=True, advance=done.append
+        studies.Task("ablate", name), prompts, output=output, resume=True, advance=done.append
     )
     return sum(done[1:])
 
 
 def stopped(folder: Path, prompts: list[studies.Prompt] = PROMPTS, name: str = "cat-sat") -> bytes:
     """The file of a run that was stopped when all was computed and nothing written."""
-    path, asked = folder / "stopped.csv", studies.Study("ablate", name)
+    path, asked = folder / "stopped.csv", studies.Task("ablate", name)
     left = len(prompts)
 
     def stop(n: int) -> None:
@@ -50,7 +50,7 @@ def stopped(folder: Path, prompts: list[studies.Prompt] = PROMPTS, name: str = "
 def whole(tmp_path_factory) -> tuple[bytes, bytes]:
     """The results of all prompts as they are kept, and the table that is right."""
     folder = tmp_path_factory.mktemp("whole")
-    studies.run(studies.Study("ablate", "cat-sat"), PROMPTS, output=folder / "t.csv")
+    studies.run(studies.Task("ablate", "cat-sat"), PROMPTS, output=folder / "t.csv")
     return stopped(folder), (folder / "t.csv").read_bytes()
 
 

@@ -17,6 +17,7 @@ from conftest import GOLDEN, cli, library
 
 import cellformer as cf
 from cellformer import studies, work
+from cellformer.engine.studies.ablation import Options
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "mat", "floor", "big"]
 PROMPTS = ["the cat sat", "a dog ran", "the dog sat on", "a big cat"]
@@ -133,7 +134,7 @@ def test_a_part_that_ends_every_worker_is_named(tmp_path: Path) -> None:
 def test_a_worker_of_a_cluster_dies(two_hundred: Path) -> None:
     distributed = library("distributed")
     told: list[str] = []
-    asked = studies.Study("ablate", "cat-sat")
+    asked = studies.Task("ablate", "cat-sat")
     prompts = studies.read(two_hundred / "prompts.txt")[:60]
     with (
         distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -156,7 +157,7 @@ def test_a_worker_of_a_cluster_dies(two_hundred: Path) -> None:
 
 def test_a_stopped_run_goes_on(tmp_path: Path, capsys) -> None:
     """What was done is kept, whatever line a killed program was writing, and not done again."""
-    asked, given = studies.Study("ablate", "cat-sat"), list(map(studies.Prompt, PROMPTS))
+    asked, given = studies.Task("ablate", "cat-sat"), list(map(studies.Prompt, PROMPTS))
     whole, output = tmp_path / "whole.csv", tmp_path / "table.csv"
     studies.run(asked, given, output=whole)
     done: list[int] = []
@@ -177,7 +178,10 @@ def test_a_stopped_run_goes_on(tmp_path: Path, capsys) -> None:
         studies.run(asked, given, output=output)
     with pytest.raises(cf.InputError, match="is of other work"):
         studies.run(
-            studies.Study("ablate", "cat-sat", mean=True), given, output=output, resume=True
+            studies.Task("ablate", "cat-sat", options=Options(mean=True)),
+            given,
+            output=output,
+            resume=True,
         )
     done.clear()
     studies.run(asked, given, output=output, resume=True, advance=done.append)

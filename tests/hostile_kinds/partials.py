@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 from cellformer import studies
+from cellformer.engine.studies.ablation import Options
 from hostile_kinds.cases import TEXTS, Case, Cases, Kind
 
 PROMPTS = ["the cat sat", "a dog ran", "the dog sat on"]
@@ -28,7 +29,7 @@ def kept(folder: Path, prompts: list[str], mean: bool = False) -> bytes:
             path.with_name(PARTIAL).rename(folder / "held")
             raise KeyboardInterrupt
 
-    asked = studies.Study("ablate", "cat-sat", mean=mean)
+    asked = studies.Task("ablate", "cat-sat", options=Options(mean=mean))
     with suppress(KeyboardInterrupt), redirect_stderr(StringIO()):
         studies.run(asked, list(map(studies.Prompt, prompts)), output=path, advance=stop)
     return (folder / "held").read_bytes()
@@ -40,7 +41,7 @@ def results() -> tuple[bytes, bytes, list[bytes]]:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         given = list(map(studies.Prompt, PROMPTS))
-        studies.run(studies.Study("ablate", "cat-sat"), given, output=folder / TABLE)
+        studies.run(studies.Task("ablate", "cat-sat"), given, output=folder / TABLE)
         table = (folder / TABLE).read_bytes()
         others = [kept(folder, PROMPTS[::-1]), kept(folder, PROMPTS, mean=True)]
         return table, kept(folder, PROMPTS), others

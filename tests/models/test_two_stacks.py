@@ -279,7 +279,7 @@ def test_gradients_go_through_both_stacks(model: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["t5", "bart", "marian"])
 def test_what_is_ablated_and_swept_is_of_both_stacks(name: str) -> None:
-    parts = told("ablate", GOLDEN / name, "--ids", "3,1,4")["parts"]
+    parts = told("ablate", GOLDEN / name, "--ids", "3,1,4")["rows"]
     change = {part["part"]: part["probability"] - part["before"] for part in parts}
     assert {"encoder.blocks.0.attn.h0", "blocks.0.cross", "blocks.0.mlp"} <= set(change)
     assert all(change.values())

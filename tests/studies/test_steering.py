@@ -163,7 +163,7 @@ def test_the_command_prints_what_python_gives() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("# a\n<BOS>\n3\n", "has 1 list of sentences, and steering takes two"),
+        ("# a\n<BOS>\n3\n", "has 1 list of sentences, and two are taken"),
         ("# a\n# b\n<BOS>\n3\n", "list 'a' has no sentence"),
         ("# a\n<BOS>\n3\n# b\n4\n", "list 'b' has one sentence"),
         ("# a\n<BOS>\nciao\n# b\n4\n5\n", "line 3, 'ciao': 'ciao' is not in the vocabulary"),

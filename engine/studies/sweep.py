@@ -1,0 +1,76 @@
+"""A sweep: one cell of a model runs through a range of values."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from cellformer.engine.cells.batch import variants
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.studies.study import Asked, Study
+
+MOST_STEPS = 10_001
+
+
+@dataclass(frozen=True)
+class Row:
+    """A value of the cell, and what the model says then."""
+
+    cell: Annotated[str, "that runs through the values"]
+    value: Annotated[float, "of the cell", ".4f"]
+    logit: Annotated[float, "of the target", ".4f"]
+    probability: Annotated[float, "of the target", ".4f"]
+    first: Annotated[str, "the likeliest word"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The cell, and its values."""
+
+    cell: Annotated[str, "A cell: 'blocks.0.attn.h1.W_Q[3,2]', or 'Weights!C9'."] = ""
+    start: Annotated[float, "First value.", "from"] = -1.0
+    stop: Annotated[float, "Last value.", "to"] = 1.0
+    n_steps: Annotated[int, "Number of values.", "steps"] = 21
+
+    def __post_init__(self) -> None:
+        if self.n_steps < 1:
+            raise InputError(f"n_steps must be at least 1, and it is {self.n_steps}")
+
+    @property
+    def values(self) -> list[float]:
+        """From the first to the last: [n_steps]."""
+        found: list[float] = np.linspace(self.start, self.stop, self.n_steps).tolist()
+        return found
+
+
+def _rows(asked: Asked) -> tuple[str, Iterator[Row]]:
+    asked.allow(asked.options.n_steps)
+    target = asked.word(asked.target)
+    block, i, j = asked.graph.parse(asked.options.cell)
+    values = asked.options.values
+    found = variants(asked.graph, [{(block.name, i, j): x} for x in values])
+    logits, probs = (
+        found["logits"][:, asked.row],
+        found["probs"][:, asked.row],
+    )  # [n_steps, d_vocab]
+    for x, shares in zip(values, probs, strict=True):
+        if not np.isfinite(shares).all():
+            raise InputError(
+                f"{asked.options.cell} = {x:g} makes a probability infinite or undefined; choose "
+                "another range"
+            )
+    name, words = f"{block.name}[{i},{j}]", asked.words
+    return words[target], (
+        Row(name, x, float(now[target]), float(shares[target]), words[int(np.argmax(now))])
+        for x, now, shares in zip(values, logits, probs, strict=True)
+    )
+
+
+STUDY = Study(
+    "sweep",
+    "Run one cell through a range of values, and report the target word's logit and probability.",
+    Row,
+    _rows,
+    Options,
+)
