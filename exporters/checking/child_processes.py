@@ -129,11 +129,8 @@ def limit(seconds: int, memory: int) -> None:
     import resource
 
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limits = {
-        resource.RLIMIT_CPU: seconds,
-        resource.RLIMIT_AS: pages * resource.getpagesize() + memory,
-    }
-    for kind, most in limits.items():
+    room = pages * resource.getpagesize() + memory
+    for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, room)):
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (most, hard))

@@ -10,7 +10,7 @@ Nothing here knows a model; `model_book` does.
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -117,6 +117,11 @@ class Place(NamedTuple):
         row, col = (j, i) if self.turned else (i, j)
         return row + self.top, col + self.left
 
+    def own(self, row: int, col: int) -> tuple[int, int]:
+        """The cell of the block that stands in a row and column of the sheet."""
+        i, j = row - self.top, col - self.left
+        return (j, i) if self.turned else (i, j)
+
 
 class Blanks(NamedTuple):
     """Cells of a block for the reader to fill in, and the block's copy that formulas read in its
@@ -175,7 +180,9 @@ class Run(NamedTuple):
     style: str
     texts: Sequence[str] = ()
 
-    def at(self, k: int) -> str | int:
+    def at(self, row: int, col: int) -> str | int:
+        """What stands in a row and column of the sheet."""
+        k = row - self.area.top + col - self.area.left
         return self.texts[k] if self.texts else k
 
 
@@ -211,11 +218,12 @@ class Sheet:
     suggestions: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __repr__(self) -> str:
-        n_blocks = len(self.regions)
-        return f"<Sheet {self.name}: {len(self.entries)} cells, and {n_blocks} blocks>"
+        return f"<Sheet {self.name}: {len(self.entries)} cells, and {len(self.regions)} blocks>"
 
-    def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
+    def __getitem__(self, key: tuple[int | slice, int | slice] | Rect) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
+        if isinstance(key, Rect):
+            return Area(self, key)
         row, col = key
         top, bottom = (row.start, row.stop) if isinstance(row, slice) else (row, row + 1)
         left, right = (col.start, col.stop) if isinstance(col, slice) else (col, col + 1)
@@ -227,6 +235,22 @@ class Sheet:
         if isinstance(value, str) and style not in DATA:
             value = translated(value)
         self.entries[row, col] = Entry(value, style)
+
+    def across(self, row: int, col: int, values: Iterable[Any], style: str) -> None:
+        """Put numbers or texts side by side, the first into that cell."""
+        for k, value in enumerate(values, col):
+            self.put(row, k, value, style)
+
+    def down(self, row: int, col: int, values: Iterable[Any], style: str) -> None:
+        """Put numbers or texts one below the other, the first into that cell."""
+        for k, value in enumerate(values, row):
+            self.put(k, col, value, style)
+
+    def lines(self, row: int, lines: Iterable[Iterable[Any]], styles: Mapping[int, str]) -> None:
+        """Put lines of numbers and texts from a row on, into the columns that have a style."""
+        for k, line in enumerate(lines, row):
+            for (col, style), value in zip(styles.items(), line, strict=True):
+                self.put(k, col, value, style)
 
     def hold(self, row: int, col: int, value: str | float, style: str) -> None:
         """Put a number or a text that is data: what is typed, a word, a name."""
@@ -281,15 +305,12 @@ class Reading(Reader):
     def _range(self, sheet: str, rect: Rect) -> np.ndarray:
         if (sheet, rect) not in self._ranges:
             run = next((r for r in self.book.sheets[sheet].runs if r.area.covers(rect)), None)
-            if run:
-                first = rect.top - run.area.top + rect.left - run.area.left
-                cells: list[Any] = [run.at(first + k) for k in range(rect.size)]
-            else:
-                cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
+            cells = [run.at(*at) if run else self.cell(sheet, *at) for at in rect.cells()]
             array = np.empty(len(cells), dtype=object)
             array[:] = cells
-            shape = rect.bottom - rect.top, rect.right - rect.left
-            self._ranges[sheet, rect] = settled(array).reshape(shape)
+            self._ranges[sheet, rect] = settled(array).reshape(
+                rect.bottom - rect.top, rect.right - rect.left
+            )
         return self._ranges[sheet, rect]
 
     def cell(self, sheet: str, row: int, col: int) -> Any:
@@ -305,11 +326,11 @@ class Reading(Reader):
             return self.of(entry)
         for place in self._regions(sheet, row):
             if place.holds(row, col):
-                return self._in_region(place, row, col)
+                return self.in_block(place, row, col)
         for run in self.book.sheets[sheet].runs:
             top, bottom, left, right = run.area
             if top <= row < bottom and left <= col < right:
-                return run.at(row - top + col - left)
+                return run.at(row, col)
         return None
 
     def _regions(self, sheet: str, row: int) -> list[Place]:
@@ -320,9 +341,9 @@ class Reading(Reader):
             self._across[key] = [p for p, _ in regions if 0 <= row - p.top < p.size[0]]
         return self._across[key]
 
-    def _in_region(self, place: Place, row: int, col: int) -> Any:
-        i, j = row - place.top, col - place.left
-        i, j = (j, i) if place.turned else (i, j)
+    def in_block(self, place: Place, row: int, col: int) -> Any:
+        """The value of a block's cell, by its row and column on the sheet; None if it is blank."""
+        i, j = place.own(row, col)
         value = self.values[place.block.name][i, j] if place.block.has(i, j) else None
         return value.item() if isinstance(value, np.generic) else value
 
@@ -401,18 +422,21 @@ class Book:
     @property
     def n_formulas(self) -> int:
         """How many cells hold a formula."""
-        sheets = self.sheets.values()
-        entries = sum(e.formula is not None for sheet in sheets for e in sheet.entries.values())
-        regions = [place.block for sheet in sheets for place, _ in sheet.regions]
-        return entries + sum(block.n_cells for block in regions if block.op)
+        return sum(
+            sum(entry.formula is not None for entry in sheet.entries.values())
+            + sum(place.block.n_cells for place, _ in sheet.regions if place.block.op)
+            for sheet in self.sheets.values()
+        )
 
     @property
     def n_cells(self) -> int:
         """The number of cells, labels included."""
-        sheets = self.sheets.values()
-        entries = sum(len(sheet.entries) for sheet in sheets)
-        runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
-        return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
+        return sum(
+            len(sheet.entries)
+            + sum(run.area.size for run in sheet.runs)
+            + sum(place.block.n_cells for place, _ in sheet.regions)
+            for sheet in self.sheets.values()
+        )
 
     def lay(self, place: Place, style: str) -> None:
         """Place a table: its typed values, or its formulas."""
@@ -433,8 +457,7 @@ class Book:
         """The sheet and the rectangle of an area of a block or of a sheet."""
         if isinstance(area.grid, Sheet):
             return area.grid.name, area.rect
-        name = area.grid.name
-        place = self.shown[name] if name in self.shown else self.places[name]
+        place = self.shown.get(area.grid.name) or self.places[area.grid.name]
         return place.sheet, place.rect(area.rect)
 
     def read_at(self, area: Area) -> tuple[str, Rect]:
@@ -517,8 +540,7 @@ class Book:
     def clean(self) -> Reading:
         """The values as built."""
         computed = self.graph.computed  # of blocks that were added since, too
-        if self._clean is None:
-            self._clean = Reading(self, ChainMap(computed, self.others))
+        self._clean = self._clean or Reading(self, ChainMap(computed, self.others))
         return self._clean
 
     def refresh(self) -> None:

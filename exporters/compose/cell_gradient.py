@@ -27,8 +27,7 @@ def of_cell(book: Book, at: At) -> Slopes:
             cell_gradient.add(found, area, np.transpose(slope) if turned else slope)
             return
         sheet, rect = book.locate(area)
-        shape = rect.bottom - rect.top, rect.right - rect.left
-        each = np.broadcast_to(slope, shape)
+        each = np.broadcast_to(slope, (rect.bottom - rect.top, rect.right - rect.left))
         for (row, col), share in zip(rect.cells(), each.flat, strict=True):
             to((sheet, row, col), float(share))
 
@@ -51,8 +50,7 @@ def of_cell(book: Book, at: At) -> Slopes:
 
 def _formula(book: Book, at: At) -> Expression | None:
     """The formula of a sheet's own cell."""
-    sheet, row, col = at
-    entry = book.sheets[sheet].entries.get((row, col))
+    entry = book.sheets[at[0]].entries.get(at[1:])
     formula = entry.formula if entry else None
     return None if isinstance(formula, TableFormula) else formula
 
@@ -90,7 +88,6 @@ def _reads(book: Book, at: At) -> Iterator[At]:
     for area in formula.areas():
         if area.grid.name not in book.graph.blocks:
             sheet, rect = book.locate(area)
-            for row, col in rect.cells():
-                cell = sheet, row, col
+            for cell in ((sheet, *at) for at in rect.cells()):
                 if _formula(book, cell) is not None and _in_graph(book, cell) is None:
                     yield cell

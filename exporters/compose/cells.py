@@ -3,14 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
-
-import numpy as np
 
 from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, UnknownNameError
-from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.formula import InWords, readable
 from cellformer.exporters.compose.address import address, index
 from cellformer.exporters.compose.book import Book, Entry, Place, Reading
@@ -43,8 +42,7 @@ def owner(book: Book, sheet: str, row: int, col: int) -> tuple[Block, Span] | No
     regions = [place for place, _ in book.sheets[sheet].regions]
     for place in (*regions, *book.places.values(), *book.shown.values()):
         if place.sheet == sheet and place.holds(row, col):
-            i, j = row - place.top, col - place.left
-            return place.block, (j, i) if place.turned else (i, j)
+            return place.block, place.own(row, col)
     return None
 
 
@@ -79,24 +77,33 @@ class SheetCell:
     def address(self) -> str:
         return address(self.sheet, Rect(self.row, self.row + 1, self.col, self.col + 1))
 
+    @cached_property
+    def _of(self) -> tuple[Block, Span] | None:
+        return owner(self.book, self.sheet, self.row, self.col)
+
+    @property
+    def _entry(self) -> Entry | None:
+        return self.book.sheets[self.sheet].entries.get((self.row, self.col))
+
+    @property
+    def _formula(self) -> Expression | None:
+        return self._entry.formula if self._entry else None
+
     @property
     def name(self) -> str:
         """Its table and place; of a cell in no table, its address."""
-        found = owner(self.book, self.sheet, self.row, self.col)
-        if found is None:
+        if self._of is None:
             return self.address
-        block, (i, j) = found
+        block, (i, j) = self._of
         return f"{block.name}[{i},{j}]"
 
     @property
     def value(self) -> Any:
         """Its value; "" if it is blank. A number that is typed in is the graph's, which an edit
         may have changed."""
-        of = owner(self.book, self.sheet, self.row, self.col)
-        if of and not of[0].computed and of[0].name in self.book.graph.blocks:
-            block, (i, j) = of
-            value = self.reading.values[block.name][i, j]
-            found = value.item() if isinstance(value, np.generic) else value
+        block = self._of[0] if self._of else None
+        if block and not block.computed and block.name in self.book.graph.blocks:
+            found = self.reading.in_block(self.book.places[block.name], self.row, self.col)
         else:
             found = self.reading.cell(self.sheet, self.row, self.col)
         return "" if found is None else found
@@ -104,51 +111,40 @@ class SheetCell:
     @property
     def formula(self) -> str | None:
         """Its formula with names; None if it holds a value."""
-        found = owner(self.book, self.sheet, self.row, self.col)
-        if found and found[0].op:
-            block, (i, j) = found
-            return readable(block, i, j)
-        formula = self._entry.formula if self._entry else None
-        beside = found[0].name if found else ""
-        return formula.text(_Named(beside, self.book)) if formula is not None else None
+        if self._of and self._of[0].op:
+            return readable(self._of[0], *self._of[1])
+        names = _Named(self._of[0].name if self._of else "", self.book)
+        return None if self._formula is None else self._formula.text(names)
 
     @property
     def a1(self) -> str | None:
         """Its formula as in the workbook; None if it holds a value."""
-        found = owner(self.book, self.sheet, self.row, self.col)
-        if found and found[0].op:
-            return f"={self.book.formulas(found[0])(*found[1])}"
-        formula = self._entry.formula if self._entry else None
-        return None if formula is None else f"={self.book.text(formula, self.sheet)}"
+        if self._of and self._of[0].op:
+            return f"={self.book.formulas(self._of[0])(*self._of[1])}"
+        return None if self._formula is None else f"={self.book.text(self._formula, self.sheet)}"
 
     @property
     def precedents(self) -> list[Self]:
         """The cells that its formula reads; of blank ones those that can be typed in."""
         found = dict.fromkeys((sheet, *at) for sheet, rect in self.reads() for at in rect.cells())
-        cells = [type(self)(self.reading, *at) for at in found]
+        cells = (type(self)(self.reading, *at) for at in found)
         return [cell for cell in cells if cell.exists]
 
     @property
     def exists(self) -> bool:
         """Whether there is a cell, though it may be blank, and no empty paper."""
-        found = owner(self.book, self.sheet, self.row, self.col)
-        if found and found[0].op:
-            return found[0].has(*found[1])
+        if self._of and self._of[0].op:
+            return self._of[0].has(*self._of[1])
         return self._entry is not None or self.value != ""
-
-    @property
-    def _entry(self) -> Entry | None:
-        return self.book.sheets[self.sheet].entries.get((self.row, self.col))
 
     def reads(self) -> Iterator[tuple[str, Rect]]:
         """The rectangles of sheets that its formula reads."""
-        found = owner(self.book, self.sheet, self.row, self.col)
-        if found and found[0].op:
-            block, (i, j) = found
+        if self._of and self._of[0].op:
+            block, (i, j) = self._of
             for operand, rect in block.reads(Rect(i, i + 1, j, j + 1)):
                 yield self.book.locate(Area(operand, rect))
-        elif self._entry and self._entry.formula is not None:
-            yield from map(self.book.locate, self._entry.formula.areas())
+        elif self._formula is not None:
+            yield from map(self.book.locate, self._formula.areas())
 
 
 @dataclass(frozen=True)

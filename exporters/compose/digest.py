@@ -90,12 +90,8 @@ class Numbers(Expression):
 
     area: Area
 
-    @property
-    def _spelt(self) -> Expression:
-        return IFERROR(self.area * 1, NO_NUMBER)
-
     def text(self, notation: Notation) -> str:
-        return self._spelt.text(notation)
+        return IFERROR(self.area * 1, NO_NUMBER).text(notation)
 
     def value(self, look: Look) -> Any:
         held = np.atleast_2d(np.asarray(look(self.area)))
@@ -132,13 +128,6 @@ class Off:
         return self.table.put(i, j, compared, style, array)
 
 
-class Line(NamedTuple):
-    """A range, and the row of the sheet that reports on it."""
-
-    range: Range
-    row: int
-
-
 class Watch(NamedTuple):
     """What is asked of a ledger."""
 
@@ -158,34 +147,30 @@ def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = Non
     apart = [(SHEET, Rect(SUMMARY, END, 0, END))]
     found = of_formulas(book, [*apart, ledger.line] if ledger else apart)
     inputs = [] if ledger else of_inputs(book)
-    lines = [Line(one, row) for row, one in enumerate([*found, *inputs], TOP)]
-    _helpers(sheet, [line.range.rect for line in lines])
+    end = TOP + len(found) + len(inputs)
+    _helpers(sheet, [one.rect for one in (*found, *inputs)])
     copies = dict[Copied, int]()
     page = Composer(book, SHEET)
-    off = Off(page.table("off", (TOP, OFF[0]), (max(len(lines), 1), len(OFF))), rests)
-    for line in lines:
-        _line(book, off, line, copies)
+    off = Off(page.table("off", (TOP, OFF[0]), (max(end - TOP, 1), len(OFF))), rests)
+    for row, one in enumerate((*found, *inputs), TOP):
+        _line(book, off, one, row, copies)
     formulas = slice(TOP, TOP + len(found))
-    differs = _differs(sheet, formulas)
+    differs, gaps = _differs(sheet, formulas), sheet[formulas, OFF.start : OFF.stop]
     summary = (
         ("differ", "ranges that differ", SUMPRODUCT(differs), "count"),
         ("first", "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
-        ("largest", "off by at most", _largest(sheet, formulas), "off"),
+        ("largest", "off by at most", MAX(MAX(gaps), -MIN(gaps)), "off"),
     )
     for row, (name, what, formula, style) in enumerate(summary, SUMMARY + 1):
         sheet.put(row, 1, what)
         page.show(name, (row, 0), formula, style, array=True)
     if ledger:
-        _check(page, found, ledger.edits, TOP + len(lines) + 3)
+        _check(page, found, ledger.edits, end + 3)
         edited = ledger.edited
     else:
-        typed = slice(formulas.stop, TOP + len(lines))
+        typed = slice(formulas.stop, end)
         edited = SUMPRODUCT(_differs(sheet, typed)) > 0 if inputs else expression(0) > 0
-    n_cells = sum(one.n_cells for one in found)
-    anew = (
-        "" if book.iterates else worded(ANEW)
-    )  # a latch, computed out of its turn, would be wrong
-    verdict = _verdict(sheet, formulas, n_cells, edited, anew)
+    verdict = _verdict(book, found, edited)
     if rests is not None:
         verdict = IF(rests, verdict, sentence(worded(MOVES)))
     page.show("verdict", (SUMMARY, 0), verdict, "block")
@@ -195,9 +180,9 @@ def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> N
     """Add which formula was typed over, and which functions are not computed."""
     sheet, lines = page.sheet, slice(TOP, TOP + len(found))
     probed = probes.add(page, edits, (below, 4), probes.used(page.book))
-    for row, begin in enumerate(typed_over.begins(found), TOP):
-        sheet.put(row, BEGINS, begin, "count")
-    index = typed_over.add(page, found, (below, 0), _numbered(sheet))
+    sheet.down(TOP, BEGINS, typed_over.begins(found), "count")
+    numbered = typed_over.Numbered(sheet[_run(sheet, DOWN)], sheet[_run(sheet, COPIES)])
+    index = typed_over.add(page, found, (below, 0), numbered)
     text, count, claim = TYPED_OVER
     starts = sheet[lines, BEGINS].as_range
     line = page.show("typed_over.line", (text - 1, 0), IFERROR(MATCH(index, starts, 1), 0), "count")
@@ -237,14 +222,11 @@ def _differs(sheet: Sheet, lines: slice) -> Expression:
     return (off[0] * off[0] + off[1] * off[1] + off[2] * off[2] >= 1) * 1
 
 
-def _largest(sheet: Sheet, lines: slice) -> Expression:
-    off = sheet[lines, OFF.start : OFF.stop]
-    return MAX(MAX(off), -MIN(off))
-
-
-def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew: str) -> Expression:
+def _verdict(book: Book, found: Sequence[Range], edited: Expression) -> Expression:
     """The verdict, one sentence, for Start and for bug reports."""
-    n, differ = lines.stop - lines.start, sheet[SUMMARY + 1, 0]
+    sheet, n, n_cells = book.sheet(SHEET), len(found), sum(one.n_cells for one in found)
+    differ = sheet[SUMMARY + 1, 0]
+    anew = "" if book.iterates else worded(ANEW)  # a latch, computed out of its turn, is wrong
     told = sentence(
         worded(
             "{{k}} of {n:,} ranges of formulas differ from what cellformer computed, the first "
@@ -252,7 +234,7 @@ def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew:
             n=n,
         ),
         k=differ,
-        cell=_first(sheet, lines),
+        cell=_first(sheet, slice(TOP, TOP + n)),
     )
     agrees = f"{worded(AGREES)}: {worded('{k:,} formulas in {n:,} ranges', k=n_cells, n=n)}{anew}"
     return IF(IFERROR(edited * 1, 0) == 1, worded(EDITED), IF(differ == 0, agrees, told & anew))
@@ -295,77 +277,61 @@ def _run(sheet: Sheet, left: int) -> Rect:
     return next(run.area for run in sheet.runs if run.area.left == left)
 
 
-def _numbered(sheet: Sheet) -> typed_over.Numbered:
-    """The cells that hold 0, 1, 2, ..."""
-    down, across = (_run(sheet, left) for left in (DOWN, COPIES))
-    of = (sheet[r.top : r.bottom, r.left : r.right] for r in (down, across))
-    return typed_over.Numbered(*of)
-
-
 def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
     """Add the constants that formulas use, and the column heads."""
-    for col, head in enumerate(HEADS):
-        sheet.put(TOP - 1, col, head, "block")
+    sheet.across(TOP - 1, 0, HEADS, "block")
     sheet.widths = {ON: 14} | dict.fromkeys((*WAS, *OFF), 16)
     sheet.frozen = (TOP, 1)
     tall = max((r.bottom - r.top for r in rects), default=1)
     wide = max((r.right - r.left for r in rects), default=1)
     letters = [column(k) for k in range(max((r.right for r in rects), default=1))]
-    down = Rect(TOP, TOP + tall, DOWN, DOWN + 1)
-    across = Rect(TOP - 2, TOP - 1, COPIES, COPIES + wide)
-    named = Rect(TOP, TOP + len(letters), LETTERS, LETTERS + 1)
-    sheet.runs += [Run(down, "row number"), Run(across, "label number")]
-    sheet.runs.append(Run(named, "label", letters))
+    sheet.runs += [
+        Run(Rect(TOP, TOP + tall, DOWN, DOWN + 1), "row number"),
+        Run(Rect(TOP - 2, TOP - 1, COPIES, COPIES + wide), "label number"),
+        Run(Rect(TOP, TOP + len(letters), LETTERS, LETTERS + 1), "label", letters),
+    ]
 
 
 # --- a line -------------------------------------------------------------------------------
 
 
-def _line(book: Book, off: Off, line: Line, copies: dict[Copied, int]) -> None:
+def _line(book: Book, off: Off, one: Range, row: int, copies: dict[Copied, int]) -> None:
     """Add a range's row: its address, its sums, their differences."""
-    sheet = off.sheet
-    (name, rect, _, texts, _, _), row = line
-    top, bottom, left, right = rect
-    sheet.hold(row, ON, quoted(name), "text")
-    for col, count in ((ROW, top + 1), (COL, left + 1), (HIGH, bottom - top), (WIDE, right - left)):
-        sheet.put(row, col, count, "count")
-    if rect.size == 1:
-        _of_one(book, off, line)
-    elif texts or (line.range.chained and rect.size <= MOST_COPIED):
-        _of_copied(book, off, line, copies)
+    top, bottom, left, right = one.rect
+    off.sheet.hold(row, ON, quoted(one.sheet), "text")
+    off.sheet.across(row, ROW, (top + 1, left + 1, bottom - top, right - left), "count")
+    if one.rect.size == 1:
+        _of_one(book, off, one, row)
+    elif one.texts or (one.chained and one.rect.size <= MOST_COPIED):
+        _of_copied(book, off, one, row, copies)
     else:
-        _of_numbers(book, off, line)
+        _of_numbers(book, off, one, row)
 
 
-def _of_one(book: Book, off: Off, line: Line) -> None:
+def _of_one(book: Book, off: Off, one: Range, row: int) -> None:
     """A range of a single cell."""
-    (name, rect, area, texts, _, _), row = line
-    sheet = off.sheet
-    held = book.clean.cell(name, rect.top, rect.left)
-    cell: Expression = area[0, 0]
-    was = sheet[row, WAS[0]]
-    if texts and (fraction := FRACTION.search(held)):
+    held = book.clean.cell(one.sheet, one.rect.top, one.rect.left)
+    cell: Expression = one.area[0, 0]
+    if one.texts and (fraction := FRACTION.search(held)):
         held = held[: fraction.start()]
         cell = LEFT(cell, len(held))
-    sheet.hold(row, WAS[0], held, "text" if texts else "step")
+    was = off.sheet[row, WAS[0]]
+    off.sheet.hold(row, WAS[0], held, "text" if one.texts else "step")
     gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
-    differs: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else _bounded(gap)
+    differs: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if one.texts else _bounded(gap)
     off.put(row - TOP, 0, differs, "off")
 
 
-def _of_numbers(book: Book, off: Off, line: Line) -> None:
+def _of_numbers(book: Book, off: Off, one: Range, row: int) -> None:
     """A range of numbers: its sums, and their differences relative to its size."""
-    (_, rect, area, *_), row = line
-    sheet = off.sheet
-    held = Numbers(area).value(book.clean)
-    size = _in_short(float(np.abs(held).sum()))
-    sheet.put(row, SIZE, size, "count")
+    sheet, now = off.sheet, Numbers(one.area)
+    held = now.value(book.clean)
+    sheet.put(row, SIZE, _in_short(float(np.abs(held).sum())), "count")
     places = np.arange(held.size).reshape(held.shape)
-    at, now = _places(sheet, rect), Numbers(area)
+    at = _places(sheet, one.rect)
     for power, weighted in enumerate((now, now * at, now * at * at)):
-        was = sheet[row, WAS[power]]
         sheet.put(row, WAS[power], float((held * places**power).sum()), "step")
-        gap = (SUM(weighted) - was) / (sheet[row, SIZE] * held.size**power)
+        gap = (SUM(weighted) - sheet[row, WAS[power]]) / (sheet[row, SIZE] * held.size**power)
         off.put(row - TOP, power, _bounded(gap), "off", array=True)
 
 
@@ -374,23 +340,23 @@ def _bounded(off: Expression) -> Expression:
     return IFERROR(MAX(-MOST_OFF, MIN(MOST_OFF, off)), MOST_OFF)
 
 
-def _of_copied(book: Book, off: Off, line: Line, copies: dict[Copied, int]) -> None:
+def _of_copied(book: Book, off: Off, one: Range, row: int, copies: dict[Copied, int]) -> None:
     """A range with a copy as built: the share of its cells that differ, and the first of them. The
     three numbers are those of a difference in that cell alone."""
-    (name, (top, bottom, left, right), area, texts, _, _), row = line
-    sheet = off.sheet
+    sheet, area, (top, bottom, left, right) = off.sheet, one.area, one.rect
     held = tuple(
-        tuple(book.clean.cell(name, i, j) for j in range(left, right)) for i in range(top, bottom)
+        tuple(book.clean.cell(one.sheet, i, j) for j in range(left, right))
+        for i in range(top, bottom)
     )
     if held not in copies:
         first = copies[held] = max([r + len(t) for t, r in copies.items()], default=TOP)
         for i, j in np.ndindex(bottom - top, right - left):
             if held[i][j] != "":
-                sheet.hold(first + i, COPIES + j, held[i][j], "text" if texts else "step")
+                sheet.hold(first + i, COPIES + j, held[i][j], "text" if one.texts else "step")
     first, n = copies[held], area.rect.size
     copy = sheet[first : first + bottom - top, COPIES : COPIES + right - left]
     same: Expression = IFERROR(EXACT(area, copy) * 1, 0)
-    if not texts:
+    if not one.texts:
         gap = (Numbers(area) - copy) * round(1 / NEAR)
         size = _in_short(max(abs(x) for line in held for x in line))
         same = IFERROR((gap * gap < size * size) * 1, 0)

@@ -3,7 +3,8 @@
 from typing import Any
 
 from cellformer.engine.cells.expression import Area, Expression, Nth
-from cellformer.engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SUMPRODUCT, TRUE
+from cellformer.engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SQRT, SUMPRODUCT, TRUE
+from cellformer.engine.cells.rounding import NEAR
 
 
 def entry(area: Area, row: Any, col: Any) -> Expression:
@@ -44,3 +45,9 @@ def place_of_rank(area: Area, ids: Area, rank: int, value: Expression) -> Expres
 def product_sum(a: Area, b: Area) -> Expression:
     """The sum of products of two columns; for single cells, their product."""
     return SUMPRODUCT(a, b) if a.rect.size > 1 else a * b
+
+
+def over_length(x: Area, vector: Area) -> Expression:
+    """An entry of a vector divided by its length; 0 for a zero vector."""
+    length = SQRT(product_sum(vector, vector))
+    return IF(length > NEAR, x / length, 0)

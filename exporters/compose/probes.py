@@ -66,8 +66,7 @@ def _acos(x: Expression) -> Expression:
 
 
 def _erf(x: Expression) -> Expression:
-    terms = ((1 - 2 * n) / (n * (2 * n + 1)) for n in range(1, 12))
-    return ERF_SLOPE * x * _series(x * x, terms)
+    return ERF_SLOPE * x * _series(x * x, ((1 - 2 * n) / (n * (2 * n + 1)) for n in range(1, 12)))
 
 
 def _variance(g: Given) -> Expression:
@@ -145,14 +144,15 @@ PROBES: Mapping[str, Probe] = {
 
 def used(book: Book) -> list[str]:
     """The functions of a workbook's formulas, in order."""
-    found = {"ISFORMULA"}
-    for sheet in book.sheets.values():
-        for place, _ in sheet.regions:
-            if place.block.op:
-                found |= _functions(place.block.shared)
-        for entry in sheet.entries.values():
-            if entry.formula is not None:
-                found |= _functions(entry.formula)
+    formulas = [
+        formula
+        for sheet in book.sheets.values()
+        for formula in (
+            *(place.block.shared for place, _ in sheet.regions if place.block.op),
+            *(entry.formula for entry in sheet.entries.values() if entry.formula is not None),
+        )
+    ]
+    found = {"ISFORMULA"}.union(*map(_functions, formulas))
     return sorted({SPELT.get(name, name) for name in found})
 
 
@@ -201,6 +201,5 @@ def add(page: Composer, edits: Expression, at: Span, names: Sequence[str]) -> Pr
     formulas = differs.pop("ISFORMULA")
     n = added(differs.values())
     listed = reduce(and_, [IF(cell == 0, "", f", {name}") for name, cell in differs.items()])
-    functions = MID(listed, 3, LONGEST)
-    told = sentence("this program does not compute {functions}", functions=functions)
+    told = sentence("this program does not compute {functions}", functions=MID(listed, 3, LONGEST))
     return Probed(formulas, n, IF(n == 0, "", told))

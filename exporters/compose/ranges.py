@@ -68,7 +68,7 @@ def of_inputs(book: Book) -> list[Range]:
         for rect, kind in rectangles(typed):
             place = book.places[kind[1]]
             area = Area(place.block, _of_block(place, rect), range=True)
-            found.append(_range(sheet, rect, kind)._replace(area=area))
+            found.append(Range(sheet.name, rect, area, kind[0], rect.size))
     return found
 
 
@@ -77,11 +77,6 @@ def _of_block(place: Place, rect: Rect) -> Rect:
     top, bottom, left, right = rect
     down, across = (top - place.top, bottom - place.top), (left - place.left, right - place.left)
     return Rect(*across, *down) if place.turned else Rect(*down, *across)
-
-
-def _range(sheet: Sheet, rect: Rect, kind: Kind) -> Range:
-    area = sheet[rect.top : rect.bottom, rect.left : rect.right].as_range
-    return Range(sheet.name, rect, area, kind[0], rect.size)
 
 
 def _of_regions(book: Book, order: Mapping[str, int]) -> Iterator[_Found]:
@@ -124,7 +119,8 @@ def _of_entries(
         read = [one for at in rect.cells() for one in reads[at]]
         rank = (kind[2], order[kind[1]]) if kind[1] in order else (kind[2], last)
         chained = any(name == sheet.name and rect.meets(other) for name, other in read)
-        return _Found(_range(sheet, rect, kind)._replace(chained=chained), read, rank)
+        here = Range(sheet.name, rect, sheet[rect].as_range, kind[0], rect.size, chained)
+        return _Found(here, read, rank)
 
     for rect, kind in rectangles(kinds):
         one, width = found(rect, kind), rect.right - rect.left
@@ -137,18 +133,16 @@ def _of_entries(
 
 def _goes_on(book: Book, place: Place, at: Span) -> bool:
     """Whether a cell of a block belongs to a generated word."""
-    i = at[1] - place.left if place.turned else at[0] - place.top
-    return place.block.axes[0] == "token" and 0 < book.n_given <= i
+    return place.block.axes[0] == "token" and 0 < book.n_given <= place.own(*at)[0]
 
 
 def _owners(book: Book, sheet: Sheet) -> dict[Span, Place]:
     """The block of each cell, for blocks whose cells are single entries."""
-    places = [p for p in book.places.values() if p.sheet == sheet.name and not p.block.op]
     regions = {place.block.name for place, _ in sheet.regions}
     return {
         at: place
-        for place in places
-        if place.block.name not in regions
+        for place in book.places.values()
+        if place.sheet == sheet.name and not place.block.op and place.block.name not in regions
         for at in place.rect(place.block.whole).cells()
     }
 
@@ -183,10 +177,9 @@ def _holds(rect: Rect, cells: Iterable[Span]) -> bool:
 def rectangles(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
     """Cells as rectangles of one kind: of joined rows, or of joined columns, whichever are
     fewer."""
-    across = _joined(kinds)
     turned = _joined({(col, row): kind for (row, col), kind in kinds.items()})
     down = [(Rect(left, right, top, bottom), k) for (top, bottom, left, right), k in turned]
-    return min(across, down, key=len)
+    return min(_joined(kinds), down, key=len)
 
 
 def _joined(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:

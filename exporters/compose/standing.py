@@ -5,9 +5,9 @@ stands on a sheet tell whether rows, columns or cells were inserted, deleted or 
 cells they are errors. No values are read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.expression import Area, Expression, Function, Look, Notation
@@ -37,15 +37,7 @@ class Coordinate(Expression):
     @property
     def built(self) -> int:
         """Its value as built."""
-        rect = self.cell.rect
-        return 1 + (rect.top if self.function is ROW else rect.left)
-
-
-class Standing(NamedTuple):
-    """Something on a sheet whose place is checked."""
-
-    what: str
-    area: Rect
+        return 1 + (self.cell.rect.top if self.function is ROW else self.cell.rect.left)
 
 
 def moved(sheet: Sheet, area: Rect) -> Expression:
@@ -61,15 +53,15 @@ def gone(sheet: Sheet) -> Expression:
     return IFERROR(Coordinate(ROW, sheet[0, 0]), 0) == 0
 
 
-def standing(book: Book, sheet: Sheet, edges: bool) -> Sequence[Standing]:
-    """What is checked on a sheet: its title, its blocks, and its `edges`, the lowest and the
-    rightmost other text or number."""
+def standing(book: Book, sheet: Sheet, edges: bool) -> dict[Rect, str]:
+    """What is checked on a sheet, by where it stands: its title, its blocks, and its `edges`, the
+    lowest and the rightmost other text or number."""
     found = {Rect(0, 1, 0, 1): "title"}
     for place in book.places.values():
         if place.sheet == sheet.name:
             found.setdefault(place.rect(place.block.whole), place.block.name)
     put = [at for at, entry in sheet.entries.items() if entry.formula is None]
     for what, key in (("lowest", 0), ("furthest right", 1)) if edges else ():
-        row, col = max(put, key=lambda at: (at[key], at))
-        found.setdefault(Rect(row, row + 1, col, col + 1), what)
-    return [Standing(what, area) for area, what in found.items()]
+        last = max(put, key=lambda at: (at[key], at))
+        found.setdefault(sheet[last].rect, what)
+    return found

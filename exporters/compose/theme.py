@@ -202,31 +202,7 @@ STYLES |= {  # of drawings
 _KEY = {"align": "center", "font_size": 9}  # of a legend: see `cellformer.exporters.compose.legend`
 # of groups of words: colours that the colour-blind tell apart (Okabe & Ito 2008)
 GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-for _number, _colour in enumerate(GROUPS):
-    STYLES[f"group {_number}"] = {"font_color": _colour, "bold": True}
-for _kind, _fill in FILLS.items():
-    STYLES[f"key {_kind}"] = {**_KEY, "bg_color": _fill}
-    for _font, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN)):
-        STYLES[f"{_kind} {_font}"] = {**_NUMBER, "bg_color": _fill, "font_color": _colour}
-    STYLES[f"{_kind} setting"] = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
-    STYLES[f"{_kind} setting many"] = {**STYLES[f"{_kind} setting"], "num_format": "#,##0"}
-    STYLES[f"{_kind} count"] = {"num_format": "#,##0", "bg_color": _fill, "align": "right"}
-for _name, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN), ("grey", GREY)):
-    STYLES[f"key {_name}"] = {**_KEY, "font_color": _colour}
-STYLES["key switch"] = {**_KEY, "bg_color": STYLES["switch"]["bg_color"]}
-STYLES["key generated"] = {**_KEY, "font_color": "#2E75B6", "italic": True}
-STYLES["key differs"] = {**_KEY, "bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
-STYLES["key full"] = {**_KEY, "bg_color": FULL}
-STYLES["key below"] = {**_KEY, "bg_color": BELOW}
-STYLES["key above"] = {**_KEY, "bg_color": ABOVE}
-STYLES["key 0"] = _KEY
-STYLES["stale"] = {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"}
-STYLES["right"] = {"bg_color": STYLES["switch"]["bg_color"]}
-STYLES["ink"] = {"bg_color": "#262626", "font_color": "#FFFFFF"}
-STYLES["generated"] = {"font_color": "#2E75B6", "italic": True}
-STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
-STYLES["said"] = {"font_size": 10, "font_color": "#404040"}
-STYLES["part"] = {"font_size": 10, "bold": True, "font_color": "#1F3864", "valign": "vcenter"}
+_CHANGED = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
 _CELL = {
     "font_size": 9,
     "align": "center",
@@ -234,26 +210,58 @@ _CELL = {
     "border": 1,
     "border_color": "#F2F2F2",
 }
-STYLES["strip number"] = {**_CELL, "num_format": "0.00"}
-STYLES["tile number"] = {**_CELL, "num_format": "0%"}
 _TOLD = {"font_color": GREY, "align": "right"}
-STYLES["given number"] = {**_TOLD, "num_format": '"sentence, "0" given"'}
-STYLES["token number"] = {**_TOLD, "num_format": '"token "0', "font_size": 10}
-STYLES["stop"] = {**STYLES["link"], "valign": "top"}
-STYLES["stop number"] = {**_TOLD, "num_format": "0", "valign": "top", "bold": True}
-for _kind in ("live", "percent", "count"):
-    STYLES[f"stop {_kind}"] = {**STYLES[_kind], "font_color": GREEN, "valign": "top"}
-STYLES["stop text"] = {"font_color": GREEN, "align": "right", "valign": "top"}
-STYLES["mark"] = {"num_format": ";;;"}
-STYLES["chip"] = {
-    "bold": True,
-    "align": "center",
-    "valign": "vcenter",
-    "shrink": True,
-    "border": 1,
-    "border_color": "#BFBFBF",
+_FONTS = {"blue": BLUE, "black": BLACK, "green": GREEN}
+STYLES |= {f"group {k}": {"font_color": colour, "bold": True} for k, colour in enumerate(GROUPS)}
+for _kind, _fill in FILLS.items():
+    _setting = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
+    STYLES |= {
+        f"key {_kind}": {**_KEY, "bg_color": _fill},
+        **{
+            f"{_kind} {k}": {**_NUMBER, "bg_color": _fill, "font_color": c}
+            for k, c in _FONTS.items()
+        },
+        f"{_kind} setting": _setting,
+        f"{_kind} setting many": {**_setting, "num_format": "#,##0"},
+        f"{_kind} count": {"num_format": "#,##0", "bg_color": _fill, "align": "right"},
+    }
+STYLES |= {
+    **{f"key {k}": {**_KEY, "font_color": c} for k, c in (_FONTS | {"grey": GREY}).items()},
+    "key switch": {**_KEY, "bg_color": STYLES["switch"]["bg_color"]},
+    "key generated": {**_KEY, "font_color": "#2E75B6", "italic": True},
+    "key differs": {**_KEY, **_CHANGED},
+    "key full": {**_KEY, "bg_color": FULL},
+    "key below": {**_KEY, "bg_color": BELOW},
+    "key above": {**_KEY, "bg_color": ABOVE},
+    "key 0": _KEY,
+    "stale": {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"},
+    "right": {"bg_color": STYLES["switch"]["bg_color"]},
+    "ink": {"bg_color": "#262626", "font_color": "#FFFFFF"},
+    "generated": {"font_color": "#2E75B6", "italic": True},
+    "differs": _CHANGED,
+    "said": {"font_size": 10, "font_color": "#404040"},
+    "part": {"font_size": 10, "bold": True, "font_color": "#1F3864", "valign": "vcenter"},
+    "strip number": {**_CELL, "num_format": "0.00"},
+    "tile number": {**_CELL, "num_format": "0%"},
+    "given number": {**_TOLD, "num_format": '"sentence, "0" given"'},
+    "token number": {**_TOLD, "num_format": '"token "0', "font_size": 10},
+    "stop": {**STYLES["link"], "valign": "top"},
+    "stop number": {**_TOLD, "num_format": "0", "valign": "top", "bold": True},
+    "stop live": {**STYLES["live"], "valign": "top"},
+    "stop percent": {**STYLES["percent"], "font_color": GREEN, "valign": "top"},
+    "stop count": {**STYLES["count"], "font_color": GREEN, "valign": "top"},
+    "stop text": {"font_color": GREEN, "align": "right", "valign": "top"},
+    "mark": {"num_format": ";;;"},
+    "chip": {
+        "bold": True,
+        "align": "center",
+        "valign": "vcenter",
+        "shrink": True,
+        "border": 1,
+        "border_color": "#BFBFBF",
+    },
+    "here": {"bg_color": "#F4A259"},
 }
-STYLES["here"] = {"bg_color": "#F4A259"}
 
 # what is typed is not locked where a sheet is protected; a legend's key is not typed
 for _name, _style in STYLES.items():

@@ -83,8 +83,7 @@ class InBoxes(Expression):
 
     def areas(self) -> Iterator[Area]:
         yield from self.numbered
-        for name, (top, bottom, left, right), _ in self.boxes:
-            yield self.book.sheets[name][top:bottom, left:right]
+        yield from (self.book.sheets[box.sheet][box.rect] for box in self.boxes)
 
 
 @dataclass(slots=True, eq=False)
@@ -112,8 +111,7 @@ class InRanges(Expression):
             place += f"-{cols}"
         seen, block = list[str](), found.area.grid
         if isinstance(block, Block) and block.partial:
-            turned = self.book.places[block.name].turned
-            i, j = (cols, rows) if turned else (rows, cols)
+            i, j = (cols, rows) if self.book.places[block.name].turned else (rows, cols)
             seen = [*_seen(block.mask, i, j, found.area.rect)]
         held = here.without_blanks(notation)
         return "*".join([f"(1-{here.is_formula(notation)})", f"({place})", *held, *seen])
@@ -123,8 +121,7 @@ class InRanges(Expression):
 
     def areas(self) -> Iterator[Area]:
         yield from self.numbered
-        for found, _ in self.ranges:
-            yield found.area
+        yield from (found.area for found, _ in self.ranges)
 
 
 class Here(NamedTuple):
@@ -142,22 +139,19 @@ class Here(NamedTuple):
 
     def is_formula(self, notation: Notation) -> str:
         """Whether each cell holds a formula."""
-        top, bottom, left, right = self.rect
-        cells = self.book.sheets[self.sheet][top:bottom, left:right]
+        cells = self.book.sheets[self.sheet][self.rect]
         return notation.call(ISFORMULA, [notation.address(cells)])[0]
 
     def numbers(self, notation: Notation) -> tuple[str, str]:
         """The numbers of its rows, and of its columns, from 0."""
         (height, width), (down, across) = self.size, self.numbered
-        areas = down[:height, 0], across[0, :width]
-        return notation.address(areas[0].as_range), notation.address(areas[1].as_range)
+        areas = down[:height, 0].as_range, across[0, :width].as_range
+        return notation.address(areas[0]), notation.address(areas[1])
 
     def without_blanks(self, notation: Notation) -> list[str]:
         """The conditions that leave out the cells that the reader fills in."""
-        blank = _blank(self.book, self.sheet, self.rect)
-        if not blank:
-            return []
         rows, cols = self.numbers(notation)
+        blank = _blank(self.book, self.sheet, self.rect)
         return [f"(({rows}<>{i})+({cols}<>{j})>0)" for i, j in blank]
 
 
@@ -196,8 +190,7 @@ class OfCells(Expression):
         return 0.0
 
     def areas(self) -> Iterator[Area]:
-        for found, *_ in self.pieces:
-            yield found.area
+        yield from (found.area for found, *_ in self.pieces)
 
 
 def _holds(book: Book, found: Range, i: int, j: int) -> bool:
@@ -212,8 +205,11 @@ def _holds(book: Book, found: Range, i: int, j: int) -> bool:
 def _blank(book: Book, sheet: str, rect: Rect) -> list[Span]:
     """The cells of a rectangle that the reader fills in, as rows and columns of it."""
     top, bottom, left, right = rect
-    cells = _blanks(book, sheet)
-    return [(i - top, j - left) for i, j in cells if top <= i < bottom and left <= j < right]
+    return [
+        (i - top, j - left)
+        for i, j in _blanks(book, sheet)
+        if top <= i < bottom and left <= j < right
+    ]
 
 
 def _blanks(book: Book, sheet: str) -> list[Span]:
@@ -256,25 +252,30 @@ def _by_ranges(
 ) -> Expression:
     """Add the formulas of boxes, and of ranges; returns the index of the first cell without one."""
     top, left = at
-    blanks = {name: _blanks(page.book, name) for name in page.book.sheets}
-    found = boxes(page.book, ranges, blanks)
+    found = boxes(page.book, ranges, {name: _blanks(page.book, name) for name in page.book.sheets})
     some = [found[k : k + TOGETHER] for k in range(0, len(found), TOGETHER)]
-    table = page.table("typed_over.boxes", at, (len(some), 1))
-    for k, of_some in enumerate(some):
-        # IronCalc would give some a number, and others an error
-        formula = IF(takes_ranges, InBoxes(page.book, of_some, numbered), 0)
-        table.put(k, 0, formula, "count", array=True)
+    in_boxes = page.show(
+        "typed_over.boxes",
+        at,  # IronCalc would give some a number, and others an error
+        lambda k, _: IF(takes_ranges, InBoxes(page.book, some[k], numbered), 0),
+        "count",
+        (len(some), 1),
+        array=True,
+    )
     # of SUM, LibreOffice knows that it is one number, and computes one of IF's branches only
-    changed = SUM(table.area) > 0
+    changed = SUM(in_boxes) > 0
     end = sum(one.rect.size for one in ranges)
     rest = [(one, end - begin) for one, begin in zip(ranges, begins(ranges), strict=True)]
     places = [rest[k : k + TOGETHER] for k in range(0, len(rest), TOGETHER)]
-    table = page.table("typed_over.ranges", (top + len(some), left), (len(places), 1))
-    for k, of_places in enumerate(places):
-        formula = IF(changed, InRanges(page.book, of_places, numbered), 0)
-        table.put(k, 0, formula, "count", array=True)
-    furthest = MAX(table.area)
-    return IF(furthest == 0, -1, end - furthest)
+    in_ranges = page.show(
+        "typed_over.ranges",
+        (top + len(some), left),
+        lambda k, _: IF(changed, InRanges(page.book, places[k], numbered), 0),
+        "count",
+        (len(places), 1),
+        array=True,
+    )
+    return IF(MAX(in_ranges) == 0, -1, end - MAX(in_ranges))
 
 
 def _by_cells(
@@ -284,13 +285,16 @@ def _by_cells(
     first cell that holds none."""
     top, left = at
     parts = [*_parts(ranges)]
-    table = page.table("typed_over.cells", at, (len(parts), 1))
-    for k, pieces in enumerate(parts):
-        formula = IF(not_needed, 0, OfCells(page.book, pieces))
-        table.put(k, 0, formula, "count", array=True)
-    for k in range(EACH):
-        page.sheet.put(top + k, left + 1, float(1 << k), "count")
-    missing, powers = table.area.as_range, page.sheet[top : top + EACH, left + 1]
+    cells = page.show(
+        "typed_over.cells",
+        at,
+        lambda k, _: IF(not_needed, 0, OfCells(page.book, parts[k])),
+        "count",
+        (len(parts), 1),
+        array=True,
+    )
+    page.sheet.down(top, left + 1, [float(1 << k) for k in range(EACH)], "count")
+    missing, powers = cells.as_range, page.sheet[top : top + EACH, left + 1]
     first = IFERROR(MATCH(1, (missing > 0) * 1, 0), 0)
     part = page.show("typed_over.part", (top - 1, left), first, "count", array=True)
     return IF(part == 0, -1, EACH * part - MATCH(INDEX(missing, part, 1), powers, 1))

@@ -169,8 +169,7 @@ def _labels(
         if entry.formula is None and at not in sheet.links  # which sheets there are may differ
     }
     fixed = _fixed(sheet, constants)
-    there = written.valued(written.at(*_split(list(fixed))))
-    now = dict(zip(fixed, there, strict=True))
+    now = dict(zip(fixed, written.valued(written.at(*_split(list(fixed)))), strict=True))
     changed = [at for at in sorted(fixed) if not _alike(fixed[at], now[at])]
     typed = {at for at in changed if at in constants and constants[at].style in TYPED}
     others = {at: fixed[at] for at in changed if at not in typed and fixed[at] != ""}
@@ -189,9 +188,7 @@ def _labels(
 def _fixed(sheet: Sheet, constants: Mapping[Span, Entry]) -> dict[Span, Any]:
     """What stands in single cells and in runs."""
     fixed = {at: entry.value for at, entry in constants.items()}
-    for run in sheet.runs:
-        fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
-    return fixed
+    return fixed | {at: run.at(*at) for run in sheet.runs for at in run.area.cells()}
 
 
 def _word(words: Area | None, sheet: Sheet, at: Span) -> str:

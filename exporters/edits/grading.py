@@ -87,10 +87,9 @@ class Marking:
         check_in_place(self.book, self.answers, file)
         self.hidden.check(file)
         marks = self.marks([typed(file, a) for a in self.answers], defined(file), file.path)
-        n = 1 + max(a.exercise for a in self.answers)
         groups = [
             [m for m, a in zip(marks, self.answers, strict=True) if a.exercise == e]
-            for e in range(n)
+            for e in range(1 + max(a.exercise for a in self.answers))
         ]
         name = file[self.page][exercise.NAME] if self.page in file else None
         return Grade(path, "" if name is None else str(name), self.level, groups)
@@ -240,8 +239,7 @@ class Calculator:
     ) -> dict[int, Any]:
         """The values of the formulas of some answers, by their numbers, on the workbook as built
         (0) or with other inputs (1); `typed` are the other answers, blank if they are missing."""
-        texts = {k: f for k, f in formulas.items() if isinstance(f, str)}
-        read = {**formulas, **self.read(texts)}
+        read = {**formulas, **self.read({k: f for k, f in formulas.items() if isinstance(f, str)})}
         own = dict(zip(self.cells, range(len(self.cells)), strict=True))
         held = {self.cells[k]: value for k, value in (typed or {}).items()}
         for formula in read.values():
@@ -272,12 +270,7 @@ class Calculator:
         """The value of a cell: of a block with the values of its graph, typed or computed."""
         for place in self.places[sheet]:
             if place.holds(row, col):
-                i, j = row - place.top, col - place.left
-                i, j = (j, i) if place.turned else (i, j)
-                if not place.block.has(i, j):
-                    return None
-                value = look.values[place.block.name][i, j]
-                return value.item() if isinstance(value, np.generic) else value
+                return look.in_block(place, row, col)
         return look.cell(sheet, row, col)
 
     def _value(self, k: int) -> Any:
@@ -356,9 +349,7 @@ class Hidden:
 
 def _held(book: Book, entry: Entry) -> Cell:
     """A cell of the hidden sheet as it is written."""
-    if entry.formula is None:
-        return Cell(entry.value)
-    return Cell(None, book.text(entry.formula, KEY))
+    return Cell(entry.value) if entry.formula is None else Cell(None, book.text(entry.formula, KEY))
 
 
 def _same(expected: Cell, cell: Cell) -> bool:
@@ -380,5 +371,4 @@ def _read(formula: str) -> list[str]:
     except (TokenizerError, IndexError):
         return [formula]
     areas = [t.value.replace("$", "").replace("'", "") for t in found if t.subtype == Token.RANGE]
-    numbers = [repr(float(t.value)) for t in found if t.subtype == Token.NUMBER]
-    return sorted(areas + numbers)
+    return sorted(areas + [repr(float(t.value)) for t in found if t.subtype == Token.NUMBER])

@@ -88,12 +88,10 @@ class _Rebuilding:
 
     def book(self, inputs: Inputs) -> Book:
         """The book, sheet by sheet."""
-        title = str(self.file[self.sheets[0]][TITLE]).partition(" · ")[0]
-        self.workbook = Workbook(title)
+        self.workbook = Workbook(str(self.file[self.sheets[0]][TITLE]).partition(" · ")[0])
         pages = {}
         for name in self.sheets:
-            sheet = self.file[name]
-            pages[name] = self.workbook.sheet(name, str(sheet[PURPOSE] or ""))
+            pages[name] = self.workbook.sheet(name, str(self.file[name][PURPOSE] or ""))
         promised = [
             (pages[table.sheet], area, table)
             for table in self.tables
@@ -112,8 +110,7 @@ class _Rebuilding:
         formulas = sheet.formulas
         if any(at in formulas for at in table.rect.cells()):
             return page.promised(table.name, (bottom - top, right - left), left=left)
-        values = self._as_built(table) if given is None else given
-        page.typed(table.name, values, left=left)
+        page.typed(table.name, self._as_built(table) if given is None else given, left=left)
         return None
 
     def _as_built(self, table: Named) -> np.ndarray:

@@ -38,8 +38,7 @@ class Ahead(ExitStack):
         if not (many and able and self._beside.is_dir()):
             return
         try:
-            folder = self.enter_context(temporary_folder(self._beside))
-            work = partial(_pack, book, folder)
+            work = partial(_pack, book, self.enter_context(temporary_folder(self._beside)))
             found = self.enter_context(
                 copies(self._writing.n_processes - 1, work, range(len(tables)))
             )

@@ -188,8 +188,7 @@ def formulas(
         found = template(row) if steady and row >= begin else None
         if found is None or NO_NUMBER in numbers:
             return [spelt(row, numbers).encode()]
-        grown = [grow(row) for grow in found.growing]
-        text: str = found.text % found.pick(numbers + grown)
+        text: str = found.text % found.pick(numbers + [grow(row) for grow in found.growing])
         return [text.encode()]
 
     return strip

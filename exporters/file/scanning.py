@@ -132,14 +132,12 @@ class _Tags:
         found = np.flatnonzero(self.initials == ord(name[0]))
         for k, letter in enumerate(name[1:], 2):
             found = found[self.bytes[self.starts[found] + k] == ord(letter)]
-        after = self.bytes[self.starts[found] + len(name) + 1]
-        return found[ENDS_NAME[after]]
+        return found[ENDS_NAME[self.bytes[self.starts[found] + len(name) + 1]]]
 
     def attribute(self, name: str) -> Positions:
         """The offset of the value of each attribute with that one-letter name, after its quote."""
         a, equals = self.bytes, self._equals
-        named = (a[equals - 1] == ord(name)) & (a[equals - 2] <= ord(" "))
-        return np.asarray(equals[named] + 2)
+        return np.asarray(equals[(a[equals - 1] == ord(name)) & (a[equals - 2] <= ord(" "))] + 2)
 
     @cached_property
     def _equals(self) -> Positions:
@@ -152,10 +150,9 @@ class _Tags:
         for k in np.flatnonzero(self.bytes[begins - 1] != ord(">")).tolist():
             begins[k] = 1 + self.xml.index(b">", begins[k] - 1)
         closed = self.bytes[begins - 2] == ord("/")
-        ends = np.where(closed, begins, self.starts[which + 1])
         if not (closed | (self.bytes[self.starts[which + 1] + 1] == ord("/"))).all():
             raise ValueError("a value has parts")
-        return begins, ends
+        return begins, np.where(closed, begins, self.starts[which + 1])
 
 
 class _Cells:
@@ -167,8 +164,7 @@ class _Cells:
         self.starts, self.ends = tags.starts[which], tags.starts[which + 1]
         row = np.searchsorted(self.row_starts, self.starts) - 1
         self.rows = self._row_numbers()[row]
-        first = np.searchsorted(self.starts, self.row_starts)[row]
-        self.cols = self._columns(first)
+        self.cols = self._columns(np.searchsorted(self.starts, self.row_starts)[row])
 
     def of(self, which: Positions) -> Positions:
         """The cell that contains each of these tags."""
@@ -288,8 +284,7 @@ def _values(
     has_value = np.zeros(len(cells.starts), bool)
     has_value[cell] = (ends > begins) | ((kind == ord("s")) & ~shared)
     for k in np.flatnonzero((kind != ord("n")) & ~shared & (ends > begins)).tolist():
-        text = _unescaped(tags.xml[begins[k] : ends[k]])
-        others[int(cell[k])] = typed(chr(kind[k]), text)
+        others[int(cell[k])] = typed(chr(kind[k]), _unescaped(tags.xml[begins[k] : ends[k]]))
     inline = tags["is"]
     for k, start in zip(cells.of(inline).tolist(), tags.starts[inline].tolist(), strict=True):
         end = start if _closed(tags.xml, start) else tags.xml.index(b"</is>", start)

@@ -185,8 +185,7 @@ class _Sheet(Worksheet):
         return [x for row in rows for col in cols for x in self._kept(row, col)]
 
     def _kept(self, row: int, col: int) -> list[Any]:
-        cell = self.table.get(row, {}).get(col)
-        if isinstance(cell, Entry):
+        if isinstance(self.table.get(row, {}).get(col), Entry):
             return [self.shown(row, col)]
         found: list[Any] = super()._get_range_data(row, col, row, col)
         return found
@@ -270,8 +269,7 @@ class _Book(Workbook):
             super()._write_calc_pr()
             return
         once = [("iterate", 1), ("iterateCount", 1), ("iterateDelta", MOST_CHANGE)]
-        attributes = [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)]
-        self._xml_empty_tag("calcPr", attributes)
+        self._xml_empty_tag("calcPr", [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)])
 
     def _store_workbook(self) -> None:
         self._prepare_all()
@@ -439,8 +437,7 @@ def _write_sheet(
     for row, height in (_heights(sheet) | sheet.heights).items():
         ws.set_row(row, height)
     for area in sheet.merged:
-        first = sheet.entries[area.top, area.left]
-        ws.merge_range(a1(area), "", formats[first.style])
+        ws.merge_range(a1(area), "", formats[sheet.entries[area.top, area.left].style])
     blocks, cells = protection.opened(book, sheet)
     ws.protect("", protection.ALLOWED)
     for (row, col), entry in _single(book, shown, sheet).items():
@@ -460,8 +457,7 @@ def _write_sheet(
         blank = formats["blank"]._get_xf_index() if place.block.name in book.blanks else 0
         _write_region(book, shown, ws, place, formats[style], blank)
     for (row, col), choices in sheet.lists.items():
-        source = "=" + book.address(choices)
-        rule = {"validate": "list", "source": source, **UNKNOWN}
+        rule = {"validate": "list", "source": "=" + book.address(choices), **UNKNOWN}
         rule = in_words(rule)
         ws.data_validation(row, col, row, col, rule)
     for (row, col), rule in sheet.rules.items():

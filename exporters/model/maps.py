@@ -43,7 +43,7 @@ from cellformer.engine.studies.lens import scoring
 from cellformer.engine.studies.planes import principal
 from cellformer.engine.text import word_lookup
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.compose.lookups import over_length, product_sum
 from cellformer.exporters.compose.story import Chosen
 from cellformer.exporters.model.model_book import ModelBook
 
@@ -142,8 +142,7 @@ class Maps:
             return IF(self["id"][k, 0] < 0, 0, reduce(add, same) + 0)
 
         def entry(d: int, k: int) -> Expression:
-            ident = self["id"][k, 0]
-            return IF(ident < 0, 0, self._feature(d, k))
+            return IF(self["id"][k, 0] < 0, 0, self._feature(d, k))
 
         self._computed("hits", (top - 7, left), (5, self.n), hit, "id")
         self._computed("vectors", (top, left), (self.d, self.n), entry, "step green")
@@ -155,8 +154,7 @@ class Maps:
         if not self.any_word:
             v = self.chosen.ids[k]
             return expression(words[v, d] if by_rows else words[d, v])
-        column = (words[:, d] if by_rows else words[d, :]).fixed
-        return Nth(column, self["id"][k, 0] + 1)
+        return Nth((words[:, d] if by_rows else words[d, :]).fixed, self["id"][k, 0] + 1)
 
     def _middle(self) -> None:
         """Add lengths, the mean of the words, and their variance."""
@@ -180,12 +178,12 @@ class Maps:
         self._per_feature("u", "u", lambda d, _: side(d, 0) - side(d, 1))
         self._per_feature("v", "v", lambda d, _: side(d, 2) - side(d, 3))
         u, v = self["u"], self["v"]
-        self._per_feature("e1", "e1", lambda d, _: _over(u[d, 0], u.area))
+        self._per_feature("e1", "e1", lambda d, _: over_length(u[d, 0], u.area))
         e1 = self["e1"]
         along = product_sum(v.area, e1.area)
         self._per_feature("rest", "rest of v", lambda d, _: v[d, 0] - along * e1[d, 0])
         rest = self["rest"]
-        self._per_feature("e2", "e2", lambda d, _: _over(rest[d, 0], rest.area))
+        self._per_feature("e2", "e2", lambda d, _: over_length(rest[d, 0], rest.area))
 
     def _components(self) -> None:
         """Add coordinates along the two directions, and along four components from the mean."""
@@ -196,8 +194,7 @@ class Maps:
         middle = self._along("component", self["mean"], basis)
 
         def component(k: int, c: int) -> Expression:
-            along = product_sum(vectors[:, k], basis[:, c])
-            return IF(ids[k, 0] < 0, 0, along - middle[0, c])
+            return IF(ids[k, 0] < 0, 0, product_sum(vectors[:, k], basis[:, c]) - middle[0, c])
 
         self._per_word("component", "PC", component, N_COMPONENTS)
 
@@ -328,13 +325,12 @@ class Maps:
         ids, out, component = self["id"], self["out"][0, 0], self["component"]
 
         def at(k: int, c: int) -> Expression:
-            before = self["point"][k - 1, c] if k else expression(0)
             kind, which = MAPS[c // 2], c % 2
             if kind == "component":
                 shown: Expression = Nth(component[k, :], out + 1 + which)
             else:
                 shown = expression(self[kind][k, which])
-            return IF(ids[k, 0] < 0, before, shown)
+            return IF(ids[k, 0] < 0, self["point"][k - 1, c] if k else expression(0), shown)
 
         self._per_word("point", "points", at, 6)
         self._typed(
@@ -400,9 +396,3 @@ def _filled(texts: Sequence[str]) -> list[str]:
 
 def _squared(x: Area) -> Expression:
     return product_sum(x, x)
-
-
-def _over(x: Area, vector: Area) -> Expression:
-    """An entry of a vector divided by its length; 0 for a zero vector."""
-    length = SQRT(_squared(vector))
-    return IF(length > NEAR, x / length, 0)

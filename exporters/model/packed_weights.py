@@ -56,13 +56,12 @@ def _shown(book: ModelBook) -> Iterator[tuple[str, Packed]]:
 def _matrix(book: ModelBook, page: Composer, name: str, packed: Packed) -> None:
     """Add the scales, the integers and the products of a matrix, one below the other."""
     n, most = packed.integers.shape[0], min(packed.integers.shape[1], MOST)
-    integers, scales = packed.integers[:, :most], packed.scales[::GROUP, :most]
     verdict = page.cursor
     page.cursor += 2
     tops = []
     for what, values, style in (
-        ("scales, one for 32 weights of a column", scales, "constant"),
-        ("integers", integers, "count"),
+        ("scales, one for 32 weights of a column", packed.scales[::GROUP, :most], "constant"),
+        ("integers", packed.integers[:, :most], "count"),
     ):
         page.sheet.put(page.cursor, 0, what, "block")
         tops.append(page.cursor + 1)

@@ -22,6 +22,8 @@ PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
 WITHOUT_HEADS = "what each sublayer and the embedding add to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
+HEADS = ("written by", "target", "rival", "target − rival")
+DRAWN = {"target": 1, "target − rival": 3}  # columns
 WORDS = ("target", "rival")  # a column each
 CHART, EVERY_TOKEN = 4, 14  # columns: of the chart, of the shares at every token
 
@@ -41,23 +43,25 @@ def add(book: ModelBook) -> None:
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
     end = TOP + len(writers)
-    for col, head in enumerate(("written by", "target", "rival", "target − rival")):
-        sheet.put(TOP - 2, col, head, "head" if col else "block")
+    sheet.lines(TOP - 2, [HEADS], {0: "block", 1: "head", 2: "head", 3: "head"})
     looked_up = page.table("word", (TOP - 1, 1), (1, 2))
-    shares = page.table("share", (TOP, 1), (len(writers), 2))
     for k, word in enumerate(WORDS):
         looked_up.put(0, k, book.graph[f"look.{word}"][0, 0], "word")
         _at_every_token(book, sheet, word, [credits[word][writer] for writer in writers])
-    for row, writer in enumerate(writers):
-        sheet.link(TOP + row, 0, plain(writer), book.address(book.graph[writer].area))
-        for k, word in enumerate(WORDS):
-            share = entry(credits[word][writer].area, 1, book.graph["position"][0, 0] + 1)
-            shares.put(row, k, share, "change plain")
-    _sums(book, page, shares.area)
+    for row, writer in enumerate(writers, TOP):
+        sheet.link(row, 0, plain(writer), book.address(book.graph[writer].area))
+    position = book.graph["position"][0, 0] + 1
+
+    def share(i: int, k: int) -> Expression:
+        return entry(credits[WORDS[k]][writers[i]].area, 1, position)
+
+    _sums(book, page, page.show("share", (TOP, 1), share, "change plain", (len(writers), 2)))
     sheet.dress(sheet[TOP:end, 1:4], "diverging")
-    size = (640, max(320, 24 * len(writers)))
-    _chart(sheet, end, size)
-    _directions(book, sheet, max(end + 5, TOP + size[1] // 20 + 2))
+    height = max(320, 24 * len(writers))  # pixels
+    series = [Series(text, sheet[TOP:end, 0], sheet[TOP:end, col]) for text, col in DRAWN.items()]
+    title = "Shares of the target’s logit, and of its lead"
+    page.chart(Chart(TOP - 2, CHART, "bar", title, series, (640, height), number="0.0"))
+    _directions(book, sheet, max(end + 5, TOP + height // 20 + 2))
 
 
 def shares(book: ModelBook) -> tuple[Area, Area]:
@@ -65,17 +69,6 @@ def shares(book: ModelBook) -> tuple[Area, Area]:
     rows = slice(TOP, TOP + len(book.views.credits["target"]))
     sheet = book.sheet(ATTRIBUTION)
     return sheet[rows, 0].as_range, sheet[rows, 1].as_range
-
-
-def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
-    texts = sheet[TOP:end, 0]
-    series = [
-        Series("target", texts, sheet[TOP:end, 1]),
-        Series("target − rival", texts, sheet[TOP:end, 3]),
-    ]
-    title = "Shares of the target’s logit, and of its lead"
-    chart = Chart(TOP - 2, CHART, "bar", title, series, size, number="0.0")
-    sheet.charts.append(chart)
 
 
 def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Block]) -> None:
@@ -94,17 +87,14 @@ def _sums(book: ModelBook, page: Composer, shares: Area) -> None:
     """Add the sum of the shares, the logit from the readout, and their difference; each for the
     target's logit and for its lead."""
     n, _ = shares.shape
-    for k, text in enumerate(("sum", "logit", "sum − logit")):
-        page.sheet.put(TOP + n + k, 0, text, "row label")
+    page.sheet.down(TOP + n, 0, ("sum", "logit", "sum − logit"), "row label")
     logits, position = book.graph["logits"].area, book.graph["position"][0, 0]
     sums = page.table("sum", (TOP + n, 1), (3, 2))
     for k, word in enumerate(WORDS):
         total = sums.put(0, k, SUM(shares[:, k]), "total")
-        ident = book.graph[word][0, 0]
-        at = ident + 1, position + 1
+        at = book.graph[word][0, 0] + 1, position + 1
         here = entry(logits, *(at if book.places["logits"].turned else at[::-1]))
-        logit = sums.put(1, k, here, "live")
-        sums.put(2, k, total - logit, "tiny")
+        sums.put(2, k, total - sums.put(1, k, here, "live"), "tiny")
 
     def ahead(i: int, _: int) -> Expression:
         table, row = (shares, i) if i < n else (sums.area, i - n)
@@ -135,8 +125,8 @@ def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
                 continue
             sheet.hold(row + 1, col, name, "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
-            for k in range(n if block.shape[1] > 1 and col == 1 else 0):
-                sheet.put(row + 2 + k, 0, k, "label number")
+            if block.shape[1] > 1 and col == 1:
+                sheet.down(row + 2, 0, range(n), "label number")
             place = Place(block, ATTRIBUTION, row + 2, col, turned=True)
             layout.settle(book, sheet, place)
             col += place.size[1]

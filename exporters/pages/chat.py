@@ -67,8 +67,7 @@ def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
     page.heading(worded("White space that the template takes from the ends of a text"))
     page.sheet.put(page.cursor, 1, label, "row label")
     top = page.cursor + 1
-    blanks = book.graph[f"chat.{name}.blanks"]
-    page.lay(blanks, (top, 0), "symbol typed", named=False)
+    page.lay(book.graph[f"chat.{name}.blanks"], (top, 0), "symbol typed", named=False)
     for leaf, meaning in STEPS.items():
         block = book.graph[f"chat.{name}.{leaf}"]
         page.sheet.put(page.cursor + 1, 1, meaning, "row label")

@@ -32,18 +32,15 @@ def add(book: ModelBook) -> None:
     gap = page.show(
         "gap", (page.cursor, 1), lambda i, _: IFERROR(gaps[i], worded("an error")), "tiny", one
     )
-
-    def status(i: int, _: int) -> Expression:
-        return IF(gap[i, 0] < NEAR, OK, worded("look"))
-
-    page.dress(page.show("status", (page.cursor, 2), status, "status", one), Unlike(OK))
+    at, look = (page.cursor, 2), worded("look")
+    status = page.show("status", at, lambda i, _: IF(gap[i, 0] < NEAR, OK, look), "status", one)
+    page.dress(status, Unlike(OK))
     told = page.table("claims", (page.cursor, 0), one)
     for k, claim in enumerate(claims):
         if isinstance(claim, Expression):
             told.put(k, 0, claim, "text")
-            page.cursor += 1
         else:
-            page.text(claim)
+            page.sheet.put(page.cursor + k, 0, claim)
 
 
 def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
@@ -51,10 +48,9 @@ def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
     for block in book.blocks:
         if (block.leaf == "pattern" and block.kind == "computed") or block.name == "probs":
             yield from _sums(block)
-    expected = sum(block.n_cells for block in book.blocks)
     yield (
         "every cell of every block holds a number: no error, no text",
-        ABS(SUM(index.counts(book)) - expected),
+        ABS(SUM(index.counts(book)) - sum(block.n_cells for block in book.blocks)),
     )
     if book.plan.explains:
         yield from _two_ways(book)
@@ -78,13 +74,11 @@ def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
     n = block.shape[0]
     for first in range(0, n, MOST_TOGETHER):
         end = min(first + MOST_TOGETHER, n)
-        text = "every column of {block} sums to 1"
-        if n > MOST_TOGETHER:
-            text = "columns {first} to {last} of {block} sum to 1"
-        gaps = [ABS(SUM(block[i, :]) - 1) for i in range(first, end)]
+        some = "columns {first} to {last} of {block} sum to 1"
+        text = some if n > MOST_TOGETHER else "every column of {block} sums to 1"
         yield (
             worded(text, first=first, last=end - 1, block=block.name),
-            MAX(*gaps),
+            MAX(*(ABS(SUM(block[i, :]) - 1) for i in range(first, end))),
         )
 
 

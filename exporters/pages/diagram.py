@@ -17,8 +17,26 @@ PURPOSE = "the architecture, top to bottom: click a step to go to its cells"
 AFTER = "Printed"
 STREAM, NAME, SHAPE, PARAMETERS, MEANING, LINKS = range(6)
 STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_cross", "resid_post", "resid_final", "embed")
+HEADS = ("", "step", "shape", "parameters", "what it is")
+
+Steps = tuple[tuple[str, tuple[str, ...]], ...]
 # what a box stands for: the last block of the step, and the weights under these parts
-SUBLAYERS = (
+ONCE: Steps = (
+    ("tokens", ()),
+    ("embed", ("W_E", "queries", "W_project_E")),
+    ("pos_embed", ("W_pos",)),
+    ("segment_embed", ("W_segment",)),
+    ("ln_embed.out", ("ln_embed.",)),
+    ("resid_final", ()),
+    ("ln_final.out", ("ln_final.",)),
+    ("head.post", ("head.",)),
+    ("logits", ("W_project_U", "b_U", "W_U")),
+    ("probs", ()),
+    ("vector", ("dense.",)),
+    ("cosine", ()),
+)
+OF_LAYER: Steps = (
+    ("resid_pre", ()),
     ("ln1.out", ("ln1.",)),
     ("attn_out", ("attn.",)),
     ("conv_out", ("conv.",)),
@@ -41,71 +59,43 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.widths = {STREAM: 9, NAME: 26, SHAPE: 27, PARAMETERS: 13, MEANING: 52, LINKS: 20}
-    for col, head in enumerate(("", "step", "shape", "parameters", "what it is")):
-        sheet.put(4, col, head, "head" if col == PARAMETERS else "block")
+    sheet.lines(4, [HEADS], dict.fromkeys(range(5), "block") | {PARAMETERS: "head"})
     row = 5
     for name, parts in steps(book):
-        if name in book.graph.blocks:
-            row = _box(book, sheet, row, name, parts)
-    sheet.put(row + 1, NAME, "in all", "block")
-    total = sum(b.whole.size for b in book.graph if b.kind == "weight")
-    sheet.put(row + 1, PARAMETERS, float(total), "thousands")
+        row = _box(book, sheet, row, name, parts)
+    total = float(sum(b.whole.size for b in book.graph if b.kind == "weight"))
+    sheet.lines(row + 1, [("in all", total)], {NAME: "block", PARAMETERS: "thousands"})
 
 
 def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
-    spec = book.model.spec
-    unembedding = ("W_project_U", "b_U", *(() if spec.tied else ("W_U",)))
-    found: list[tuple[str, tuple[str, ...]]] = [
-        ("tokens", ()),
-        ("embed", ("W_E", "queries", "W_project_E")),
-        ("pos_embed", ("W_pos",)),
-        ("segment_embed", ("W_segment",)),
-        ("ln_embed.out", ("ln_embed.",)),
+    spec, order = book.model.spec, {name: k for k, name in enumerate(book.graph.blocks)}
+    stacks = {"": spec.n_layers}
+    if isinstance(spec, TwoStackSpec):  # whose encoder's token vectors may be the decoder's
+        stacks[f"{ENCODER}."] = spec.n_encoder_layers
+    found = [
+        (path + name, tuple(path + part for part in parts))
+        for stack, n_layers in stacks.items()
+        for path, own in (
+            (stack, ONCE),
+            *((f"{stack}blocks.{n}.", OF_LAYER) for n in range(n_layers)),
+        )
+        for name, parts in own
     ]
-    for layer in range(spec.n_layers):
-        found += _of_layer(f"blocks.{layer}.")
-    found += [("resid_final", ()), ("ln_final.out", ("ln_final.",))]
-    if isinstance(spec, TwoStackSpec):
-        found += _of_encoder(spec.n_encoder_layers)
-    found += [("head.post", ("head.",)), ("logits", unembedding), ("probs", ())]
-    found += [("vector", ("dense.",)), ("cosine", ())]
-    order = {name: k for k, name in enumerate(book.graph.blocks)}
-    return sorted(found, key=lambda step: (not Name(step[0]).passes, order.get(step[0], 0)))
-
-
-def _of_layer(b: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The steps of a layer, whose blocks begin with `b`."""
-    steps = [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
-    return [(f"{b}resid_pre", ()), *steps]
-
-
-def _of_encoder(n_layers: int) -> list[tuple[str, tuple[str, ...]]]:
-    """The steps of the encoder of two stacks, whose token vectors may be the decoder's."""
-    e = f"{ENCODER}."
-    found: list[tuple[str, tuple[str, ...]]] = [
-        (f"{e}tokens", ()),
-        (f"{e}embed", (f"{e}W_E",)),
-        (f"{e}pos_embed", (f"{e}W_pos",)),
-        (f"{e}ln_embed.out", (f"{e}ln_embed.",)),
-        (f"{e}resid_final", ()),
-        (f"{e}ln_final.out", (f"{e}ln_final.",)),
-    ]
-    return [*found, *(step for n in range(n_layers) for step in _of_layer(f"{e}blocks.{n}."))]
+    there = [step for step in found if step[0] in order]
+    return sorted(there, key=lambda step: (not Name(step[0]).passes, order[step[0]]))
 
 
 def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, ...]) -> int:
     block = book.graph[name]
     in_stream = block.leaf in STREAM_LEAVES
     sheet.put(row, STREAM, "●" if in_stream else "│  ↔", "stream")
-    shown = AsIs(name if in_stream else f"      {name}")
-    sheet.link(row, NAME, shown, book.address(block.area))
+    sheet.link(row, NAME, AsIs(name if in_stream else f"      {name}"), book.address(block.area))
     sheet.put(row, SHAPE, words.shape(block), "box stream" if in_stream else "box")
-    weights = [b for b in book.graph if b.kind == "weight" and b.name.startswith(parts or ("\0",))]
+    weights = [b for b in book.graph if b.kind == "weight" and b.name.startswith(parts)]
     if weights:
-        size = float(sum(b.whole.size for b in weights))
         first = book.places[weights[0].name]
-        sheet.put(row, PARAMETERS, size, "thousands")
+        sheet.put(row, PARAMETERS, float(sum(b.whole.size for b in weights)), "thousands")
         sheet.link(
             row, LINKS, worded("its {sheet}", sheet=first.sheet), book.address(first.block.area)
         )

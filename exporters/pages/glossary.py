@@ -19,12 +19,10 @@ def add(book: ModelBook) -> None:
     layout.dress(book, sheet)
     sheet.widths = {TERM: 22, MEANING: 86, SEEN: 20}
     sheet.heads = TOP
-    for col, head in enumerate(("term", "what it is", "seen at")):
-        sheet.put(TOP, col, head, "block")
+    sheet.across(TOP, TERM, ("term", "what it is", "seen at"), "block")
     seen = [(term, target) for term in TERMS if (target := shown_at(book, term))]
     for row, (term, target) in enumerate(seen, TOP + 1):
-        sheet.put(row, TERM, term.name, "block")
-        sheet.put(row, MEANING, term.meaning)
+        sheet.lines(row, [(term.name, term.meaning)], {TERM: "block", MEANING: "text"})
         sheet.link(row, SEEN, AsIs(target.replace("'", "").removesuffix("!A1")), target)
 
 

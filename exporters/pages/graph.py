@@ -10,6 +10,7 @@ each edge alone as constants, which the engine computed for the prompt as built.
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import comb
 
 import numpy as np
 
@@ -45,6 +46,7 @@ TOP = 5
 VALUE, WORKINGS = 4, 8  # columns: of edges' values, of the workings
 HEADS = ("from", "at token", "to", "at token", "edge value", "of the lead")
 CUT_HEADS = (*HEADS[:5], "1 keep, 0 cut", "predicted", "real, as built", "value as built")
+ENDS = {0: "row label", 1: "label number", 2: "row label", 3: "label number"}  # of edges: styles
 LINES = (
     ("edges smaller than", "fold into the rest of their node: type another threshold"),
     ("lead", "of the target’s logit over the rival’s, after the prompt as built"),
@@ -62,14 +64,9 @@ def wanted(book: ModelBook) -> bool:
     n = book.passage.n_prompt
     if "why" not in book.plan.studies or n < 2 or not answer_cells.supported(book):
         return False
-    return n <= FEW_TOKENS or _most_edges(book) <= MOST_EDGES
-
-
-def _most_edges(book: ModelBook) -> int:
-    """A bound of the number of edges: each writer is read by those after it, at its token or a
-    later one, as heads read it."""
-    n_tokens, n_writers = book.passage.n_prompt, len(writers(book.graph))
-    return n_writers * (n_writers + 1) // 2 * (n_tokens * (n_tokens + 1) // 2)
+    # each writer is read by those after it, at its token or a later one, as heads read it
+    n_writers = len(writers(book.graph))
+    return n <= FEW_TOKENS or comb(n_writers + 1, 2) * comb(n + 1, 2) <= MOST_EDGES
 
 
 def place(book: ModelBook) -> None:
@@ -89,20 +86,20 @@ def add(book: ModelBook) -> None:
     nodes = cuts + N_CUTS + 4
     answer = _answer(book)
     _settings(book, page)
-    _lead(book, page)
     cells, found = _edges(book, page, nodes + len(answer.readers) + 8)
     places = {_ends(edge): k for k, edge in enumerate(found)}
-    strongest = [places[edge] for edge in _strongest(book, answer)]
-    real = _real(answer, [found[k] for k in strongest])
-    _cuts(book, page, found, strongest, cuts)
-    for k, change in enumerate(real):
-        page.sheet.put(cuts + k, 7, change, "constant")
-        page.sheet.put(cuts + k, 8, _value(answer, found[strongest[k]]), "constant")
+    strongest = _strongest(book, answer)
+    numbers = [places[ends] for ends in strongest]
+    _cuts(book, page, found, numbers, cuts)
+    leads = Cuts(answer).leads([[ends] for ends in strongest])  # really, by each cut alone
+    values = (answer.into[reader][source][token, at] for source, at, reader, token in strongest)
+    as_built = [(float(x) - answer.lead, float(v)) for x, v in zip(leads, values, strict=True)]
+    page.sheet.lines(cuts, as_built, {7: "constant", 8: "constant"})
     _nodes(book, page, cells, found, nodes)
     _sums(book, page)
-    page.show("verdict", (TOP + len(LINES), 0), verdict(book, found[strongest[0]]), "block")
+    page.show("verdict", (TOP + len(LINES), 0), verdict(book, found[numbers[0]]), "block")
     page.cursor = TOP + len(LINES) + 1
-    page.suggest(*suggestions(book, [found[k] for k in strongest]), at=(0, 2, 4))
+    page.suggest(*suggestions(book, [found[k] for k in numbers[:2]]), at=(0, 2, 4))
 
 
 def told(name: str) -> str:
@@ -130,43 +127,36 @@ def _edges(book: ModelBook, page: Composer, top: int) -> tuple[AnswerCells, list
     page.heads_at((top, 0), *HEADS)
     cells = AnswerCells(book, book.passage.n_prompt - 1, lay)
     found = list(cells.edges())
-    for k, edge in enumerate(found, top + 1):
-        _name(page, k, edge)
+    page.sheet.lines(top + 1, map(_named, found), ENDS)
+    shape, lead = (len(found), 1), book.graph[LEAD][0, 0]
     values = page.computed_at(
-        VALUES, (top + 1, VALUE), (len(found), 1), lambda k, _: found[k].value, "change plain"
+        VALUES, (top + 1, VALUE), shape, lambda k, _: found[k].value, "change plain"
     )
-    at, shape, graph = (top + 1, VALUE + 1), (len(found), 1), book.graph
-    page.show("share", at, lambda k, _: values[k, 0] / graph[LEAD][0, 0], "live percent", shape)
+    at = (top + 1, VALUE + 1)
+    page.show("share", at, lambda k, _: values[k, 0] / lead, "live percent", shape)
     return cells, found
 
 
-def _name(page: Composer, row: int, edge: CellEdge) -> None:
-    """Put the ends of an edge."""
-    texts: list[str | float] = [told(edge.source), edge.at, told(edge.reader), edge.token]
-    for col, text in enumerate(texts):
-        page.sheet.put(row, col, text, "label number" if col % 2 else "row label")
+def _named(edge: CellEdge) -> tuple[str, int, str, int]:
+    """The ends of an edge for people."""
+    return told(edge.source), edge.at, told(edge.reader), edge.token
 
 
 # --- the settings and the lead --------------------------------------------------------------------
 
 
 def _settings(book: ModelBook, page: Composer) -> None:
+    """Add the threshold, the lead, and what all lines are."""
     page.typed_at(THRESHOLD, (TOP, 1), [[BEGUN]], "dial")
     page.sheet.rules[TOP, 1] = between(0, 1000, "A number from 0 to 1000.")
-    for k, (label, note) in enumerate(LINES, TOP):
-        page.sheet.put(k, 0, label, "row label")
-        page.sheet.put(k, 2, note, "note")
+    page.sheet.lines(TOP, LINES, {0: "row label", 2: "note"})
+    lead = _of_words(book, book.graph["logits"][book.passage.n_prompt - 1, :])
+    page.computed_at(LEAD, (TOP + 1, 1), (1, 1), lambda *_: lead, "live")
 
 
 def threshold(book: ModelBook) -> Expression:
     """The threshold, whatever is typed."""
     return MAX(IFERROR(N(book.graph[THRESHOLD][0, 0].fixed), 0), 0)
-
-
-def _lead(book: ModelBook, page: Composer) -> None:
-    """Add the lead."""
-    lead = _of_words(book, book.graph["logits"][book.passage.n_prompt - 1, :])
-    page.computed_at(LEAD, (TOP + 1, 1), (1, 1), lambda *_: lead, "live")
 
 
 def _of_words(book: ModelBook, logits: Area) -> Expression:
@@ -224,20 +214,22 @@ def _cuts(
     page.sheet.put(row - 2, 0, "Cut an edge: type 0", "heading")
     page.sheet.put(row - 2, 4, OF_EACH, "note")
     page.heads_at((row - 1, 0), *CUT_HEADS)
-    for k, at in enumerate(strongest):
-        _name(page, row + k, found[at])
-        page.sheet.rules[row + k, 5] = between(0, 1, "1 keeps the edge, 0 cuts it.")
+    page.sheet.lines(row, (_named(found[k]) for k in strongest), ENDS)
+    rule = between(0, 1, "1 keeps the edge, 0 cuts it.")
+    page.sheet.rules |= {(row + k, 5): rule for k in range(n)}
     now = page.show(
         "now", (row, VALUE), lambda k, _: values[strongest[k], 0], "change plain", (n, 1)
     )
     cuts = page.lay(book.graph[CUTS], (row, 5), "dial")
     page.sheet.put(row - 1, 9, "as read", "block")
     kept = page.lay(book.graph[KEPT], (row, 9), "step")
-
-    def predicted(k: int, _: int) -> Expression:
-        return values[strongest[k], 0] * (kept[k, 0] - 1)
-
-    page.computed_at(PREDICTED, (row, 6), (n, 1), predicted, "change plain")
+    page.computed_at(
+        PREDICTED,
+        (row, 6),
+        (n, 1),
+        lambda k, _: values[strongest[k], 0] * (kept[k, 0] - 1),
+        "change plain",
+    )
     page.dress(now, "diverging")
     page.dress(cuts, Unlike(1))
 
@@ -254,25 +246,11 @@ def _ends(edge: CellEdge) -> Ends:
     return edge.source, edge.at, reader, edge.token
 
 
-def _value(answer: AnswerGraph, edge: CellEdge) -> float:
-    source, at, reader, token = _ends(edge)
-    return float(answer.into[reader][source][token, at])
-
-
 def _strongest(book: ModelBook, answer: AnswerGraph) -> list[Ends]:
-    """The edges that can be cut: the strongest as built."""
-    found = (edge.ends for edge in answer.edges())
-    return [edge for edge in found if _is_part(book, edge[0])][:N_CUTS]
-
-
-def _is_part(book: ModelBook, source: str) -> bool:
-    """Whether a source is a part of the model or a token, and no bias."""
-    return source in book.graph.blocks and book.graph[source].computed
-
-
-def _real(answer: AnswerGraph, edges: Sequence[CellEdge]) -> list[float]:
-    """What cutting each edge alone really does to the lead."""
-    return [float(x) - answer.lead for x in Cuts(answer).leads([[_ends(edge)] for edge in edges])]
+    """The edges that can be cut: the strongest as built whose source is a part of the model, or a
+    token, and no bias."""
+    parts = {block.name for block in book.graph if block.computed}
+    return [edge.ends for edge in answer.edges() if edge.ends[0] in parts][:N_CUTS]
 
 
 # --- nodes ----------------------------------------------------------------------------------------
@@ -319,8 +297,7 @@ def _nodes(
         page.sheet.put(row - 2, left, title, "heading")
         at, name = (row - 1, left + 1), f"graph.nodes.{left}"
         layout.labels(book, page.sheet, name, at, "token", range(n), "label", across=True)
-        for k, part in enumerate(names if left == 0 else read):
-            page.sheet.put(row + k, left, told(part), "row label")
+        page.sheet.down(row, left, map(told, names if left == 0 else read), "row label")
     area = page.computed_at(NODES, (row, 1), (len(names), n), node, "change plain")
     page.computed_at(REST, (row, right + 1), (len(read), n), rest, "change plain")
     page.computed_at(GAPS, (row, 2 * right + 1), (len(read), n), gap, "tiny")
@@ -334,7 +311,7 @@ def _nodes(
 def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
     """Three edits: the two strongest edges cut, and a threshold that folds all."""
     live, tried = Evaluator(book.graph), []
-    for k, edge in enumerate(edges[:2]):
+    for k, edge in enumerate(edges):
         live.set(CUTS, k, 0, 0.0)
         becomes, really = (float(live[name][0, 0]) for name in (AFTER_CUTS, REALLY))
         live.set(CUTS, k, 0, 1.0)

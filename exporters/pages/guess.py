@@ -91,17 +91,14 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
     def reply(k: int, guess: Expression) -> tuple[Expression, Expression]:
         scores, chances = (book.graph[name][k, :].as_range for name in ("logits", "probs"))
         said, share = nth(texts, place_of_largest(scores)), percent(LARGE(chances, 1))
-        own = IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–")
-        told = sentence(
+        return said, sentence(
             "the model says {word}, with {share}; your word has {own}",
             word=quote(said),
             share=share,
-            own=own,
+            own=IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–"),
         )
-        return said, told
 
-    found = _questions(page, "next", n, reply, texts, lambda k: given > k)
-    return found._replace(n=MIN(given, n))
+    return _questions(page, "next", n, reply, texts, lambda k: given > k)._replace(n=MIN(given, n))
 
 
 def _heads(book: ModelBook, page: Composer) -> Questions | None:
@@ -116,14 +113,18 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
     page.heading("Which head looks where?")
     page.text("Which word does it look at most? Then see its picture on Heads.")
     top = page.cursor + 1
-    for k, (head, _) in enumerate(asked, top):
-        name = worded("head {layer}.{head}", layer=head.layer, head=machine.head_number(head))
-        page.sheet.put(k, 0, name, "row label")
-
-    def question(k: int, _: int) -> Expression:
-        return sentence("from {word}", word=quote(layout.token_text(book, asked[k][1])))
-
-    page.show("from", (top, QUESTION), question, "text", (len(asked), 1))
+    names = (
+        worded("head {layer}.{head}", layer=head.layer, head=machine.head_number(head))
+        for head, _ in asked
+    )
+    page.sheet.down(top, 0, names, "row label")
+    page.show(
+        "from",
+        (top, QUESTION),
+        lambda k, _: sentence("from {word}", word=quote(layout.token_text(book, asked[k][1]))),
+        "text",
+        (len(asked), 1),
+    )
 
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         head, at = asked[k]
@@ -144,8 +145,7 @@ def _stages(book: ModelBook, page: Composer) -> Questions | None:
     first, texts = len(book.views.stages) - 1 - len(names), _texts(book)
     page.heading("When does it know?")
     page.text("If it stopped after this part, what would it say? Then see the steps on Lens.")
-    for k, name in enumerate(names, page.cursor + 1):
-        page.sheet.put(k, QUESTION, name, "row label")
+    page.sheet.down(page.cursor + 1, QUESTION, names, "row label")
 
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         scores, chances = (book.graph[f"lens.{first + k}.{x}"].area for x in ("logits", "probs"))
@@ -172,13 +172,12 @@ def _weights(book: ModelBook, page: Composer) -> Questions | None:
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         value = MIN(x) if k else MAX(x)
         said = MATCH(value, x, 0) - 1
-        told = sentence(
+        return said, sentence(
             "number {n}: the stream has {value} there, so the score changes by {change}",
             n=said,
             value=rounded(value, 3),
             change=rounded(BY * value, 3),
         )
-        return said, told
 
     return _questions(page, "weight", 2, reply)
 
@@ -198,8 +197,7 @@ def _questions(
     top = page.cursor + 1
     guess = page.typed_at(f"guess.{name}", (top, GUESS), [[""]] * n, "token")
     if choices is not None:
-        for k in range(n):
-            page.sheet.lists[top + k, GUESS] = choices
+        page.sheet.lists |= {(top + k, GUESS): choices for k in range(n)}
     answers = [reply(k, guess[k, 0]) for k in range(n)]
 
     def is_right(k: int, _: int) -> Expression:

@@ -4,8 +4,6 @@ Layers run down, heads across. In each square a column is a query and shows wher
 attends; its cells sum to 1. The squares read the patterns on the layers' own sheets.
 """
 
-from collections.abc import Sequence
-
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.name import CLEAN, CUT, ENCODER, NUDGED, OTHER, PATH, SECOND
@@ -37,11 +35,10 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add a square per head; layers down, heads across."""
-    found = [b for b in book.graph if _is_shown(b)]
-    patterns = [b for b in found if b.axes == ("token", "token")]
+    patterns = [b for b in book.graph if _is_shown(b)]
+    found = sorted(patterns, key=lambda b: b.passes == (SECOND,))  # a second sentence's below
     page = layout.page(book, SHEET)
     sheet = page.sheet
-    found = in_rows(found)
     by_rows = book.plan.token_rows
     n = max(block.shape[1 if by_rows else 0] for block in found)
     across = 1 + max(map(machine.head_number, found))
@@ -69,27 +66,18 @@ def add(book: ModelBook) -> None:
         )
         at = top + 2, left - 1
         layout.labels(book, sheet, f"{name}.rows", at, down_axis, range(height), "row label")
-        for k in range(height):
-            sheet.heights[top + 2 + k] = 0.75 * max(pixels, 20)
-        square = page.table(own, (top + 2, left), (height, width))
-        for i, j in (at for at in block.whole.cells() if block.has(*at)):
-            square.put(*((i, j) if by_rows else (j, i)), block[i, j], style)
-        page.dress(square.area, "scale")
-        sheet.heights[top + 1] = 52
+        rows = range(top + 2, top + 2 + height)
+        sheet.heights |= {top + 1: 52} | dict.fromkeys(rows, 0.75 * max(pixels, 20))
+        machine.add_pattern(page, own, (top + 2, left), block, style, by_rows)
     if SAID in book.shown:
-        _read_out(book, page, machine.sharpest(book, patterns))
+        among_tokens = [b for b in patterns if b.axes == ("token", "token")]
+        _read_out(book, page, machine.sharpest(book, among_tokens))
 
 
 def _is_shown(block: Block) -> bool:
     """Whether a block is a pattern of the first pass."""
-    computed = block.leaf == "pattern" and block.kind == "computed"
-    return computed and not {NUDGED, OTHER, CLEAN, PATH, CUT} & {*block.passes}
-
-
-def in_rows(patterns: Sequence[Block]) -> list[Block]:
-    """Patterns in the order of their rows: of two stacks the encoder's, then layer by layer; those
-    of a second sentence below."""
-    return sorted(patterns, key=lambda b: b.passes == (SECOND,))
+    others = {NUDGED, OTHER, CLEAN, PATH, CUT}
+    return block.leaf == "pattern" and block.kind == "computed" and not others & {*block.passes}
 
 
 def row_of(pattern: Block) -> tuple[object, ...]:

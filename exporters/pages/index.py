@@ -25,22 +25,23 @@ def add(book: ModelBook) -> None:
     sheet = page.sheet
     if not book.plan.compares_blocks:
         sheet.purpose = "every block: where it stands, its shape, its meaning"
-    heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     sheet.heads = page.cursor
-    page.heads(*heads)
+    page.heads("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     page.widths({0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9})
     found, top = blocks(book), page.cursor
     numbers = page.table("numbers", (top, 6), (len(found), 1))
     changed = page.table("edited", (top, 7), (len(found), 1))
     for k, block in enumerate(found):
-        row = top + k
         place = book.places[block.name]
-        sheet.link(row, 0, AsIs(block.name), book.address(block.area))
-        sheet.hold(row, 1, place.sheet, "text")
-        sheet.hold(row, 2, book.address(block.area, place.sheet), "text")
-        sheet.put(row, 3, words.shape(block, place.turned))
-        sheet.put(row, 4, "across" if place.turned else "down")
-        sheet.put(row, 5, words.meaning(block, book.plan.gradient_of))
+        sheet.link(top + k, 0, AsIs(block.name), book.address(block.area))
+        told = (
+            AsIs(place.sheet),
+            AsIs(book.address(block.area, place.sheet)),
+            words.shape(block, place.turned),
+            "across" if place.turned else "down",
+            words.meaning(block, book.plan.gradient_of),
+        )
+        sheet.across(top + k, 1, told, "text")
         numbers.put(k, 0, COUNT(block.area), "count")
         if not block.computed and block.kind != "ids" and book.plan.compares_blocks:
             page.dress(changed.put(k, 0, edited(book, block), "label"), Unlike(worded("no")))
@@ -65,12 +66,10 @@ def edited(book: ModelBook, block: Block) -> Expression:
     area, values = block.area, book.values[block.name]
     if area.rect.size == 1:
         gap: Expression = ABS(N(area) - Rounded(float(values[0, 0])))
-        return _verdict(gap > NEAR)
-    total, squares = float(values.sum()), float((values**2).sum())
-    within = max(NEAR, NEAR_LARGE * max(float(np.abs(values).sum()), squares))
-    gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
-    return _verdict(gap > float(f"{within:.0e}"))
-
-
-def _verdict(differs: Expression) -> Expression:
+        within = NEAR
+    else:
+        total, squares = float(values.sum()), float((values**2).sum())
+        gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
+        within = max(NEAR, NEAR_LARGE * max(float(np.abs(values).sum()), squares))
+    differs = gap > float(f"{within:.0e}")
     return IFERROR(IF(differs, worded(EDITED), worded("no")), worded(EDITED))

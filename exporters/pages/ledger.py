@@ -129,8 +129,9 @@ def name(block: Block, i: int = 0) -> str:
         return AsIs(block.inside[-1])
     if block.name == "prompt.pick":
         return worded("word {i} picked", i=i)
-    single = block.kind == "table" and block.name == "random"
-    return worded("random number {i}", i=i) if single else block.name
+    if block.name == "random" and block.kind == "table":
+        return worded("random number {i}", i=i)
+    return block.name
 
 
 def add(book: ModelBook) -> None:
@@ -148,9 +149,11 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
     """
     sheet = book.sheet(SHEET)
     sheet.widths = {WHAT: 34, TOLD: 60, IS: 16, WAS: 16}
-    for col, head in enumerate(HEADS):
-        sheet.put(TOP - 1, col, head, "block")
-    lines, stored = _lines(book)
+    sheet.across(TOP - 1, 0, HEADS, "block")
+    cells = [*watched(book)]
+    stored = sum(w.block.whole.size for w in cells) <= MOST_COMPARED  # large models store none
+    each = stored or _each(book)
+    lines = [w for w in cells if each or w.cell or w.block.whole.size == 1]
     sheets = [there for there in book.sheets.values() if there.name != START]
     top = TOP + _ranks(book)
     usual = [line for line in lines if book.places[line.block.name].sheet not in own]
@@ -173,15 +176,6 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
     _line(book, table, [part for part in parts if part[0] < part[1]])
 
 
-def _lines(book: Book) -> tuple[list[Watched], bool]:
-    """The cells that have a line, and whether their originals are stored. Large models store
-    none."""
-    found = [*watched(book)]
-    stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
-    each = stored or _each(book)
-    return [w for w in found if each or w.cell or w.block.whole.size == 1], stored
-
-
 def _of_lines(
     book: Book, table: Table, lines: Sequence[Watched], top: int, below: int, stored: bool
 ) -> int:
@@ -201,22 +195,21 @@ def _of_lines(
 
 def _guard(book: Book, line: Watched) -> None:
     """Let a block's cells accept only numbers; programs do not check what is pasted."""
-    place = book.places[line.block.name]
-    sheet = book.sheets[place.sheet]
-    cells = place.rect(line.block.whole)
     if line.block.kind == "table" or _of_texts(book, line.block):
         return
-    ruled = [Rect(i, i + 1, j, j + 1) for i, j in [*sheet.rules, *sheet.lists]]
-    ruled += [area for area, _ in sheet.areas]
-    if not any(map(cells.meets, ruled)):
+    name, cells = book.locate(line.block.area)
+    sheet = book.sheets[name]
+    ruled = [sheet[at].rect for at in (*sheet.rules, *sheet.lists)]
+    if not any(map(cells.meets, [*ruled, *(area for area, _ in sheet.areas)])):
         sheet.areas.append((cells, A_NUMBER))
 
 
 def _of_texts(book: Book, block: Block) -> bool:
     """Whether a block holds texts, and no number."""
     values = book.graph.inputs[block.name]
-    held = isinstance(values, np.ndarray) and values.dtype == object
-    return held and all(isinstance(value, str) for value in np.ravel(values))
+    if not isinstance(values, np.ndarray) or values.dtype != object:
+        return False
+    return all(isinstance(value, str) for value in np.ravel(values))
 
 
 # --- a line for each sheet ----------------------------------------------------------------
@@ -230,17 +223,21 @@ def _of_sheets(book: Book, table: Table, sheets: Sequence[Sheet], top: int, belo
     for row, there in enumerate(sheets, top):
         stands = standing.standing(book, there, edges=there is not sheet)
         cells = page.table(f"moved.{slug(there.name)}", (below, COUNT), (len(stands), 1))
-        for k, (what, area) in enumerate(stands):
+        for k, (area, what) in enumerate(stands.items()):
             sheet.hold(below + k, WHAT, f"{there.name}: {what}", "note")
             cells.put(k, 0, standing.moved(there, area), "count")
         below += len(stands)
         sheet.hold(row, WHAT, there.name, "text")
-        moved = SUM(cells.area.as_range)
-        table.put(row - TOP, COUNT, IFERROR(IF(moved > 0, 1, 0), 1), "count")
-        inside, lost = (worded(text) for text in (INSIDE, LOST))
-        told = expression(f"{there.name}: ") & IF(standing.gone(there), lost, inside)
-        table.put(row - TOP, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+        fault = IF(standing.gone(there), worded(LOST), worded(INSIDE))
+        differs = IF(SUM(cells.area.as_range) > 0, 1, 0)
+        _report(table, row, differs, expression(f"{there.name}: ") & fault)
     return below
+
+
+def _report(table: Table, row: int, differs: Expression, told: Expression | str) -> None:
+    """Add whether what a line is about differs, 1 or 0, and what is then said."""
+    count = table.put(row - TOP, COUNT, IFERROR(differs, 1), "count")
+    table.put(row - TOP, TOLD, IF(count == 0, "", told), "text")
 
 
 def _ranks(book: Book) -> bool:
@@ -251,15 +248,13 @@ def _ranks(book: Book) -> bool:
 def _of_ranking(book: ModelBook, table: Table, row: int) -> None:
     """Add whether the most likely words stand in their order."""
     ranks, shares = ranking.order(book)
-    above, under = slice(None, -1), slice(1, None)
-    falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - NEAR) * 1), 0)
-    order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
+    falls = IFERROR(SUMPRODUCT((shares[:-1, 0] < shares[1:, 0] - NEAR) * 1), 0)
+    order = SUMPRODUCT((ranks[:-1, 0] >= ranks[1:, 0]) * 1)
     table.sheet.put(row, WHAT, "ranking")
-    differs = table.put(row - TOP, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
     told = worded(
         "{sheet}: the ranking was sorted or typed over: undo (Ctrl+Z)", sheet=book.locate(ranks)[0]
     )
-    table.put(row - TOP, TOLD, IF(differs == 0, "", told), "text")
+    _report(table, row, IF(order + falls > 0, 1, 0), told)
 
 
 # --- a line for each block ----------------------------------------------------------------
@@ -276,14 +271,11 @@ def _of_one(book: Book, table: Table, row: int, line: Watched, stored: bool) -> 
     sheet.hold(row, WAS, was, "text" if text else "step")
     kept = was if text and line.typed else sheet[row, WAS]
     same = EXACT(now, kept) if text else now == kept
-    table.put(row - TOP, COUNT, IFERROR(IF(same, 0, 1), 1), "count")
     table.put(row - TOP, IS, _shown(now, text), "text" if text else "step")
-    told = _told_of_one(book, sheet, row, line)
-    table.put(row - TOP, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    _report(table, row, IF(same, 0, 1), _told_of_one(book, sheet, row, line))
     if line.block.kind != "table":
-        place = book.places[line.block.name]
-        cell = book.sheets[place.sheet][place.cell(0, 0)]
-        book.sheets[place.sheet].dress(cell, AsBuilt(was))
+        there, rect = book.locate(line.block.area)
+        book.sheets[there].dressings.append((rect, AsBuilt(was)))
 
 
 def _shown(cell: Expression, text: bool = False) -> Expression:
@@ -331,11 +323,10 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     down = Rect(below, below + height, ORIGINALS - 1, ORIGINALS)
     across = Rect(below - 1, below, ORIGINALS, ORIGINALS + width)
     sheet.runs += [Run(down, "row number"), Run(across, "label number")]
-    rows, cols = (sheet[r.top : r.bottom, r.left : r.right].as_range for r in (down, across))
+    rows, cols = sheet[down].as_range, sheet[across].as_range
     now, was = line.block.area, block.area
     # of each cell 1 or 0: an array formula, for an error is to count as a difference
-    same = 1 - EXACT(IFERROR(now, ""), was) * 1 if texts else (now != was) * 1
-    other = IFERROR(same, 1)
+    other = IFERROR(1 - EXACT(IFERROR(now, ""), was) * 1 if texts else (now != was) * 1, 1)
     table.put(row - TOP, COUNT, IFERROR(SUM(other), 1), "count", array=True)
     at = height * width - MAX(other * (height * width - rows * width - cols))  # row by row
     differs = sheet[row, COUNT] > 0
@@ -347,26 +338,21 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     i, j = (COL, ROW) if place.turned else (ROW, COL)
     which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & "]"
     others = " " & sentence("and {n} more of it", n=sheet[row, COUNT] - 1)
-    more = IF(sheet[row, COUNT] > 1, others, "")
-    told = _from_to(which, sheet, row, line.typed and numbers) & more
+    told = _from_to(which, sheet, row, line.typed and numbers)
+    told = told & IF(sheet[row, COUNT] > 1, others, "")
     told = told if line.typed else sentence("{edit}: undo (Ctrl+Z)", edit=told)
     table.put(row - TOP, TOLD, IF(differs, told, ""), "text")
     if numbers:
-        there = book.sheets[place.sheet]
-        top, left = place.top, place.left
-        there.dress(there[top : top + height, left : left + width], AsBuilt(block.name))
+        rect = place.rect(line.block.whole)
+        book.sheets[place.sheet].dressings.append((rect, AsBuilt(block.name)))
     return below + height + 2
 
 
 def _of_sums(book: Book, table: Table, row: int, line: Watched) -> None:
     """Add a block of a model with too many numbers for originals."""
     assert isinstance(book, ModelBook)
-    edited = index.edited(book, line.block)
-    differs = table.put(
-        row - TOP, COUNT, IFERROR(IF(edited == worded(index.EDITED), 1, 0), 1), "count"
-    )
-    told = IF(differs == 0, "", worded("{what} edited", what=line.what))
-    table.put(row - TOP, TOLD, told, "text")
+    differs = IF(index.edited(book, line.block) == worded(index.EDITED), 1, 0)
+    _report(table, row, differs, worded("{what} edited", what=line.what))
 
 
 def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expression:
@@ -425,10 +411,9 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
     line = IF(missing == "", "", missing & " · ") & line
     book.named_cells["ledger"] = (SHEET, *LINE)
     said = _said(book) if isinstance(book, ModelBook) else None
-    whole = (
-        line if said is None else line & IFERROR(said, worded(" · an error: nothing is answered"))
-    )
-    page.show("line", LINE, whole, "block")
+    if said is not None:
+        line = line & IFERROR(said, worded(" · an error: nothing is answered"))
+    page.show("line", LINE, line, "block")
 
 
 def _said(book: ModelBook) -> Expression | None:
@@ -443,8 +428,7 @@ def _said(book: ModelBook) -> Expression | None:
         now: Expression = ranking.ranked(book)[0][0, 0]
         unknown: Expression = expression("")
     else:
-        ids = book.graph["choice.order"][:, 0]
-        top = entry(ids, 1, book.graph["n_prompt"][0, 0])
+        top = entry(book.graph["choice.order"][:, 0], 1, book.graph["n_prompt"][0, 0])
         likeliest = int(book.values["choice.order"][last, 0])
         now = INDEX(book.graph["outputs"].area, top + 1, 1)
         unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
@@ -454,9 +438,8 @@ def _said(book: ModelBook) -> Expression | None:
     if book.plan.answers:
         return answer
     nothing = sentence(" · ‘{word}’ is unknown: nothing is answered", word=unknown)
-    typed_none = book.graph["prompt.answered"][0, 0] == 0
     silent = IF(unknown == "", sentence(" · nothing is typed: nothing is answered"), nothing)
-    return IF(typed_none, silent, answer)
+    return IF(book.graph["prompt.answered"][0, 0] == 0, silent, answer)
 
 
 def _of_digest(book: Book, rows: Sequence[int]) -> Expression:
@@ -480,16 +463,10 @@ def watch(book: Book) -> digest.Watch:
     return digest.Watch(n_edits(book), edited(book), line)
 
 
-def _differs(line: Expression) -> Expression:
-    """Whether the ledger's line says that anything differs."""
-    none = worded(NONE)
-    return LEFT(line, len(none)) != none
-
-
 def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
     """Add the ledger's line to a sheet."""
     # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
     told = IFERROR(book.sheet(SHEET)[LINE] & "", f"{SHEET}: {worded(LOST)}")
     page = Composer(book, sheet.name)
     line = page.show("ledger", (row, col), told, "ledger")
-    page.dress(line, When("differs", _differs(line)))
+    page.dress(line, When("differs", LEFT(line, len(worded(NONE))) != worded(NONE)))

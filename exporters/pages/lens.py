@@ -7,7 +7,7 @@ at each stage, with a chart; below, the steps.
 
 from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.functions import LARGE
-from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.language import AsIs, worded
 from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import nth, place_of_rank
@@ -36,18 +36,16 @@ def add(book: ModelBook) -> None:
     sheet = page.sheet
     stages, last = book.views.stages, LEFT + len(book.views.stages)
     sheet.widths = {0: 15, 1: 15} | {LEFT + n: 13 for n in range(len(stages))}
-    leaves = [n.removeprefix("lens.0.") for n in book.graph.blocks if n.startswith("lens.0.")]
     row = TOP + 4 + 2 * WORDS_SHOWN + CHART_ROWS
-    for leaf in leaves:
+    for leaf in [n.removeprefix("lens.0.") for n in book.graph.blocks if n.startswith("lens.0.")]:
         row = _steps(book, sheet, leaf, row)
     for n, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         sheet.link(TOP, LEFT + n, name, book.address(stage.area))
     chances = _summary(book, page)
-    for k in range(WORDS_SHOWN):
-        sheet.put(TOP + 3 + 2 * k, LEFT - 1, worded("likeliest {n}", n=k + 1), "row label")
-        sheet.put(TOP + 4 + 2 * k, LEFT - 1, "probability", "row label")
-    sheet.put(TOP, LEFT - 1, "after", "row label")
-    sheet.put(TOP + 1, LEFT - 1, "probability of", "row label")
+    ranks = [worded("likeliest {n}", n=k + 1) for k in range(WORDS_SHOWN)]
+    labels = [text for rank in ranks for text in (rank, "probability")]
+    sheet.down(TOP + 3, LEFT - 1, labels, "row label")
+    sheet.down(TOP, LEFT - 1, ("after", "probability of"), "row label")
     page.show("target", (TOP + 2, LEFT - 1), book.graph["look.target"][0, 0], "word")
     page.dress(chances, "scale")
     series = [Series("target", sheet[TOP, LEFT:last], chances)]
@@ -68,8 +66,7 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     if layout.is_copy(block):
         return _rows(book, sheet, leaf, row)
     text = "the stream at that position" if leaf == "x" else words.meaning(block)
-    sheet.hold(row, 0, leaf, "block")
-    sheet.put(row, LEFT, text, "note")
+    sheet.lines(row, [(AsIs(leaf), text)], {0: "block", LEFT: "note"})
     at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
     layout.labels(book, sheet, f"lens.{leaf}", at, block.axes[1], numbers, "row label")
     for n in range(n_stages):
@@ -80,8 +77,8 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
 
 def _rows(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     """Add what is scored as rows, one for each stage; returns the row below."""
-    sheet.hold(row, 0, layout.caption(book.graph[f"lens.0.{leaf}"]), "block")
-    sheet.put(row, LEFT, "the same, a row for each stage", "note")
+    caption = AsIs(layout.caption(book.graph[f"lens.0.{leaf}"]))
+    sheet.lines(row, [(caption, "the same, a row for each stage")], {0: "block", LEFT: "note"})
     for n, name in enumerate(stage_names(book), row + 1):
         sheet.put(n, LEFT - 1, name, "row label")
         block = book.graph[f"lens.{n - row - 1}.{leaf}"]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cellformer.engine.cells.access import Span
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, Nth, expression
 from cellformer.engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
@@ -79,19 +80,20 @@ def add(book: ModelBook) -> None:
     """Add the sentence, the strips, the tiles, the words; below, where the token looks."""
     page, canvas = layout.page(book, SHEET), Canvas(book)
     page.sheet.lettered = False  # of so many narrow columns the letters are a smear
-    page.widths({0: theme.characters(LABEL)})
-    page.widths({1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)})
+    narrow = range(1, 1 + canvas.columns)
+    page.widths({0: theme.characters(LABEL)} | dict.fromkeys(narrow, theme.characters(canvas.unit)))
     if LOOKED_AT in book.places:
         _dial(book, page.sheet)
     if book.plan.sources:
-        _source(book, page, canvas)
+        page.sheet.put(page.cursor, 0, "the source", "row label")
+        _chips(book, page, canvas, SOURCE, "source")
     _sentence(book, page, canvas)
     _strips(book, page, canvas)
     top = page.cursor + 1 + sum(map(canvas.height_of_tiles, canvas.axes)) + 3
     for axis in canvas.axes:
         heads = [head for heads in canvas.heads(axis).values() for head in heads]
         looks = page.table(_of("look", axis), (top, 1), (len(heads), canvas.n_keys(axis)))
-        _tiles(book, page, canvas, axis, looks)
+        _tiles(book, page, canvas, axis, looks.area)
         _looks(book, page, canvas, heads, looks)
         top += len(heads) + 3
     _words(book, page.sheet, canvas)
@@ -180,11 +182,6 @@ class Canvas:
         return min(self.stages[0].shape[1], STRIPS // self.unit)
 
     @property
-    def text_col(self) -> int:
-        """The first column of a strip's description."""
-        return 2 + self.shown
-
-    @property
     def chart_col(self) -> int:
         """The first column of the chart of next words."""
         return 1 + max((STRIPS + TEXT) // self.unit, self.shown + 1 + TEXT // self.unit)
@@ -260,16 +257,11 @@ def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
         page.dress(cell, When("here", here.fixed == k))
         if given is not None:
             page.dress(cell, When("generated", expression(k) >= given.fixed))
-    text = "{token} is looked at: all that follows is computed for this token"
-    said = sentence(text, token=looked_at(book))
+    said = sentence(
+        "{token} is looked at: all that follows is computed for this token", token=looked_at(book)
+    )
     page.show("looked_at", (_low(page.sheet, below), 1), said, "said")
     page.cursor = below + 1
-
-
-def _source(book: ModelBook, page: Composer, canvas: Canvas) -> None:
-    """Every token of the source sentence in a box."""
-    page.sheet.put(page.cursor, 0, "the source", "row label")
-    _chips(book, page, canvas, SOURCE, "source")
 
 
 def _chips(book: ModelBook, page: Composer, canvas: Canvas, axis: str, name: str) -> list[Area]:
@@ -296,8 +288,7 @@ def _given(book: ModelBook, page: Composer) -> Area | None:
     if "n_prompt" not in book.graph.blocks:
         page.sheet.put(page.cursor, 0, "the sentence", "row label")
         return None
-    at, given = (page.cursor, 0), book.graph["n_prompt"][0, 0]
-    return page.show("given", at, given, "given number")
+    return page.show("given", (page.cursor, 0), book.graph["n_prompt"][0, 0], "given number")
 
 
 # --- what each stage adds -----------------------------------------------------------------
@@ -307,7 +298,7 @@ def _strips(book: ModelBook, page: Composer, canvas: Canvas) -> None:
     """A strip for each stage, and one for their sum, the stream at the end."""
     sheet, first, n_stages = page.sheet, page.cursor + 1, len(canvas.stages)
     strips = page.table("stage", (first, 1), (n_stages + 1, canvas.shown))
-    guesses = page.table("guess", (first, canvas.text_col), (n_stages + 1, 1))
+    guesses = page.table("guess", (first, 2 + canvas.shown), (n_stages + 1, 1))
     for n, name in enumerate((*stage_names(book.graph, canvas.stages), "sum: the stream")):
         stage = canvas.stages[min(n, n_stages - 1)]
         low = n < n_stages and n_stages > MANY_STAGES
@@ -329,8 +320,7 @@ def _strips(book: ModelBook, page: Composer, canvas: Canvas) -> None:
 
 def at_token(book: ModelBook, block: Block, j: int) -> Expression:
     """The j-th number of a block at the token that is looked at."""
-    row = position(book) + 1 if block.shape[0] > 1 else expression(1)
-    return Nth(block.area[:, j], row)
+    return Nth(block.area[:, j], position(book) + 1 if block.shape[0] > 1 else expression(1))
 
 
 def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Area) -> None:
@@ -342,25 +332,22 @@ def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Are
         if d_model == canvas.shown
         else (worded("the first {shown} of {d_model} numbers", shown=canvas.shown, d_model=d_model))
     )
-    largest = rounded(MAX(MAX(strips), -MIN(strips)), 2)
     said = sentence(
         "What each part adds to {token} ({numbers}; orange below 0, blue above, full colour at "
         "±{largest})",
         token=looked_at(book),
         numbers=numbers,
-        largest=largest,
+        largest=rounded(MAX(MAX(strips), -MIN(strips)), 2),
     )
     page.show("stages", (_low(page.sheet, page.cursor, 20), 0), said, "part")
 
 
 def guess(book: ModelBook, n: int) -> Expression:
     """The word that the model would predict after the n-th stage, with its probability."""
-    scores = book.graph[f"lens.{n}.logits"].area.as_range
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
-    where = place_of_largest(scores)
-    word = quote(nth(texts, where))
-    return word & " " & percent(nth(chances, where))
+    where = place_of_largest(book.graph[f"lens.{n}.logits"].area.as_range)
+    return quote(nth(texts, where)) & " " & percent(nth(chances, where))
 
 
 def _answer(book: ModelBook) -> Expression:
@@ -373,14 +360,14 @@ def _answer(book: ModelBook) -> Expression:
 # --- where each token looks ---------------------------------------------------------------
 
 
-def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Table) -> None:
+def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Area) -> None:
     """The pattern of every head as a tile; captions read `looks`, a row for each head."""
-    text = TILED_BY_ROWS if book.plan.token_rows else TILED
-    text = TILED_SOURCE if axis == SOURCE else text
+    by_rows = book.plan.token_rows
+    text = TILED_SOURCE if axis == SOURCE else TILED_BY_ROWS if by_rows else TILED
+    name = "cross, layer {layer}" if axis == SOURCE else "heads of layer {layer}"
     at = _low(page.sheet, page.cursor, 20), 0
     page.show(_of("tiles", axis), at, sentence(text, token=looked_at(book)), "part")
-    row, n_above, name = page.cursor + 1, 0, "heads of layer {layer}"
-    name = "cross, layer {layer}" if axis == SOURCE else name
+    row, n_above = page.cursor + 1, 0
     for layer, heads in canvas.heads(axis).items():
         page.sheet.put(row, 0, worded(name, layer=layer), "row label")
         for k, head in enumerate(heads):
@@ -388,7 +375,7 @@ def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Ta
             at = row + down * (canvas.tile(axis)[0] + 2), 1 + along * canvas.slot
             _tile(book, page, canvas, head, *at)
             caption = at[0], at[1] + -(-34 // canvas.unit)
-            share, word = _most(book, looks.area[n_above + k : n_above + k + 1, :], axis)
+            share, word = _most(book, looks[n_above + k : n_above + k + 1, :], axis)
             most = sentence("{share} to {word}", share=share, word=word)
             page.show(_of(f"caption.{head_name(head)}", axis), caption, most, "said")
         n_above += len(heads)
@@ -402,25 +389,28 @@ def _tile(
     """Add a head's pattern, its name above, and a mark at the token that is looked at."""
     sheet, n, rows, axis = page.sheet, canvas.n_tokens, book.plan.token_rows, head.axes[1]
     (height, width), thickness = canvas.tile(axis), canvas.thickness(axis)
-    at, shape = ((row + 2, left + width), (n, 1)) if rows else ((row + 1, left), (1, n))
-    marks = page.table(_of(f"mark.{head_name(head)}", axis), at, shape)
-    name = _of(f"tile.{head_name(head)}", axis)
-    tile = page.table(name, (row + 2, left), (height, width))
     sheet.link(_low(sheet, row), left, head_name(head), book.address(head.area))
     _low(sheet, row + 1, MARK)
-    for i in range(n):
-        mark = IF(position(book) == i, 1, 0)
-        marks.put(*((i, 0) if rows else (0, i)), mark, "mark")
-        for j in range(head.shape[1]):
-            if head.has(i, j):
-                tile.put(*((i, j) if rows else (j, i)), head[i, j], canvas.style("tile"))
-    for k in range(height):
-        _low(sheet, row + 2 + k, thickness)
+    sheet.heights |= dict.fromkeys(range(row + 2, row + 2 + height), 0.75 * thickness)
+    at, shape = ((row + 2, left + width), (n, 1)) if rows else ((row + 1, left), (1, n))
+    name, here = _of(f"mark.{head_name(head)}", axis), position(book)
+    marks = page.show(name, at, lambda i, j: IF(here == i + j, 1, 0), "mark", shape)
+    page.dress(marks, "scale")
+    name = _of(f"tile.{head_name(head)}", axis)
+    add_pattern(page, name, (row + 2, left), head, canvas.style("tile"), rows)
     if left == 1 and thickness >= LABELLED:
         at, of_rows = (row + 2, 0), head.axes[0 if rows else 1]
         layout.labels(book, sheet, name, at, of_rows, range(height), "row label")
-    page.dress(marks.area, "scale")
-    page.dress(tile.area, "scale")
+
+
+def add_pattern(
+    page: Composer, name: str, at: Span, head: Block, style: str, by_rows: bool
+) -> None:
+    """Add a table of a head's pattern: a column, or a row, is a token that looks."""
+    table = page.table(name, at, head.shape if by_rows else head.shape[::-1])
+    for i, j in (at for at in head.whole.cells() if head.has(*at)):
+        table.put(*((i, j) if by_rows else (j, i)), head[i, j], style)
+    page.dress(table.area, "scale")
 
 
 def head_name(head: Block) -> str:
@@ -447,8 +437,8 @@ def _looks(
     """Add where the token attends: a row for every head, a column for every token."""
     sheet, top, axis = page.sheet, looks.place.top, heads[0].axes[1]
     n = canvas.n_keys(axis)
-    text = "Where {token} looks, head by head"
-    text = "Where {token} looks in the source, head by head" if axis == SOURCE else text
+    in_source = "Where {token} looks in the source, head by head"
+    text = in_source if axis == SOURCE else "Where {token} looks, head by head"
     page.show(_of("looks", axis), (top - 2, 0), sentence(text, token=looked_at(book)), "heading")
     sheet.heights[top - 1] = 52
     name, at = _of("looks", axis), (top - 1, 1)
@@ -465,9 +455,8 @@ def _looks(
             looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
             looks.put(k, j, looked, canvas.style("tile"))
         share, word = _most(book, looks.area[k : k + 1, :], axis)
-        text = "{token} gives {word} {share} of its attention"
-        said = sentence(text, token=looked_at(book), word=word, share=share)
-        told.put(k, 0, said, "said")
+        said = "{token} gives {word} {share} of its attention"
+        told.put(k, 0, sentence(said, token=looked_at(book), word=word, share=share), "said")
     page.dress(looks.area, "scale")
 
 
@@ -499,7 +488,5 @@ def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
         return
     texts, live, built = ranking.ranked(book)
     series = [Series("as built", texts, built), Series("live", texts, live)]
-    size = (CHART - 8, 420)
-    title = book.of_words("The next word", "The next letter")
-    chart = Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True)
-    sheet.charts.append(chart)
+    title, size = book.of_words("The next word", "The next letter"), (CHART - 8, 420)
+    sheet.charts.append(Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True))

@@ -45,9 +45,8 @@ class OnSheet:
     def __init__(self, book: ModelBook, page: Composer, table: Printed, row: int, name: str):
         self.book, self.page, self.table, self.row, self.name = book, page, table, row, name
         self.block = book.graph[table.block]
-        n_rows, n_cols = len(table.printed), len(table.printed[0])
-        self.rows = list(range(n_rows) if table.rows is None else table.rows)
-        self.cols = list(range(n_cols) if table.cols is None else table.cols)
+        self.rows = list(range(len(table.printed)) if table.rows is None else table.rows)
+        self.cols = list(range(len(table.printed[0])) if table.cols is None else table.cols)
         self.down = len(self.rows) == 1
         self.top = row + (2 if self.down else 3) + bool(table.note)
         size = len(self.rows), len(self.cols)
@@ -59,8 +58,7 @@ class OnSheet:
         """Add the title, the note, the heads of the copies, and the labels of rows and columns."""
         book, sheet, axes = self.book, self.page.sheet, self.block.axes
         name = "" if self.table.cell else f"   ({self.table.block})"
-        title = f"{worded(self.table.title)}{name}"
-        sheet.hold(self.row, 0, title, "heading")
+        sheet.hold(self.row, 0, f"{worded(self.table.title)}{name}", "heading")
         if self.table.note:
             sheet.put(self.row + 1, 0, self.table.note, "note")
         for left, copy in zip(self.lefts, COPIES, strict=False):

@@ -7,6 +7,7 @@ column to its right. Below them is the typed sentence, in words (`cellformer.eng
 """
 
 from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.language import AsIs
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.layout import PROMPT_COL
@@ -123,9 +124,8 @@ def _of_words(book: ModelBook, page: Composer, name: str, heading: str) -> int:
     """Add a table with a row for every word; returns its first row."""
     page.heading(heading)
     top = page.cursor
-    for v, word in enumerate(book.labels[book.graph["logits"].axes[1]]):
-        page.sheet.put(top + v, 0, v, "label number")
-        page.sheet.hold(top + v, 1, word, "row label")
+    words = enumerate(map(AsIs, book.labels[book.graph["logits"].axes[1]]))
+    page.sheet.lines(top, words, {0: "label number", 1: "row label"})
     _lay(page, book.graph[name], "step green")
     return top
 
@@ -134,15 +134,13 @@ def _alike(book: ModelBook, page: Composer, row: int) -> None:
     """Add how similar each word is to an unknown one, to the right of the rounded logits."""
     col = PROMPT_COL + len(book.passage.ids) + 2
     page.sheet.put(row - 1, col - 1, ALIKE, "heading")
-    for v, word in enumerate(book.labels["vocab"]):
-        page.sheet.hold(row + v, col - 1, word, "row label")
+    page.sheet.down(row, col - 1, map(AsIs, book.labels["vocab"]), "row label")
     page.lay(book.graph["prompt.alike"], (row, col), "step", named=False)
 
 
 def _numbered(page: Composer, block: Block, style: str) -> None:
     """Add a table with its tokens across and its rows numbered."""
-    for k in range(block.shape[1]):
-        page.sheet.put(page.cursor + k, 1, k + 1, "label number")
+    page.sheet.down(page.cursor, 1, range(1, block.shape[1] + 1), "label number")
     _lay(page, block, style)
 
 

@@ -51,7 +51,7 @@ def add(book: ModelBook) -> None:
         sheet.purpose = "switch heads and MLPs off: 1 = on, 0 = off"
     page.widths({0: 16, 1: 14})
     if "mean_ablation" in book.graph.blocks:
-        _mean(book, sheet)
+        _mean(page)
     layers, heads = rows(parts), columns(parts)
     cells = _cells(parts, list(heads))
     right = 1 + len(heads) + 2  # columns of the first grid, and a gap
@@ -59,11 +59,9 @@ def add(book: ModelBook) -> None:
     if book.plan.explains:
         _heads(sheet, right, layers, heads.values(), "")
         _heads(sheet, right, layers, heads.values(), "", len(layers) + BELOW)
-        effects = _effects(book, page, right, cells)
-        _estimates(book, page, right, cells, effects)
+        _estimates(book, page, right, cells, _effects(book, page, right, cells))
     for part, (row, col) in cells.items():
-        _settle(book, f"{part}.switch", row, col)
-        sheet.regions.append((book.places[f"{part}.switch"], "switch"))
+        page.lay(book.graph[f"{part}.switch"], (row, col), "switch")
         sheet.rules[row, col] = between(0, 1, "1 is on, 0 is off.")
     grid = sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2]
     full = len(cells) == grid.shape[0] * grid.shape[1]
@@ -72,17 +70,11 @@ def add(book: ModelBook) -> None:
     row = _switched_on(book, sheet, cells, GRID_ROW + len(layers) + 2)
     if book.plan.explains:
         row = max(row, GRID_ROW + 2 * len(layers) + BELOW + 1)
-    measured = "not measured; type your own"
-    if book.plan.explains:
-        measured = "constants, over reference sentences or the prompt"
     if "mean_ablation" in book.graph.blocks:
-        row = _vectors(
-            book,
-            sheet,
-            "average",
-            worded("What each writes on average: {measured}", measured=worded(measured)),
-            row,
-        )
+        known = "constants, over reference sentences or the prompt"
+        measured = worded(known if book.plan.explains else "not measured; type your own")
+        text = worded("What each writes on average: {measured}", measured=measured)
+        row = _vectors(book, sheet, "average", text, row)
         _vectors(book, sheet, "off", "What is written in place of a part that is off", row)
 
 
@@ -97,14 +89,9 @@ def columns(parts: Sequence[str]) -> dict[str, str]:
     return {"attn": "all heads", **there, "mlp": "MLP"} | {n: n for n in [*heads, *experts]}
 
 
-def rows(parts: Sequence[str]) -> list[str]:
-    """The name of each row of the grid: a layer; of two stacks each layer of the encoder, each of
-    the decoder, and what attends to the source in each."""
-    return list(_rows(parts))
-
-
-def _rows(parts: Sequence[str]) -> dict[str, list[str]]:
-    """The parts of each row of the grid, by its name."""
+def rows(parts: Sequence[str]) -> dict[str, list[str]]:
+    """The parts of each row of the grid, by its name: a layer; of two stacks each layer of the
+    encoder, each of the decoder, and what attends to the source in each."""
     found: dict[str, list[str]] = {}
     for part in sorted(parts, key=lambda part: not Name(part).passes):
         found.setdefault(_row_of(part), []).append(part)
@@ -120,37 +107,27 @@ def _row_of(part: str) -> str:
 
 def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:
     """The place of each part's switch: a row per layer, a column per part."""
-    found = {}
-    for row, of_row in enumerate(_rows(parts).values(), GRID_ROW):
-        for part in of_row:
-            leaf = part.rpartition(".")[2]
-            found[part] = (row, 1 + across.index("attn" if leaf == CROSS else leaf))
-    return {part: found[part] for part in parts}
+    row_of = {part: k for k, of_row in enumerate(rows(parts).values()) for part in of_row}
+    leaves = (part.rpartition(".")[2].replace(CROSS, "attn") for part in parts)
+    columns = map(across.index, leaves)
+    return {p: (GRID_ROW + row_of[p], 1 + k) for p, k in zip(parts, columns, strict=True)}
 
 
-def _settle(book: ModelBook, name: str, row: int, col: int) -> None:
-    book.places[name] = Place(book.graph[name], SWITCHES, row, col, False)
-
-
-def _mean(book: ModelBook, sheet: Sheet) -> None:
-    sheet.put(4, 0, "mean ablation", "block")
-    _settle(book, "mean_ablation", 4, 1)
-    sheet.regions.append((book.places["mean_ablation"], "switch"))
-    sheet.rules[4, 1] = {"validate": "list", "source": ["0", "1"]}
+def _mean(page: Composer) -> None:
+    page.lay(page.book.graph["mean_ablation"], (4, 1), "switch")
+    page.sheet.rules[4, 1] = {"validate": "list", "source": ["0", "1"]}
     text = "0: a part that is off writes nothing; 1: it writes its average, the same at every token"
-    sheet.put(4, 2, text, "note")
+    page.sheet.lines(4, [("mean ablation", text)], {0: "block", 2: "note"})
 
 
 def _heads(
-    sheet: Sheet, left: int, layers: Sequence[str], heads: Iterable[str], title: str, down: int = 0
+    sheet: Sheet, left: int, layers: Iterable[str], heads: Iterable[str], title: str, down: int = 0
 ) -> None:
     """Add the heading, column heads and names of layers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
-    for k, name in enumerate(heads):
-        sheet.put(GRID_ROW - 1 + down, left + 1 + k, name, "label")
-    for row, layer in enumerate(layers, GRID_ROW + down):
-        sheet.put(row, left, layer, "row label")
+    sheet.across(GRID_ROW - 1 + down, left + 1, heads, "label")
+    sheet.down(GRID_ROW + down, left, layers, "row label")
 
 
 def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[str, float]:
@@ -162,23 +139,17 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     word = book.labels[book.graph["logits"].axes[1]][target]
     title = worded("What the logit of ‘{word}’ loses when that part alone is off", word=word)
     sheet.put(GRID_ROW - 3, left, title, "heading")
-    sheet.put(
-        GRID_ROW - 2,
-        left + 1,
-        worded("computed after ‘{built_with}’", built_with=built_with(book.graph)),
-        "note",
-    )
-    at = GRID_ROW - 2, left
+    after = worded("computed after ‘{built_with}’", built_with=built_with(book.graph))
+    sheet.put(GRID_ROW - 2, left + 1, after, "note")
     now = sentence("prompt {state}", state=book.named("prompt"))
-    state = page.show("state", at, now, "row label")
+    state = page.show("state", (GRID_ROW - 2, left), now, "row label")
     effects = {e.part: -e.change for e in ablation.effects(book.graph, target, row_of)}
     for part, loss in effects.items():
         row, col = cells[part]
         sheet.put(row, left + col, loss, "constant")
     rows, cols = zip(*cells.values(), strict=True)
-    grid = sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)]
     sheet.dress(
-        grid,
+        sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)],
         When("stale", state.fixed != worded("prompt {state}", state=worded("as built"))),
         "diverging",
     )
@@ -190,7 +161,7 @@ def _estimates(
 ) -> None:
     """Add what each part itself writes along the target's direction, live, at the position that
     Play looks at; and its difference from the known effects."""
-    n_layers = len(rows(list(cells)))
+    n_layers = 1 + max(row for row, _ in cells.values()) - GRID_ROW
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
     title = sentence("An estimate, live: what each itself adds to the logit of ‘{word}’", word=word)
@@ -244,11 +215,10 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
 
 def _vectors(book: ModelBook, sheet: Sheet, leaf: str, text: str, row: int) -> int:
     """Add one row of d_model numbers for every part with a block of that leaf."""
-    found = [b for b in book.graph if b.leaf == leaf and b.layer is not None]
-    found = [b for b in found if b.name == b.forward]
+    of_leaf = (b for b in book.graph if b.leaf == leaf and b.layer is not None)
+    found = [b for b in of_leaf if b.name == b.forward]
     sheet.put(row, 0, text, "heading")
-    for k in range(found[0].shape[1]):
-        sheet.put(row + 1, 2 + k, k, "label number")
+    sheet.across(row + 1, 2, range(found[0].shape[1]), "label number")
     for n, block in enumerate(found):
         sheet.hold(row + 2 + n, 1, block.path.replace("blocks.", ""), "row label")
         layout.settle(book, sheet, Place(block, SWITCHES, row + 2 + n, 2, False))

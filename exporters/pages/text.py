@@ -5,8 +5,6 @@ A row for each token; the tables that they look up (the text of every id, and th
 are not texts) are to the right. See `cellformer.engine.text.decoded_text` for the columns.
 """
 
-from collections.abc import Sequence
-
 from cellformer.engine.text.detokenizing import FIELDS
 from cellformer.exporters.compose.book import Place
 from cellformer.exporters.model import layout
@@ -44,47 +42,26 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """Add the columns, then the tables that they look up."""
+    """Add the columns, then after a gap the tables that they look up: texts by id, and the bytes of
+    ids that are not texts."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.hidden = True
-    columns = [name for name in HEADS if f"text.{name}" in book.graph.blocks]
-    tables = [name for name in LOOKED_UP if f"text.{name}" in book.graph.blocks]
-    left = len(columns) + 2
-    sheet.widths = (
-        {0: 10}
-        | {col: _width(HEADS[name]) for col, name in enumerate(columns, 1)}
-        | {col: _width(LOOKED_UP[name]) for col, name in enumerate(tables, left)}
-        | {1 + columns.index("line"): LINE_WIDTH}
-    )
+    heads = {n: head for n, head in (HEADS | LOOKED_UP).items() if f"text.{n}" in book.graph.blocks}
+    col = {name: k + (name in LOOKED_UP) for k, name in enumerate(heads, 1)}
+    widths = {col[name]: max(10, len(head)) for name, head in heads.items()}
+    sheet.widths = {0: 10} | widths | {col["line"]: LINE_WIDTH}
     sheet.put(TOP - 2, 0, "all of it", "row label")
-    whole = Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False)
-    book.lay(whole, "text")
+    book.lay(Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False), "text")
     sheet.put(TOP - 1, 0, "token", "label")
-    tokens = range(len(book.passage.ids))
-    layout.labels(book, sheet, "text", (TOP, 0), "token", tokens, "row label")
-    for col, name in enumerate(columns, 1):
-        sheet.put(TOP - 1, col, HEADS[name], "label")
-        style = "text" if name == "line" else "id"
-        book.lay(Place(book.graph[f"text.{name}"], SHEET, TOP, col, False, named=False), style)
-    _tables(book, tables, left)
-
-
-def _width(head: str) -> int:
-    """The width of a column whose heading fits."""
-    return max(10, len(head))
-
-
-def _tables(book: ModelBook, tables: Sequence[str], left: int) -> None:
-    """Add what the columns look up: texts by id, and the bytes of ids that are not texts."""
-    sheet = book.sheet(SHEET)
-    for name in tables:
-        sheet.put(TOP - 1, left, LOOKED_UP[name], "label")
-        place = Place(book.graph[f"text.{name}"], SHEET, TOP, left, False, named=False)
-        book.lay(place, "text")
-        left += 1
+    layout.labels(book, sheet, "text", (TOP, 0), "token", range(len(book.passage.ids)), "row label")
+    for name, head in heads.items():
+        sheet.put(TOP - 1, col[name], head, "label")
+        style = "text" if name == "line" or name in LOOKED_UP else "id"
+        place = Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False)
+        book.lay(place, style)
     if "text.odd" in book.graph.blocks:
-        sheet.put(TOP - 2, left + 1, "pieces that are no text by themselves", "heading")
-        for col, head in enumerate(FIELDS, left + 1):
-            sheet.put(TOP - 1, col, head, "label")
-        book.lay(Place(book.graph["text.odd"], SHEET, TOP, left + 1, False, named=False), "id")
+        left = len(heads) + 3
+        sheet.put(TOP - 2, left, "pieces that are no text by themselves", "heading")
+        sheet.across(TOP - 1, left, FIELDS, "label")
+        book.lay(Place(book.graph["text.odd"], SHEET, TOP, left, False, named=False), "id")

@@ -222,15 +222,13 @@ class Page:
         apart = (*PINNED, *RESULTS, *BESIDE, *texts)
         steps = [leaf for leaf in self.blocks if leaf not in apart]
         for leaf in sorted(steps, key=lambda leaf: leaf in ("rank", *LAST)):  # behind the symbols
-            self._lay(leaf, self.blocks[leaf])
-
-    def _lay(self, leaf: str, block: Block) -> None:
-        if leaf in ("holds", "marked", "clash", "parted", "filled"):
-            self._beside_added(leaf, block)
-        elif block.expression is None:
-            self._table(leaf, block)
-        else:
-            self._step(leaf, block)
+            block = self.blocks[leaf]
+            if leaf in ("holds", "marked", "clash", "parted", "filled"):
+                self._beside_added(leaf, block)
+            elif block.expression is None:
+                self._table(leaf, block)
+            else:
+                self._step(leaf, block)
 
     def _sentence(self) -> None:
         block = self.book.graph[self.typed]
@@ -262,13 +260,13 @@ class Page:
             self._merges(block)
         n_rows = block.shape[0]
         if meaning := _meaning(leaf):  # it is one row by what it is, not because pieces are short
-            self.sheet.put(self.row, LABEL, leaf.replace("_", " "), "row label")
-            self.sheet.put(self.row, MEANING, meaning, "note")
+            told = leaf.replace("_", " "), meaning
+            self.sheet.lines(self.row, [told], {LABEL: "row label", MEANING: "note"})
         else:
-            longest_first, from_0 = leaf in ("score", "behind"), leaf in ("symbols", "rank")
-            for k in range(n_rows):
-                number = n_rows - k if longest_first else k + (not from_0)
-                self.sheet.put(self.row + k, LABEL, number, "label number")
+            numbers = range(n_rows) if leaf in ("symbols", "rank") else range(1, n_rows + 1)
+            if leaf in ("score", "behind"):  # the longest first
+                numbers = numbers[::-1]
+            self.sheet.down(self.row, LABEL, numbers, "label number")
         if _texts_of(leaf) in self.blocks:
             self._texts(self.blocks[_texts_of(leaf)])
         place = Place(block, self.sheet.name, self.row, LEFT, turned=False)
@@ -279,20 +277,18 @@ class Page:
         """Add what each row of a block stands for: a part of a regular expression."""
         place = Place(block, self.sheet.name, self.row, MEANING, turned=False)
         self.book.places[block.name] = place
-        texts = list(self.book.graph.inputs[block.name][:, 0])
-        self.sheet.runs.append(Run(place.rect(block.whole), "text", texts))
+        texts = self.book.graph.inputs[block.name][:, 0]
+        self.sheet.runs.append(Run(place.rect(block.whole), "text", list(texts)))
 
     def _merges(self, symbols: Block) -> None:
         """Add what each row merges, to the left of its symbols."""
         for leaf, col in BESIDE.items():
-            block = self.blocks[leaf]
             self.sheet.put(self.row, col, MEANINGS[leaf], "label")
-            place = Place(block, self.sheet.name, self.row + 1, col, turned=False)
+            place = Place(self.blocks[leaf], self.sheet.name, self.row + 1, col, turned=False)
             self.book.lay(place, "text" if leaf == "told" else "rank")
         self.row += 1
         top, n = self.row, symbols.shape[0] - 1
-        number = self.book.places[f"{self.prefix}number"]
-        column = self.sheet[number.top, LEFT].fixed_rows
+        column = self.sheet[self.book.places[f"{self.prefix}number"].top, LEFT].fixed_rows
         place_of = self.sheet[top, BESIDE["place"]].fixed_cols
         merged = OR(column == place_of, column == place_of + 1)
         self.sheet.dress(self.sheet[top : top + n, LEFT : LEFT + self.n], When("differs", merged))
@@ -300,9 +296,8 @@ class Page:
     # --- the tables ---------------------------------------------------------------------------
 
     def _table(self, leaf: str, block: Block) -> None:
-        _, cols = block.shape
-        for k, head in enumerate(self._heads(leaf, cols)):
-            self.tables.put(TOP - 1, self.right + k, head, "label")
+        cols = block.shape[1]
+        self.tables.across(TOP - 1, self.right, self._heads(leaf, cols), "label")
         place = Place(block, TABLES, TOP, self.right, turned=False)
         self.book.places[block.name] = place
         values = self.book.graph.inputs[block.name]
@@ -310,8 +305,7 @@ class Page:
             self.tables.regions.append((place, "symbol typed"))
         else:
             self.tables.runs.append(Run(place.rect(block.whole), "text", list(values[:, 0])))
-        widths = {self.right + k: 14 for k in range(cols)}
-        self.tables.widths = dict(self.tables.widths) | widths
+        self.tables.widths = dict(self.tables.widths) | {self.right + k: 14 for k in range(cols)}
         self.right += cols + (0 if leaf in ("added", "marks") else 1)
 
     def _heads(self, leaf: str, cols: int) -> Sequence[str]:
@@ -323,11 +317,10 @@ class Page:
 
     def _beside_added(self, leaf: str, block: Block) -> None:
         """Add where each added token stands in the text."""
-        (head,) = TABLE_HEADS[leaf]
-        self.tables.put(TOP - 1, self.right, head, "label")
+        self.tables.across(TOP - 1, self.right, TABLE_HEADS[leaf], "label")
         is_text = leaf in ("marked", "parted", "filled")
-        style = "text" if is_text else "id"
-        self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), style)
+        place = Place(block, TABLES, TOP, self.right, turned=False)
+        self.book.lay(place, "text" if is_text else "id")
         self.tables.widths = dict(self.tables.widths) | {self.right: 14}
         self.right += 1 if is_text else 2
 

@@ -11,16 +11,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.expression import Area, Expression
-from cellformer.engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
+from cellformer.engine.cells.functions import IF, INDEX, SUM, VARP, N
 from cellformer.engine.cells.language import worded
-from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.studies.lens import scoring
 from cellformer.engine.text import word_lookup
-from cellformer.exporters.compose.book import Chart, Place, Series
+from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.compose.lookups import product_sum
+from cellformer.exporters.compose.lookups import over_length, product_sum
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.layout import LENS
 from cellformer.exporters.model.model_book import ModelBook
@@ -30,20 +29,12 @@ SHEET = "Trajectory"
 PURPOSE = "the residual stream walking across a plane that you choose"
 AFTER = "Attribution"
 CHART = (4, 6)  # right of the words and the table
+HEADS = ("after", "along 1", "along 2", "step along 1", "step along 2")
+SHARES = (
+    ("spread in the plane", "share of the path’s variance that these two directions hold; live"),
+    ("best possible", "two principal components of the path as built; a constant"),
+)
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
-
-
-def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
-    """The place of the table that the readout scores words with, and its vectors."""
-    name, vectors = _words_of(book)
-    return book.places[name], vectors
-
-
-def _words_of(book: ModelBook) -> tuple[str, np.ndarray]:
-    """The table that the readout scores words with, and its vectors [n_words, d_model]."""
-    scored = scoring(book.graph)
-    values = book.values[scored.words.name]
-    return scored.words.name, values if scored.by_rows else values.T
 
 
 def wanted(book: ModelBook) -> bool:
@@ -56,8 +47,7 @@ def spans_a_plane(book: ModelBook) -> bool:
     vectors do not all lie on one line."""
     if not book.plan.explains or scoring(book.graph).x.shape[1] != book.model.spec.d_model:
         return False
-    _, vectors = _words_of(book)
-    return bool(np.linalg.matrix_rank(vectors) > 1)
+    return bool(np.linalg.matrix_rank(book.values[scoring(book.graph).words.name]) > 1)
 
 
 def add(book: ModelBook) -> None:
@@ -71,36 +61,36 @@ def add(book: ModelBook) -> None:
     series = [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
-    chart = Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "0.0")
-    sheet.charts.append(chart)
+    sheet.charts.append(Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "0.0"))
 
 
-def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
+def defaults(book: ModelBook) -> tuple[int, int]:
     """The initial words of the plane: the target, and the last word of the prompt."""
     target, rival = int(book.value("target", 0, 0)), int(book.value("rival", 0, 0))
     last = book.passage.ids[book.passage.n_prompt - 1]
     same = book.graph["logits"].axes[1] == "vocab"
-    return [(target, None), (last if same and last != target else rival, None)]
+    return target, last if same and last != target else rival
 
 
 def _words(book: ModelBook, page: Composer) -> Area:
     """Add four cells with words to choose, and their (given) ids: -1 for none."""
-    sheet, found = page.sheet, page.table("ids", (page.cursor + 1, 3), (2, 2))
-    texts = book.graph["outputs"].area.fixed.as_range
-    words = book.labels[book.graph["logits"].axes[1]]
+    sheet, top, words = page.sheet, page.cursor + 1, book.labels[book.graph["logits"].axes[1]]
     page.heads_at((page.cursor, 1), "word", "minus", "id", "minus id", style="label")
-    for k, (plus, _) in enumerate(defaults(book)):
-        row = page.cursor + 1 + k
-        sheet.put(row, 0, worded("direction {n}", n=k + 1), "row label")
-        for j, text in enumerate((words[plus], "")):
-            sheet.put(row, 1 + j, text, "token")
-            sheet.lists[row, 1 + j] = texts
-            ident = word_lookup.place_of(sheet[row, 1 + j], book.graph, "look.words")
-            found.put(k, j, ident, "id")
+    lines = [
+        (worded("direction {n}", n=n), words[word], "") for n, word in enumerate(defaults(book), 1)
+    ]
+    sheet.lines(top, lines, {0: "row label", 1: "token", 2: "token"})
+    texts = book.graph["outputs"].area.fixed.as_range
+    sheet.lists |= dict.fromkeys(Rect(top, top + 2, 1, 3).cells(), texts)
+
+    def ident(k: int, j: int) -> Expression:
+        return word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words")
+
+    found = page.show("ids", (top, 3), ident, "id", (2, 2))
     text = "choose words; leave ‘minus’ empty for the word’s own direction"
     sheet.put(page.cursor + 3, 1, text, "note")
     page.cursor += 6
-    return found.area
+    return found
 
 
 # --- the workings -------------------------------------------------------------------------
@@ -117,10 +107,8 @@ def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
     top = page.cursor + max(n_stages, 14) + 8
     text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
     page.sheet.put(top - 3, 0, text, "heading")
-    for col, name in enumerate(STEPS, 1):
-        page.sheet.put(top - 1, col, name, "label")
-    for d in range(d_model):
-        page.sheet.put(top + d, 0, d, "label number")
+    page.sheet.across(top - 1, 1, STEPS, "label")
+    page.sheet.down(top, 0, range(d_model), "label number")
 
     def direction(k: int) -> Callable[[int, int], Expression]:
         plus, minus = ids[k, 0], ids[k, 1]
@@ -130,11 +118,14 @@ def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
     u, v = (page.show("uv"[k], (top, 1 + k), direction(k), "step green", one) for k in range(2))
     orthonormal(page, (top, 3), u, v)
 
-    def spread(d: int, _: int) -> Expression:
-        stages = book.sheets[LENS][lens.top + d, lens.left : lens.left + n_stages]
-        return VARP(stages.as_range)
-
-    page.show("variance", (top, 6), spread, "step green", one)
+    columns = slice(lens.left, lens.left + n_stages)
+    page.show(
+        "variance",
+        (top, 6),
+        lambda d, _: VARP(book.sheets[LENS][lens.top + d, columns].as_range),
+        "step green",
+        one,
+    )
 
 
 def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
@@ -146,28 +137,20 @@ def orthonormal(page: Composer, at: Span, u: Area, v: Area) -> None:
     """Add u and v made orthonormal by Gram-Schmidt, keeping the first's direction; zero for a zero
     vector. The tables e1, rest and e2 stand side by side."""
     (top, left), one = at, u.shape
-    e1 = page.show("e1", at, lambda d, _: _over_length(u[d, 0], u.fixed), "step", one)
-
-    def without(d: int, _: int) -> Expression:
-        return v[d, 0] - product_sum(v.fixed, e1.fixed) * e1[d, 0]
-
-    rest = page.show("rest", (top, left + 1), without, "step", one)
-    e2 = page.table("e2", (top, left + 2), one)
-    for d in range(one[0]):
-        e2.put(d, 0, _over_length(rest[d, 0], rest.fixed), "step")
-
-
-def _over_length(x: Area, vector: Area) -> Expression:
-    length = SQRT(product_sum(vector, vector))
-    return IF(length > NEAR, x / length, 0)
+    e1 = page.show("e1", at, lambda d, _: over_length(u[d, 0], u.fixed), "step", one)
+    along = product_sum(v.fixed, e1.fixed)
+    at = (top, left + 1)
+    rest = page.show("rest", at, lambda d, _: v[d, 0] - along * e1[d, 0], "step", one)
+    at = (top, left + 2)
+    page.show("e2", at, lambda d, _: over_length(rest[d, 0], rest.fixed), "step", one)
 
 
 def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
     """Feature d of the word with that id."""
-    place, vectors = word_vectors(book)
+    place = book.places[scoring(book.graph).words.name]
     by_rows = place.block.axes[1] == "d_model"
     words = (place.block[:, d] if by_rows else place.block[d, :]).as_range
-    if by_rows != place.turned and len(vectors) > 1:
+    if by_rows != place.turned and words.rect.size > 1:
         return N(INDEX(words, ident + 1, 1))
     return N(INDEX(words, 1, ident + 1))
 
@@ -177,23 +160,25 @@ def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
 
 def _path(book: ModelBook, page: Composer) -> Area:
     """Add the path's (given) coordinates, and how far each sublayer moved it."""
-    for col, head in enumerate(("after", "along 1", "along 2", "step along 1", "step along 2")):
-        page.sheet.put(page.cursor, col, head, "label" if col else "row label")
+    page.sheet.lines(page.cursor, [HEADS], {0: "row label"} | dict.fromkeys(range(1, 5), "label"))
     stages, directions = book.views.stages, basis(book)
     for k, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         page.sheet.link(page.cursor + 1 + k, 0, name, book.address(stage.area))
-
-    def coordinate(k: int, way: int) -> Expression:
-        return product_sum(book.graph[f"lens.{k}.x"].area, directions[way])
-
-    path = page.show("along", (page.cursor + 1, 1), coordinate, "live", (len(stages), 2))
-
-    def step(k: int, way: int) -> Expression:
-        return path[k + 1, way] - path[k, way]
-
-    if len(stages) > 1:
-        at, shape = (page.cursor + 2, 3), (len(stages) - 1, 2)
-        page.dress(page.show("step", at, step, "change plain", shape), "diverging")
+    path = page.show(
+        "along",
+        (page.cursor + 1, 1),
+        lambda k, way: product_sum(book.graph[f"lens.{k}.x"].area, directions[way]),
+        "live",
+        (len(stages), 2),
+    )
+    steps = page.show(
+        "step",
+        (page.cursor + 2, 3),
+        lambda k, way: path[k + 1, way] - path[k, way],
+        "change plain",
+        (len(stages) - 1, 2),
+    )
+    page.dress(steps, "diverging")
     page.cursor += len(stages) + 2
     return path
 
@@ -203,10 +188,8 @@ def _shares(book: ModelBook, page: Composer, path: Area) -> None:
     sheet, n = page.sheet, len(book.views.stages)
     row, spread = page.cursor, book.shown["trajectory.variance"].block.area
     held = (VARP(path[:, 0].as_range) + VARP(path[:, 1].as_range)) / SUM(spread)
-    sheet.put(row, 0, "spread in the plane", "row label")
+    sheet.lines(row, SHARES, {0: "row label", 2: "note"})
     page.show("share", (row, 1), IF(SUM(spread) > 0, held, 0), "percent")
-    sheet.put(row, 2, "share of the path’s variance that these two directions hold; live", "note")
-    sheet.put(row + 1, 0, "best possible", "row label")
     stream = np.array([book.values[f"lens.{k}.x"][0] for k in range(n)])  # [n_stages, d_model]
     squares = np.linalg.svd(stream - stream.mean(axis=0), compute_uv=False) ** 2
     best = float(squares[:2].sum() / squares.sum()) if squares.sum() else 0.0
@@ -215,4 +198,3 @@ def _shares(book: ModelBook, page: Composer, path: Area) -> None:
         "share of the path": (SHEET, row, 1),
         "best of the path": (SHEET, row + 1, 1),
     }
-    sheet.put(row + 1, 2, "two principal components of the path as built; a constant", "note")

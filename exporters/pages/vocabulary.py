@@ -21,7 +21,7 @@ from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Chosen
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.maps import Maps, Spots
+from cellformer.exporters.model.maps import MAPS, Maps, Spots
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import trajectory
 
@@ -58,6 +58,18 @@ CAUTION = (
     "mean nothing. The four pictures below are of the same words; what differs among them says",
     "nothing of the words. Positions are constants: other words need another build.",
 )
+TAKEN_OFF = "components taken off with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
+LABELS = (  # of the cells to type in: rows down and columns right of the panel, a text, its style
+    (1, 0, "direction 1", "row label"),
+    (2, 0, "direction 2", "row label"),
+    (4, 0, "nearest to", "row label"),
+    (6, 0, "left out", "row label"),
+    (0, 1, "mean of", "label"),
+    (0, 4, "minus mean of", "label"),
+    (0, 8, "a word each; blank is nothing", "note"),
+    (5, 1, "cosine", "row label"),
+    (6, 2, TAKEN_OFF, "note"),
+)
 ANY_WORD = "type over any word of the list; blank takes it off"
 BUILT_WITH = "delete a word of the list to take it off"
 ON_A_LINE = "these words lie on one line: a second component is rounding noise, drawn as 0"
@@ -79,16 +91,13 @@ def add(book: ModelBook) -> None:
     end = max(TOP + len(x), TRIES) + 4
     below = end + 8
     page.sheet.print_area = Rect(0, end, 0, TABLES)
-    spots = Spots((TOP, 1), PANEL, (TOP, TABLES), (below, 4))
-    maps = Maps(book, page, chosen, spots, x)
-    for d in range(x.shape[1]):
-        page.sheet.put(below + d, 1, d, "label number")
+    maps = Maps(book, page, chosen, Spots((TOP, 1), PANEL, (TOP, TABLES), (below, 4)), x)
+    page.sheet.down(below, 1, range(x.shape[1]), "label number")
     _list(page, chosen)
     _panel(page, maps)
-    sides = [
-        label_placement.sides(points, [texts(book)[v] for v in chosen.ids], SIZE)
-        for points in _as_built(maps)
-    ]
+    as_built = (book.values[maps[name].name][:, :2] for name in MAPS)  # [n_words, 2] each
+    words = [texts(book)[v] for v in chosen.ids]
+    sides = [label_placement.sides(points.astype(np.float64), words, SIZE) for points in as_built]
     maps.points(np.array([[side != "" for side in line] for line in sides]).T)
     _live_charts(page, maps, chosen, sides)
     _methods(page)
@@ -112,7 +121,7 @@ def by_default(book: ModelBook) -> Chosen:
     given = list(dict.fromkeys(book.passage.ids[: last + 1])) if same else []
     others = [v for v in ranked(book.values["logits"][last]) if v not in given]
     others = sorted(others) if n <= FEW else others[: max(SOME - len(given), 8)]
-    (target, _), (second, _) = trajectory.defaults(book)
+    target, second = trajectory.defaults(book)
     groups = {"in the sentence": given[:SOME], "other words": others}
     directions: list[tuple[list[int], list[int]]] = [([target], []), ([second], [])]
     return Chosen({k: v for k, v in groups.items() if v}, directions, target)
@@ -145,41 +154,27 @@ def _list(page: Composer, chosen: Chosen) -> None:
     for g, (name, ids) in enumerate(chosen.groups.items()):
         style = f"group {g % len(theme.GROUPS)}"
         page.sheet.put(row, 0, name, style)
-        for k in range(len(ids)):
-            page.sheet.put(row + k, 2, "●", style)
+        page.sheet.down(row, 2, ["●"] * len(ids), style)
         row += len(ids)
 
 
 def _panel(page: Composer, maps: Maps) -> None:
     """Add labels for the cells to type in, and the shares above the maps."""
     row, col = PANEL
-    for k, text in ((1, "direction 1"), (2, "direction 2"), (4, "nearest to"), (6, "left out")):
-        page.sheet.put(row + k, col, text, "row label")
-    for k, text in ((1, "mean of"), (4, "minus mean of"), (8, "a word each; blank is nothing")):
-        page.sheet.put(row, col + k, text, "note" if k == 8 else "label")
-    page.sheet.put(row + 5, col + 1, "cosine", "row label")
-    text = "components taken off with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
-    page.sheet.put(row + 6, col + 2, text, "note")
-    page.sheet.put(row + 4, col + 9, ANY_WORD if maps.any_word else BUILT_WITH, "note")
+    list_of = (4, 9, ANY_WORD if maps.any_word else BUILT_WITH, "note")
+    for down, right, text, style in (*LABELS, list_of):
+        page.sheet.put(row + down, col + right, text, style)
     first, second = CHART_COLS
-    shares = (
+    for at, left, name, text in (
         (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),
         (CHART_ROWS[0] - 1, second, "shown_share", "of it along the two that are drawn;"),
         (CHART_ROWS[0] - 1, second + 4, "four_share", "along the first four"),
         (CHART_ROWS[1] - 1, first, "cosine_share", "of the spread of the words’ directions"),
-    )
-    for at, left, name, text in shares:
+    ):
         page.show(name, (at, left), maps[name][0, 0], "percent")
         page.sheet.put(at, left + 1, text, "note")
     if not maps.bases[1][1]:
         page.sheet.put(CHART_ROWS[0] + 15, second, ON_A_LINE, "note")
-
-
-def _as_built(maps: Maps) -> list[np.ndarray]:
-    """The words' points on each of the three live maps: [n_words, 2] each."""
-    found = (maps[name].name for name in ("concept", "component", "cosine"))
-    values = maps.book.values
-    return [np.array(values[name][:, :2], dtype=np.float64) for name in found]
 
 
 def _live_charts(
@@ -216,10 +211,8 @@ def _methods(page: Composer) -> None:
     page.sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
     for c, column in enumerate(METHODS):
         for k, text in enumerate(column):
-            style = "text" if c and k else "block"
-            page.sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, style)
-    for k, text in enumerate((LONG_SPREAD, *CAUTION), row + 3 + len(METHODS[0])):
-        page.sheet.put(k, col, text, "note")
+            page.sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, "text" if c and k else "block")
+    page.sheet.down(row + 3 + len(METHODS[0]), col, (LONG_SPREAD, *CAUTION), "note")
 
 
 def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Chosen) -> None:
@@ -239,18 +232,20 @@ def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Ch
     ]
     named = TSNE + 2 * len(drawn)  # the words' own cells: in a chart wow!A1 would be a reference
     page.sheet.put(TOP - 1, named, "drawn", "label")
-    for k, word in enumerate(words):
-        page.sheet.put(TOP + k, named, word, "word")
+    page.sheet.down(TOP, named, words, "word")
     for n, (label, title, points) in enumerate(drawn):  # points: [n_words, 2]
         col = TSNE + 2 * n
         page.sheet.put(TOP - 1, col, label, "label")
-        for k, (a, b) in enumerate(points.tolist()):
-            page.sheet.put(TOP + k, col, a, "basis")
-            page.sheet.put(TOP + k, col + 1, b, "basis")
-        series = []
-        for k, side in enumerate(label_placement.sides(points, words, SIZE)):
-            x, y = (page.sheet[TOP + k, c] for c in (col, col + 1))
-            name = page.sheet[TOP + k, named] if side else " "
-            series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
+        page.sheet.lines(TOP, points.tolist(), {col: "basis", col + 1: "basis"})
+        series = [
+            Series(
+                page.sheet[TOP + k, named] if side else " ",
+                page.sheet[TOP + k, col],
+                page.sheet[TOP + k, col + 1],
+                colour=colours[k],
+                bears=side or "right",
+            )
+            for k, side in enumerate(label_placement.sides(points, words, SIZE))
+        ]
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])
         page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))

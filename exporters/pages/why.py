@@ -85,8 +85,7 @@ def _tables(asked: AskedScore, row: int) -> None:
         page.sheet.put(top, 0, title, "heading")
         page.sheet.put(top + 1, 0, "query from ↓ key from →", "note")
         page.heads_at((top + 1, 1), *asked.of_key, "sum", style="label")
-        for i, label in enumerate((*asked.of_query, "sum")):
-            page.sheet.put(top + 2 + i, 0, label, "row label")
+        page.sheet.down(top + 2, 0, (*asked.of_query, "sum"), "row label")
         block = DIFFERENCE if name == "difference" else f"why.to.{name}"
         cells = difference if name == "difference" else product(name)
         area = page.computed_at(block, (top + 2, 1), shape, cells, "change")
@@ -119,8 +118,7 @@ def _sums(asked: AskedScore) -> None:
     outside = [scores.OUTSIDE[b.op.name] for b in asked.first.after if b.op]
     lines = ["sum of the table", *outside, "score: all of it", "score in its layer", "attention"]
     page.heads_at((TOP - 1, SUMMARY + 1), "with the key", "with the rival", "difference")
-    for k, line in enumerate(lines):
-        page.sheet.put(TOP + k, SUMMARY, line, "row label")
+    page.sheet.down(TOP, SUMMARY, lines, "row label")
     n = len(lines) - 2
 
     def total(k: int, c: int) -> Expression:
@@ -162,7 +160,6 @@ def verdict(asked: AskedScore) -> Expression:
     shown, sums = asked.book.shown, asked.book.graph[SUMS]
     words = [shown[f"why.word_{side}"].block[0, 0] for side in SIDES]
     shares = shown["why.pattern"].block
-    one, two = (pair(asked, which) for which in ("query", "key"))
     return sentence(
         "Head {head} gives ‘{key}’ {share} of the attention of ‘{query}’, and ‘{rival}’ {other}. "
         "Its score is {lead} higher; the largest part is {one} in the query, meeting {two} in the "
@@ -174,8 +171,8 @@ def verdict(asked: AskedScore) -> Expression:
         share=percent(shares[0, 0]),
         other=percent(shares[0, 1]),
         lead=rounded(sums[sums.shape[0] - 1, 2], 3),
-        one=one,
-        two=two,
+        one=pair(asked, "query"),
+        two=pair(asked, "key"),
     )
 
 
@@ -194,14 +191,10 @@ def explained(book: ModelBook) -> Expression:
 def pair(asked: AskedScore, which: str) -> Expression:
     """The name of the writer with the largest entry of the difference."""
     place, sheet = asked.book.shown[f"why.largest_of_{which}"], asked.page.sheet
-    largest = place.block.area
-    n = len(asked.of_query if which == "query" else asked.of_key)
-    if which == "query":
-        texts = sheet[place.top : place.top + n, 0]
-    else:
-        row = place.top - asked.shape[0] - 2
-        texts = sheet[row, 1 : 1 + n]
-    return Nth(texts, MATCH(MAX(largest), largest, 0)) if n > 1 else texts
+    largest, (n_query, n_key) = place.block.area, asked.shape
+    down = sheet[place.top : place.top + n_query, 0]
+    texts = down if which == "query" else sheet[place.top - n_query - 2, 1 : 1 + n_key]
+    return Nth(texts, MATCH(MAX(largest), largest, 0)) if texts.rect.size > 1 else texts
 
 
 # --- what to try, and what each head does ---------------------------------------------------
@@ -221,38 +214,22 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
         return Suggestion(told, (name, k, 0), float(value), (SUMS, last, col), becomes)
 
     query, key, rival = begun[TOKENS]
-    others = [k for k in range(query + 1) if k not in (key, rival)]
-    found = [
-        suggestion(
-            "Type {n} as the rival key: the lead over it is {becomes:.3f}.",
-            (TOKENS, 2),
-            (others or [key])[-1],
-            2,
-        ),
-        suggestion(
-            "Type {n} as the key: the score with it is {becomes:.3f}.", (TOKENS, 1), rival, 0
-        ),
+    other = [key, *(k for k in range(query + 1) if k not in (key, rival))][-1]
+    tried = [
+        ("Type {n} as the rival key: the lead over it is {becomes:.3f}.", (TOKENS, 2), other, 2),
+        ("Type {n} as the key: the score with it is {becomes:.3f}.", (TOKENS, 1), rival, 0),
     ]
-    spec = book.model.spec
+    layer, head, spec = *begun[HEAD], book.model.spec
     if len(asked.heads) == 1:
-        where = (query + 1) % len(book.passage.ids)
-        return [
-            *found,
-            suggestion(
-                "Type {n} to look from there: the score is {becomes:.3f}.", (TOKENS, 0), where, 0
-            ),
-        ]
-    if spec.n_heads > 1:
-        head = (begun[HEAD][1] + 1) % spec.n_heads
-        return [
-            *found,
-            suggestion("Type {n} as the head: its lead is {becomes:.3f}.", (HEAD, 1), head, 2),
-        ]
-    layer = (begun[HEAD][0] + 1) % spec.n_layers
-    return [
-        *found,
-        suggestion("Type {n} as the layer: its lead is {becomes:.3f}.", (HEAD, 0), layer, 2),
-    ]
+        text = "Type {n} to look from there: the score is {becomes:.3f}."
+        tried.append((text, (TOKENS, 0), (query + 1) % len(book.passage.ids), 0))
+    elif spec.n_heads > 1:
+        text = "Type {n} as the head: its lead is {becomes:.3f}."
+        tried.append((text, (HEAD, 1), (head + 1) % spec.n_heads, 2))
+    else:
+        text = "Type {n} as the layer: its lead is {becomes:.3f}."
+        tried.append((text, (HEAD, 0), (layer + 1) % spec.n_layers, 2))
+    return [suggestion(*one) for one in tried]
 
 
 def _habits(book: ModelBook, page: Composer, row: int) -> None:
@@ -267,5 +244,4 @@ def _habits(book: ModelBook, page: Composer, row: int) -> None:
     page.heads_at((row + 2, 0), *HABITS, style="head")
     for k, (name, *numbers) in enumerate(map(astuple, found), row + 3):
         page.sheet.link(k, 0, scores.short(name), book.address(book.graph[f"{name}.pattern"].area))
-        for col, number in enumerate(numbers, 1):
-            page.sheet.put(k, col, number, "constant")
+        page.sheet.across(k, 1, numbers, "constant")

@@ -50,8 +50,7 @@ Said = tuple[Expression, Any, Any]  # whether a value is within its range; the n
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add how a word is chosen, and what is looked at; below, settings of the model's own."""
     _look(book, ws, top)
-    heading = book.of_words("How a word is chosen", "How a letter is chosen")
-    ws.sheet.put(top, 0, heading, "heading")
+    ws.sheet.put(top, 0, book.of_words("How a word is chosen", "How a letter is chosen"), "heading")
     said = _choice(book)
     others = [b for b in book.blocks if layout.on_play(b) and b.name not in (*book.places, *said)]
     lines: list[tuple[str, Said | str]] = [(n, said[n]) for n in said if n not in LATE]
@@ -107,8 +106,7 @@ def _line(
     if isinstance(note, tuple):
         right, usual, otherwise = note
         usual, otherwise = (sentence(x) if isinstance(x, str) else x for x in (usual, otherwise))
-        text = IF(right, usual, otherwise)
-        shown = ws.show(f"{cells[0][0]}.note", (row, end), text, "note")
+        shown = ws.show(f"{cells[0][0]}.note", (row, end), IF(right, usual, otherwise), "note")
         ws.mark(shown, "differs", shown != usual)
     elif note:
         ws.sheet.put(row, end, note, "note")

@@ -66,8 +66,7 @@ class Collection:
             step, held = self._step(part, of)
             listed.append(step)
             values += held
-        text = formula.text(_WithHoles(beside, holes))
-        shape = Shape(tuple(listed), text)
+        shape = Shape(tuple(listed), formula.text(_WithHoles(beside, holes)))
         return self.shapes.setdefault(shape, len(self.shapes)), values
 
     def _step(self, part: Expression, of: Sequence[int]) -> tuple[tuple[Any, ...], Values]:
@@ -125,7 +124,7 @@ class Collection:
             value = entry.value  # numpy's numbers are none of JSON's
             values.append([row, col, value.item() if isinstance(value, np.generic) else value])
         elif run:
-            values.append([row, col, run.at(row - run.area.top + col - run.area.left)])
+            values.append([row, col, run.at(row, col)])
 
 
 class Groups:
@@ -177,9 +176,7 @@ def _column(column: list[Any]) -> Any:
     first = column[0]
     if all(type(x) is type(first) and x == first for x in column):
         return first
-    if all(type(x) is int for x in column):
-        return {"d": differences(column)}
-    return {"v": column}
+    return {"d": differences(column)} if all(type(x) is int for x in column) else {"v": column}
 
 
 def differences(numbers: Iterable[int]) -> list[int]:

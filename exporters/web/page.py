@@ -83,8 +83,7 @@ def write(
 def _workbook(book: Book) -> str:
     """The workbook itself, for a page that holds it."""
     with TemporaryDirectory() as folder:
-        file = xlsx.write(book, Path(folder) / "book.xlsx")
-        return base64.b64encode(file.read_bytes()).decode()
+        return base64.b64encode(xlsx.write(book, Path(folder) / "book.xlsx").read_bytes()).decode()
 
 
 def text(book: Book) -> str:
@@ -105,8 +104,7 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
         "workbook": workbook,
         "script": _packed(script.encode()),
     }
-    template = (HERE / "page.html").read_text()
-    return MARK.sub(lambda mark: filled[mark[1]], template)
+    return MARK.sub(lambda mark: filled[mark[1]], (HERE / "page.html").read_text())
 
 
 def joined(main: str, kernels: Sequence[str]) -> str:
@@ -120,8 +118,7 @@ def joined(main: str, kernels: Sequence[str]) -> str:
         waiting += [other for other in needed if other not in known]
         known.update(needed)
     parts = [_module(name) for name in order.static_order()]
-    listed = f"const KERNELS = [{','.join(kernels)}];"
-    return "\n".join(['"use strict";', *parts, listed, BEGIN])
+    return "\n".join(['"use strict";', *parts, f"const KERNELS = [{','.join(kernels)}];", BEGIN])
 
 
 @cache
@@ -142,8 +139,7 @@ def _tight(line: str) -> str:
     another."""
     if "/" in line or line.count("`") not in (0, 2):
         return line
-    parts = TEXT.split(line)
-    return "".join(p if k % 2 else SPACED.sub(r"\1\2", p) for k, p in enumerate(parts))
+    return "".join(p if k % 2 else SPACED.sub(r"\1\2", p) for k, p in enumerate(TEXT.split(line)))
 
 
 def _without_comments(css: str) -> str:

@@ -188,8 +188,7 @@ class _Page:
         """Rows of Start about what the page lacks: other sheets, and protection."""
         if self.sheet.name != START:
             return
-        lines = [row for row, col in self.sheet.entries if col == 2]
-        yield max(lines)
+        yield max(row for row, col in self.sheet.entries if col == 2)
         for (row, col), entry in self.sheet.entries.items():
             if col == 1 and entry.style == "link" and entry.value not in self.kept:
                 yield row

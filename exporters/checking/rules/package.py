@@ -52,15 +52,11 @@ def _of_part(archive: ZipFile, part: ZipInfo) -> Iterator[str]:
     if not wide and (MOST_PLAIN in (header.size, header.packed) or _has(extra) or _has(part.extra)):
         yield "its sizes are of 64 bits (ZIP64) where 32 are enough"
         return
-    there = header.method, header.flags & ~LATER
-    if there != (part.compress_type, part.flag_bits & ~LATER):
+    if (header.method, header.flags & ~LATER) != (part.compress_type, part.flag_bits & ~LATER):
         yield "its local and its central header disagree"
     sizes = header.checksum, header.packed, header.size
-    if not (header.flags & LATER or wide) and sizes != (
-        part.CRC,
-        part.compress_size,
-        part.file_size,
-    ):
+    known = part.CRC, part.compress_size, part.file_size
+    if not (header.flags & LATER or wide) and sizes != known:
         yield "its local and its central header disagree"
 
 
