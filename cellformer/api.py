@@ -14,7 +14,7 @@ from cellformer.engine.models.generate import passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import pair, scores, steering
 from cellformer.engine.studies.patching import Patched
-from cellformer.engine.studies.quantization import WIDTHS, Effect, Grid, Measure, check
+from cellformer.engine.studies.quantization import WIDTHS, Grid, Measure, Rounded, check
 from cellformer.engine.studies.scores import Split
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.assemble import model_workbook
@@ -293,7 +293,7 @@ def quantize(
     asymmetric: bool = False,
     texts: Sequence[str] = (),
     special: bool = True,
-) -> list[Effect]:
+) -> list[Rounded]:
     """What a model says with its weights rounded to so many bits: as they are, all parts together,
     each part alone.
 

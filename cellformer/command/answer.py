@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from typing import Annotated, Any
 
@@ -19,10 +19,10 @@ import numpy as np
 import typer
 
 import cellformer
-from cellformer.command import results
 from cellformer.command.console import console
 from cellformer.engine import InputError
 from cellformer.engine.cells.texts import in_csv
+from cellformer.engine.studies import columns
 
 SCHEMA = "cellformer/2"  # the number rises when a field is removed, renamed or means another thing
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes.")]
@@ -31,6 +31,7 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but errors; the exit code tells.")
 ]
 Rows = Iterable[Mapping[str, Any]]
+WITHOUT_TABLE = ("build", "import")  # commands that answer no list
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def _with_options(name: str, command: Callable[..., Any]) -> inspect.Signature:
     """The signature of a command with the three options at its end, --csv if it has a table."""
     of = inspect.signature(command)
     options = {"as_json": AsJson, "as_csv": AsCsv, "quiet": Quiet}
-    if not any(map(results.main_table, results.kinds(name))):
+    if name in WITHOUT_TABLE:
         del options["as_csv"]
     kind = inspect.Parameter.KEYWORD_ONLY
     more = [inspect.Parameter(n, kind, default=False, annotation=t) for n, t in options.items()]
@@ -118,8 +119,8 @@ def plain(found: Any) -> Any:
         if found.dtype.kind in "iub" or (found.dtype.kind == "f" and np.isfinite(found).all()):
             return found.tolist()
         found = found.tolist()
-    if is_dataclass(found):  # a row of a study
-        return {field.name: plain(getattr(found, field.name)) for field in fields(found)}
+    if is_dataclass(found) or hasattr(found, "_fields"):  # a row of a study
+        found = columns.record(found)
     if isinstance(found, Mapping):
         return {str(key): plain(value) for key, value in found.items()}
     if isinstance(found, list | tuple):

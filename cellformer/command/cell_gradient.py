@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from rich.text import Text
 
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
@@ -13,6 +12,7 @@ from cellformer.engine import Graph, InputError
 from cellformer.engine.cells import cell_gradient
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.errors import UnknownNameError
+from cellformer.engine.studies.sensitivity import Slope
 from cellformer.exporters.compose import cell_gradient as on_sheets
 from cellformer.exporters.compose import cells
 
@@ -24,13 +24,11 @@ def report(found: Cells, target: str, top: int) -> Answer:
     held = {block: cell_gradient.as_numbers(found.graph.inputs[block]) for block in typed}
     shares = {block: held[block] * slope for block, slope in typed.items()}
 
-    def largest(sizes: Mapping[str, np.ndarray]) -> list[results.Weight]:
+    def largest(sizes: Mapping[str, np.ndarray]) -> list[Slope]:
         return [
-            {
-                "cell": f"{block}[{at[0]},{at[1]}]",
-                "value": float(held[block][at]),
-                "gradient": float(typed[block][at]),
-            }
+            Slope(
+                f"{block}[{at[0]},{at[1]}]", *(float(x[block][at]) for x in (held, typed, shares))
+            )
             for block, at in _largest(sizes, top)
         ]
 
@@ -53,12 +51,7 @@ def _tell(found: results.Gradient) -> None:
     lists = found["by_gradient"], found["by_weight_times_gradient"]
     for listed, title in zip(lists, ("|gradient|", "|value × gradient|"), strict=True):
         console.print()
-        line(f"the typed cells of the largest {title}:")
-        table = printing.table_of("cell", "is", "gradient", "value × gradient")
-        for cell in listed:
-            numbers = (cell["value"], cell["gradient"], cell["value"] * cell["gradient"])
-            table.add_row(Text(cell["cell"], "bold"), *(f"{x:+.6g}" for x in numbers))
-        console.print(table)
+        printing.rows(listed, f"the typed cells of the largest {title}:")
 
 
 def _of(found: Cells, target: str) -> tuple[str, float, Mapping[str, np.ndarray]]:

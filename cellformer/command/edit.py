@@ -3,7 +3,7 @@ a workbook whose ledger shows the change; and the side effects of that change.""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -168,7 +168,7 @@ def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> resul
             {"cell": f"{name}[{i},{j}]", "was": was, "now": now}
             for name, i, j, was, now in found.cells()
         ],
-        "price": [cast(results.Price, part._asdict()) for part in priced],
+        "price": list(priced),
     }
 
 

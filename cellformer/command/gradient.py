@@ -1,9 +1,8 @@
 """The command `gradient`: what moves a word's logit, or any cell of a workbook."""
 
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from cellformer import budget, names
 from cellformer.command import cell_gradient, printing, results
@@ -26,7 +25,7 @@ from cellformer.command.options import (
 from cellformer.engine import InputError
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import sensitivity
-from cellformer.engine.studies.sensitivity import Options, Sensitivity, Weight
+from cellformer.engine.studies.sensitivity import Options, Sensitivity
 from cellformer.studies import Task, absolute
 
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")]
@@ -90,8 +89,7 @@ def _tell(found: Sensitivity, said: str, top: int) -> None:
     line(f"{said}: {found.value:.4f}")
     for times_weight, title in ((False, "|gradient|"), (True, "|weight × gradient|")):
         console.print()
-        line(f"the weights of the largest {title}:")
-        _weights(found.largest(top, times_weight))
+        printing.rows(found.largest(top, times_weight), f"the weights of the largest {title}:")
     _groups(found, top)
     _parts(found)
 
@@ -102,43 +100,19 @@ def _plain(found: Sensitivity, said: str, top: int) -> results.Gradient:
         "objective": said,
         "value": found.value,
         "gradient": {name: g.tolist() for name, g in found.gradients.items()},
-        "by_gradient": list(map(_weight, found.largest(top, False))),
-        "by_weight_times_gradient": list(map(_weight, found.largest(top, True))),
-        "blocks": [cast(results.Group, group._asdict()) for group in found.groups()],
-        "heads": [cast(results.Group, group._asdict()) for group in found.groups(heads=True)],
-        "parts": [cast(results.Patching, part._asdict()) for part in found.parts()],
+        "by_gradient": found.largest(top, False),
+        "by_weight_times_gradient": found.largest(top, True),
+        "blocks": found.groups(),
+        "heads": found.groups(heads=True),
+        "parts": found.parts(),
     }
-
-
-def _weight(weight: Weight) -> results.Weight:
-    return {
-        "cell": weight.cell,
-        "value": weight.value,
-        "gradient": weight.gradient,
-        "estimate": weight.estimate,
-        "effect": weight.effect,
-    }
-
-
-def _weights(weights: list[Weight]) -> None:
-    """Single weights: the estimated and the real effect of setting each to 0."""
-    table = printing.table_of("weight", "is", "gradient", "if it were 0: estimate", "real")
-    for w in weights:
-        cells = (f"{w.value:+.4f}", f"{w.gradient:+.4f}", f"{w.estimate:+.4f}", f"{w.effect:+.4f}")
-        table.add_row(Text(w.cell, "bold"), *cells)
-    console.print(table)
 
 
 def _groups(found: Sensitivity, top: int) -> None:
     """Sums over blocks, and over heads, the largest first."""
-    for heads, title in ((False, "block"), (True, "head, MLP or norm")):
-        table = printing.table_of(title, "weights", "sum of |gradient|", "of weight × gradient")
-        groups = sorted(found.groups(heads), key=lambda group: -group.size)
-        for group in groups[:top]:
-            sums = (f"{group.n:,}", f"{group.size:.4f}", f"{group.product:+.4f}")
-            table.add_row(Text(group.name, "bold"), *sums)
+    for heads, title in ((False, "blocks of weights:"), (True, "heads, MLPs and norms:")):
         console.print()
-        console.print(table)
+        printing.rows(sorted(found.groups(heads), key=lambda group: -group.size)[:top], title)
 
 
 def _parts(found: Sensitivity) -> None:
@@ -146,13 +120,7 @@ def _parts(found: Sensitivity) -> None:
     parts = found.parts()
     if not parts:
         return
-    heads = ("off", "attribution patching", "integrated gradients", "real")
-    table = printing.table_of(*heads)
-    for part in parts:
-        numbers = (part.patching, part.integrated, part.effect)
-        table.add_row(Text(part.name, "bold"), *(f"{x:+.4f}" for x in numbers))
-    errors = dict(sensitivity.errors(parts))
-    row = (f"{errors['patching']:.4f}", f"{errors['integrated']:.4f}")
-    table.add_row("mean error", *row, style="dim")
     console.print()
-    console.print(table)
+    printing.rows(parts, "each part ablated: two estimates, and the real effect:")
+    errors = dict(sensitivity.errors(parts))
+    line(f"mean error: patching {errors['patching']:.4f}, integrated {errors['integrated']:.4f}")

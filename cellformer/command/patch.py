@@ -1,10 +1,9 @@
 """The command `patch`: the values of one sentence put into the pass of another, site by site."""
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from cellformer import names
 from cellformer.command import printing, results
@@ -26,7 +25,9 @@ from cellformer.command.options import (
 )
 from cellformer.engine import InputError
 from cellformer.engine.studies import pair, patching
-from cellformer.engine.studies.patching import Comparison, Patched, Scores
+from cellformer.engine.studies.pair import PatchedSite
+from cellformer.engine.studies.patching import Comparison
+from cellformer.engine.studies.study import Asked
 from cellformer.engine.text.tokenizer import shown
 from cellformer.studies import Task, absolute
 
@@ -100,81 +101,54 @@ def patch(
     sites = site or ([] if path else patching.sites(asked.graph))
     asked.allow(max(1, len(sites)) * len(loaded.ids))
     found = pair.compared(asked, other, sites, path)
-    texts = shown(loaded.model.vocabulary.texts)
-    tokens, others = [texts[i] for i in loaded.ids], [texts[i] for i in other]
-    words = asked.words
-    return Answer(
-        lambda: _tell(found, words, tokens, others, path),
-        lambda: _plain(found, words, tokens, others, path),
-        "sites",
-    )
+    return _answer(asked, other, found, path)
 
 
-def _plain(
-    found: Comparison,
-    words: Sequence[str],
-    tokens: Sequence[str],
-    others: Sequence[str],
-    path: tuple[str, str] | None,
-) -> results.Patch:
-    """The comparison as JSON."""
-    told: results.Patch = {
-        "tokens": list(tokens),
-        "against": list(others),
-        "target": words[found.target],
-        "rival": words[found.rival],
-        "before": cast(results.Scores, found.before._asdict()),
-        "other": cast(results.Scores, found.other._asdict()),
-        "sites": [
-            {
-                "site": row.site,
-                "token": row.token,
-                "probability": row.scores.probability,
-                "logit": row.scores.logit,
-                "lead": row.scores.lead,
-                "recovered": row.recovered,
-                "estimate": row.estimate,
-            }
-            for row in found.rows
-        ],
-    }
-    if path is not None:
-        told["from"], told["to"] = path
-    return told
+def _answer(
+    asked: Asked, other: Sequence[int], found: Comparison, path: tuple[str, str] | None
+) -> Answer:
+    """The two sentences, and every patch."""
+    texts = shown(asked.model.vocabulary.texts)
+    tokens, others = [texts[i] for i in asked.ids], [texts[i] for i in other]
+    rows = pair.rows(asked, found)
+
+    def result() -> results.Patch:
+        told: results.Patch = {
+            "tokens": tokens,
+            "against": others,
+            "target": asked.words[found.target],
+            "rival": asked.words[found.rival],
+            "before": found.before,
+            "other": found.other,
+            "sites": rows,
+        }
+        if path is not None:
+            told["from"], told["to"] = path
+        return told
+
+    def tell() -> None:
+        for text, scores in ((tokens, found.before), (others, found.other)):
+            target, rival = asked.words[found.target], asked.words[found.rival]
+            lead = f"{scores.lead:+.4f} ahead of {rival}"
+            line(f"{' '.join(text)}   {target} {scores.probability:.4f}, {lead}")
+        console.print()
+        if path:
+            line(f"from {path[0]} to {path[1]} alone:")
+        _tell(rows, path is not None)
+
+    return Answer(tell, result, "sites")
 
 
-def _tell(
-    found: Comparison,
-    words: Sequence[str],
-    tokens: Sequence[str],
-    others: Sequence[str],
-    path: tuple[str, str] | None,
-) -> None:
-    """Print the two sentences, and the patches that recover most."""
-    target, rival = words[found.target], words[found.rival]
-    for text, scores in ((tokens, found.before), (others, found.other)):
-        line(f"{' '.join(text)}   {_said(scores, target, rival)}")
-    console.print()
-    if path:
-        line(f"from {path[0]} to {path[1]} alone:")
-    table = printing.table_of("site", "token", "probability", "logit", "recovered", "estimate")
-    order = sorted(filter(_size, found.rows), key=_size, reverse=True)
-    order = found.rows if path else order
-    for row in order[:TOP]:
-        at = "all" if row.token is None else f"{row.token} {tokens[row.token]}"
-        numbers = [f"{row.scores.probability:.4f}", f"{row.scores.logit:.4f}"]
-        numbers += ["" if x is None else f"{x:+.4f}" for x in (row.recovered, row.estimate)]
-        table.add_row(Text(row.site, "bold"), Text(at), *numbers)
-    console.print(table)
-    if len(order) < len(found.rows):
-        line(f"{len(found.rows) - len(order):,} other patches recover nothing")
-    if len(order) > TOP and not path:
+def _tell(found: Sequence[PatchedSite], all_of_them: bool) -> None:
+    """Print the patches that recover most."""
+    order = sorted(filter(_size, found), key=_size, reverse=True)
+    order = list(found) if all_of_them else order
+    printing.rows(order[:TOP], hidden=("against", "rival"))
+    if len(order) < len(found):
+        line(f"{len(found) - len(order):,} other patches recover nothing")
+    if len(order) > TOP and not all_of_them:
         line(f"{len(order) - TOP:,} other patches recover less; --json lists all")
 
 
-def _size(row: Patched) -> float:
-    return abs(row.scores.lead if row.recovered is None else row.recovered)
-
-
-def _said(scores: Scores, target: str, rival: str) -> str:
-    return f"{target} {scores.probability:.4f}, {scores.lead:+.4f} ahead of {rival}"
+def _size(row: PatchedSite) -> float:
+    return abs(row.lead if row.recovered is None else row.recovered)

@@ -200,12 +200,17 @@ def shares(live: Evaluator, views: Views) -> list[results.Share]:
     return found
 
 
-def rows(found: Sequence[Any], title: str) -> None:
+def rows(found: Sequence[Any], title: str = "", hidden: Sequence[str] = ()) -> None:
     """Print what a study found as a table, with the names of its columns."""
-    line(title)
-    table = table_of(*columns.heads(type(found[0])))
+    if title:
+        line(title)
+    if not found:
+        return
+    heads = columns.heads(type(found[0]))
+    table = table_of(*(head for head in heads if head not in hidden))
     for texts in columns.shown(found):
-        table.add_row(*map(Text, texts))
+        cells = zip(heads, texts, strict=True)
+        table.add_row(*(Text(text) for head, text in cells if head not in hidden))
     console.print(table)
 
 

@@ -1,9 +1,8 @@
 """The command `quantize`: what rounding weights to a few bits does to a model's answer."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -16,7 +15,7 @@ from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Tar
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import quantization
-from cellformer.engine.studies.quantization import ALL, Effect, Grid, Measure
+from cellformer.engine.studies.quantization import ALL, Grid, Measure, Rounded
 from cellformer.engine.studies.study import word_of
 from cellformer.names import needs_words
 
@@ -74,7 +73,12 @@ def quantize(
         _together(measure, found)
         _alone(measure, found)
 
-    return Answer(tell, lambda: _plain(measure, found), "effects")
+    def result() -> results.Quantize:
+        words = measure.words
+        target, rival = words[measure.target], words[measure.rival]
+        return {"target": target, "rival": rival, "effects": found}
+
+    return Answer(tell, result, "effects")
 
 
 def widths(bits: str) -> list[int]:
@@ -92,30 +96,15 @@ def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
     return found
 
 
-def _plain(measure: Measure, found: Sequence[Effect]) -> results.Quantize:
-    """The result as JSON."""
-    words = printing.output_words(measure.model)
-    return {
-        "target": words[measure.target],
-        "rival": words[measure.rival],
-        "effects": [cast(results.Rounded, asdict(e) | {"top": words[e.top]}) for e in found],
-    }
-
-
-def _together(measure: Measure, found: Sequence[Effect]) -> None:
+def _together(measure: Measure, found: Sequence[Rounded]) -> None:
     """Print what all parts on a grid do together."""
-    words = printing.output_words(measure.model)
-    lead = f"lead of {words[measure.target]} over {words[measure.rival]}"
-    table = printing.table_of("all parts", "next word", "probability", lead, "loss")
-    for e in found:
-        if e.part == ALL:
-            what = Text(f"{e.bits} bits" if e.bits else "as they are", "bold")
-            loss = "" if e.loss is None else f"{e.loss:.4f}"
-            table.add_row(what, Text(words[e.top]), f"{e.probability:.4f}", f"{e.lead:.4f}", loss)
-    console.print(table)
+    words = measure.words
+    together = [effect for effect in found if effect.part == ALL]
+    target, rival = words[measure.target], words[measure.rival]
+    printing.rows(together, f"all parts together; the lead is of {target} over {rival}:")
 
 
-def _alone(measure: Measure, found: Sequence[Effect]) -> None:
+def _alone(measure: Measure, found: Sequence[Rounded]) -> None:
     """Print what each part on a grid does alone, to the lead and to the loss."""
     plain, alone = found[0], [e for e in found if e.part != ALL]
     grids = list(dict.fromkeys(e.bits for e in alone))

@@ -3,7 +3,27 @@
 docs/json.md is made of this file, and tests hold every command's --json to it.
 """
 
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NotRequired,
+    TypedDict,
+    get_type_hints,
+    is_typeddict,
+)
+
+if TYPE_CHECKING:  # their rows; no command waits for studies that it does not need
+    from cellformer.engine.studies import (
+        circuits,
+        heads,
+        pair,
+        patching,
+        price,
+        probes,
+        quantization,
+        sensitivity,
+    )
 
 Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
 
@@ -218,56 +238,21 @@ class Generate(TypedDict):
     tokens: Annotated[list[Written], "the continuation"]
 
 
-class Weight(TypedDict):
-    """A cell, and how much it moves the objective."""
-
-    cell: Annotated[str, "its name"]
-    value: Annotated[float, "its value"]
-    gradient: Annotated[float, "of the objective by it"]
-    estimate: NotRequired[Annotated[float, "change of the objective if it were 0, to first order"]]
-    effect: NotRequired[Annotated[float, "what that change really is"]]
-
-
-class Group(TypedDict):
-    """The weights of a block, or of a head."""
-
-    name: Annotated[str, "its name"]
-    n: Annotated[int, "number of weights"]
-    size: Annotated[float, "sum of the gradients' sizes"]
-    product: Annotated[float, "sum of weight × gradient"]
-
-
-class Patching(TypedDict):
-    """A part that is switched off, estimated and real."""
-
-    name: Annotated[str, "a head, an MLP or an expert"]
-    patching: Annotated[float, "attribution patching"]
-    integrated: Annotated[float, "integrated gradients"]
-    effect: Annotated[float, "the real effect"]
-
-
 class Gradient(TypedDict):
     """`gradient`"""
 
     objective: Annotated[str, "what is differentiated"]
     value: Annotated[float, "its value"]
     gradient: Annotated[dict[str, list[list[float | None]]], "of every weight, block by block"]
-    by_gradient: Annotated[list[Weight], "the largest gradients"]
-    by_weight_times_gradient: Annotated[list[Weight], "the largest of that product"]
-    blocks: NotRequired[Annotated[list[Group], "sums over blocks"]]
-    heads: NotRequired[Annotated[list[Group], "sums over heads, MLPs and norms"]]
-    parts: NotRequired[Annotated[list[Patching], "parts switched off"]]
-
-
-class Price(TypedDict):
-    """Side effects of an edit."""
-
-    what: Annotated[str, "of which words; first of all"]
-    n: Annotated[int, "how many next words"]
-    changed: Annotated[int, "how many have another first word"]
-    divergence: Annotated[float | None, "nats, the mean"]
-    kept: Annotated[float | None, "probability of words that keep the rule"]
-    kept_after: Annotated[float | None, "the same after the edit"]
+    by_gradient: Annotated[
+        "list[sensitivity.Weight] | list[sensitivity.Slope]", "the largest gradients"
+    ]
+    by_weight_times_gradient: Annotated[
+        "list[sensitivity.Weight] | list[sensitivity.Slope]", "the largest of that product"
+    ]
+    blocks: NotRequired[Annotated[list["sensitivity.Group"], "sums over blocks"]]
+    heads: NotRequired[Annotated[list["sensitivity.Group"], "sums over heads, MLPs and norms"]]
+    parts: NotRequired[Annotated[list["sensitivity.Part"], "parts switched off"]]
 
 
 class Edit(TypedDict):
@@ -283,24 +268,7 @@ class Edit(TypedDict):
     after: Annotated[list[float], "the same after the change"]
     change: Annotated[dict[str, list[list[float]]], "of each block of weights"]
     moved: Annotated[list[Change], "the weights that change, the largest change first"]
-    price: Annotated[list[Price], "side effects"]
-
-
-class Scores(TypedDict):
-    """What the words have after a sentence."""
-
-    probability: Annotated[float, "of the target"]
-    logit: Annotated[float, "of the target"]
-    lead: Annotated[float, "of its logit over the rival's"]
-
-
-class Patched(Scores):
-    """A site that is patched."""
-
-    site: Annotated[str, "its name"]
-    token: Annotated[int | None, "its position; null: all"]
-    recovered: Annotated[float | None, "share of the difference; null: there is none"]
-    estimate: Annotated[float | None, "of that share by attribution patching"]
+    price: Annotated[list["price.Price"], "side effects"]
 
 
 Patch = TypedDict(
@@ -310,42 +278,21 @@ Patch = TypedDict(
         "against": Annotated[list[str], "of the other sentence"],
         "target": Annotated[str, "the word"],
         "rival": Annotated[str, "the word that it is compared with"],
-        "before": Annotated[Scores, "after the prompt"],
-        "other": Annotated[Scores, "after the other sentence"],
+        "before": Annotated["patching.Scores", "after the prompt"],
+        "other": Annotated["patching.Scores", "after the other sentence"],
         "from": NotRequired[Annotated[str, "of a path"]],
         "to": NotRequired[Annotated[str, "of a path"]],
-        "sites": Annotated[list[Patched], "every patch"],
+        "sites": Annotated[list["pair.PatchedSite"], "every patch"],
     },
 )
 Patch.__doc__ = "`patch`"
 
 
-class Habits(TypedDict):
-    """What a head does on random words that are said twice."""
-
-    head: Annotated[str, "its name"]
-    previous: Annotated[float, "attention to the token before"]
-    duplicate: Annotated[float, "to the same word, earlier"]
-    induction: Annotated[float, "to the word after the same word"]
-    entropy: Annotated[float, "of its attention, in nats"]
-    distance: Annotated[float, "mean number of tokens to what it looks at"]
-
-
-class Composition(TypedDict):
-    """How much of what one head writes a later one reads, from 0 to 1."""
-
-    earlier: Annotated[str, "the head that writes"]
-    later: Annotated[str, "the head that reads"]
-    q: Annotated[float, "by its queries"]
-    k: Annotated[float, "by its keys"]
-    v: Annotated[float, "by its values"]
-
-
 class WhyHeads(TypedDict):
     """`why`"""
 
-    heads: Annotated[list[Habits], "every head"]
-    compositions: Annotated[list[Composition], "which head reads which"]
+    heads: Annotated[list["heads.Habits"], "every head"]
+    compositions: Annotated[list["circuits.Composition"], "which head reads which"]
     refused: Annotated[str, "why there are no compositions"]
 
 
@@ -452,16 +399,6 @@ class Near(TypedDict):
     dot: Annotated[float, "the product"]
 
 
-class Probe(TypedDict):
-    """How well a linear probe tells the lists apart."""
-
-    site: Annotated[str, "where"]
-    fitted: Annotated[float, "share of the sentences that it was fitted on"]
-    held_out: Annotated[float, "share of the others"]
-    n_fitted: Annotated[int, "how many"]
-    n_held_out: Annotated[int, "how many"]
-
-
 class Steer(TypedDict):
     """`steer`"""
 
@@ -471,18 +408,7 @@ class Steer(TypedDict):
     texts: Annotated[list[Steered], "by strength"]
     towards: Annotated[list[Near], "words that it points to"]
     away: Annotated[list[Near], "words that it points away from"]
-    probes: Annotated[list[Probe], "first at the site"]
-
-
-class Rounded(TypedDict):
-    """A part that is rounded."""
-
-    part: Annotated[str, "its name, or all"]
-    bits: Annotated[int, "0: nothing is rounded"]
-    top: Annotated[str, "the likeliest next word"]
-    probability: Annotated[float, "its own"]
-    lead: Annotated[float, "of the target's logit over the rival's"]
-    loss: Annotated[float | None, "of the next words; null: there are none"]
+    probes: Annotated[list["probes.Accuracy"], "first at the site"]
 
 
 class Quantize(TypedDict):
@@ -490,7 +416,7 @@ class Quantize(TypedDict):
 
     target: Annotated[str, "the word"]
     rival: Annotated[str, "the word that it leads"]
-    effects: Annotated[list[Rounded], "as they are, all together, each alone"]
+    effects: Annotated[list["quantization.Rounded"], "as they are, all together, each alone"]
 
 
 class Differs(TypedDict):
@@ -687,3 +613,17 @@ def kinds(command: str) -> tuple[Any, ...]:
 def main_table(kind: Any) -> str | None:
     """The list of a result that --csv prints, if there is one."""
     return ROWS.get(kind.__name__.partition(" ")[0])
+
+
+def hints(kind: type) -> dict[str, Any]:
+    """The fields of a kind of result, or of a row, with what each is."""
+    from cellformer.engine import studies
+    from cellformer.engine.cells.packages import modules
+
+    rooms = {
+        module.__name__.rpartition(".")[2]: module
+        for module in modules(studies.__name__, studies.__path__)
+    }
+    return get_type_hints(
+        kind, rooms | globals() if is_typeddict(kind) else None, include_extras=True
+    )

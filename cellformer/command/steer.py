@@ -3,7 +3,7 @@ added, its words, and how well it tells the lists apart."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -140,7 +140,7 @@ def _plain(model: Model, found: Steered, layers: Sequence[Accuracy]) -> results.
         ],
         "towards": listed(towards),
         "away": listed(away),
-        "probes": [cast(results.Probe, vars(probe)) for probe in (found.probe, *layers)],
+        "probes": [found.probe, *layers],
     }
 
 
@@ -167,8 +167,4 @@ def _tell(model: Model, found: Steered, layers: Sequence[Accuracy], n_prompt: in
             table.add_row(*near, *far)
         console.print(table)
     console.print()
-    table = printing.table_of("probe at", "fitted", "held out", "")
-    for probe in (found.probe, *layers):
-        sizes = f"{probe.n_fitted} and {probe.n_held_out} sentences"
-        table.add_row(probe.site, f"{probe.fitted:.1%}", f"{probe.held_out:.1%}", sizes)
-    console.print(table)
+    printing.rows([found.probe, *layers], "the share of sentences that a probe tells apart:")

@@ -1,8 +1,7 @@
 """The command `why`: what a head looks at, and what it is that meets there."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -25,7 +24,6 @@ from cellformer.engine.text.tokenizer import shown
 
 TOP = 12  # pairs of writers, of heads
 PAIRS = 5  # of words
-HABITS = ("previous token", "duplicate token", "induction", "entropy", "distance")
 QK, OV = "QK circuit", "OV circuit"
 CIRCUITS = {
     QK: (circuits.qk, "which word looks at which"),
@@ -134,8 +132,8 @@ def _all_heads(model: Model, force: bool) -> Answer:
 
     def result() -> results.WhyHeads:
         return {
-            "heads": [cast(results.Habits, asdict(one)) for one in found],
-            "compositions": [cast(results.Composition, one._asdict()) for one in composed],
+            "heads": found,
+            "compositions": composed,
             "refused": refused,
         }
 
@@ -146,23 +144,13 @@ def _tell_heads(
     found: Sequence[heads.Habits], composed: Sequence[circuits.Composition], refused: str
 ) -> None:
     """Print every head, and which reads which."""
-    line("every head, on random words that are said twice:")
-    table = printing.table_of("head", *HABITS)
-    for one in found:
-        _, *numbers = astuple(one)
-        table.add_row(Shown(scores.short(one.head), "bold"), *map("{:.3f}".format, numbers))
-    console.print(table)
+    printing.rows(found, "every head, on random words that are said twice:")
     if refused:
         line(refused)
-    if not composed:
-        return
-    console.print()
-    line("which head reads which most (composition: 0 nothing, 1 all of it):")
-    table = printing.table_of("earlier", "later", "queries", "keys", "values")
-    for pair in sorted(composed, key=lambda pair: -max(pair[2:]))[:TOP]:
-        both = (Shown(scores.short(one), "bold") for one in pair[:2])
-        table.add_row(*both, *map("{:.3f}".format, pair[2:]))
-    console.print(table)
+    most = sorted(composed, key=lambda pair: -max(pair[2:]))[:TOP]
+    if most:
+        console.print()
+        printing.rows(most, "which head reads which most (composition: 0 nothing, 1 all of it):")
 
 
 # --- one head -------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import (
     Union,
     get_args,
     get_origin,
-    get_type_hints,
     is_typeddict,
 )
 
@@ -77,7 +76,7 @@ def _first_lower(kind: Any) -> str:
 def _fields(kind: Any) -> str:
     """A table of the fields of a kind of object."""
     rows = ["| field | | |", "|---|---|---|"]
-    for field, hint in get_type_hints(kind, include_extras=True).items():
+    for field, hint in results.hints(kind).items():
         optional = get_origin(hint) is NotRequired
         inner = get_args(hint)[0] if optional else hint
         of, text, *_ = get_args(inner)
@@ -104,17 +103,17 @@ def spelt(of: Any) -> str:
 
 def _inside(kind: Any) -> Iterator[Any]:
     """The kinds of objects in the fields of a kind, each before those that are in it."""
-    for hint in get_type_hints(kind).values():
+    for hint in results.hints(kind).values():
         for inner in _named(hint):
             yield inner
             yield from _inside(inner)
 
 
 def _named(of: Any) -> Iterator[Any]:
-    if is_typeddict(of) or is_dataclass(of):
-        yield of
     for inner in get_args(of):
         yield from _named(inner)
+    if not get_args(of) and (is_typeddict(of) or is_dataclass(of) or hasattr(of, "_fields")):
+        yield of
 
 
 if __name__ == "__main__":

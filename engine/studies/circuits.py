@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -156,11 +156,11 @@ def _to_logits(graph: Graph, head: str) -> np.ndarray:
 class Composition(NamedTuple):
     """How much of what one head writes a later head reads: 0 to 1, for queries, keys, values."""
 
-    earlier: str
-    later: str
-    q: float
-    k: float
-    v: float
+    earlier: Annotated[str, "the head that writes", scores.short]
+    later: Annotated[str, "the head that reads", scores.short]
+    q: Annotated[float, "by its queries", ".3f"]
+    k: Annotated[float, "by its keys", ".3f"]
+    v: Annotated[float, "by its values", ".3f"]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ section 3.1). Entropy and distance are of the same text.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -22,12 +23,12 @@ SEED, N_TEXTS, LONGEST = 0, 4, 20  # of the words before they are repeated
 class Habits:
     """How much of its attention a head gives to each kind of token, on average."""
 
-    head: str
-    previous: float  # to the token before
-    duplicate: float  # of a repeated word: to the same word, earlier
-    induction: float  # of a repeated word: to the word after the same word
-    entropy: float  # of its attention, in nats: 0 for one token
-    distance: float  # mean number of tokens to what it looks at
+    head: Annotated[str, "its name", scores.short]
+    previous: Annotated[float, "attention to the token before", ".3f"]
+    duplicate: Annotated[float, "of a repeated word: to the same word, earlier", ".3f"]
+    induction: Annotated[float, "of a repeated word: to the word after the same word", ".3f"]
+    entropy: Annotated[float, "of its attention, in nats: 0 for one token", ".3f"]
+    distance: Annotated[float, "mean number of tokens to what it looks at", ".3f"]
 
 
 def repeated(model: Model) -> tuple[np.ndarray, int]:

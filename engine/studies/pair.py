@@ -6,7 +6,7 @@ is the first sentence's own. So both are always equally long. The target and its
 words, too. Estimates are of the pass without patches, so they do not follow what is switched.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -135,7 +135,7 @@ def _look_up(at: Graph, name: str, shape: Span, typed: Callable[[int], Area], am
 
 
 @dataclass(frozen=True)
-class Row:
+class PatchedSite:
     """A site of the prompt, patched from the other sentence at one token."""
 
     against: Annotated[str, "the other sentence"]
@@ -185,14 +185,11 @@ def compared(
     return patching.patch_each(graph, other, row, target, rival, at, path and path_of(graph, path))
 
 
-def _rows(asked: Asked) -> tuple[str, Iterator[Row]]:
-    if not asked.against:
-        raise InputError("has no text to take values from; give --against, or a column against")
+def rows(asked: Asked, found: Comparison) -> list[PatchedSite]:
+    """A comparison as rows."""
     words, tokens = asked.words, shown(asked.model.vocabulary.texts)
-    sites = asked.options.sites or patching.sites(asked.graph)
-    found = compared(asked, others(asked), sites)
-    return words[found.target], (
-        Row(
+    return [
+        PatchedSite(
             asked.against,
             words[found.rival],
             each.site,
@@ -203,14 +200,22 @@ def _rows(asked: Asked) -> tuple[str, Iterator[Row]]:
             each.estimate,
         )
         for each in found.rows
-    )
+    ]
+
+
+def _rows(asked: Asked) -> tuple[str, list[PatchedSite]]:
+    if not asked.against:
+        raise InputError("has no text to take values from; give --against, or a column against")
+    sites = asked.options.sites or patching.sites(asked.graph)
+    found = compared(asked, others(asked), sites)
+    return asked.words[found.target], rows(asked, found)
 
 
 STUDY = Study(
     "patch",
     "Patch a sentence from another, one site at a time, and report how much of the difference "
     "recovers.",
-    Row,
+    PatchedSite,
     _rows,
     Options,
 )

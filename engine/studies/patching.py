@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -69,9 +69,9 @@ class Path(NamedTuple):
 class Scores(NamedTuple):
     """What the words that are looked at have."""
 
-    probability: float  # of the target
-    logit: float
-    lead: float  # of the target's logit over the rival's
+    probability: Annotated[float, "of the target"]
+    logit: Annotated[float, "of the target"]
+    lead: Annotated[float, "of its logit over the rival's"]
 
 
 class Patched(NamedTuple):

@@ -7,7 +7,7 @@ first) and, if rules forbid words, how much probability each model leaves to wor
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,12 @@ class Text(NamedTuple):
 class Price(NamedTuple):
     """The side effects on the next words of one rule, or on all."""
 
-    what: str
-    n: int
-    changed: int  # how many have another first word
-    divergence: float  # nats, the mean
-    kept: float  # the probability of keeping the rule, the mean
-    kept_after: float
+    what: Annotated[str, "of which words; first of all"]
+    n: Annotated[int, "how many next words"]
+    changed: Annotated[int, "how many have another first word"]
+    divergence: Annotated[float, "nats, the mean; null: infinite"]
+    kept: Annotated[float, "probability of words that keep the rule, the mean"]
+    kept_after: Annotated[float, "the same after the edit"]
 
 
 def price(before: Model, after: Model, texts: Sequence[Text]) -> list[Price]:

@@ -7,6 +7,7 @@ a random seed, is held out: the probe is fitted on the others alone.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -19,11 +20,11 @@ HELD_OUT = 3  # one sentence of so many is
 class Accuracy:
     """The shares of sentences that a probe assigns to their list."""
 
-    site: str
-    fitted: float  # of those that it was fitted on
-    held_out: float  # of the others
-    n_fitted: int
-    n_held_out: int
+    site: Annotated[str, "where"]
+    fitted: Annotated[float, "share of the sentences that it was fitted on", ".1%"]
+    held_out: Annotated[float, "share of the others", ".1%"]
+    n_fitted: Annotated[int, "how many"]
+    n_held_out: Annotated[int, "how many"]
 
 
 def held_out(n: int, seed: int = 0) -> np.ndarray:

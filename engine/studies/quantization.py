@@ -13,6 +13,7 @@ Matrices are rounded; vectors, the gains and biases, stay as they are.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Annotated
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from cellformer.engine.models.model import Model
 from cellformer.engine.studies.addition import Addition, Option
 from cellformer.engine.studies.nudge import COSTS, part
 from cellformer.engine.studies.price import BATCH, log_probabilities, padded
+from cellformer.engine.text.tokenizer import shown
 
 WIDTHS = (8, 4, 3, 2)  # bits that weights can be rounded to
 GROUP = 32  # weights that share a scale in GGUF
@@ -156,15 +158,15 @@ def _largest(g: Graph, name: str) -> Block:
 
 
 @dataclass(frozen=True)
-class Effect:
+class Rounded:
     """What a model says with one part rounded, or with all."""
 
-    part: str  # "all": every part
-    bits: int  # 0: nothing is rounded
-    top: int  # the most likely next word
-    probability: float  # its
-    lead: float  # the target's logit less the rival's
-    loss: float | None  # the mean cross-entropy of the texts' next words; None: they have none
+    part: Annotated[str, "its name, or all"]
+    bits: Annotated[int, "0: nothing is rounded"]
+    first: Annotated[str, "the likeliest next word"]
+    probability: Annotated[float, "its own", ".4f"]
+    lead: Annotated[float, "of the target's logit over the rival's", ".4f"]
+    loss: Annotated[float | None, "mean cross-entropy of the next words; null: none", ".4f"]
 
 
 class Measure:
@@ -191,8 +193,9 @@ class Measure:
         self.texts = [text for text in texts or [ids] if len(text) > 1] if follows else []
         self.ids = padded(model, self.texts) if self.texts else []
         self.of_text = model.graph(self.ids[0]) if self.texts else self.graph
+        self.words = list(shown((model.outputs or model.vocabulary).texts))
 
-    def effects(self, grids: Sequence[Grid]) -> Iterator[Effect]:
+    def effects(self, grids: Sequence[Grid]) -> Iterator[Rounded]:
         """The effect of nothing, of every part on each grid, and of each part alone. Raises
         InputError for groups that divide no matrix's lines."""
         found = parts(self.graph)
@@ -216,13 +219,14 @@ class Measure:
             w.name: grid.rounded(np.asarray(own[w.name]), axis_of(self.graph, w)) for w in weights
         }
 
-    def effect(self, part: str, bits: int, weights: Mapping[str, np.ndarray]) -> Effect:
+    def effect(self, part: str, bits: int, weights: Mapping[str, np.ndarray]) -> Rounded:
         """The answer with some weights, by name, in place of the model's."""
         values = filled(self.graph, weights)
         logits, probs = values["logits"][self.row], values["probs"][self.row]
         top = int(np.argmax(logits))
         lead = float(logits[self.target] - logits[self.rival])
-        return Effect(part, bits, top, float(probs[top]), lead, self.loss(weights))
+        first, loss = self.words[top], self.loss(weights)
+        return Rounded(part, bits, first, float(probs[top]), lead, loss)
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float | None:
         """The mean cross-entropy of the texts' next words, in nats; None if they have none."""

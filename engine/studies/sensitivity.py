@@ -39,36 +39,38 @@ STEPS = 16  # of integrated gradients, each at the middle of its part of the way
 class Weight(NamedTuple):
     """One weight, and the effect on the objective of setting it to 0."""
 
-    block: str
-    i: int
-    j: int
-    value: float
-    gradient: float
-    estimate: float  # the objective's change if it were 0, to first order
-    effect: float  # and what it really is
+    cell: Annotated[str, "its name"]
+    value: Annotated[float, "its value", "+.4f"]
+    gradient: Annotated[float, "of the objective by it", "+.4f"]
+    estimate: Annotated[float, "change of the objective if it were 0, to first order", "+.4f"]
+    effect: Annotated[float, "what that change really is", "+.4f"]
 
-    @property
-    def cell(self) -> str:
-        """The name of its cell."""
-        return f"{self.block}[{self.i},{self.j}]"
+
+class Slope(NamedTuple):
+    """A cell that somebody typed, and how the objective changes with it."""
+
+    cell: Annotated[str, "its name"]
+    value: Annotated[float, "its value", "+.6g"]
+    gradient: Annotated[float, "of the objective by it", "+.6g"]
+    product: Annotated[float, "its value times the gradient", "+.6g"]
 
 
 class Group(NamedTuple):
     """The weights of a block, or of all blocks of a head."""
 
-    name: str
-    n: int
-    size: float  # the sum of the gradients' absolute values
-    product: float  # the sum of weights times gradients
+    name: Annotated[str, "its name"]
+    n: Annotated[int, "number of weights", ","]
+    size: Annotated[float, "sum of the gradients' sizes", ".4f"]
+    product: Annotated[float, "sum of weight × gradient", "+.4f"]
 
 
 class Part(NamedTuple):
     """A head, an MLP or an expert, and the effect on the objective of switching it off."""
 
-    name: str
-    patching: float  # to first order
-    integrated: float
-    effect: float
+    name: Annotated[str, "a head, an MLP or an expert"]
+    patching: Annotated[float, "attribution patching", "+.4f"]
+    integrated: Annotated[float, "integrated gradients", "+.4f"]
+    effect: Annotated[float, "the real effect", "+.4f"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Sensitivity:
         name, i, j = cell
         value = float(self._weights(name)[i, j])
         gradient = float(self.gradients[name][i, j])
-        return Weight(name, i, j, value, gradient, -value * gradient, effect)
+        return Weight(f"{name}[{i},{j}]", value, gradient, -value * gradient, effect)
 
     def _weights(self, name: str) -> np.ndarray:
         """A weight's values, read from its file if they are there."""

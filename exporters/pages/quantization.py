@@ -23,9 +23,9 @@ from cellformer.engine.studies.quantization import (
     MOST,
     QUANTIZE,
     WIDTHS,
-    Effect,
     Grid,
     Measure,
+    Rounded,
 )
 from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
@@ -98,7 +98,7 @@ def _measure(book: ModelBook) -> Measure:
     return Measure(book.model, book.passage.ids[: book.passage.n_prompt])
 
 
-def suggestions(book: ModelBook, effects: Sequence[Effect]) -> list[Suggestion]:
+def suggestions(book: ModelBook, effects: Sequence[Rounded]) -> list[Suggestion]:
     """Three edits: 4 bits for all parts, 2 for all, and 2 for the part that it harms most."""
     live, before = Evaluator(book.graph), effects[0].lead
     alone = [e for e in effects if e.part != ALL and e.bits == WIDTHS[-1]]
@@ -131,7 +131,7 @@ def suggestions(book: ModelBook, effects: Sequence[Effect]) -> list[Suggestion]:
 # --- all parts, the lead and the loss -----------------------------------------------------------
 
 
-def _everything(book: ModelBook, page: Composer, before: Effect) -> None:
+def _everything(book: ModelBook, page: Composer, before: Rounded) -> None:
     """Add the bits for all parts; the lead and the loss, now and as built without rounding."""
     sheet, graph, top = page.sheet, book.graph, page.cursor
     target, rival = words(book)
@@ -176,7 +176,7 @@ def _place(book: ModelBook, page: Composer, name: str, at: tuple[int, int], styl
 # --- each part ----------------------------------------------------------------------------------
 
 
-def _parts(book: ModelBook, page: Composer, effects: Sequence[Effect]) -> None:
+def _parts(book: ModelBook, page: Composer, effects: Sequence[Rounded]) -> None:
     """Add each part with its bits, and what rounding it alone does."""
     sheet, graph = page.sheet, book.graph
     page.heading("Each part: bits of its own, if they are typed here, and what these do alone")

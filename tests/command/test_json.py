@@ -13,7 +13,6 @@ from typing import (
     Union,
     get_args,
     get_origin,
-    get_type_hints,
     is_typeddict,
 )
 
@@ -71,10 +70,10 @@ def assert_is(kind: Any, value: Any, where: str = "result") -> None:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is NotRequired or origin is Annotated:
         return assert_is(inner[0], value, where)
-    if is_typeddict(kind) or is_dataclass(kind):
+    if is_typeddict(kind) or is_dataclass(kind) or hasattr(kind, "_fields"):
         required = getattr(kind, "__required_keys__", set(kind.__annotations__))
         assert required <= set(value) <= set(kind.__annotations__), where
-        hints = get_type_hints(kind)
+        hints = results.hints(kind)
         for key, held in value.items():
             assert_is(hints[key], held, f"{where}.{key}")
     elif origin is list:

@@ -88,7 +88,7 @@ def test_why_without_a_head_lists_all_heads() -> None:
     assert [one["head"] for one in said["heads"]] == ["blocks.0.attn.h0", "blocks.1.attn.h0"]
     assert said["compositions"][0]["k"] > 0.1
     out = cli("why", "induction").out
-    assert "previous token" in out and "earlier" in out
+    assert "previous" in out and "earlier" in out
 
 
 @pytest.mark.slow

@@ -53,8 +53,9 @@ def test_largest_gradients_come_first() -> None:
     np.testing.assert_allclose([abs(w.gradient) for w in largest], np.sort(every)[::-1][:5])
     for w in found.largest(5, times_weight=True):
         assert w.estimate == -w.value * w.gradient
-        other = {**model.weights, w.block: np.array(graph.values[w.block])}
-        other[w.block][w.i, w.j] = 0.0
+        block, i, j = graph.parse(w.cell)
+        other = {**model.weights, block.name: np.array(graph.values[block.name])}
+        other[block.name][i, j] = 0.0
         logit = graph.values["logits"][-1]
         again = type(model)(**{**vars(model), "weights": other}).graph([3, 1, 4, 1, 5])
         after = again.values["logits"][-1]
