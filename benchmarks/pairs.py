@@ -2,9 +2,11 @@
 
     python benchmarks/pairs.py OLD_TREE [ROUNDS]          evaluation, one edit, gradients
     python benchmarks/pairs.py OLD_TREE [ROUNDS] FOLDER   building a checkpoint's workbook
+    python benchmarks/pairs.py OLD_TREE [ROUNDS] commands [all]   short ones; `build --all`, too
 
-Every round starts a process for each tree. Shown is the least processor time of all rounds, which
-other work on the machine disturbs least, old and new, and the ratio of the new to the old.
+Both trees are installed (`pip install -e`), which makes the links that are read here. Every round
+starts a process for each tree. Shown is the least processor time of all rounds, which other work on
+the machine disturbs least, old and new, and the ratio of the new to the old.
 """
 
 import json
@@ -22,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 IDS = "13,7932,15851,23770,31689,39608,47527,5189,13108,21027"
 SIZES = ("4", "256", "8", "1000", "64")  # layers, width, heads, words, tokens
+COMMANDS = ("--help", "list", "build cat-sat")
 AT_LEAST = 0.3  # seconds of a measurement
 
 
@@ -85,9 +88,24 @@ def build(folder: str) -> dict[str, float]:
     }
 
 
+def commands(with_all: bool) -> dict[str, float]:
+    """Commands that a person waits for, in ms of the processor."""
+    found: dict[str, float] = {}
+    for words in (*COMMANDS, *["build --all"] * with_all):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with tempfile.TemporaryDirectory() as out:
+            command = [sys.executable, "-m", "cellformer", *words.split()]
+            subprocess.run(command, check=True, cwd=out, stdout=subprocess.DEVNULL)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = used.ru_utime - before.ru_utime + used.ru_stime - before.ru_stime
+        found[words] = 1e3 * took
+    return found
+
+
 def measured(tree: str, folder: list[str]) -> dict[str, float]:
     """What a process of that tree takes."""
-    environment = os.environ | {"PYTHONPATH": tree, "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": f"{tree}/build/links", "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # so that compiled files are there
     command = [sys.executable, __file__, "--here", *folder]
     done = subprocess.run(
         command, env=environment, cwd=tree, check=True, stdout=subprocess.PIPE, text=True
@@ -98,7 +116,14 @@ def measured(tree: str, folder: list[str]) -> dict[str, float]:
 def main() -> None:
     """Print a line for each measurement: old, new, ratio."""
     if sys.argv[1] == "--here":
-        print(json.dumps(build(sys.argv[2]) if sys.argv[2:] else small()))
+        match sys.argv[2:]:
+            case []:
+                found = small()
+            case ["commands", *which]:
+                found = commands(which == ["all"])
+            case [folder, *_]:
+                found = build(folder)
+        print(json.dumps(found))
         return
     old, rounds, *folder = [*sys.argv[1:2], *(sys.argv[2:] or ["10"])]
     best: list[dict[str, float]] = [{}, {}]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellformer import budget, workbooks
 from cellformer.engine.cells import language
@@ -29,13 +29,13 @@ from cellformer.engine.text import sentence_lists, tokenizing
 from cellformer.engine.text.chat import Chat
 from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of
 from cellformer.exporters.assemble import model_workbook
-from cellformer.exporters.assemble.answer_key import KEY
 from cellformer.exporters.compose.book import Book, OnLayout
-from cellformer.exporters.edits import edited
-from cellformer.exporters.edits.edited import Edited, EditedModel
 from cellformer.exporters.file.reading import WORKBOOK, WorkbookFile, present
 from cellformer.exporters.model import source
 from cellformer.exporters.model.plan import for_model
+
+if TYPE_CHECKING:
+    from cellformer.exporters.edits.edited import Edited
 
 ID = r"\d{1,18}"  # no id has more digits
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, if it stays small
@@ -94,7 +94,7 @@ class Loaded:
     ) -> Book:
         """The workbook of a passage, with what `studies` add. `live` names the parts that recompute
         (default: all). `on_layout` is called with it before its values are computed."""
-        if live or studies or formats.means(self.name):
+        if live or studies or is_model(self.name):
             return model_workbook.build(title(self.name), model, passage, live, studies, on_layout)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
@@ -133,7 +133,7 @@ def load(
     if second is not None and found.spec.gives != "sentence":
         raise InputError(f"{name} is not a sentence encoder; leave out --second")
     given = _ids(found, prompt, ids, special)
-    if formats.means(name):
+    if is_model(name):
         given = prompt_ids(found, None, special) if given is None else given
         if isinstance(found.spec, TwoStackSpec):  # it is the source; then begins an answer
             given, found = [found.spec.start], found.reading(given)
@@ -190,7 +190,7 @@ def model(name: str, adapter: Path | None = None) -> Model:
     """
     if is_workbook(name):
         return _of_file(name).model
-    if formats.means(name):
+    if is_model(name):
         base = checkpoint.load(name)
         if adapter is None and adapters.is_adapter(Path(name)):
             raise InputError(
@@ -209,6 +209,13 @@ def model(name: str, adapter: Path | None = None) -> Model:
     return found
 
 
+def is_model(name: str) -> bool:
+    """Whether a name is of a model in some format. One of the gallery is not, unless a file has
+    its name; so the gallery does without the formats' libraries."""
+    of_gallery = name in workbooks.names() and not possible(name).exists()
+    return not of_gallery and formats.means(name)
+
+
 def is_workbook(name: str) -> bool:
     """Whether a name is of a workbook's file."""
     return possible(name).suffix.lower() == WORKBOOK
@@ -219,14 +226,16 @@ def beside(name: str) -> Path:
     return possible(f"{name}{WORKBOOK}")
 
 
-def opened(name: str, model: str | None = None) -> Edited:
+def opened(name: str, model: str | None = None) -> "Edited":
     """A workbook with its edits: of a file, or of the gallery, which has none. `model` is the one
     that the file was built from, if it does not hold it. Raises InputError."""
+    from cellformer.exporters.edits import edited  # for which little else waits
+
     if is_workbook(name) or (name not in workbooks.names() and beside(name).is_file()):
         return edited.read(present(name), finder(model), of_gallery)
-    if formats.means(name):
+    if is_model(name):
         raise InputError(f"{name} is no workbook; build one, and name its file: FILE.xlsx")
-    return Edited(book(name))
+    return edited.Edited(book(name))
 
 
 def finder(name: str | None) -> Callable[[str], Model]:
@@ -246,6 +255,8 @@ def finder(name: str | None) -> Callable[[str], Model]:
 def _of_file(name: str) -> Loaded:
     """The model of a workbook's file, with its edits, and its prompt. Raises InputError for edits
     that no model holds."""
+    from cellformer.exporters.edits.edited import EditedModel
+
     found = opened(name)
     if not isinstance(found, EditedModel):
         raise InputError(f"{name} has no model; `run`, `trace`, `sweep` and `explain` take it")
@@ -332,16 +343,18 @@ def _saved(name: str) -> Book:
 def is_worksheet(name: str) -> bool:
     """Whether a workbook of the gallery, or of a file, is made of worksheets, without a prompt."""
     if is_workbook(name):
+        from cellformer.exporters.assemble.answer_key import KEY
+
         file = WorkbookFile(name)
         return source.SHEET not in file and KEY not in file
-    return not formats.means(name) and hasattr(workbooks.find(name), "book")
+    return not is_model(name) and hasattr(workbooks.find(name), "book")
 
 
 def title(name: str) -> str:
     """The default name of a workbook's file, without ending: for a path, its last part."""
     if is_workbook(name):
         return Path(name).stem
-    return formats.title(name) if formats.means(name) else name
+    return formats.title(name) if is_model(name) else name
 
 
 def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:

@@ -6,14 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 from cellformer import budget, memory, names, workbooks
 from cellformer.command import prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
-from cellformer.command.many import Sharing, progress
 from cellformer.command.options import given
+from cellformer.command.sharing import Sharing
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.stored import Stored
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from cellformer.exporters.compose.book import Book, OnLayout
 
 LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a bar
-COLUMNS = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
 GOOGLE = 10_000_000  # cells that Google Sheets takes
 
 
@@ -96,6 +93,7 @@ def build_all(
 ) -> Answer:
     """Build the gallery, or the workbooks of all models in a folder. Raises InputError."""
     from cellformer import gallery, release
+    from cellformer.command.many import progress
 
     plain = replace(asked, prompt=None, ids=None) if name else asked
     if plain != Asked():
@@ -272,7 +270,10 @@ def write(
         book = build(ahead.begin)
         finite.check(book.graph, book.values)
         if book.n_cells > LARGE:
-            with Progress(*COLUMNS, TimeRemainingColumn(), console=console) as bar:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells")
+            with Progress(*columns, TimeRemainingColumn(), console=console.rich) as bar:
                 task = bar.add_task("", total=book.n_cells)
                 xlsx.write(book, path, lambda n: bar.advance(task, n), ahead=ahead.parts)
         else:

@@ -18,7 +18,7 @@ from cellformer.command.answer import Answer
 from cellformer.command.build import plain_forecast, with_digits
 from cellformer.command.cells import Cells, is_cell, watched_cell
 from cellformer.command.console import console, line
-from cellformer.command.many import Many, Sharing
+from cellformer.command.many import Many
 from cellformer.command.options import (
     Ablate,
     Adapter,
@@ -51,6 +51,7 @@ from cellformer.command.options import (
     block_names,
 )
 from cellformer.command.printing import Curve
+from cellformer.command.sharing import Sharing
 from cellformer.engine import Evaluator, Graph, InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked

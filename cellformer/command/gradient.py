@@ -9,7 +9,7 @@ from cellformer.command import cell_gradient, printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells, is_cell
 from cellformer.command.console import console, line
-from cellformer.command.many import Many, Sharing
+from cellformer.command.many import Many
 from cellformer.command.options import (
     Beyond,
     Dask,
@@ -22,6 +22,7 @@ from cellformer.command.options import (
     Resume,
     Rows,
 )
+from cellformer.command.sharing import Sharing
 from cellformer.engine import InputError
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import sensitivity

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import getdoc
@@ -25,6 +25,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import cellformer
+from cellformer.command.conversion import quick
 
 STUDY = re.compile(r'^STUDY = Study\(\n    "(.+)",$', re.M)  # in a file of engine/studies: its name
 IN_ITS_FILE = ("", "")  # the home of a command that a study declares
@@ -62,6 +63,11 @@ def study_files() -> dict[str, str]:
         engine = find_spec("cellformer.engine")
         assert engine is not None and engine.submodule_search_locations
         folders = [os.path.join(engine.submodule_search_locations[0], "studies")]
+    return _study_files(*folders)
+
+
+@cache
+def _study_files(*folders: str) -> dict[str, str]:
     files = sorted(file for folder in folders for file in Path(folder).glob("*.py"))
     texts = [file.read_text(encoding="utf-8") for file in files]
     return {found[1]: text for text in texts if (found := STUDY.search(text))}
@@ -131,7 +137,7 @@ def command(name: str) -> Any:
         described = study.command(studies()[name])
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name, help=folded(getdoc(described) or ""))(answering(name, described))
-    return typer.main.get_command(alone)
+    return quick(typer.main.get_command(alone))
 
 
 def _print_version(asked: bool) -> None:
@@ -151,10 +157,10 @@ def _of_all(
 def begin() -> TyperGroup:
     """Prepare the process, and return the command."""
     atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
-    gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
+    gc.set_threshold(1_000_000)  # a book is many small objects, and hardly one of them garbage
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(_of_all)
-    group = typer.main.get_command(app)
+    group = quick(typer.main.get_command(app))
     assert isinstance(group, TyperGroup)
     for name in homes():
         group.add_command(Later(name))

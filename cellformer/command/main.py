@@ -96,7 +96,7 @@ def build(
     """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
     options = dict(locals())  # before anything else is local
     from cellformer.command import build as building
-    from cellformer.command.many import Sharing
+    from cellformer.command.sharing import Sharing
 
     asked = building.Asked.of(options)
     with language.speaking(language.language(lang)):

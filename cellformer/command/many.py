@@ -1,12 +1,10 @@
-"""Studies over a file of prompts: who does the work, with a progress bar, and the table."""
+"""Studies over a file of prompts: their options, with a progress bar, and the table."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -14,59 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cellformer import studies
 from cellformer.command.answer import Answer
 from cellformer.command.console import line
+from cellformer.command.sharing import Sharing
 from cellformer.engine import InputError
 from cellformer.studies import Task
-from cellformer.work import Workers
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """The options that say who does the work."""
-
-    jobs: int = 1
-    dask: str | None = None
-    resume: bool = False
-
-    def check_none(self, remedy: str) -> None:
-        """Raise InputError if any is given, where there is nothing to share."""
-        if self != Sharing():
-            given = "--dask" if self.dask else "--resume" if self.resume else "--jobs"
-            raise InputError(f"{given} is for many prompts or workbooks: {remedy}")
-
-    @contextmanager
-    def workers(self) -> Iterator[Workers]:
-        """The workers that are asked for. Raises InputError."""
-        if self.dask is None:
-            yield Workers(jobs=self.jobs)
-            return
-        if self.jobs != 1:
-            raise InputError("--jobs is for processes here, --dask for a cluster; give one of them")
-        try:
-            distributed: Any = import_module("distributed")
-        except ImportError:
-            raise InputError("--dask needs dask: pip install 'cellformer[dask]'") from None
-        try:
-            client = distributed.Client(self.dask, timeout=10, set_as_default=False)
-        except (OSError, ValueError):
-            raise InputError(
-                f"no Dask scheduler answers at {self.dask}; `dask scheduler` starts one"
-            ) from None
-
-        def alive() -> Collection[str]:
-            try:
-                found: Collection[str] = client.nthreads()
-            except OSError:
-                raise InputError(f"the Dask scheduler at {self.dask} is gone") from None
-            return found
-
-        with client:
-            if not alive():
-                raise InputError(
-                    f"{self.dask} has no workers; `dask worker {self.dask}` starts one"
-                )
-            yield Workers(client.get_executor(pure=False), alive=alive)
 
 
 @dataclass(frozen=True)

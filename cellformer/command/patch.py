@@ -9,7 +9,7 @@ from cellformer import names
 from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
-from cellformer.command.many import Many, Sharing
+from cellformer.command.many import Many
 from cellformer.command.options import (
     Beyond,
     Dask,
@@ -23,6 +23,7 @@ from cellformer.command.options import (
     Rows,
     Target,
 )
+from cellformer.command.sharing import Sharing
 from cellformer.engine import InputError
 from cellformer.engine.studies import pair, patching
 from cellformer.engine.studies.pair import PatchedSite

@@ -9,7 +9,8 @@ import typer
 from cellformer import names
 from cellformer.command import options, printing
 from cellformer.command.answer import Answer
-from cellformer.command.many import Many, Sharing
+from cellformer.command.many import Many
+from cellformer.command.sharing import Sharing
 from cellformer.engine.studies import study as declared
 from cellformer.engine.studies.study import Study
 from cellformer.studies import Task, absolute

@@ -141,7 +141,7 @@ def _watch(
     Returns what was trained."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}"))
     with Progress(
-        *columns, TextColumn("of {task.total}"), TimeRemainingColumn(), console=console
+        *columns, TextColumn("of {task.total}"), TimeRemainingColumn(), console=console.rich
     ) as bar:
         task = bar.add_task("training", total=None)
         began = monotonic()

@@ -1,6 +1,6 @@
 """Finding all modules of a package, without a list to edit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -20,15 +20,14 @@ def module_names(*folders: str) -> tuple[str, ...]:
     return tuple(module.name for module in iter_modules(folders))
 
 
-def declaring(package: ModuleType, name: str) -> Iterator[Any]:
+def declaring(package: ModuleType, name: str) -> tuple[Any, ...]:
     """What the modules of a package declare by a name. Those that declare none are not imported:
     they are many."""
-    for module in declared_in(name, *package.__path__):
-        yield getattr(import_module(f"{package.__name__}.{module}"), name)
+    return _declared(name, package.__name__, *package.__path__)
 
 
 @cache
-def declared_in(name: str, *folders: str) -> tuple[str, ...]:
-    """The names of the modules in the folders whose text declares a name, cached."""
+def _declared(name: str, package: str, *folders: str) -> tuple[Any, ...]:
     files = sorted(file for folder in folders for file in Path(folder).glob("*.py"))
-    return tuple(f.stem for f in files if f"\n{name} = " in f.read_text(encoding="utf-8"))
+    found = [f.stem for f in files if f"\n{name} = " in f.read_text(encoding="utf-8")]
+    return tuple(getattr(import_module(f"{package}.{each}"), name) for each in found)

@@ -31,7 +31,6 @@ from cellformer.engine.models import (
 from cellformer.engine.models.answering import Rules
 from cellformer.engine.models.architectures import OWN
 from cellformer.engine.models.foreign import Config, Piece, Pieces
-from cellformer.engine.models.formats import gguf
 from cellformer.engine.models.formats.folder import SEEING, config_of
 from cellformer.engine.models.formats.folder import reads as is_folder
 from cellformer.engine.models.forward import weight_shapes
@@ -152,6 +151,8 @@ class Packed(NamedTuple):
 def packed(name: str, model: Model) -> dict[str, Packed]:
     """The matrices of a model that its GGUF file holds as integers times scales, by name; none for
     other formats."""
+    from cellformer.engine.models.formats import gguf  # only such a file needs its libraries
+
     if not gguf.reads(name):
         return {}
     kinds, integers, scales = gguf.integers(name)
@@ -291,7 +292,7 @@ def number_type(model: Model) -> np.dtype[Any]:
 
 def saveable(model: Model) -> bool:
     """Whether a model's architecture has a checkpoint layout."""
-    known = architectures.known().get(model.config.get("model_type", OWN))
+    known = architectures.of(model.config.get("model_type", OWN))
     own = known is not None and model.architecture == known.forward
     named = model.outputs is None or model.spec.gives in CLASSES  # whose labels the config has
     return own and named and not model.adapter

@@ -131,7 +131,7 @@ def penalized(
     """The logits [d_vocab] after the repetition penalty for the tokens so far; very low for ids of
     `never`."""
     found = np.array(logits, np.float64)
-    there = np.unique(np.array(so_far, int))
+    there = np.array(so_far, int)
     x = found[there]
     found[there] = np.where(x < 0, x * penalty, x / penalty)
     found[list(never)] = NEVER

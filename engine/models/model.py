@@ -14,9 +14,9 @@ from cellformer.engine.cells.errors import InputError, sides
 from cellformer.engine.cells.stored import Stored, decimals
 from cellformer.engine.cells.texts import cut
 from cellformer.engine.cells.values import is_whole
-from cellformer.engine.models import architectures
 from cellformer.engine.models.adapter import Adapter
 from cellformer.engine.models.answering import Rules
+from cellformer.engine.models.architectures import decoder
 from cellformer.engine.models.forward import (
     EVERYTHING,
     Architecture,
@@ -28,10 +28,6 @@ from cellformer.engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
 from cellformer.engine.text.tokenizer import Tokenizer, mask_of, show
 
 SIZES = ("d_vocab", "n_ctx", "n_layers", "n_heads", "d_model", "d_head", "d_mlp")
-
-
-def _own() -> Architecture:
-    return architectures.find(architectures.OWN).forward
 
 
 def _held(name: str, values: Any) -> Any:
@@ -65,7 +61,7 @@ class Model:
     weights: Mapping[str, Any]  # by name: an array, or a Stored one
     vocabulary: Tokenizer
     outputs: Tokenizer | None = None  # the words that get a logit; None: the vocabulary
-    architecture: Architecture = field(default_factory=_own)
+    architecture: Architecture = decoder.forward
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
     adapter: Adapter | None = None  # read beside the weights; see `checkpoint.with_adapter`

@@ -152,13 +152,7 @@ def used(book: Book) -> list[str]:
             *(entry.formula for entry in sheet.entries.values() if entry.formula is not None),
         )
     ]
-    found = {"ISFORMULA"}.union(*map(_functions, formulas))
-    return sorted({SPELT.get(name, name) for name in found})
-
-
-def _functions(formula: Expression) -> set[str]:
-    """The names of the functions of a formula."""
-    found, waiting = set[str](), [formula]
+    found, waiting = {"ISFORMULA"}, formulas
     while waiting:
         part = waiting.pop()
         if isinstance(part, TableFormula):
@@ -170,7 +164,7 @@ def _functions(formula: Expression) -> set[str]:
         elif isinstance(part, Nth):
             found.add("INDEX")
         waiting += part.parts
-    return found
+    return sorted({SPELT.get(name, name) for name in found})
 
 
 class Probed(NamedTuple):

@@ -18,6 +18,7 @@ from cellformer.engine.cells.expression import Area
 from cellformer.exporters.compose.book import Book, Place, Sheet
 
 FRACTION = re.compile(r"\d+\.\d")  # in a text: programs spell so many digits of it, or more
+FEW = 100  # cells that are listed sooner than sorted
 MOST_COLUMNS = 8  # of cells that read each other, distinguished by column
 Kind = tuple[bool, str, bool]  # whether it is a text; the block; whether a sentence goes on there
 Apart = Sequence[tuple[str, Rect]]  # areas of sheets
@@ -152,16 +153,22 @@ def _independent(
 ) -> list[Span]:
     """The cells of a sheet that are not of the areas `apart`, and do not depend on them, directly
     or by other cells of the sheet."""
-    rest, n_before = dict(reads), -1
+    sheets = {name for name, _ in apart}
 
     def is_apart(name: str, rect: Rect) -> bool:
-        return any(name == there and rect.meets(area) for there, area in apart)
+        return name in sheets and any(name == there and rect.meets(area) for there, area in apart)
 
-    out = {(row, col) for row, col in reads if is_apart(sheet, Rect(row, row + 1, col, col + 1))}
+    out = {
+        at
+        for at, areas in reads.items()
+        if is_apart(sheet, Rect(at[0], at[0] + 1, at[1], at[1] + 1))
+        or any(is_apart(*one) for one in areas)
+    }
+    rest, n_before = {at: areas for at, areas in reads.items() if at not in out}, 0
     while len(out) > n_before:
         n_before = len(out)
         for at, areas in rest.items():
-            if any(is_apart(*one) or (one[0] == sheet and _holds(one[1], out)) for one in areas):
+            if any(name == sheet and _holds(rect, out) for name, rect in areas):
                 out.add(at)
         rest = {at: areas for at, areas in rest.items() if at not in out}
     return [*rest]
@@ -210,15 +217,14 @@ def _waiting(found: Sequence[_Found], sheets: Iterable[str]) -> list[int]:
     """The indices of ranges, each after those that it reads. Generated words depend on each other
     in a circle: there, blocks keep their order."""
     grids = _grids(found, sheets)
-    known = dict[tuple[str, Rect], list[int]]()
+    known = dict[tuple[str, Rect], set[int]]()
     before: list[list[int]] = []
     for number, one in enumerate(found):
         wanted: set[int] = set()
         for sheet, rect in one.reads:
             if (sheet, rect) not in known:
-                cells = grids[sheet][rect.slices]
-                known[sheet, rect] = [k for k in np.unique(cells).tolist() if k >= 0]
-            wanted.update(known[sheet, rect])
+                known[sheet, rect] = _there(grids[sheet][rect.slices])
+            wanted |= known[sheet, rect]
         before.append(sorted(k for k in wanted if k < number or not one.rank[0]))
     order: list[int] = []
     begun = [False] * len(found)
@@ -235,6 +241,11 @@ def _waiting(found: Sequence[_Found], sheets: Iterable[str]) -> list[int]:
                 begun[following] = True
                 stack.append((following, iter(before[following])))
     return order
+
+
+def _there(cells: NDArray[np.int64]) -> set[int]:
+    """The indices of the ranges in some cells; -1 stands for none."""
+    return {*(cells.ravel() if cells.size < FEW else np.unique(cells)).tolist()} - {-1}
 
 
 def _grids(found: Sequence[_Found], sheets: Iterable[str]) -> Grids:

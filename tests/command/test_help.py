@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,18 @@ def test_list_imports_no_workbook() -> None:
     assert any("cat-sat" in line for line in lines)
     heavy = ("cellformer.workbooks.", "cellformer.engine.models", "cellformer.exporters.file")
     assert not [name for name in modules.split() if name.startswith(heavy)]
+
+
+def test_building_without_options_imports_no_library_of_the_terminal(tmp_path: Path) -> None:
+    code = "import sys; from cellformer.command.group import begin; "
+    code += "begin()(['build', 'cat-sat', '-o', 'x.xlsx'], standalone_mode=False)"
+    code += "; print(*sys.modules)"
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    line, modules = told.stdout.splitlines()
+    assert line.startswith("x.xlsx: 21 sheets")
+    assert {"pydantic", "rich.console", "tokenizers"}.isdisjoint(modules.split())
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

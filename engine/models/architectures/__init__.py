@@ -57,12 +57,21 @@ def known() -> dict[str, Declared]:
     return found
 
 
+def of(model_type: str) -> Declared | None:
+    """The architecture of a model type, if it is supported."""
+    if model_type == OWN:  # for which no other file is imported
+        from cellformer.engine.models.architectures import decoder
+
+        return cast(Declared, decoder)
+    return known().get(model_type)
+
+
 def find(model_type: str) -> Declared:
     """The architecture of a model type. Raises InputError if it is not supported."""
-    found = known()
-    if model_type not in found:
+    found = of(model_type)
+    if found is None:
         raise InputError(
-            f"no architecture {model_type!r}; {nearest(model_type, found)}; "
-            f"docs/architectures.md lists all {len(found)}"
+            f"no architecture {model_type!r}; {nearest(model_type, known())}; "
+            f"docs/architectures.md lists all {len(known())}"
         )
-    return found[model_type]
+    return found
