@@ -27,8 +27,10 @@ def book() -> Book:
     """The workbook."""
     w = Workbook("attention-by-columns")
     ws = w.sheet("Pattern", "the same pattern: queries as rows above, as columns below")
-    ws.heading("Scores: how well each key fits each query")
-    ws.text("A key that comes after its query is not seen: cells above the diagonal do nothing.")
+    ws.heading(
+        "Scores: how well each key fits each query",
+        "A key that comes after its query is not seen: cells above the diagonal do nothing.",
+    )
     scores = ws.typed("scores", SCORES, WORDS, WORDS, QUERIES_DOWN)
 
     def exponential(i: int, j: int) -> Expression | int:
@@ -36,8 +38,11 @@ def book() -> Book:
 
     ws.heading("Exponentials of the scores that are seen, less the largest of their row")
     exps = ws.computed("exps", (N, N), exponential, WORDS, WORDS, QUERIES_DOWN)
-    ws.heading("As code has it: a query is a row, and its row sums to 1")
-    ws.text("pattern[i, j] = exp(scores[i, j]) / sum of row i's exponentials", style="equation")
+    ws.heading(
+        "As code has it: a query is a row, and its row sums to 1",
+        "pattern[i, j] = exp(scores[i, j]) / sum of row i's exponentials",
+        style="equation",
+    )
     rows = ws.computed(
         "by_rows",
         (N, N),

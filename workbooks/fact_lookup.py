@@ -34,8 +34,11 @@ CURVE = np.linspace(-3, 3, 25)[:, None]
 def book() -> Book:
     """The workbook."""
     w = Workbook("fact-lookup")
-    ws = w.sheet("Lookup", "from the names that attention has put together to the sport")
-    ws.widths({0: 22} | dict.fromkeys(range(1, 20), 14))
+    ws = w.sheet(
+        "Lookup",
+        "from the names that attention has put together to the sport",
+        widths={0: 22} | dict.fromkeys(range(1, 20), 14),
+    )
     has, names, facts = inputs(ws)
     embedded, asked = first_layer(ws, has, names)
     cut, bent = activations(ws, asked)
@@ -84,8 +87,11 @@ def inputs(ws: Composer) -> tuple[Area, Area, Area]:
 def first_layer(ws: Composer, has: Area, names: Area) -> tuple[Area, Area]:
     """Add the vectors E [d_model, phrases], and their products with the rows R [hidden cells,
     phrases]."""
-    ws.heading("The vector E: the sum of its names' directions")
-    ws.text("E = names^T · has   [d_model, phrases]", style="equation")
+    ws.heading(
+        "The vector E: the sum of its names' directions",
+        "E = names^T · has   [d_model, phrases]",
+        style="equation",
+    )
     embedded = product(ws, "E", names, has, FEATURES, WHO)
     ws.heading("First linear layer: what each row R asks for, in names")
     asks = ws.typed("asks", ASKS, NAMES, ("R0", "R1"), style="weight")

@@ -77,23 +77,30 @@ def typed_words(ws: Composer) -> Vocabulary:
     """The words, as labels of the rows of their vectors."""
     ws.heading("Words: a vector of three numbers each  [words, 3]")
     vectors = ws.typed("vectors", VECTORS, cols=DIMS)
-    ws.cursor = ws.rect(vectors).top
-    words = ws.typed("words", [[word] for word in WORDS], style="row label", left=0)
+    words = ws.typed(
+        "words", [[word] for word in WORDS], style="row label", left=0, top=ws.rect(vectors).top
+    )
     return Vocabulary(words, vectors)
 
 
 def two_axes(ws: Composer, vocabulary: Vocabulary) -> Axes:
     """Each step from two pairs of words to two axes."""
     ws.widths({5: 10, 8: 12})
-    ws.heading("First axis: a difference of two words, divided by its length")
-    ws.text("v1 = a - b  [3]        e1 = v1 / |v1|  [3]", style="equation")
+    ws.heading(
+        "First axis: a difference of two words, divided by its length",
+        "v1 = a - b  [3]        e1 = v1 / |v1|  [3]",
+        style="equation",
+    )
     first = combination(ws, "v1", ("king", "queen"), vocabulary)
     v1 = first.vector
     n1 = ws.computed("length_1", (1, 1), length(v1), ["|v1|"], beside=v1)
     e1 = unit(ws, "axis_1", "e1", v1, n1)
 
-    ws.heading("Second axis: another difference, less what the first axis already says")
-    ws.text("v2 = a - b      rest = v2 - (v2·e1) e1      e2 = rest / |rest|", style="equation")
+    ws.heading(
+        "Second axis: another difference, less what the first axis already says",
+        "v2 = a - b      rest = v2 - (v2·e1) e1      e2 = rest / |rest|",
+        style="equation",
+    )
     second = combination(ws, "v2", ("king", "man"), vocabulary)
     v2 = second.vector
     along = ws.computed("along", (1, 1), SUMPRODUCT(v2, e1), ["v2·e1"], beside=v2)
@@ -116,8 +123,7 @@ def unit(ws: Composer, name: str, label: str, v: Area, n: Area) -> Area:
 def word_map(w: Workbook, vocabulary: Vocabulary, axes: Axes) -> Area:
     """Each word's coordinates on the axes, and a chart of them: [words, 2]."""
     ws = w.sheet("Map", "two dot products place each word")
-    ws.heading("Each word on the axes")
-    ws.text("coordinate = word · axis  [words, 2]", style="equation")
+    ws.heading("Each word on the axes", "coordinate = word · axis  [words, 2]", style="equation")
     vectors, ends = vocabulary.vectors, (axes.e1, axes.e2)
     coordinates = ws.computed(
         "coordinates", (len(WORDS), 2), lambda i, j: SUMPRODUCT(vectors[i, :], ends[j]), WORDS, AXES
@@ -131,8 +137,11 @@ def word_map(w: Workbook, vocabulary: Vocabulary, axes: Axes) -> Area:
 def nearest_word(w: Workbook, vocabulary: Vocabulary) -> Analogy:
     """Add the target of the analogy, and each word's cosine with it."""
     ws = w.sheet("Analogy", "a is to b as which word is to c?")
-    ws.heading("The target, and how near each word is to it; the words asked about may win too")
-    ws.text("target = a - b + c    cosine = word · target / (|word| |target|)", style="equation")
+    ws.heading(
+        "The target, and how near each word is to it; the words asked about may win too",
+        "target = a - b + c    cosine = word · target / (|word| |target|)",
+        style="equation",
+    )
     asked = combination(ws, "target", ("king", "man", "woman"), vocabulary)
     target, vectors, column = asked.vector, vocabulary.vectors, (len(WORDS), 1)
     n = ws.computed("n_target", (1, 1), length(target), ["|target|"], beside=target)

@@ -191,8 +191,7 @@ def sentence(ws: Composer) -> None:
     ws.widths({0: 14, **dict.fromkeys(range(1, 9), 11)})
     ws.text("loss = -ln p    [n_tokens]    perplexity = e^mean of the losses", style="equation")
     top = ws.cursor + 1
-    ws.cursor = top
-    words = ws.typed("next_words", [VOCABULARY], style="label")
+    words = ws.typed("next_words", [VOCABULARY], style="label", top=top)
     ws.cursor = top + 1  # the words head the table
     after = ws.typed("after", list(CHANCES.values()), [f"after {word}" for word in CHANCES])
 

@@ -122,10 +122,10 @@ def of_text(ws: Composer) -> tuple[Area, Area]:
     heads = [f"{j} word{'s' if j > 1 else ''}" for j in SIZES]
     shape = (n, LONGEST)
     keys = ws.computed("ends_here", shape, key, cols=heads, style="text", left=2)
-    ws.cursor = top
-    counts = ws.computed("times", shape, count, cols=heads, style="activation count", left=8)
-    ws.cursor = top
-    ws.computed("known", shape, known, cols=heads, style="activation count", left=14)
+    counts = ws.computed(
+        "times", shape, count, cols=heads, style="activation count", left=8, top=top
+    )
+    ws.computed("known", shape, known, cols=heads, style="activation count", left=14, top=top)
     ws.sheet.put(top - 1, 2, "the words that end here", "block")
     ws.sheet.put(top - 1, 8, "how often they occur", "block")
     ws.sheet.put(top - 1, 14, "new, and known", "block")

@@ -108,9 +108,13 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     )
     top = ws.cursor
     ws.typed("corpus", [[word] for word in CORPUS], cols=("word",), style="label")
-    ws.cursor = top
     times = ws.typed(
-        "times", [[n] for n in CORPUS.values()], cols=("times",), style="input count", left=2
+        "times",
+        [[n] for n in CORPUS.values()],
+        cols=("times",),
+        style="input count",
+        left=2,
+        top=top,
     )
     ws.heading("The merges, in the order in which they were learnt")
     top, n = ws.cursor, len(merges)

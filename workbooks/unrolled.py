@@ -33,8 +33,9 @@ def book() -> Book:
     """The workbook."""
     g = step.graph(SPEC, step.start(SPEC, SEED), game.LENGTH - 1)
     w = Workbook("unrolled", g)
-    control = w.sheet("Learn", "set how it learns, and see the loss of every step")
-    control.widths({0: 22, 1: 11})
+    control = w.sheet(
+        "Learn", "set how it learns, and see the loss of every step", widths={0: 22, 1: 11}
+    )
     sheets.corpus(w, game.sentences()[:N_SENTENCES])
     first = step.add(g, N_SENTENCES, RATE)
     g.input("optimizer", sheets.OPTIMIZERS[-1])

@@ -82,8 +82,10 @@ def book() -> Book:
 def read_corpus(ws: Composer) -> tuple[Area, Area]:
     """Add the corpus and its pairs; returns the vocabulary, and the smoothing added to each
     count."""
-    ws.heading("A corpus, read line by line, and its pairs")
-    ws.text("Type other words of the vocabulary. A pair stands where its first word does.")
+    ws.heading(
+        "A corpus, read line by line, and its pairs",
+        "Type other words of the vocabulary. A pair stands where its first word does.",
+    )
     corpus = ws.typed("corpus", [line.split() for line in LINES], title="corpus")
     n_lines, length = corpus.shape
 
@@ -102,8 +104,8 @@ def read_corpus(ws: Composer) -> tuple[Area, Area]:
 def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Area]:
     """Add how often each word follows each, and the shares: each [V, V]."""
     ws, vocabulary = labelled.ws, labelled.vocabulary
-    ws.heading("How often each word (row) is followed by each (column), and the shares")
-    ws.text(
+    ws.heading(
+        "How often each word (row) is followed by each (column), and the shares",
         "counts[a, b] = pairs ‘a b’;   bigrams[a, b] = (counts[a, b] + added) / sum of row a"
         "     both [d_vocab, d_vocab]",
         style="equation",
@@ -129,8 +131,8 @@ def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Are
 def model(labelled: Labelled, shares: Area) -> Area:
     """Add the model for every word at once; returns the probabilities [V, V]."""
     ws = labelled.ws
-    ws.heading("Weights: a column for every word, as it goes in (W_E) and as it comes out (W_U)")
-    ws.text(
+    ws.heading(
+        "Weights: a column for every word, as it goes in (W_E) and as it comes out (W_U)",
         "W_E: the identity, a direction of the stream for every word     [d_model, d_vocab]",
         f"W_U = ln bigrams, and {LN_0} for a share of 0: e to it is 0     [d_model, d_vocab]",
         style="equation",
@@ -141,8 +143,8 @@ def model(labelled: Labelled, shares: Area) -> Area:
 
     W_E = labelled.typed("W_E", np.eye(V), "weight")
     W_U = labelled.computed("W_U", (V, V), log_share, beside=W_E)
-    ws.heading("Logits, softmax, and the difference from the bigram table")
-    ws.text(
+    ws.heading(
+        "Logits, softmax, and the difference from the bigram table",
         "logits[a, b] = W_E[:, a] · W_U[:, b];   exps[a, b] = e^(logits[a, b] - largest of row a)",
         "probs = exps / sum of the row;   difference = probs - bigrams     all [d_vocab, d_vocab]",
         style="equation",
@@ -171,8 +173,11 @@ def model(labelled: Labelled, shares: Area) -> Area:
 def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
     """Add the model's loss on the corpus, and the lowest loss possible from one word."""
     ws = labelled.ws
-    ws.heading("Loss: the mean of -ln p over the pairs of the corpus, in nats")
-    ws.text("-counts · ln p: for p = probs, and for the plain shares of counts", style="equation")
+    ws.heading(
+        "Loss: the mean of -ln p over the pairs of the corpus, in nats",
+        "-counts · ln p: for p = probs, and for the plain shares of counts",
+        style="equation",
+    )
 
     def surprise(i: int, j: int, p: Expression) -> Expression:
         """-ln p of a pair, times how often it occurs."""
@@ -194,8 +199,11 @@ def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
 def next_word(labelled: Labelled, probs: Area) -> None:
     """The probabilities after a typed word, with a chart."""
     ws = labelled.ws
-    ws.heading("A word, and the next: a one-hot vector picks its row of the table")
-    ws.text("p[b] = one_hot · probs[:, b]     [1, d_vocab]", style="equation")
+    ws.heading(
+        "A word, and the next: a one-hot vector picks its row of the table",
+        "p[b] = one_hot · probs[:, b]     [1, d_vocab]",
+        style="equation",
+    )
     word = ws.typed("word", [[WORDS[0]]], ["type a word"])
 
     def is_word(i: int, _: int) -> Expression:

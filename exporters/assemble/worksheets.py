@@ -111,9 +111,20 @@ class Workbook:
         first, *also = ((_spot(cell), value) for cell, value in edits.items())
         return Suggestion(said, *first, _spot(watch), then(watch), tuple(also))
 
-    def sheet(self, name: str, purpose: str) -> Composer:
-        """A new sheet at the end; its purpose is one line."""
-        return worksheet(self.book, name, purpose)
+    def sheet(
+        self,
+        name: str,
+        purpose: str,
+        *lines: str,
+        style: str = "text",
+        widths: Mapping[int, float] | None = None,
+    ) -> Composer:
+        """A new sheet at the end; its purpose is one line. `lines` of text stand below; `widths`
+        are of columns, in characters."""
+        ws = worksheet(self.book, name, purpose)
+        ws.widths(widths or {})
+        ws.text(*lines, style=style)
+        return ws
 
     def compare(self, rows: Sequence[Comparison], section: str) -> None:
         """Add the sheet Printed: the source's numbers, the recomputed ones, and the difference.

@@ -60,15 +60,19 @@ class Composer:
         self.book, self.sheet, self.cursor = book, book.sheet(name), cursor
         self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
 
+    def __getitem__(self, name: str) -> Area:
+        """A table of the book by its name, on whichever sheet."""
+        return self.book.graph[name].area
+
     def widths(self, widths: Mapping[int, float]) -> None:
         """Column widths, in characters."""
         self.sheet.widths = {**self.sheet.widths, **widths}
 
-    def heading(self, text: str) -> None:
-        """A heading, with a blank row above it."""
+    def heading(self, heading: str, *lines: str, style: str = "text") -> None:
+        """A heading, with a blank row above it, and lines of text below."""
         self.cursor += 1
-        self.sheet.put(self.cursor, 0, text, "heading")
-        self.cursor += 1
+        self.text(heading, style="heading")
+        self.text(*lines, style=style)
 
     def heads(self, *texts: str, style: str = "block") -> None:
         """Column heads for the following rows."""
@@ -96,16 +100,19 @@ class Composer:
         style: str = "input",
         beside: Area | None = None,
         left: int = 1,
+        top: int | None = None,
+        tight: bool = False,
     ) -> Area:
         """A table of numbers or texts to be typed over, at the cursor or right of another one.
 
         `values` [rows, columns]; `rows` and `cols` are its labels; `style` is one of theme's, or a
-        fill: "weight", "activation", "attention", "readout", "input".
+        fill: "weight", "activation", "attention", "readout", "input". `top` is another row than the
+        cursor's; a `tight` table has no blank row above it.
         """
         block = self.book.graph.input(name, values, kind="setting")
         held = self.book.graph.inputs[name]
         whole = all(isinstance(x, str) or float(x).is_integer() for x in np.ravel(held))
-        area = self._place(name, block.shape, rows, cols, title, beside, left)
+        area = self._place(name, block.shape, rows, cols, title, beside, left, top, tight)
         for i, j in np.ndindex(*block.shape):
             value: Any = held[i, j]
             value = value if isinstance(value, str) else float(value)
@@ -124,11 +131,15 @@ class Composer:
         style: str = "activation",
         beside: Area | None = None,
         left: int = 1,
+        top: int | None = None,
+        tight: bool = False,
+        dress: Dressing | None = None,
     ) -> Area:
         """A table of formulas: `formula(i, j)` is the expression of a cell. Other arguments as in
-        `typed`."""
-        area = self.promised(name, shape, rows, cols, title, beside, left)
+        `typed` and `dress`."""
+        area = self.promised(name, shape, rows, cols, title, beside, left, top, tight)
         self.fill(area, formula, style)
+        self.dress(area, *([dress] if dress else []))
         return area
 
     def promised(
@@ -140,6 +151,8 @@ class Composer:
         title: str = "",
         beside: Area | None = None,
         left: int = 1,
+        top: int | None = None,
+        tight: bool = False,
     ) -> Area:
         """The place of a table whose formulas `fill` adds later, after the tables that they read.
 
@@ -147,7 +160,7 @@ class Composer:
         before.
         """
         block = self.book.graph.table(name, shape, lambda i, j: self._formulas[name](i, j))
-        self._place(name, shape, rows, cols, title, beside, left)
+        self._place(name, shape, rows, cols, title, beside, left, top, tight)
         return block.area
 
     def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
@@ -233,9 +246,11 @@ class Composer:
         title: str,
         beside: Area | None,
         left: int,
+        top: int | None,
+        tight: bool,
     ) -> Rect:
         """The rectangle of a table's cells, with room for its labels."""
-        top = self.cursor + bool(title) + bool(cols)
+        top = (self.cursor - tight if top is None else top) + bool(title) + bool(cols)
         if beside is not None:
             _, other = self.book.locate(self.book.graph[beside.grid.name].area)
             top, left = other.top, other.right + 2
@@ -300,22 +315,26 @@ class Columns:
     def typed(self, name: str, head: str, values: Iterable[Any], style: str = "input") -> Area:
         """The next column, of numbers or texts to be typed over."""
         column = [[value] for value in values]
-        return self.ws.typed(name, column, cols=[head], style=style, left=self._next())
+        return self.ws.typed(
+            name, column, cols=[head], style=style, left=self._next(), top=self.top
+        )
 
     def computed(
         self, name: str, head: str, formula: Callable[[int], Any], style: str = "activation"
     ) -> Area:
         """The next column, of formulas: `formula(i)` is the expression of row i."""
-
-        def cell(i: int, _: int) -> Any:
-            return formula(i)
-
-        shape, left = (self.n, 1), self._next()
-        return self.ws.computed(name, shape, cell, cols=[head], style=style, left=left)
+        return self.ws.computed(
+            name,
+            (self.n, 1),
+            lambda i, _: formula(i),
+            cols=[head],
+            style=style,
+            left=self._next(),
+            top=self.top,
+        )
 
     def _next(self) -> int:
-        """The column of the next table; its head stands in the others' row."""
-        self.ws.cursor = self.top
+        """The column of the next table."""
         self.left += 1
         return self.left - 1
 

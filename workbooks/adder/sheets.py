@@ -57,12 +57,10 @@ def add_sheet(w: Workbook, adder: Adder) -> None:
     ws = w.sheet(
         "Add",
         "type two numbers in the yellow cells; each digit of the sum is what a transformer finds most likely",
-    )
-    ws.widths(
-        {0: 17}
+        widths={0: 17}
         | dict.fromkeys(range(PLACE_COL, PLACE_COL + COLUMNS), 3.6)
         | {WEIGHT_COL - 2: 1.5, WEIGHT_COL - 1: 2.5}
-        | {WEIGHT_COL + k: 1 if k % STEP == STEP - 1 else 4.6 for k in range(4 * STEP - 1)}
+        | {WEIGHT_COL + k: 1 if k % STEP == STEP - 1 else 4.6 for k in range(4 * STEP - 1)},
     )
     typed(ws, adder)
     places(ws, adder)
@@ -188,12 +186,10 @@ def looks_sheet(w: Workbook, adder: Adder) -> None:
     ws = w.sheet(
         "Looks",
         "where each head looks at each step: the darker a cell, the more it reads of that digit",
-    )
-    ws.widths({0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1))
-    ws.text(
         "Across: the tokens, ones first: the first number (a), the second (b), and the digits of the sum (s) that are written so far. Down: the steps.",
         "Both heads look 22 and 10 tokens back, at the two digits of the place. Head 0 also looks a little at the two digits of the place before.",
         "So it adds a + b + (a' + b' - s') / 10, where ' is the place before: what those two digits had too much for the digit written is ten times the carry.",
+        widths={0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1),
     )
     row, g, n = ws.cursor + 1, adder.graph, adder.places[0, 0]
     ws.show("roles", (row, 2), lambda _, t: role(n, t), "label", (1, N_TOKENS))
@@ -235,9 +231,8 @@ def role(n: Expression, t: int) -> Expression:
 def inside_sheet(w: Workbook, adder: Adder) -> None:
     """Every other block, in the order of computation."""
     ws = w.sheet(
-        "Inside", "every step of the pass, from the tokens to the digits, with its formula"
-    )
-    ws.text(
+        "Inside",
+        "every step of the pass, from the tokens to the digits, with its formula",
         "Rows or columns 0 to 36 are the tokens. Each block has its formula above it; the weights stand on Add.",
     )
     for block in [*adder.graph]:

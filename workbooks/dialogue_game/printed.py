@@ -40,8 +40,7 @@ def add(book: ModelBook) -> None:
     rows = [*_page(book), *_depth(book), *_maps(book)]
     ours = [row._replace(other="other training") for row in rows]
     compare(ws, ours, "The Final Step, section 4")
-    ws.heading("How the word is found, stage by stage")
-    ws.text(*FOUND)
+    ws.heading("How the word is found, stage by stage", *FOUND)
     _stages(book, ws, ws.cursor + 1)
 
 

@@ -187,10 +187,11 @@ def looks_sheet(w: Workbook, canvas: Canvas) -> None:
 
 def held_sheet(w: Workbook, canvas: Canvas) -> None:
     """The held-out drawings to pick from, a row for each."""
-    ws = w.sheet("Held out", "fifty drawings that training never saw, a row of 64 pixels for each")
-    ws.widths({0: 5, 1: 6, 2: GAP} | dict.fromkeys(range(3, 3 + SIDE * SIDE), 2.6))
-    ws.text(
+    ws = w.sheet(
+        "Held out",
+        "fifty drawings that training never saw, a row of 64 pixels for each",
         "Handwritten digits of 13 people, scanned and shrunk to 8 x 8 pixels with values 0 to 16 (Alpaydin and Kaynak 1998, as scikit-learn has them). All 13 wrote for training, too.",
+        widths={0: 5, 1: 6, 2: GAP} | dict.fromkeys(range(3, 3 + SIDE * SIDE), 2.6),
     )
     top = ws.cursor + 2
     ws.heads_at((top - 1, 0), "no.", "digit", style="label")

@@ -70,8 +70,11 @@ def book() -> Book:
 def steps(ws: Composer) -> Area:
     """Add what is new, kept and dropped in each step; returns the cell of the prompt's length."""
     prompt = ws.typed("prompt", PROMPT, ["tokens in the prompt"], style="input setting")
-    ws.heading("Queries are used once; keys and values are kept for the tokens to come")
-    ws.text("a token's row is computed in step max(0, token - prompt + 1)", style="equation")
+    ws.heading(
+        "Queries are used once; keys and values are kept for the tokens to come",
+        "a token's row is computed in step max(0, token - prompt + 1)",
+        style="equation",
+    )
     numbers = [[k] for k in range(N_TOKENS)]
     tokens = left = ws.typed("token", numbers, cols=["token"], style="count")
     for what, old in (("Q", "gone"), ("K and V", "kept")):
@@ -100,8 +103,8 @@ def state(tokens: Area, prompt: Area, step: int, old: str) -> Callable[[int, int
 
 def count(ws: Composer, prompt: Area, sizes: Area) -> None:
     """Add the number of cells computed in each step, with the cache and without."""
-    ws.heading("Cells computed in each step by the first model of sheet Cache")
-    ws.text(
+    ws.heading(
+        "Cells computed in each step by the first model of sheet Cache",
         "cells = L h (3 new d_k + scores); a token has a score for every key up to itself",
         style="equation",
     )

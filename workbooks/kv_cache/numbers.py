@@ -24,11 +24,12 @@ DIMS = [f"d{d}" for d in range(D_HEAD)]
 
 def add(w: Workbook) -> None:
     """Add the sheet, with suggested edits."""
-    ws = w.sheet("Numbers", "keys and values themselves: computed once, kept, read again")
-    ws.widths({0: 16, **dict.fromkeys(range(1, 26), 8)})
-    ws.text(
+    ws = w.sheet(
+        "Numbers",
+        "keys and values themselves: computed once, kept, read again",
         "Numbers in italics are new in a step: only they are multiplied with W_K and W_V. All others are",
         "the cells of the step before: that is the cache. The query of a step is used and thrown away.",
+        widths={0: 16, **dict.fromkeys(range(1, 26), 8)},
     )
     x = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
     before = x

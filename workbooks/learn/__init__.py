@@ -43,8 +43,9 @@ def built(spec: ModelSpec, batch: int, rate: float) -> Book:
     """The workbook of a model of any size."""
     g = step.graph(spec, step.start(spec, SEED), game.LENGTH - 1)
     w = Workbook(TITLE.partition(":")[0], g, iterates=True)
-    control = w.sheet("Learn", "switch learning on, press F9, and watch the loss fall")
-    control.widths({0: 22, 1: 11})
+    control = w.sheet(
+        "Learn", "switch learning on, press F9, and watch the loss fall", widths={0: 22, 1: 11}
+    )
     sheets.corpus(w, game.sentences())
     counted = clock.add(g, len(game.sentences()) // batch)
     made = step.add(g, batch, rate, counted)

@@ -52,5 +52,4 @@ def add(
         "How", "how to switch learning on in your program, and what to do if it does not move"
     )
     for heading, lines in (LINES | dict(learnt)).items():
-        ws.heading(heading)
-        ws.text(*(line.format(*losses, kept=kept) for line in lines))
+        ws.heading(heading, *(line.format(*losses, kept=kept) for line in lines))

@@ -87,10 +87,11 @@ def method(g: Graph) -> Callable[[int, int], Expression]:
 
 def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
     """Add the training sentences, and the vocabulary."""
-    ws = w.sheet("Corpus", "the sentences that the model learns from, and the words that there are")
-    ws.widths({0: 12, **dict.fromkeys(range(1, 9), 10), 9: 4, 10: 11, 11: 8})
-    ws.text(
-        "Each row is a sentence. A step takes the next ones in turn, and begins again at the top."
+    ws = w.sheet(
+        "Corpus",
+        "the sentences that the model learns from, and the words that there are",
+        "Each row is a sentence. A step takes the next ones in turn, and begins again at the top.",
+        widths={0: 12, **dict.fromkeys(range(1, 9), 10), 9: 4, 10: 11, 11: 8},
     )
     top = ws.cursor
     numbers = [*range(1, len(sentences) + 1)]
@@ -199,9 +200,10 @@ def curve(ws: Composer) -> None:
 def track(p: Parts) -> None:
     """Add the loss of every pass through the corpus, for the chart."""
     g = p.w.book.graph
-    ws = p.w.sheet("Track", "the mean loss of each pass through the corpus, as the chart shows it")
-    ws.text(
-        "A pass that has ended keeps its loss. Those to come stand where learning is now: so the curve grows."
+    ws = p.w.sheet(
+        "Track",
+        "the mean loss of each pass through the corpus, as the chart shows it",
+        "A pass that has ended keeps its loss. Those to come stand where learning is now: so the curve grows.",
     )
     points, passed, mean = g["points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))
@@ -247,8 +249,12 @@ def step_sheets(p: Parts) -> None:
 
 def weights(p: Parts) -> None:
     """Add the initial weights, and the two latches of every state."""
-    ws = p.w.sheet("Weights", "what learning starts from, and what each weight is after every step")
-    ws.text(LATCHES, "The weights as they are now stand on Step 1 Forward, where they are used.")
+    ws = p.w.sheet(
+        "Weights",
+        "what learning starts from, and what each weight is after every step",
+        LATCHES,
+        "The weights as they are now stand on Step 1 Forward, where they are used.",
+    )
     states = {"": "{}", "speed ": "speed.{}", "size ": "size.{}"}
     latches(ws, p.step.updated, ("start",), states, p.labels)
     small_latches(

@@ -19,8 +19,11 @@ TITLE = "low-rank: the QK and OV circuits of a head, and why their rank is d_hea
 def book() -> Book:
     """The workbook."""
     w = Workbook("low-rank")
-    ws = w.sheet("Heads", "two heads, each in two ways; a word is a row: x W")
-    ws.widths(dict.fromkeys(range(1, 22), 7))
+    ws = w.sheet(
+        "Heads",
+        "two heads, each in two ways; a word is a row: x W",
+        widths=dict.fromkeys(range(1, 22), 7),
+    )
     page = MatrixSheet(ws, heads.typed(), heads.labels)
     ws.heading("Three words")
     page.given("x", style="input")
@@ -28,8 +31,11 @@ def book() -> Book:
         heads.match(page, h)
         heads.write(page, h)
     heads.add_heads(page)
-    ws = w.sheet("Rank", "a rank is the size of the largest minor that is not 0")
-    ws.widths(dict.fromkeys(range(1, 22), 7))
+    ws = w.sheet(
+        "Rank",
+        "a rank is the size of the largest minor that is not 0",
+        widths=dict.fromkeys(range(1, 22), 7),
+    )
     ranking = MatrixSheet(ws)
     ranks.outer(ranking)
     for name in ranks.RANKED:

@@ -34,8 +34,8 @@ def fill(ws: Composer) -> Counts:
     d_model, n_heads, n_layers, n_vocab = (sizes[k, :] for k in range(len(SIZES)))
     width = len(MODELS)
 
-    ws.heading("Full or thin")
-    ws.text(
+    ws.heading(
+        "Full or thin",
         "d_head = d_model / n_heads;  full = d_model²;  thin = 2 d_model d_head",
         "full / thin = d_model / (2 d_head): nothing is saved where d_head = d_model / 2",
         style="equation",

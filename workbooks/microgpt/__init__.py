@@ -54,8 +54,11 @@ def built(drawn: Drawn, trained: Model) -> Book:
     """The workbook of weights of any size: those drawn, and those of ‘trained’."""
     g = step.graph(drawn.weights, trained.spec)
     w = Workbook("microgpt", g, iterates=True)
-    control = w.sheet("Learn", "switch learning on, press F9, and watch the names")
-    control.widths({0: 18, 1: 11, 2: 34, 3: 2, 4: 4, 5: 17, 6: 4, 7: 17, 8: 2})
+    control = w.sheet(
+        "Learn",
+        "switch learning on, press F9, and watch the names",
+        widths={0: 18, 1: 11, 2: 34, 3: 2, 4: 4, 5: 17, 6: 4, 7: 17, 8: 2},
+    )
     counted = clock.add(g, sheets.A_POINT)
     made = step.add(g, counted)
     step.add_writer(made, drawn)

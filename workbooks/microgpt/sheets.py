@@ -334,9 +334,10 @@ def curve(ws: Composer) -> None:
 def track(p: Parts) -> None:
     """Add the mean loss of every 20 steps, for the chart."""
     g = p.w.book.graph
-    ws = p.w.sheet("Track", "the mean loss of every 20 steps, as the chart shows it")
-    ws.text(
-        "A point that is complete is kept. Those to come stand where learning is now: so the curve grows."
+    ws = p.w.sheet(
+        "Track",
+        "the mean loss of every 20 steps, as the chart shows it",
+        "A point that is complete is kept. Those to come stand where learning is now: so the curve grows.",
     )
     points, made, mean = g["points"], g["made"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * A_POINT, made + 1))
@@ -411,8 +412,12 @@ def _random(ws: Composer, p: Parts) -> None:
 
 def kept(p: Parts) -> None:
     """Add the weights that it begins with, and the two latches of every state."""
-    ws = p.w.sheet("Kept", "the weights that it begins with, and what is kept from step to step")
-    ws.text(LATCHES, "The weights as they are now stand on Part 3 Weights.")
+    ws = p.w.sheet(
+        "Kept",
+        "the weights that it begins with, and what is kept from step to step",
+        LATCHES,
+        "The weights as they are now stand on Part 3 Weights.",
+    )
     g, states = ws.book.graph, {"": "{}", "m ": "m.{}", "v ": "v.{}"}
     latches(ws, p.step.moved, (*BEGINNINGS, "start"), states, LABELS)
     ws.heading("The names as ids: those that each beginning writes, and those that are kept")

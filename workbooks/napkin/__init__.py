@@ -59,8 +59,8 @@ def typed_sizes(ws: Composer) -> Rows:
 
 def parts_and_totals(ws: Composer, rows: Rows) -> Area:
     """Add the weights of one layer, of all layers, and in total; returns the parts' shares."""
-    ws.heading("The weights of one layer")
-    ws.text(
+    ws.heading(
+        "The weights of one layer",
         "W_Q, W_K, W_V: d_model × n_heads · d_head, or d_model × r and r × n_heads · d_head",
         "MLP: d_model × d_mlp and back; gated, d_model × d_mlp twice and back",
         style="equation",

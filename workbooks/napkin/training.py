@@ -26,9 +26,13 @@ FACTOR_NOTE = (
 
 def add(w: Workbook, rows: Mapping[str, Area]) -> None:
     """Add the sheet, with suggested edits. `rows` are the counts by name: [1, models]."""
-    ws = w.sheet("Training", "what training takes: tokens, FLOP, days and dollars, on a napkin")
-    ws.widths({0: 40, **dict.fromkeys(range(1, 5), 18)})
-    ws.text("FLOP = 6 · weights · tokens: 2 a weight forwards, 4 backwards", style="equation")
+    ws = w.sheet(
+        "Training",
+        "what training takes: tokens, FLOP, days and dollars, on a napkin",
+        "FLOP = 6 · weights · tokens: 2 a weight forwards, 4 backwards",
+        style="equation",
+        widths={0: 40, **dict.fromkeys(range(1, 5), 18)},
+    )
     counted = [rows["total"][MODELS.index(model)] for model in TRAINED]
     n = (1, len(TRAINED))
     ws.computed(
@@ -73,8 +77,8 @@ def work(ws: Composer, n: tuple[int, int]) -> Area:
 
 def price(ws: Composer, n: tuple[int, int], flop: Area) -> None:
     """Chips, days, dollars."""
-    ws.heading("What it costs: type the chips that you have")
-    ws.text(
+    ws.heading(
+        "What it costs: type the chips that you have",
         "chip hours = FLOP / (FLOP/s · share used) / 3600;   days = chip hours / chips / 24",
         style="equation",
     )

@@ -58,8 +58,11 @@ def book() -> Book:
     compare_streams(ws, streams)
     read_out(ws, streams[-1], U)
     copies(ws, h0)
-    differ = w.sheet("Must differ", "a rule that needs no attention, whatever the essay says of it")
-    differ.widths({0: 20})
+    differ = w.sheet(
+        "Must differ",
+        "a rule that needs no attention, whatever the essay says of it",
+        widths={0: 20},
+    )
     never_the_same(differ)
     suggest(w, differ)
     w.compare(compared(w), "QKV Attention, section 6")

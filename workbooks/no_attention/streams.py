@@ -55,8 +55,11 @@ def streams_after(ws: Composer, n: int, streams: Streams) -> Streams:
 
 def differences(ws: Composer, after: Streams) -> None:
     """Add the final differences of the streams, and their sizes."""
-    ws.heading("Differences after layer 2, and their sizes")
-    ws.text("size of a word's difference = square root of the sum of its squares", style="equation")
+    ws.heading(
+        "Differences after layer 2, and their sizes",
+        "size of a word's difference = square root of the sum of its squares",
+        style="equation",
+    )
     gaps = []
     for left, (a, b) in side_by_side(ws, GAPS):
         gap = ws.computed(
@@ -78,8 +81,11 @@ def differences(ws: Composer, after: Streams) -> None:
 
 def read_out(ws: Composer, streams: Streams, U: Area) -> None:
     """Logits, exponentials and probabilities after the last word: [models, d_vocab]."""
-    ws.heading("After the last word: what comes next")
-    ws.text("logits = last row of h² U; probability = exponential / row's sum", style="equation")
+    ws.heading(
+        "After the last word: what comes next",
+        "logits = last row of h² U; probability = exponential / row's sum",
+        style="equation",
+    )
     last = [streams[model][LAST, :] for model in MODELS]
 
     def table(name: str, title: str, cell: Formula) -> Area:
@@ -106,9 +112,10 @@ def never_the_same(ws: Composer) -> Area:
         "cannot keep is a rule about a word before that.",
     )
     ws.heading(
-        "One row of logits for each current word: what comes next, and the word itself hardly"
+        "One row of logits for each current word: what comes next, and the word itself hardly",
+        "probability = exp(logit) / sum of the row's    [d_vocab, d_vocab]",
+        style="equation",
     )
-    ws.text("probability = exp(logit) / sum of the row's    [d_vocab, d_vocab]", style="equation")
     n = len(WORDS)
     table = np.where(np.eye(n) > 0, FORBIDDEN, 0.0)
     logits = ws.typed("next_logits", table, WORDS, WORDS, "logits", "weight")
@@ -120,8 +127,8 @@ def never_the_same(ws: Composer) -> Area:
         WORDS,
         "probabilities",
         "readout",
+        dress="scale",
     )
-    ws.dress(shares, "scale")
     own = [shares[k, k] for k in range(n)]
     return ws.computed("repeats", (1, n), lambda _, k: own[k], ["the same again"], WORDS)
 
@@ -130,10 +137,9 @@ def copies(ws: Composer, h0: Area) -> None:
     """The stricter case, which is not transparent: every word attends only to itself, and its
     vector is copied."""
     ws.heading(
-        "Not transparent: each word attends to itself alone, and values are copies (W_V W_O = I)"
-    )
-    ws.text(
-        "h_mid = h⁰ + pattern h⁰ = 2 h⁰: the stream is doubled, not left alone", style="equation"
+        "Not transparent: each word attends to itself alone, and values are copies (W_V W_O = I)",
+        "h_mid = h⁰ + pattern h⁰ = 2 h⁰: the stream is doubled, not left alone",
+        style="equation",
     )
     top = ws.cursor
     own = ws.typed("copy_pattern", np.eye(N_TOKENS), PROMPT, title="pattern")

@@ -39,8 +39,11 @@ class Stack(NamedTuple):
 
 def add(w: Workbook, eps: Area) -> Stack:
     """Add the sheet, and charts of the sizes of the streams."""
-    ws = w.sheet("Stack", "the same sublayer eight times, its norm before it, after it or left out")
-    ws.widths({0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)})
+    ws = w.sheet(
+        "Stack",
+        "the same sublayer eight times, its norm before it, after it or left out",
+        widths={0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)},
+    )
     sublayer = typed(ws, eps)
     top = ws.rect(sublayer.x_0).top
     ws.cursor = top + 15  # the charts stand beside

@@ -45,8 +45,11 @@ class Norm(NamedTuple):
 
 def add(w: Workbook) -> tuple[Given, Norm, Norm]:
     """Add the sheet: the inputs, LayerNorm and RMSNorm."""
-    ws = w.sheet("Norms", "a vector as typed, scaled and offset: what each norm makes of the three")
-    ws.widths({0: 18, **dict.fromkeys((7, 8, 11), 2), 9: 12})
+    ws = w.sheet(
+        "Norms",
+        "a vector as typed, scaled and offset: what each norm makes of the three",
+        widths={0: 18, **dict.fromkeys((7, 8, 11), 2), 9: 12},
+    )
     given = three_states(ws)
     layer, rms = layer_norm(ws, given), rms_norm(ws, given)
     chart(ws, 3, "LayerNorm", layer.out)
@@ -77,8 +80,11 @@ def three_states(ws: Composer) -> Given:
 
 def layer_norm(ws: Composer, given: Given) -> Norm:
     """LayerNorm of the three states."""
-    ws.heading("LayerNorm: take the mean off, and divide by the root of the variance")
-    ws.text("LayerNorm(x) = (x - mean) / sqrt(variance + eps) · γ + β   [d]", style="equation")
+    ws.heading(
+        "LayerNorm: take the mean off, and divide by the root of the variance",
+        "LayerNorm(x) = (x - mean) / sqrt(variance + eps) · γ + β   [d]",
+        style="equation",
+    )
     start = ws.computed(
         "layer_start",
         ALL,
@@ -102,8 +108,11 @@ def layer_norm(ws: Composer, given: Given) -> Norm:
 
 def rms_norm(ws: Composer, given: Given) -> Norm:
     """RMSNorm of the three states."""
-    ws.heading("RMSNorm: leave the mean where it is, and divide by the root of the mean square")
-    ws.text("RMSNorm(x) = x / sqrt(mean square + eps) · γ   [d]", style="equation")
+    ws.heading(
+        "RMSNorm: leave the mean where it is, and divide by the root of the mean square",
+        "RMSNorm(x) = x / sqrt(mean square + eps) · γ   [d]",
+        style="equation",
+    )
     states = given.states
     start = ws.computed("rms_start", ALL, lambda i, j: states[i, j], STATES, ENTRIES, "x")
     square, over, after = divided(ws, "rms", start, "mean square", given.eps)

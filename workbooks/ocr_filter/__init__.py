@@ -52,8 +52,11 @@ class Classifier(NamedTuple):
 def book() -> Book:
     """The workbook."""
     w = Workbook("ocr-filter")
-    ws = w.sheet("Filter", "draw in the grid; each step of the reading follows, left to right")
-    ws.widths({0: 14} | dict.fromkeys(range(1, 40), 6.5))
+    ws = w.sheet(
+        "Filter",
+        "draw in the grid; each step of the reading follows, left to right",
+        widths={0: 14} | dict.fromkeys(range(1, 40), 6.5),
+    )
     ws.heading("The image, 5 x 5: type 1 for ink, 0 for blank")
     image = ws.typed("image", STROKE, range(N), range(N), style="dial")
     ws.mark(image, "ink", image[0, 0] == 1)
@@ -76,8 +79,8 @@ def book() -> Book:
 
 def convolve(ws: Composer, name: str, image: Area) -> Filter:
     """Add one filter: weights, feature map, ReLU and pool, side by side."""
-    ws.heading(f"The {name} filter at its nine stops, ReLU, max-pool")
-    ws.text(
+    ws.heading(
+        f"The {name} filter at its nine stops, ReLU, max-pool",
         "conv[i, j] = sum of window(i, j) · weights  [3, 3];  pool: largest of 2 x 2  [2, 2]",
         style="equation",
     )
@@ -117,8 +120,11 @@ def row_sums(ws: Composer, image: Area, kernel: Area) -> Area:
 
 def classify(ws: Composer, pools: list[Area]) -> Classifier:
     """Flatten, a linear layer of two classes, softmax."""
-    ws.heading("Flatten: four features of each filter; a linear layer; softmax")
-    ws.text("logits = read · features  [2];  probs = exp(logits - largest) / sum", style="equation")
+    ws.heading(
+        "Flatten: four features of each filter; a linear layer; softmax",
+        "logits = read · features  [2];  probs = exp(logits - largest) / sum",
+        style="equation",
+    )
     flat = [pool[i, j] for pool in pools for i in range(2) for j in range(2)]
     features = ws.computed("features", (1, len(flat)), lambda _, j: flat[j], ["features"])
     read = ws.typed("read", READ, FILTERS, title="read", style="weight")
@@ -138,8 +144,11 @@ def classify(ws: Composer, pools: list[Area]) -> Classifier:
 
 def side_by_side(w: Workbook) -> None:
     """Add a comparison of a filter and a head, in words."""
-    ws = w.sheet("Filter and head", "two detectors that are used everywhere, side by side")
-    ws.widths({0: 22, 1: 40, 2: 46})
+    ws = w.sheet(
+        "Filter and head",
+        "two detectors that are used everywhere, side by side",
+        widths={0: 22, 1: 40, 2: 46},
+    )
     for k, line in enumerate(SIDE_BY_SIDE):
         for col, text in enumerate(line):
             ws.sheet.put(ws.cursor + k, col, text, "text" if k and col else "block")

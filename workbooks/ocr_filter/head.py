@@ -26,19 +26,19 @@ W_V = ((0,), (0,), (0,), (0,), (1,))
 
 def add(w: Workbook, image: Area, conv: Area) -> None:
     """Add the sheet, with suggested edits. `image` is the picture, `conv` a filter's map of it."""
-    ws = w.sheet("Head", "an attention head on the same pixels: from corner to corner in one step")
-    ws.widths({0: 18, **dict.fromkeys(range(1, 30), 8)})
-    ws.text(
+    ws = w.sheet(
+        "Head",
+        "an attention head on the same pixels: from corner to corner in one step",
         "A filter at the top left sees 3 x 3 pixels, and never the corner at the bottom right. A head asks",
         "every pixel. This one, set by hand, asks for the pixel opposite, and brings its ink in one step.",
+        widths={0: 18, **dict.fromkeys(range(1, 30), 8)},
     )
     place = ws.typed("place", [[0.0, 0.0]], ["a pixel"], ("row", "col"), style="dial")
     sharp = ws.typed("sharpness", SHARPNESS, ["sharpness"], style="input setting")
     ws.heading(
-        "Every pixel is a token: place and ink. The weights turn them into queries, keys, values"
-    )
-    ws.text(
-        "q = x W_Q   k = x W_K   [4];   v = x W_V   [1];   o: the pixel opposite", style="equation"
+        "Every pixel is a token: place and ink. The weights turn them into queries, keys, values",
+        "q = x W_Q   k = x W_K   [4];   v = x W_V   [1];   o: the pixel opposite",
+        style="equation",
     )
     wq = ws.typed("W_Q", W_Q, FEATURES, ASKS, "W_Q   [5, 4]", "weight")
     wk = ws.typed("W_K", W_K, (), IS, "W_K   [5, 4]", "weight", beside=wq)
@@ -68,8 +68,8 @@ def query(ws: Composer, place: Area, image: Area, wq: Area) -> Area:
 
 def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
     """Add the scores of the 25 keys, and their shares, each at its pixel's place: [5, 5]."""
-    ws.heading("Where the chosen pixel looks: scores, and shares, each in its key's place")
-    ws.text(
+    ws.heading(
+        "Where the chosen pixel looks: scores, and shares, each in its key's place",
         "score = sharpness · q · k = -sharpness · (squared distance from the pixel opposite)",
         "share = exp(score - largest) / sum over the 25",
         style="equation",
@@ -97,16 +97,17 @@ def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
         title="shares",
         style="attention",
         beside=exps,
+        dress="scale",
     )
-    ws.dress(shares, "scale")
     return shares
 
 
 def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: Area) -> None:
     """Add the head's result, the filter's result there, and how many layers a filter needs."""
-    ws.heading("What the pixel gets in one step, and what the vertical filter's first stop has")
-    ws.text(
-        "head = sum of share · v, with v = ink · W_V;   filter: its map at [0, 0]", style="equation"
+    ws.heading(
+        "What the pixel gets in one step, and what the vertical filter's first stop has",
+        "head = sum of share · v, with v = ink · W_V;   filter: its map at [0, 0]",
+        style="equation",
     )
     ink = SUMPRODUCT(shares, image) * wv[4, 0]
     formulas = (ink, conv[0, 0])
@@ -118,8 +119,11 @@ def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: 
         ("head", "filter"),
         style="readout",
     )
-    ws.heading("How many layers of 3 x 3 until one number has seen both corners of a picture")
-    ws.text("after n layers a number has seen 2n + 1 pixels in a row", style="equation")
+    ws.heading(
+        "How many layers of 3 x 3 until one number has seen both corners of a picture",
+        "after n layers a number has seen 2n + 1 pixels in a row",
+        style="equation",
+    )
     side = ws.typed("side", float(N), ["pixels in a row"], style="input setting")
     ws.computed("layers_needed", (1, 1), INT(side / 2), ["layers of a filter"], style="readout")
     ws.computed("steps_of_a_head", (1, 1), IF(side > 0, 1, 0), ["steps of a head"], style="readout")

@@ -21,12 +21,13 @@ ROOM = 6  # rows of Draws for three edits, above the numbers
 
 def add(w: Workbook) -> None:
     """The sheets Scale and Draws."""
-    ws = w.sheet("Scale", "why scores are divided by √d_head: the spread of q · k grows with it")
-    ws.widths({0: 34, **dict.fromkeys(range(1, 12), 12)})
-    ws.text(
+    ws = w.sheet(
+        "Scale",
+        "why scores are divided by √d_head: the spread of q · k grows with it",
         "If the numbers of q and k are independent, with mean 0 and variance 1, each product q_i k_i has",
         "variance 1, and q · k, a sum of d_head of them, has variance d_head. Divided by √d_head it has 1.",
         f"Sheet Draws has {N} pairs of random q and k. Each column takes the first d_head numbers of them.",
+        widths={0: 34, **dict.fromkeys(range(1, 12), 12)},
     )
     width = ws.typed("widths", WIDTHS, ["d_head, up to 64"], style="input setting")
     drawn = w.sheet(DRAWN, f"{N} random q and k, normally distributed, typed; and their products")
@@ -54,13 +55,13 @@ def draws(ws: Composer, width: Area) -> None:
     top = ws.cursor
     q = ws.typed("drawn_q", Q, title="q   [draws, 64]", left=8)
     k = ws.typed("drawn_k", K, title="k   [draws, 64]", beside=q)
-    ws.cursor = top
     ws.computed(
         "dots",
         (N, len(WIDTHS)),
         lambda i, j: SUMPRODUCT(q[i, :], k[i, :], used[j, :].fixed),
         range(N),
         [f"width {j + 1}" for j in range(len(WIDTHS))],
+        top=top,
     )
 
 
@@ -79,9 +80,10 @@ def spread(ws: Composer, dots: Area, width: Area) -> None:
         style="readout",
     )
     ws.heading(
-        f"A softmax over the first {KEYS} of them as scores: how much the likeliest key takes"
+        f"A softmax over the first {KEYS} of them as scores: how much the likeliest key takes",
+        "share = 1 / sum of exp(score - largest)",
+        style="equation",
     )
-    ws.text("share = 1 / sum of exp(score - largest)", style="equation")
 
     def largest(j: int, divisor: Expression | float) -> Expression:
         scores = dots[:KEYS, j].cells
@@ -97,9 +99,9 @@ def spread(ws: Composer, dots: Area, width: Area) -> None:
 def grows(ws: Composer) -> None:
     """Add the number of scores, T²."""
     ws.heading(
-        "The table of scores: a row and a column for every token, so T² of them in every head"
+        "The table of scores: a row and a column for every token, so T² of them in every head",
+        "The notes say that its size is the square root of the context size. It is the square.",
     )
-    ws.text("The notes say that its size is the square root of the context size. It is the square.")
     contexts = ws.typed("contexts", CONTEXTS, ["T, tokens"], style="input setting")
     n = (1, len(CONTEXTS))
     squares = ws.computed(

@@ -17,17 +17,21 @@ SHAPE = (len(QUERIES), len(KEYS))
 
 def add(w: Workbook) -> None:
     """Add the sheet."""
-    ws = w.sheet("Softmax", "one table of scores: what softmax by rows gives, and what by columns")
-    ws.widths({0: 16, **dict.fromkeys(range(1, 18), 10)})
-    ws.text(
+    ws = w.sheet(
+        "Softmax",
+        "one table of scores: what softmax by rows gives, and what by columns",
         "A score says how well a key fits a query. A query has to spread a weight of 1 over the keys: so",
         "softmax runs along the keys, the last axis of the table (dim=-1, here dim=1), and rows sum to 1.",
         "Along the other axis (dim=0) each key is spread over the queries, and no row sums to 1.",
+        widths={0: 16, **dict.fromkeys(range(1, 18), 10)},
     )
     scores = ws.typed("scores", SCORES, QUERIES, KEYS, "scores   [T, T]")
     by_rows(ws, scores, "", "Softmax along the keys, dim=1: as attention has it")
-    ws.heading("Softmax along the queries, dim=0: a table of the same shape, and wrong")
-    ws.text("share = exp(score - largest of its column) / sum of the column's", style="equation")
+    ws.heading(
+        "Softmax along the queries, dim=0: a table of the same shape, and wrong",
+        "share = exp(score - largest of its column) / sum of the column's",
+        style="equation",
+    )
     exps = ws.computed(
         "column_exps", SHAPE, lambda i, j: EXP(scores[i, j] - MAX(scores[:, j])), QUERIES, KEYS
     )
@@ -64,8 +68,9 @@ def sums(ws: Composer) -> None:
 
 def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
     """Softmax of the rows: exponentials, shares, sums."""
-    ws.heading(heading)
-    ws.text("share = exp(score - largest of its row) / sum of the row's", style="equation")
+    ws.heading(
+        heading, "share = exp(score - largest of its row) / sum of the row's", style="equation"
+    )
 
     def exponential(i: int, j: int) -> Expression:
         return EXP(scores[i, j] - MAX(scores[i, :]))
@@ -78,8 +83,8 @@ def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
         cols=KEYS,
         style="attention",
         beside=exps,
+        dress="scale",
     )
-    ws.dress(shares, "scale")
     ws.computed(
         f"{name}row_totals",
         (2, 1),

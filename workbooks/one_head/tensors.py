@@ -22,11 +22,12 @@ PAIRS = [f"h{h}: {token}" for h in range(HEADS) for token in TOKENS]
 
 def add(w: Workbook) -> None:
     """Add the sheet."""
-    ws = w.sheet("Tensors", "Q of all heads in one table, cut into heads rightly and wrongly")
-    ws.widths({0: 16, **dict.fromkeys(range(1, 26), 9)})
-    ws.text(
+    ws = w.sheet(
+        "Tensors",
+        "Q of all heads in one table, cut into heads rightly and wrongly",
         "One product gives the queries of all heads side by side: Q = X W_Q, [T, n_heads · d_head].",
         "view(T, n_heads, d_head) cuts its columns: head h has columns h · d_head and on, of every token.",
+        widths={0: 16, **dict.fromkeys(range(1, 26), 9)},
     )
     x = ws.typed("X", X, TOKENS, range(D), "X   [T, d_model]")
     wq = ws.typed("W_Q", W_Q, range(D), COLUMNS, "W_Q   [d_model, n_heads · d_head]", "weight", x)
@@ -48,9 +49,7 @@ def cut(ws: Composer, q: Area) -> None:
     """Add head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a plain
     reshape."""
     ws.heading(
-        "The queries of head 0: by view and permute, and by a reshape that forgets to permute"
-    )
-    ws.text(
+        "The queries of head 0: by view and permute, and by a reshape that forgets to permute",
         "right: Q.view(T, n_heads, d_head).permute(1, 0, 2)[0]   [T, d_head]: the first d_head columns",
         "wrong: Q.reshape(n_heads, T, d_head)[0]   [T, d_head]: the first T · d_head numbers, row by row",
         style="equation",
@@ -77,8 +76,8 @@ def cut(ws: Composer, q: Area) -> None:
 
 def scores(ws: Composer, q: Area, k: Area) -> None:
     """Add every head's scores by slices, and by the sum in the einsum's notation."""
-    ws.heading("Scores of both heads [n_heads, T, T], side by side: query down, key across")
-    ws.text(
+    ws.heading(
+        "Scores of both heads [n_heads, T, T], side by side: query down, key across",
         "einsum('thd,Thd->htT', Q, K)[h, t, T] = sum over d of Q[t, h, d] K[T, h, d];   / √d_head",
         style="equation",
     )
@@ -110,9 +109,10 @@ def scores(ws: Composer, q: Area, k: Area) -> None:
 
 def example(ws: Composer) -> None:
     """The notes' small example of a product of three numbers."""
-    ws.heading("The notes' example: one query, one key, d_head = 3")
-    ws.text(
-        "score = q · k / √3. The notes have the root once, and leave it out once.", style="equation"
+    ws.heading(
+        "The notes' example: one query, one key, d_head = 3",
+        "score = q · k / √3. The notes have the root once, and leave it out once.",
+        style="equation",
     )
     q = ws.typed("q_example", [Q_EXAMPLE], ["q"], ("d0", "d1", "d2"))
     k = ws.typed("k_example", [K_EXAMPLE], ["k"])

@@ -23,8 +23,11 @@ def book() -> Book:
     """The workbook."""
     w = Workbook("one-layer")
     listing = w.sheet("Tables", "the document's tables of activations and parameters, with links")
-    ws = w.sheet("Model", "the whole model; a word is a column: W times x")
-    ws.widths(dict.fromkeys(range(1, 24), 7))
+    ws = w.sheet(
+        "Model",
+        "the whole model; a word is a column: W times x",
+        widths=dict.fromkeys(range(1, 24), 7),
+    )
     page = MatrixSheet(ws, typed(), partial(model.labels, w))
     model.embed(page)
     model.norm(page, 0, "before attention")

@@ -109,8 +109,10 @@ COUNT = NUMBERS.index("count")  # the count for GPT-2 small follows it
 def fill(w: Workbook, ws: Composer) -> list[Comparison]:
     """Fill the sheet, with links to the matrices; returns the printed numbers of GPT-2 small."""
     ws.widths({0: 18, 1: 27, 2: 19, 3: 15, 4: 9, 5: 9, 6: 9, 7: 9, 8: 15, 9: 2, 10: 9, 11: 9})
-    ws.heading("Sizes: of this model and of GPT-2 small")
-    ws.text("They are for counting; the tables of this workbook do not grow with them.")
+    ws.heading(
+        "Sizes: of this model and of GPT-2 small",
+        "They are for counting; the tables of this workbook do not grow with them.",
+    )
     style = "input setting"
     here = ws.typed("sizes", column(HERE), list(HERE), ["here"], style=style, left=LEFT)
     gpt2 = ws.typed("sizes_GPT_2", column(GPT2), (), ["GPT-2"], style=style, beside=here)

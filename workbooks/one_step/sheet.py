@@ -54,8 +54,7 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     top, lanes = ws.cursor, (Lane(), Lane(), Lane())
     ws.cursor += SUMMARY_ROWS
     for section in SECTIONS:
-        ws.heading(section.heading)
-        ws.text(*section.rules)
+        ws.heading(section.heading, *section.rules)
         for block in section.blocks:
             place(ws, block, lanes, weights)
     words = w["words"].fixed
@@ -78,8 +77,7 @@ def chosen(ws: Composer) -> tuple[Area, Area]:
     """Add the inputs: the next word, and the learning rate."""
     ws.cursor += 1
     following = ws.typed("next_word", FOLLOWING, ["next word"], style="token")
-    ws.cursor -= 1
-    rate = ws.typed("rate", RATE, ["rate"], style="dial")
+    rate = ws.typed("rate", RATE, ["rate"], style="dial", tight=True)
     spot = ws.rect(rate)
     ws.sheet.rules[spot.top, spot.left] = between(0, MOST, f"A rate from 0 to {MOST}.")
     return following, rate
@@ -98,8 +96,7 @@ def place(
             ws.sheet.put(ws.cursor, left, text, "equation")
     top = ws.cursor + 1
     if name == "logit":
-        ws.cursor = top + 1
-        ws.typed("words", [[word] for word in rows], style="row label", left=0)
+        ws.typed("words", [[word] for word in rows], style="row label", left=0, top=top + 1)
     for lane, found in enumerate(lanes):
         head = block.heads[lane == BACK]
         if block.heads[MODEL] and not head:

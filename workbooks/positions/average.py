@@ -34,20 +34,24 @@ class Sentence(NamedTuple):
 
 def add(w: Workbook) -> None:
     """Add the sheet, with suggested edits."""
-    ws = w.sheet("Average", "dog bites man, man bites dog: the same words, the same average")
-    ws.widths({0: 20, **dict.fromkeys(range(1, 24), 8)})
-    ws.text(
+    ws = w.sheet(
+        "Average",
+        "dog bites man, man bites dog: the same words, the same average",
         "A sentence could be given the average of its words' vectors. But then the two sentences are",
         "one: an average does not know the order, and adding a vector for each place does not help,",
         "since the same places are added. Attention does: its last token blends what stands before it.",
+        widths={0: 20, **dict.fromkeys(range(1, 24), 8)},
     )
     places_on = ws.typed("places_on", 1.0, ["places told (1: yes)"], style="switch")
     names = ws.typed("word_names", [[word] for word in WORDS], cols=["word"], style="token")
     table = ws.typed("word_vectors", VECTORS, (), DIMS, "E: words   [4, d]", "weight", beside=names)
     ws.typed("place_vectors", PLACES, range(N), DIMS, "P: places   [4, d]", "weight", table)
     first, second = (sentence(ws, k, places_on) for k in range(2))
-    ws.heading("How far the two sentences are apart")
-    ws.text("distance = square root of the summed squares of the differences", style="equation")
+    ws.heading(
+        "How far the two sentences are apart",
+        "distance = square root of the summed squares of the differences",
+        style="equation",
+    )
     apart = ws.computed(
         "apart",
         (1, 2),
@@ -61,8 +65,8 @@ def add(w: Workbook) -> None:
 
 def sentence(ws: Composer, k: int, on: Area) -> Sentence:
     """One sentence: its words, their vectors, their average; attention of the last token."""
-    ws.heading(f"Sentence {k + 1}")
-    ws.text(
+    ws.heading(
+        f"Sentence {k + 1}",
         "x = E of the word + P of the place   [4, d];   scores = x · x of the last token / √d   [4]",
         "share = exp(score) / sum;   last = x of the last token + sum of share · x   [d]",
         style="equation",
@@ -90,8 +94,8 @@ def sentence(ws: Composer, k: int, on: Area) -> Sentence:
         cols=["share"],
         style="attention",
         beside=scores,
+        dress="scale",
     )
-    ws.dress(shares, "scale")
     average = ws.computed(
         f"average_{k}", (1, D), lambda _, j: AVERAGE(x[:, j]), ["average"], left=4
     )

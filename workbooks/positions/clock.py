@@ -14,18 +14,17 @@ N = len(MINUTES)
 def add(w: Workbook) -> None:
     """Add the sheet, with suggested edits."""
     ws = w.sheet(
-        "Clock", "why one number for a place is too few, and the hands of a clock are enough"
-    )
-    ws.widths({0: 20, **dict.fromkeys(range(1, 24), 11)})
-    ws.text(
+        "Clock",
+        "why one number for a place is too few, and the hands of a clock are enough",
         "The slides try three ways to write a place into a vector. The place itself, t: it grows without",
         "bound. 1 - 1/t: it stays below 1, but its steps shrink, so that far places look alike. And a",
         "clock: three hands with periods of 1, 60 and 720 minutes, two numbers each, all of them small.",
         "Its steps are the same everywhere, and no two minutes of 12 hours have the same hands.",
+        widths={0: 20, **dict.fromkeys(range(1, 24), 11)},
     )
     periods = ws.typed("periods", PERIODS, ["period, minutes"], HANDS, style="input setting")
-    ws.heading("The place in three ways, and how far the next place is")
-    ws.text(
+    ws.heading(
+        "The place in three ways, and how far the next place is",
         "a = 1 - 1/t;   its step = 1/t - 1/(t + 1);   hand = (sin, cos) of 2π t / period",
         "clock's step = distance of the hands at t and t + 1;   from the first = distance of the hands "
         "at t and at the first place of the table",
@@ -49,8 +48,8 @@ def add(w: Workbook) -> None:
         lambda i, j: hand(minutes[i], periods, j),
         cols=[f"{wave} {name.split()[0]}" for name in HANDS for wave in ("sin", "cos")],
         beside=steps,
+        dress="diverging",
     )
-    ws.dress(hands, "diverging")
 
     def moved(i: int, j: int) -> Expression:
         return apart(minutes[i], minutes[0].fixed if j else minutes[i] + 1, periods)

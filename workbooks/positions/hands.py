@@ -31,11 +31,17 @@ def wave(angle: Expression, j: int) -> Expression:
 
 def add(w: Workbook) -> Hands:
     """The sheet: frequencies, wavelengths, and the frequency map."""
-    ws = w.sheet("Hands", "each pair of dimensions is a hand of a clock, at a speed of its own")
-    ws.widths({0: 19})
+    ws = w.sheet(
+        "Hands",
+        "each pair of dimensions is a hand of a clock, at a speed of its own",
+        widths={0: 19},
+    )
     base = ws.typed("base", BASE, ["base"], style="input setting")
-    ws.heading("Frequencies: from fast hands to slow ones")
-    ws.text("frequency of pair i = 1 / base^(2i / d_model)   [d_model / 2]", style="equation")
+    ws.heading(
+        "Frequencies: from fast hands to slow ones",
+        "frequency of pair i = 1 / base^(2i / d_model)   [d_model / 2]",
+        style="equation",
+    )
     shape, pairs = (1, D_MODEL // 2), [f"pair {i}" for i in range(D_MODEL // 2)]
     frequencies = ws.computed(
         "frequencies",
@@ -53,8 +59,8 @@ def add(w: Workbook) -> Hands:
 
 def frequency_map(ws: Composer, frequencies: Area) -> tuple[Area, Area]:
     """Add the positions [T, 1], and the vector of each [T, d_model]; beside them binary digits."""
-    ws.heading("Frequency map: a row is P_t, the vector of place t. Beside it, t in binary digits")
-    ws.text(
+    ws.heading(
+        "Frequency map: a row is P_t, the vector of place t. Beside it, t in binary digits",
         "P[t, 2i] = sin(t × frequency i)   P[t, 2i + 1] = cos(t × frequency i)   [T, d_model]",
         "digit b of t = floor(t / 2^b) mod 2   [T, 4]: ones flip fast, eights slowly, as hands do",
         style="equation",

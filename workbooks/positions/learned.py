@@ -25,8 +25,11 @@ class Learned(NamedTuple):
 
 def add(w: Workbook, encoding: Area) -> Learned:
     """The sheet. `encoding` holds the sinusoids [T, d_model]."""
-    ws = w.sheet("Learned", "positions added to words: none, sinusoids, or a table of weights")
-    ws.widths({0: 24})
+    ws = w.sheet(
+        "Learned",
+        "positions added to words: none, sinusoids, or a table of weights",
+        widths={0: 24},
+    )
     choices = ["0 none, 1 sine, 2 learned"]
     kind = ws.typed("kind", LEARNED, choices, style="input setting")
     words = ws.typed("words", E, SENTENCE, DIMS, "E: words   [n, d_model]", "weight")

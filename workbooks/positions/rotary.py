@@ -29,12 +29,18 @@ class Rotary(NamedTuple):
 
 def add(w: Workbook, frequencies: Area) -> Rotary:
     """The sheet. `frequencies` are those of the hands [1, d_model / 2]."""
-    ws = w.sheet("Rotary", "q and k are turned by their places: a score depends on the distance")
-    ws.widths({0: 14, **dict.fromkeys(range(1, 12), 7.5)})
+    ws = w.sheet(
+        "Rotary",
+        "q and k are turned by their places: a score depends on the distance",
+        widths={0: 14, **dict.fromkeys(range(1, 12), 7.5)},
+    )
     places = ws.typed("m_n", [M, N], ["places m, n"], style="input setting")
     turned = turn(ws, places, frequencies)
-    ws.heading("Scores of the query at every place (rows) with the key at every place (columns)")
-    ws.text("score = (q turned by m) · (k turned by n) = q · (k turned by n - m)", style="equation")
+    ws.heading(
+        "Scores of the query at every place (rows) with the key at every place (columns)",
+        "score = (q turned by m) · (k turned by n) = q · (k turned by n - m)",
+        style="equation",
+    )
     scores = ws.computed(
         "scores",
         (GRID, GRID),
@@ -42,8 +48,8 @@ def add(w: Workbook, frequencies: Area) -> Rotary:
         QUERIES,
         KEYS,
         style="attention",
+        dress="diverging",
     )
-    ws.dress(scores, "diverging")
     ws.text("Down the diagonal both stand s places on, and the distance is what it was.")
     diagonal = ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s on"])
     return Rotary(places[0], places[1], scores, diagonal)

@@ -12,12 +12,18 @@ EVERY_PLACE = (T, D_MODEL)
 
 def add(w: Workbook, hands: Hands) -> Area:
     """Add the sheet; returns the difference between the matrix and the formula, 0 everywhere."""
-    ws = w.sheet("Shift", "one matrix moves every place by k: relative position is a linear map")
-    ws.widths({0: 9, **dict.fromkeys(range(1, 31), 6.5)})
+    ws = w.sheet(
+        "Shift",
+        "one matrix moves every place by k: relative position is a linear map",
+        widths={0: 9, **dict.fromkeys(range(1, 31), 6.5)},
+    )
     k = ws.typed("shift", K_SHIFT, ["shift k"], style="input setting")
     matrix = shift_matrix(ws, k, hands.frequencies)
-    ws.heading("Every place moved by W_k; the same by the formula; the difference")
-    ws.text("W_k · P_t = P_(t+k), whatever t is   [T, d_model]", style="equation")
+    ws.heading(
+        "Every place moved by W_k; the same by the formula; the difference",
+        "W_k · P_t = P_(t+k), whatever t is   [T, d_model]",
+        style="equation",
+    )
     ws.text("The slides print W · P_t = W · P_(t+k). W_k can be undone, so P_t would be P_(t+k).")
     moved = ws.computed(
         "moved",
@@ -50,8 +56,11 @@ def add(w: Workbook, hands: Hands) -> Area:
 
 def shift_matrix(ws: Composer, k: Area, frequencies: Area) -> Area:
     """W_k: a rotation block for each pair; zeros elsewhere."""
-    ws.heading("W_k turns each pair by k × its frequency, and mixes no pair with another")
-    ws.text("block i = [cos a, sin a; -sin a, cos a], a = k × frequency i", style="equation")
+    ws.heading(
+        "W_k turns each pair by k × its frequency, and mixes no pair with another",
+        "block i = [cos a, sin a; -sin a, cos a], a = k × frequency i",
+        style="equation",
+    )
 
     def entry(i: int, j: int) -> Expression | int:
         if i // 2 != j // 2:

@@ -80,8 +80,16 @@ def sizes(ws: Composer) -> None:
         t, d, v = (given[i, k] for k in range(3))
         return (t * d, d * v, t * v, v * 1)[j]
 
-    ws.cursor = ws.rect(given).top - 1
-    ws.computed("table_sizes", (2, 4), counted, (), heads[3:], style="thousands", left=5)
+    ws.computed(
+        "table_sizes",
+        (2, 4),
+        counted,
+        (),
+        heads[3:],
+        style="thousands",
+        left=5,
+        top=ws.rect(given).top - 1,
+    )
 
 
 def printed(w: Workbook) -> list[Comparison]:

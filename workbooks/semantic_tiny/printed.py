@@ -95,8 +95,7 @@ def _tests(ws: Composer, study: Sheet) -> None:
 
 def _trap(ws: Composer) -> None:
     """R² of probes on the words that they were fitted to, and on words held out: constants."""
-    ws.heading("A measure that says nothing: R² on the words that a probe was fitted to")
-    ws.text(*TRAP)
+    ws.heading("A measure that says nothing: R² on the words that a probe was fitted to", *TRAP)
     rows = json.loads((semantics.FOLDER / "report.json").read_text())["rows"]
     ws.heads_at((ws.cursor + 1, 2), *("fitted to", "held out", "held out"), style="label")
     ws.heads_at((ws.cursor, 2), *("untrained", "untrained", "from 0.02"), style="label")

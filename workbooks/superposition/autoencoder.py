@@ -62,19 +62,16 @@ class Autoencoder(NamedTuple):
 def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area) -> Autoencoder:
     """The sheet, with what to try on it; `last` is the last column of sheet Examples."""
     ws = w.sheet(
-        "Autoencoder", "five features found again in two numbers, without being told of any"
-    )
-    ws.widths({0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2})
-    ws.text(
+        "Autoencoder",
+        "five features found again in two numbers, without being told of any",
         "Who looks into a model sees h alone. The autoencoder was trained to give h back through five latents, few of them active. It was",
         "never told what was present; yet each latent has learned the arrow of one feature. That is how features are looked for in real models.",
+        widths={0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2},
     )
-    ws.cursor = ASKED
     penalty = ws.typed(
-        "penalty", PENALTIES[-1], ["penalty on what is active"], style="input setting"
+        "penalty", PENALTIES[-1], ["penalty on what is active"], style="input setting", top=ASKED
     )
-    ws.cursor -= 1
-    p = ws.typed("p_seen", SEEN, ["present with probability"], style="input setting")
+    p = ws.typed("p_seen", SEEN, ["present with probability"], style="input setting", tight=True)
     ws.show("trained", (ASKED, 2), trained.encoders.said(0, penalty[0]), "note")
     for row in (ASKED, ASKED + 1):
         ws.sheet.rules[row, 1] = SHARE
@@ -93,14 +90,13 @@ def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area)
 
 def mixed(ws: Composer, toy: Toy) -> tuple[Area, Area]:
     """Add the present features, and the two numbers that the toy model makes of them: [1, 2]."""
-    ws.cursor = MIXED
-    mix = ws.typed("mix", [[x] for x in MIX], NAMES, ["present: x"])
-    ws.cursor -= 1
+    mix = ws.typed("mix", [[x] for x in MIX], NAMES, ["present: x"], top=MIXED)
     h = ws.computed(
         "mix_h",
         (1, D_HIDDEN),
         lambda _, k: SUMPRODUCT(mix[:, 0], toy.W[:, k]),
         ["h: what the model keeps"],
+        tight=True,
     )
     return h, mix
 
@@ -112,7 +108,6 @@ def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder
     row = trained.encoders.row(penalty.fixed)
 
     def part(name: str, first: int, heads: tuple[str, ...], left: int) -> Area:
-        ws.cursor = CODED
         return ws.computed(
             name,
             (N_LATENTS, len(heads)),
@@ -120,11 +115,11 @@ def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder
             LATENTS if left == 1 else (),
             heads,
             left=left,
+            top=CODED,
         )
 
     E, b = part("E", 0, ("E 1", "E 2"), 1), part("b_E", 2, ("bias: b",), 3)
     D = part("D", 3, ("D 1", "D 2"), 5)
-    ws.cursor = CODED
     active = ws.computed(
         "active",
         (N_LATENTS, 1),
@@ -132,14 +127,15 @@ def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder
         cols=["active: f"],
         style="readout",
         left=4,
+        top=CODED,
     )
-    ws.cursor = ws.rect(D).bottom
     ws.computed(
         "h_again",
         (1, D_HIDDEN),
         lambda _, j: SUMPRODUCT(active[:, 0].fixed, D[:, j]),
         ["h again"],
         left=5,
+        top=ws.rect(D).bottom,
     )
     return Coder(E, b, D), active
 
@@ -154,11 +150,16 @@ def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
         sizes = SQRT(SUMPRODUCT(D[k, :], D[k, :])) * SQRT(SUMPRODUCT(W[i, :], W[i, :]))
         return quotient(SUMPRODUCT(D[k, :], W[i, :]), sizes)
 
-    cosines = ws.computed("matching", (N_LATENTS, N_FEATURES), cosine, LATENTS, NAMES)
-    ws.dress(cosines, "diverging")
-    ws.cursor -= 1
+    cosines = ws.computed(
+        "matching", (N_LATENTS, N_FEATURES), cosine, LATENTS, NAMES, dress="diverging"
+    )
     best = ws.computed(
-        "best", (1, N_FEATURES), lambda _, i: MAX(cosines[:, i]), ["the largest"], style="readout"
+        "best",
+        (1, N_FEATURES),
+        lambda _, i: MAX(cosines[:, i]),
+        ["the largest"],
+        style="readout",
+        tight=True,
     )
     names, below = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed, ws.cursor
     ws.sheet.put(CODED, 7, "points to", "label")
@@ -167,13 +168,13 @@ def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
         return INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0))
 
     ws.show("points_to", (CODED + 1, 7), nearest, "word", (N_LATENTS, 1))
-    ws.cursor = ASKED + 2
     found = ws.computed(
         "found",
         (1, 1),
         COUNTIF(best, f">={FOUND}"),
         [f"features found, of {N_FEATURES}"],
         style="readout count",
+        top=ASKED + 2,
     )
     ws.cursor = below
     return cosines, found
@@ -185,13 +186,13 @@ def answers(ws: Composer, toy: Toy, coder: Coder) -> None:
     numbers = [f"number {k + 1}" for k in range(D_HIDDEN)]
     W, E = toy.W, coder.E
     alone = ws.computed("alone", (D_HIDDEN, N_FEATURES), lambda k, i: W[i, k] + 0, numbers, NAMES)
-    ws.cursor -= 1
     latents = ws.computed(
         "latents_alone",
         (N_LATENTS, N_FEATURES),
         lambda k, i: MAX(0, SUMPRODUCT(E[k, :], W[i, :]) + coder.b[k]),
         LATENTS,
         style="readout",
+        tight=True,
     )
     for table in (alone, latents):
         ws.dress(table, "diverging")
@@ -213,12 +214,15 @@ def measured(
     )
     below = ws.cursor
     whole, lost, count = (expected(p, sums[:, k]) for k in range(len(columns)))
-    ws.cursor = ASKED + 3
     unexplained = ws.computed(
-        "unexplained", (1, 1), quotient(lost, whole), ["lost of h, on average"], style="percent"
+        "unexplained",
+        (1, 1),
+        quotient(lost, whole),
+        ["lost of h, on average"],
+        style="percent",
+        top=ASKED + 3,
     )
-    ws.cursor -= 1
-    n_active = ws.computed("n_active", (1, 1), count, ["latents active, on average"])
+    n_active = ws.computed("n_active", (1, 1), count, ["latents active, on average"], tight=True)
     ws.cursor = below
     return unexplained, n_active
 

@@ -35,12 +35,11 @@ class Examples(NamedTuple):
 def add(w: Workbook) -> Examples:
     """The sheet, with the examples alone."""
     ws = w.sheet(
-        "Examples", "every subset of the features, with strengths: what models make of each"
-    )
-    ws.widths({0: 8, **dict.fromkeys(range(1, 60), 8.5)})
-    ws.text(
+        "Examples",
+        "every subset of the features, with strengths: what models make of each",
         "A feature that is present has a strength between 0 and 1. Every one of the 32 subsets of the features is here, the larger",
         f"ones with more examples: {', '.join(map(str, DRAWS))} of each subset of 0, 1, 2, 3, 4, 5 features.",
+        widths={0: 8, **dict.fromkeys(range(1, 60), 8.5)},
     )
     x = drawn(np.random.default_rng(SEED))
     strengths = np.where(x > 0, x.round(2).clip(WEAKEST), 0.0)

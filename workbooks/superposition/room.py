@@ -45,11 +45,12 @@ KEPT = [f"v{k}" for k in range(1, N + 1)]
 
 def add(w: Workbook) -> None:
     """Add the sheets, with suggested edits."""
-    ws = w.sheet("Room", "how many nearly orthogonal directions a space has room for")
-    ws.widths({0: 40, **dict.fromkeys(range(1, 12), 12)})
-    ws.text(
+    ws = w.sheet(
+        "Room",
+        "how many nearly orthogonal directions a space has room for",
         "In a plane five arrows already disturb each other. Spaces of many dimensions are different: two random directions of them are nearly",
         "at right angles. A model of 12,288 dimensions has room for far more directions than 12,288, if it bears a little interference.",
+        widths={0: 40, **dict.fromkeys(range(1, 12), 12)},
     )
     ws.cursor += 1
     near = ws.typed("near", NEAR, ["nearly: a cosine below ε ="], style="input setting")
@@ -65,38 +66,34 @@ def sample(w: Workbook, ws: Composer, near: Area) -> tuple[Area, list[Area]]:
     """Add random directions in cells: how many of them fit, beside the formulas. Returns their
     numbers of dimensions [1, samples], and the cosines of each [N, N]."""
     ws.heading(
-        f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before"
-    )
-    ws.text(
+        f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before",
         "sheet Directions has the vectors, of which the first d numbers count, and every cosine",
         style="note",
     )
     n = (1, len(SAMPLED))
     widths = ws.typed("widths", SAMPLED, ["dimensions d, up to 64"], style="input setting")
     ws.sheet.areas.append((ws.rect(widths), WIDTHS))
-    ws.cursor -= 1
     widths = ws.computed(
         "counted",
         n,
         lambda _, k: MIN(D_MOST, MAX(1, IFERROR(INT(widths[k]), 1))),
         [f"of which there are, from 1 to {D_MOST}"],
         style="count",
+        tight=True,
     )
-    ws.cursor -= 1
-    fit = ws.promised("fit", n, [f"directions kept, of {N}"])
-    ws.cursor -= 1
-    typical = ws.promised("typical", n, ["typical cosine: root of the mean square"])
-    ws.cursor -= 1
-    ws.computed("expected_cosine", n, lambda _, k: 1 / SQRT(widths[k]), ["by formula: 1 / √d"])
-    ws.cursor -= 1
-    share = ws.promised("share", n, ["pairs whose cosine is ε or more"])
-    ws.cursor -= 1
+    fit = ws.promised("fit", n, [f"directions kept, of {N}"], tight=True)
+    typical = ws.promised("typical", n, ["typical cosine: root of the mean square"], tight=True)
+    ws.computed(
+        "expected_cosine", n, lambda _, k: 1 / SQRT(widths[k]), ["by formula: 1 / √d"], tight=True
+    )
+    share = ws.promised("share", n, ["pairs whose cosine is ε or more"], tight=True)
     ws.computed(
         "bound",
         n,
         lambda _, k: MIN(1, 2 * EXP(-widths[k] * near**2 / 2)),
         ["by formula at most: 2 exp(-d ε² / 2)"],
         style="percent",
+        tight=True,
     )
     cosines, kept = directions(w, widths, near)
     pairs = N * (N - 1)
@@ -109,8 +106,11 @@ def sample(w: Workbook, ws: Composer, near: Area) -> tuple[Area, list[Area]]:
 def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[Area]]:
     """Add the vectors, and for each sample's dimensions every absolute cosine [N, N], and which
     directions are kept [1, N]."""
-    ws = w.sheet("Directions", f"{N} random vectors, and the cosine of every two, without its sign")
-    ws.widths({0: 20, **dict.fromkeys(range(1, N + len(SAMPLED) + 2), 7)})
+    ws = w.sheet(
+        "Directions",
+        f"{N} random vectors, and the cosine of every two, without its sign",
+        widths={0: 20, **dict.fromkeys(range(1, N + len(SAMPLED) + 2), 7)},
+    )
     ws.heading("Cosines: a direction is kept (1) where none kept before it is as near as ε")
     tops = [ws.cursor + k * (N + 5) for k in range(len(SAMPLED))]
     ws.cursor += len(SAMPLED) * (N + 5)
@@ -137,24 +137,22 @@ def _cosines(
 ) -> tuple[Area, Area]:
     """The cosines [N, N] for the k-th number of dimensions, and which directions are kept [1,
     N]."""
-    ws.cursor = top
     lengths = ws.computed(
         f"sizes_{k}",
         (1, N),
         lambda _, j: SQRT(SUMPRODUCT(vectors[:, j], vectors[:, j], used)),
         [f"sample {k + 1}: length"],
         KEPT,
+        top=top,
     )
-    ws.cursor -= 1
-    kept = ws.promised(f"kept_{k}", (1, N), ["kept"])
+    kept = ws.promised(f"kept_{k}", (1, N), ["kept"], tight=True)
     ws.cursor -= 1
 
     def cosine(i: int, j: int) -> Expression:
         product = SUMPRODUCT(vectors[:, i], vectors[:, j], used)
         return ABS(product) / (lengths[i] * lengths[j])
 
-    cosines = ws.computed(f"cosines_{k}", (N, N), cosine, KEPT)
-    ws.dress(cosines, "scale")
+    cosines = ws.computed(f"cosines_{k}", (N, N), cosine, KEPT, dress="scale")
 
     def is_kept(_: int, j: int) -> Expression | int:
         if not j:
@@ -170,7 +168,6 @@ def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
     ws.heading("Share of the pairs whose cosine is below")
     top = ws.cursor
     limits = ws.typed("limits", BELOW[:, None], cols=["cosine"], style="input setting")
-    ws.cursor = top
     shares = ws.computed(
         "below",
         (len(BELOW), len(SAMPLED)),
@@ -178,6 +175,7 @@ def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
         cols=[widths[k] for k in range(len(SAMPLED))],
         style="percent",
         left=2,
+        top=top,
     )
     place = ws.rect(shares)
     heads = [ws.sheet[place.top - 1, place.left + k] for k in range(len(SAMPLED))]
@@ -189,25 +187,26 @@ def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
 def large(ws: Composer, near: Area) -> None:
     """Add the bound for spaces as large as models have."""
     ws.heading(
-        "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles"
+        "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles",
+        "its number of digits is about d ε² / 4 / ln 10",
+        style="equation",
     )
-    ws.text("its number of digits is about d ε² / 4 / ln 10", style="equation")
     n = (1, len(SPACES))
     spaces = ws.typed("spaces", SPACES, ["dimensions d"], style="input setting")
-    ws.cursor -= 1
     digits = ws.computed(
         "digits",
         n,
         lambda _, k: spaces[k] * near**2 / 4 / LN(10),
         ["directions: 10 to the power of"],
         style="readout",
+        tight=True,
     )
-    ws.cursor -= 1
     ws.computed(
         "times",
         n,
         lambda _, k: digits[k] - LN(spaces[k]) / LN(10),
         ["for each dimension: 10 to the power of"],
+        tight=True,
     )
 
 

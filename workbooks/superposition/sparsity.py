@@ -46,11 +46,12 @@ class Sparsity(NamedTuple):
 
 def add(w: Workbook, trained: Trained) -> Sparsity:
     """Add the sheet and its examples, with suggested edits."""
-    ws = w.sheet("Sparsity", "the rarer features are, the more of them share the two numbers")
-    ws.widths({0: 24, **dict.fromkeys(range(1, 19), 8), PANEL: 9, 2 * PANEL: 9})
-    ws.text(
+    ws = w.sheet(
+        "Sparsity",
+        "the rarer features are, the more of them share the two numbers",
         "How many features should two numbers hold? Those that are always present always disturb each other: only two are kept, at right",
         "angles. Rare ones seldom meet: four fit, as two pairs of opposites, and in the end all five, for a small price. Type other settings.",
+        widths={0: 24, **dict.fromkeys(range(1, 19), 8), PANEL: 9, 2 * PANEL: 9},
     )
     p, decay, importance = settings(ws)
     for k, setting in enumerate((decay, p)):
@@ -74,10 +75,10 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
 
 def settings(ws: Composer) -> tuple[Area, Area, Area]:
     """Add the probability of a feature, and the importance of each: [1, features]."""
-    ws.cursor = SETTINGS
-    p = ws.typed("p", P, ["present with probability"], style="input setting")
-    ws.cursor -= 1
-    decay = ws.typed("decay", DECAY, ["importance of next, times"], style="input setting")
+    p = ws.typed("p", P, ["present with probability"], style="input setting", top=SETTINGS)
+    decay = ws.typed(
+        "decay", DECAY, ["importance of next, times"], style="input setting", tight=True
+    )
     for cell in (p, decay):
         place = ws.rect(cell)
         ws.sheet.rules[place.top, place.left] = SHARE
@@ -114,7 +115,6 @@ def panel(ws: Composer, trained: Trained, k: int, p: Expression, decay: Area) ->
     """The k-th model: its arrows and biases, and the interference of its features."""
     top, left = ws.cursor, 1 + k * PANEL
     ws.sheet.put(top, left - 1, KINDS[k], "block")
-    ws.cursor = top
     row = ws.computed(
         f"row_{k}",
         (1, 1),
@@ -122,6 +122,7 @@ def panel(ws: Composer, trained: Trained, k: int, p: Expression, decay: Area) ->
         cols=["row of Trained"],
         style="count",
         left=left,
+        top=top,
     )
     numbers = ws.computed(
         f"arrows_{k}",
@@ -144,8 +145,8 @@ def panel(ws: Composer, trained: Trained, k: int, p: Expression, decay: Area) ->
         NAMES,
         NAMES,
         left=left,
+        dress="diverging",
     )
-    ws.dress(table, "diverging")
     ws.cursor = top if k < N_KINDS - 1 else ws.cursor
     return Toy(KINDS[k], numbers, b, lengths, table)
 
@@ -166,7 +167,6 @@ def results(ws: Composer, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, A
     """Add how many features each model holds, and its loss: [1, models] each. Below, the loss for
     other probabilities, as lines."""
     below = ws.cursor
-    ws.cursor = RESULTS
     held = ws.computed(
         "held_by",
         (1, N_KINDS),
@@ -174,26 +174,27 @@ def results(ws: Composer, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, A
         ["features held"],
         KINDS,
         style="readout count",
+        top=RESULTS,
     )
-    ws.cursor -= 1
     loss = ws.computed(
         "loss",
         (1, N_KINDS),
         lambda _, k: expected(p, sums[:, k]),
         ["loss: expected error"],
         style="readout",
+        tight=True,
     )
     ws.cursor = CURVES - 1
     ws.heading("The loss of the same three models where features are present more or less often")
     top, left = ws.cursor, 13
     odds = ws.typed("odds", [[x] for x in CURVE], cols=["p"], style="input setting", left=left)
-    ws.cursor = top
     curves = ws.computed(
         "curves",
         (len(CURVE), N_KINDS),
         lambda i, k: expected(odds[i], sums[:, k].fixed),
         cols=KINDS,
         left=left + 1,
+        top=top,
     )
     lines = [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)]
     title, axes = "The best model depends on how rare features are", ("probability", "loss")

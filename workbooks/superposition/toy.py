@@ -32,11 +32,12 @@ class Toy(NamedTuple):
 
 def add(w: Workbook, learned: Learned) -> Toy:
     """Add the sheet, with suggested edits."""
-    ws = w.sheet("Toy model", "five features squeezed through two numbers, and what comes back")
-    ws.widths({0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2})
-    ws.text(
+    ws = w.sheet(
+        "Toy model",
+        "five features squeezed through two numbers, and what comes back",
         "A text may be about five things. The model keeps two numbers of it, h, and has to say from them what was there. Each thing",
         "has an arrow in a plane: its row of W. What is present adds its arrow to h; what comes back is how far h reaches along each.",
+        widths={0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2},
     )
     ws.text(
         "h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]          (in the paper W is turned round: h = W x)",
@@ -63,20 +64,21 @@ def typed(ws: Composer, learned: Learned) -> tuple[Area, Area, Area]:
     """Add the present features, and the weights of the model of equal importance and rare
     features."""
     W, b = learned.W[-1, 0].T, learned.b[-1, 0]  # [features, 2], [features]
-    ws.cursor = TOP
-    x = ws.typed("x", [[strength] for strength in PRESENT], NAMES, ["present: x"])
-    ws.cursor = TOP
-    arrows = ws.typed("W", W, cols=["W, number 1", "W, number 2"], style="weight", left=2)
-    ws.cursor = TOP
-    return x, arrows, ws.typed("b", b[:, None], cols=["bias: b"], style="weight", left=4)
+    x = ws.typed("x", [[strength] for strength in PRESENT], NAMES, ["present: x"], top=TOP)
+    arrows = ws.typed("W", W, cols=["W, number 1", "W, number 2"], style="weight", left=2, top=TOP)
+    return x, arrows, ws.typed("b", b[:, None], cols=["bias: b"], style="weight", left=4, top=TOP)
 
 
 def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area, Area]:
     """Add the two numbers, under the columns of W that make them, and the features read from
     them."""
-    ws.cursor = ws.rect(W).bottom
     h = ws.computed(
-        "h", (1, D_HIDDEN), lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]), ["kept: h"], left=2
+        "h",
+        (1, D_HIDDEN),
+        lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]),
+        ["kept: h"],
+        left=2,
+        top=ws.rect(W).bottom,
     )
     columns = ws.columns(N_FEATURES, TOP, left=5)
     before = columns.computed(
@@ -90,20 +92,24 @@ def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area,
 
 def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
     """Add the interference matrix [features, features], and the output computed with it."""
-    ws.heading("Interference, W Wᵀ: what a row's feature, where present, adds to a column's")
-    ws.text(
-        "On the diagonal stands what a feature does for itself. Beside it stands 0 where two arrows are at right angles."
+    ws.heading(
+        "Interference, W Wᵀ: what a row's feature, where present, adds to a column's",
+        "On the diagonal stands what a feature does for itself. Beside it stands 0 where two arrows are at right angles.",
     )
     table = ws.computed(
-        "interference", ALL, lambda i, j: SUMPRODUCT(W[i, :], W[j, :]), NAMES, NAMES
+        "interference",
+        ALL,
+        lambda i, j: SUMPRODUCT(W[i, :], W[j, :]),
+        NAMES,
+        NAMES,
+        dress="diverging",
     )
-    ws.dress(table, "diverging")
-    ws.cursor -= 1
     again = ws.computed(
         "again",
         (1, N_FEATURES),
         lambda _, j: SUMPRODUCT(table[:, j], x[:, 0].fixed) + b[j],
         ["W h + b, from here"],
+        tight=True,
     )
     return table, again
 
@@ -122,19 +128,22 @@ def geometry(ws: Composer, interference: Area) -> None:
         lambda i, j: quotient(interference[i, j], lengths[i] * lengths[j]),
         NAMES,
         NAMES,
+        dress="diverging",
     )
-    ws.dress(cosines, "diverging")
-    ws.cursor -= 1
     nearest = ws.computed(
-        "nearest", (1, N_FEATURES), lambda _, j: LARGE(cosines[:, j], 2), ["with the nearest"]
+        "nearest",
+        (1, N_FEATURES),
+        lambda _, j: LARGE(cosines[:, j], 2),
+        ["with the nearest"],
+        tight=True,
     )
-    ws.cursor -= 1
     ws.computed(
         "angles",
         (1, N_FEATURES),
         lambda _, j: ACOS(MAX(-1, MIN(1, nearest[j]))) * DEGREES / PI(),
         ["angle to it, degrees"],
         style="readout",
+        tight=True,
     )
 
 

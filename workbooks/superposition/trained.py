@@ -57,11 +57,12 @@ class Trained(NamedTuple):
 
 def add(w: Workbook, learned: Learned) -> Trained:
     """Add the sheet, with the number of features that each toy model holds."""
-    ws = w.sheet("Trained", "every model that was trained for this workbook, a row each")
-    ws.widths({0: 26, **dict.fromkeys(range(1, 32), 9)})
-    ws.text(
+    ws = w.sheet(
+        "Trained",
+        "every model that was trained for this workbook, a row each",
         "cellformer train superposition -o DIR makes these numbers anew (seed 0). Type over any of them.",
         style="note",
+        widths={0: 26, **dict.fromkeys(range(1, 32), 9)},
     )
     toys, settings = toy_models(ws, learned)
     place = ws.rect(settings)
@@ -88,9 +89,12 @@ def toy_models(ws: Composer, learned: Learned) -> tuple[Shelf, Area]:
     """The toy models, and the settings of each: [models, 2]."""
     ws.heading("Toy models: for each feature its arrow, the two numbers of W, and its bias b")
     decays = ws.typed("decays", DECAYS, ["importance, times"], style="input setting")
-    ws.cursor -= 1
     odds = ws.typed(
-        "probabilities", PROBABILITIES, ["present with probability"], style="input setting"
+        "probabilities",
+        PROBABILITIES,
+        ["present with probability"],
+        style="input setting",
+        tight=True,
     )
     numbers = np.concatenate([learned.W, learned.b[:, :, None]], axis=2)  # [.., 3, features]
     rows = numbers.swapaxes(2, 3).reshape(len(DECAYS) * len(PROBABILITIES), -1)
