@@ -119,8 +119,7 @@ def added_to(embedded: Area, facts: Area, writes: Area, hidden: Area) -> Formula
 
     def cell(i: int, j: int) -> Expression:
         columns = (SUMPRODUCT(facts[:, i], writes[:, k]) for k in range(HIDDEN))
-        written = [column * hidden[k, j] for k, column in enumerate(columns)]
-        return added([embedded[i, j], *written])
+        return added([embedded[i, j], *[column * hidden[k, j] for k, column in enumerate(columns)]])
 
     return cell
 

@@ -109,8 +109,7 @@ def two_axes(ws: Composer, vocabulary: Vocabulary) -> Axes:
     )
     rest = ws.computed("rest", ONE_ROW, lambda _, j: v2[j] - part[j], ["rest"], DIMS)
     n2 = ws.computed("length_2", (1, 1), length(rest), ["|rest|"], beside=rest)
-    e2 = unit(ws, "axis_2", "e2", rest, n2)
-    return Axes(first, second, along, e1, e2)
+    return Axes(first, second, along, e1, unit(ws, "axis_2", "e2", rest, n2))
 
 
 def unit(ws: Composer, name: str, label: str, v: Area, n: Area) -> Area:
@@ -159,8 +158,7 @@ def nearest_word(w: Workbook, vocabulary: Vocabulary) -> Analogy:
         style="readout",
         beside=sizes,
     )
-    best = MATCH(MAX(cosines.fixed), cosines.fixed, 0)
-    word = INDEX(vocabulary.words.fixed, best, 1)
+    word = INDEX(vocabulary.words.fixed, MATCH(MAX(cosines.fixed), cosines.fixed, 0), 1)
     nearest = ws.computed("nearest", (1, 1), word, ["nearest"], style="readout")
     return Analogy(asked, cosines, nearest)
 
@@ -223,7 +221,6 @@ def story(
 ) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     along, man, queen = axes.along, coordinates[2, 0], vocabulary.vectors[1, :]
-    cosine, nearest = analogy.cosines[1], analogy.nearest
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
@@ -254,8 +251,8 @@ def story(
             w.suggestion(
                 "Type 0 as queen's first number: her cosine falls from {cosine.now:.3f} to {cosine.then:.3f}; nearest is {then}, one of the words asked.",
                 {queen[0]: 0.0},
-                nearest,
-                cosine=cosine,
+                analogy.nearest,
+                cosine=analogy.cosines[1],
             ),
         ],
     )

@@ -158,8 +158,7 @@ def of_growth(ws: Composer, keys: Area, counts: Area) -> None:
             case _:
                 return SUM(known[:, j]) / (n - KNOWN)
 
-    shape = (len(ROWS), LONGEST)
-    table = ws.promised("growth", shape, ROWS, heads)
+    table = ws.promised("growth", (len(ROWS), LONGEST), ROWS, heads)
     ws.fill(table, figure, "activation")
     top = ws.rect(table).top
     for row, note in enumerate(NOTES, top):
@@ -194,10 +193,18 @@ def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
         Series("Hamlet's speech", sizes, table[5, :]),
         Series("the plays", sizes, found[5, :]),
     ]
-    axes = ("n", "known, of a new text")
-    title = "Of a new text, how many of its n-grams are in the table?"
     ws.chart(
-        Chart(top - 3, 7, "scatter", title, series, (480, 235), axes, joined=True, number="0%")
+        Chart(
+            top - 3,
+            7,
+            "scatter",
+            "Of a new text, how many of its n-grams are in the table?",
+            series,
+            (480, 235),
+            ("n", "known, of a new text"),
+            joined=True,
+            number="0%",
+        )
     )
 
 

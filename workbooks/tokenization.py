@@ -126,8 +126,7 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     ws.cursor = top
 
     def counted(k: int, _: int) -> Expression:
-        parts = [inside[k, word] * times[word, 0] for word in range(len(CORPUS))]
-        return reduce(add, parts)
+        return reduce(add, [inside[k, word] * times[word, 0] for word in range(len(CORPUS))])
 
     head = ["times in all"]
     ws.computed("stood_in_all", (n, 1), counted, cols=head, style="activation count", left=4)

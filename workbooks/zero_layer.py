@@ -111,18 +111,18 @@ def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Are
         style="equation",
     )
 
-    def count(i: int, j: int) -> Expression:
-        return COUNTIF(pairs.fixed, vocabulary[i] & " " & vocabulary[j])
-
-    def total(i: int, _: int) -> Expression:
-        return SUM(counts[i, :]) + V * added.fixed
-
     def share(i: int, j: int) -> Expression:
-        known = (counts[i, j] + added.fixed) / sums[i]
-        return IF(sums[i] > 0, known, expression(1) / V)
+        return IF(sums[i] > 0, (counts[i, j] + added.fixed) / sums[i], expression(1) / V)
 
-    counts = labelled.computed("counts", (V, V), count, style="activation count")
-    sums = labelled.computed("sums", (V, 1), total, beside=counts)
+    counts = labelled.computed(
+        "counts",
+        (V, V),
+        lambda i, j: COUNTIF(pairs.fixed, vocabulary[i] & " " & vocabulary[j]),
+        style="activation count",
+    )
+    sums = labelled.computed(
+        "sums", (V, 1), lambda i, _: SUM(counts[i, :]) + V * added.fixed, beside=counts
+    )
     shares = labelled.computed("bigrams", (V, V), share, beside=sums)
     ws.dress(shares, "scale")
     return counts, shares
@@ -138,11 +138,10 @@ def model(labelled: Labelled, shares: Area) -> Area:
         style="equation",
     )
 
-    def log_share(i: int, j: int) -> Expression:
-        return IF(shares[i, j] > 0, LN(shares[i, j]), LN_0)
-
     W_E = labelled.typed("W_E", np.eye(V), "weight")
-    W_U = labelled.computed("W_U", (V, V), log_share, beside=W_E)
+    W_U = labelled.computed(
+        "W_U", (V, V), lambda i, j: IF(shares[i, j] > 0, LN(shares[i, j]), LN_0), beside=W_E
+    )
     ws.heading(
         "Logits, softmax, and the difference from the bigram table",
         "logits[a, b] = W_E[:, a] · W_U[:, b];   exps[a, b] = e^(logits[a, b] - largest of row a)",
@@ -150,22 +149,12 @@ def model(labelled: Labelled, shares: Area) -> Area:
         style="equation",
     )
 
-    def logit(i: int, j: int) -> Expression:
-        return SUMPRODUCT(W_E[:, i], W_U[:, j])
-
-    def exponential(i: int, j: int) -> Expression:
-        return EXP(logits[i, j] - MAX(logits[i, :]))
-
-    def probability(i: int, j: int) -> Expression:
-        return exps[i, j] / SUM(exps[i, :])
-
-    def difference(i: int, j: int) -> Expression:
-        return probs[i, j] - shares[i, j]
-
-    logits = labelled.computed("logits", (V, V), logit)
-    exps = labelled.computed("exps", (V, V), exponential, beside=logits)
-    probs = labelled.computed("probs", (V, V), probability)
-    labelled.computed("difference", (V, V), difference, beside=probs)
+    logits = labelled.computed("logits", (V, V), lambda i, j: SUMPRODUCT(W_E[:, i], W_U[:, j]))
+    exps = labelled.computed(
+        "exps", (V, V), lambda i, j: EXP(logits[i, j] - MAX(logits[i, :])), beside=logits
+    )
+    probs = labelled.computed("probs", (V, V), lambda i, j: exps[i, j] / SUM(exps[i, :]))
+    labelled.computed("difference", (V, V), lambda i, j: probs[i, j] - shares[i, j], beside=probs)
     ws.dress(probs, "scale")
     return probs
 
@@ -183,15 +172,16 @@ def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
         """-ln p of a pair, times how often it occurs."""
         return IF(counts[i, j] > 0, -counts[i, j] * LN(MAX(p, SMALLEST)), 0)
 
-    def least(i: int, j: int) -> Expression:
-        return surprise(i, j, counts[i, j] / SUM(counts[i, :]))
-
     ours = labelled.computed("surprise", (V, V), lambda i, j: surprise(i, j, probs[i, j]))
-    plain = labelled.computed("least_surprise", (V, V), least, beside=ours)
+    plain = labelled.computed(
+        "least_surprise",
+        (V, V),
+        lambda i, j: surprise(i, j, counts[i, j] / SUM(counts[i, :])),
+        beside=ours,
+    )
 
     def loss(_: int, j: int) -> Expression:
-        terms = (ours, plain)[j]
-        return SUM(terms.fixed) / MAX(1, SUM(counts.fixed))
+        return SUM((ours, plain)[j].fixed) / MAX(1, SUM(counts.fixed))
 
     ws.computed("loss", (1, 2), loss, cols=["loss", "least"])
 
@@ -206,17 +196,12 @@ def next_word(labelled: Labelled, probs: Area) -> None:
     )
     word = ws.typed("word", [[WORDS[0]]], ["type a word"])
 
-    def is_word(i: int, _: int) -> Expression:
-        return IF(labelled.vocabulary[i] == word.fixed, 1, 0)
-
-    def picked(_: int, j: int) -> Expression:
-        return SUMPRODUCT(one_hot.fixed, probs[:, j])
-
-    one_hot = labelled.computed("one_hot", (V, 1), is_word)
-    p = labelled.computed("p", (1, V), picked)
+    one_hot = labelled.computed(
+        "one_hot", (V, 1), lambda i, _: IF(labelled.vocabulary[i] == word.fixed, 1, 0)
+    )
+    p = labelled.computed("p", (1, V), lambda _, j: SUMPRODUCT(one_hot.fixed, probs[:, j]))
     values = ws.rect(p)
-    words = ws.sheet[values.top - 1, values.left : values.right]
-    series = Series("p", words, p)
+    series = Series("p", ws.sheet[values.top - 1, values.left : values.right], p)
     ws.chart(Chart(6, 9, "column", "The next word", [series], (520, 300), shares=True))
 
 
@@ -225,12 +210,11 @@ def checks(w: Workbook) -> None:
     W_E, loss = w["W_E"], w["loss"]
     trace = sum((W_E[k, k] for k in range(1, V)), W_E[0, 0])
     squared_distance = SUMPRODUCT(W_E.fixed, W_E.fixed) - 2 * trace + V  # from the identity
-    same = near(w["difference"].fixed, 0)
     w.checks(
         [
             (
                 "while W_E is the identity, softmax gives the bigram table",
-                IF(squared_distance == 0, same, True),
+                IF(squared_distance == 0, near(w["difference"].fixed, 0), True),
             ),
             (
                 "the loss is not below the least that seeing one word allows",
@@ -270,7 +254,6 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """Three edits: another word in the corpus, smoothed counts, one vector for two words."""
     the, cat, dog, _, ran, _ = range(V)
     corpus, added, W_E, probs, loss = w["corpus"], w["added"], w["W_E"], w["probs"], w["loss"]
-    one_vector = {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0}
     return [
         w.suggestion(
             "Type ran: softmax gives ‘ran’ after ‘cat’ {then:.2f} instead of {now:.2f}.",
@@ -285,7 +268,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
         ),
         w.suggestion(
             "Type 1, and 0 below: ‘dog’ gets the vector of ‘cat’; ‘ran’ after it falls from {now:.2f} to {then:.2f}, the loss rises to {loss.then:.3f}.",
-            one_vector,
+            {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0},
             probs[dog, ran],
             loss=loss[0],
         ),

@@ -59,6 +59,7 @@ class Composer:
     def __init__(self, book: Book, name: str, cursor: int = 0):
         self.book, self.sheet, self.cursor = book, book.sheet(name), cursor
         self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
+        self._bottom = cursor  # of the table before
 
     def __getitem__(self, name: str) -> Area:
         """A table of the book by its name, on whichever sheet."""
@@ -107,7 +108,7 @@ class Composer:
 
         `values` [rows, columns]; `rows` and `cols` are its labels; `style` is one of theme's, or a
         fill: "weight", "activation", "attention", "readout", "input". `top` is another row than the
-        cursor's; a `tight` table has no blank row above it.
+        cursor's; a `tight` table stands directly below the table before.
         """
         block = self.book.graph.input(name, values, kind="setting")
         held = self.book.graph.inputs[name]
@@ -250,7 +251,8 @@ class Composer:
         tight: bool,
     ) -> Rect:
         """The rectangle of a table's cells, with room for its labels."""
-        top = (self.cursor - tight if top is None else top) + bool(title) + bool(cols)
+        start = self._bottom if tight else self.cursor if top is None else top
+        top = start + bool(title) + bool(cols)
         if beside is not None:
             _, other = self.book.locate(self.book.graph[beside.grid.name].area)
             top, left = other.top, other.right + 2
@@ -267,7 +269,8 @@ class Composer:
             self.sheet.put(top - 1 - bool(cols), left, title, "block")
         self._labels(f"{name}.columns", (top - 1, left), cols, "label", across=True)
         self._labels(f"{name}.rows", (top, left - 1), rows, "row label", across=False)
-        self.cursor = max(self.cursor, top + height + 1)
+        self._bottom = area.bottom
+        self.cursor = max(self.cursor, area.bottom + 1)
         return area
 
     def _labels(self, name: str, at: Span, labels: Texts, style: str, across: bool) -> None:

@@ -104,8 +104,6 @@ def checks(w: Workbook, adder: Adder) -> None:
 def story(w: Workbook, adder: Adder) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     typed, found = adder.typed, adder.sums
-    head = adder.graph[f"{HEADS[0]}.switch"][0, 0]
-    gain = adder.graph["W_E"][9, 0]
     return Story(
         title=TITLE,
         source="Trained for this workbook, on sums alone; a contest of 2026, AdderBoard, asks for the smallest such model.",
@@ -134,12 +132,12 @@ def story(w: Workbook, adder: Adder) -> Story:
             ),
             w.suggestion(
                 "Type 0: without head 0 the model writes {then:,.0f}.",
-                {head: 0.0},
+                {adder.graph[f"{HEADS[0]}.switch"][0, 0]: 0.0},
                 found[0, 0],
             ),
             w.suggestion(
                 "Type 0, one number of the vector for the digit 9: the sum becomes {then:,.0f}.",
-                {gain: 0.0},
+                {adder.graph["W_E"][9, 0]: 0.0},
                 found[0, 0],
             ),
         ],

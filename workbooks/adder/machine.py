@@ -94,8 +94,7 @@ def read(g: Forward, typed: Block) -> tuple[Block, ...]:
 
     def digit(i: int, j: int) -> Expression:
         size, place = LEN(text[i, 0]), column(j)
-        found = IFERROR(FIND(MID(text[i, 0], size - place, 1), DIGITS) - 1, -1)
-        return IF(size > place, found, 0)
+        return IF(size > place, IFERROR(FIND(MID(text[i, 0], size - place, 1), DIGITS) - 1, -1), 0)
 
     seen = at.table("read", (2, COLUMNS), digit, OF_TWO)
     least = at.table("least", (2, 1), lambda i, _: MIN(seen[i, :].as_range))
@@ -159,8 +158,7 @@ def read_out(g: Forward, places: Block, chosen: Block) -> tuple[Block, ...]:
     probe, shift = g.input("probe", [PROBE], ("", "d_model")), g.input("probe.shift", SHIFT)
 
     def total(t: int, _: int) -> Expression:
-        along = [mid[t, k] * probe[0, k] for k in range(len(PROBE))]
-        return sum(along, expression(shift[0, 0]))
+        return sum([mid[t, k] * probe[0, k] for k in range(len(PROBE))], expression(shift[0, 0]))
 
     held = g.table("probe.held", (N_TOKENS, 1), total, ("token", ""))
     best = g.table("best", (N_TOKENS, 1), lambda t, _: MAX(probs[t, :].as_range), ("token", ""))

@@ -145,8 +145,7 @@ def places(ws: Composer, adder: Adder) -> None:
         for label in labels:
             row += 1
             ws.sheet.put(row, 0, label, "row label")
-    differs = When("differs", adder.written[0, 0] != adder.right[0, 0])
-    ws.dress(adder.written.area, differs)
+    ws.dress(adder.written.area, When("differs", adder.written[0, 0] != adder.right[0, 0]))
     ws.dress(adder.sure.area, "scale")
 
 
@@ -172,8 +171,7 @@ def weights(ws: Composer, adder: Adder) -> None:
         col = WEIGHT_COL + k * STEP
         if text:
             ws.sheet.put(row, col, text, "small label")
-        top = row + 1 if text else row
-        ws.lay(g[name], (top, col), "weight small", turned)
+        ws.lay(g[name], (row + 1 if text else row, col), "weight small", turned)
         ws.dress(g[name].area, "diverging")
     for k, text in enumerate(GAINS):
         ws.sheet.put(MLP_ROW + 1 + k, WEIGHT_COL + 4 * STEP - 1, text, "small label")
@@ -203,8 +201,7 @@ def looks_sheet(w: Workbook, adder: Adder) -> None:
 
         def look(i: int, t: int, pattern: Block = pattern) -> Expression:
             after = adder.row[0, column(i)]
-            found = Nth(pattern[:, t].fixed.as_range, after)
-            return IF(AND(after > t, n >= i), found, 0)
+            return IF(AND(after > t, n >= i), Nth(pattern[:, t].fixed.as_range, after), 0)
 
         table = g.table(f"looks.{head}", (COLUMNS, N_TOKENS), look)
         ws.lay(table, (top, 2), "tile small")
@@ -223,8 +220,7 @@ def looks_sheet(w: Workbook, adder: Adder) -> None:
 
 def role(n: Expression, t: int) -> Expression:
     """What a token is: a digit of a number, or of the sum; a point between them."""
-    sum_of = IF(AND(n * 2 + 3 < t, n * 3 + 5 > t), "s", "·")
-    second = IF(AND(n + 2 < t, n * 2 + 3 > t), "b", sum_of)
+    second = IF(AND(n + 2 < t, n * 2 + 3 > t), "b", IF(AND(n * 2 + 3 < t, n * 3 + 5 > t), "s", "·"))
     return IF(AND(expression(t) > 0, n >= t), "a", second)
 
 

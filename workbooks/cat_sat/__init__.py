@@ -109,8 +109,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the essay's own prompt."""
-    same = passage.ids[: passage.n_prompt] == [0, 1, 3]
-    printed = PRINTED if same else ()
+    printed = PRINTED if passage.ids[: passage.n_prompt] == [0, 1, 3] else ()
     return assemble("cat-sat", model, passage, STORY, printed, HEADINGS)
 
 

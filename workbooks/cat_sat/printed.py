@@ -34,8 +34,7 @@ def divided_printed(t: Tables, i: int, j: int) -> Expression:
 
 def share_of_printed(t: Tables, i: int, j: int) -> Expression | int:
     """The softmax of the printed scores up to the token itself."""
-    seen = [EXP(t[SCORES][i, k]) for k in range(i + 1)]
-    return EXP(t[SCORES][i, j]) / added(seen)
+    return EXP(t[SCORES][i, j]) / added([EXP(t[SCORES][i, k]) for k in range(i + 1)])
 
 
 def mixed_printed(t: Tables, i: int, j: int) -> Expression:

@@ -42,11 +42,12 @@ def measure(model: Model, seed: int = SEED, n_games: int = N_GAMES) -> dict[str,
     parts = ablation.parts(model.graph([0]))
     changes = [{}, *({(f"{part}.switch", 0, 0): 0.0} for part in parts)]
     kept = game.accuracies(model, games, changes)  # [1 + n_parts, n_rules]
-    names = ["", *parts]
     return {
         "seed": seed,
         "games": n_games,
-        "rules": {n: np.round(row, DIGITS).tolist() for n, row in zip(names, kept, strict=True)},
+        "rules": {
+            n: np.round(row, DIGITS).tolist() for n, row in zip(["", *parts], kept, strict=True)
+        },
         "bins": [list(found) for found in bins(model, games)],
     }
 

@@ -63,8 +63,7 @@ def learner_of(model: Model) -> Learner:
 
     class Rewarded(in_torch.Learner):
         def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-            shares = logits.softmax(-1)
-            return -shares[torch.arange(len(targets)), targets].mean()
+            return -logits.softmax(-1)[torch.arange(len(targets)), targets].mean()
 
     return Rewarded(Decoder.of(model), RECIPE, model.weights)
 

@@ -126,9 +126,8 @@ def told(found: Kept, part: str) -> str:
         worded("{rule} {was:.2f} → {now:.2f}", rule=worded(rule), was=found[""][rule], now=x)
         for rule, x in broken(found, part).items()
     ]
-    least = min(found[part].values())
     return ", ".join(lost) or worded(
-        "every rule is kept, at least {least:.1%} of the time", least=least
+        "every rule is kept, at least {least:.1%} of the time", least=min(found[part].values())
     )
 
 

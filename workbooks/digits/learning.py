@@ -56,8 +56,7 @@ NO_IDS = np.zeros((0, 0), int)  # no step reads words
 
 def decoder() -> Decoder:
     """The transformer, without weights."""
-    spec = vit.read_config(Config(Path("config.json"), dict(CONFIG)))
-    return Decoder(vit.forward, spec, CONFIG)
+    return Decoder(vit.forward, vit.read_config(Config(Path("config.json"), dict(CONFIG))), CONFIG)
 
 
 def learn(seed: int, steps: int) -> Iterator[Progress | dict[str, np.ndarray]]:
@@ -88,8 +87,7 @@ def in_patches(pixels: np.ndarray) -> np.ndarray:
     """Drawings [n, SIDE, SIDE] as the model's input: [n, n_patches, d_patch]."""
     spec = decoder().spec
     assert isinstance(spec, vit.VitSpec)
-    flat = pixels.reshape(len(pixels), -1).astype(np.float64)
-    return np.take(flat, vit.places(spec), axis=1)
+    return np.take(pixels.reshape(len(pixels), -1).astype(np.float64), vit.places(spec), axis=1)
 
 
 class Learner(in_cells.Learner):

@@ -39,17 +39,16 @@ def draw_sheet(w: Workbook, canvas: Canvas, accuracy: str) -> None:
         "Draw",
         "draw a digit in the yellow cells, 0 for no ink to 16 for full ink, and watch the guess move",
     )
-    n = LOOKS + SIDE
     ws.widths(
-        {0: 2.5, YOURS + SIDE: GAP, BARS - 1: 3, BARS: 24, BARS + 1: 7, BARS + 2: 3, n: GAP}
+        {0: 2.5, BARS - 1: 3, BARS: 24, BARS + 1: 7, BARS + 2: 3}
+        | dict.fromkeys((YOURS + SIDE, LOOKS + SIDE), GAP)
         | {col: PIXEL for left in (YOURS, HELD, LOOKS) for col in range(left, left + SIDE)}
     )
     yours(ws, canvas)
     bars(ws, canvas)
     held_out(ws, canvas)
     looks(ws, canvas)
-    row = TOP + N_DIGITS + 1
-    ws.cursor = row
+    ws.cursor = TOP + N_DIGITS + 1
     ws.text(
         "Type 16 into a cell; or select several, type 16 and press Ctrl+Enter (in LibreOffice Alt+Enter). A blank cell counts as 0.",
         "To draw anew: select all 64 yellow cells and press Delete. Large digits with thick strokes are read best.",
@@ -119,8 +118,7 @@ def held_out(ws: Composer, canvas: Canvas) -> None:
     ws.sheet.put(TOP - 2, HELD, "A held-out drawing, number", "block")
     at = (TOP - 2, HELD + SIDE - 1)
     ws.lay(canvas.number, at, "dial")
-    numbers = [str(n) for n in range(1, N_SHOWN + 1)]
-    ws.sheet.rules[at] = {"validate": "list", "source": numbers}
+    ws.sheet.rules[at] = {"validate": "list", "source": [str(n) for n in range(1, N_SHOWN + 1)]}
     ws.lay(canvas.picked, (TOP, HELD), "pixel")
     ws.dress(canvas.picked.area, When("pixel dark", canvas.picked[0, 0] > MOST / 2), "ink")
     ws.show("meant", (TOP + SIDE, HELD), meant(canvas), "note")
@@ -144,11 +142,13 @@ def looks(ws: Composer, canvas: Canvas) -> None:
     ws.sheet.put(TOP - 2, LOOKS, "Where the model looks", "block")
     ws.lay(canvas.looks, (TOP, LOOKS), "heat")
     ws.dress(canvas.looks.area, "scale")
-    most = MAX(canvas.graph["looks.mean"].area.as_range)
     ws.show(
         "most",
         (TOP + SIDE, LOOKS),
-        sentence("Darkest: {share} of its attention.", share=percent(most, 0)),
+        sentence(
+            "Darkest: {share} of its attention.",
+            share=percent(MAX(canvas.graph["looks.mean"].area.as_range), 0),
+        ),
         "note",
     )
     ws.sheet.put(TOP + SIDE + 1, LOOKS, "Sheet Looks has each head.", "note")
@@ -176,8 +176,7 @@ def looks_sheet(w: Workbook, canvas: Canvas) -> None:
             def share(i: int, j: int, pattern: Block = pattern) -> Expression:
                 return pattern[0, 1 + side * i + j] + 0
 
-            name = f"looks.{layer}.{head}"
-            table = g.table(name, (side, side), share)
+            table = g.table(f"looks.{layer}.{head}", (side, side), share)
             ws.lay(table, (top, left), "tile number")
             ws.dress(table.area, "diverging")
             own = sentence("itself: {share}", share=percent(pattern[0, 0], 0))

@@ -87,8 +87,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the notes' own prompt."""
-    same = passage.ids[: passage.n_prompt] == [0, 1, 2, 3]
-    printed = PRINTED if same else ()
+    printed = PRINTED if passage.ids[: passage.n_prompt] == [0, 1, 2, 3] else ()
     return assemble("fluffy-creature", model, passage, STORY, printed, HEADINGS)
 
 

@@ -62,10 +62,14 @@ def one_step(
             old = kept is not None and i < n - 1
             return kept[k][i, j] if kept is not None and old else product(x, w[name], i, j)
 
-        title = f"{name[-1]}   [{n}, d_head]"
-        beside = tables[-1] if tables else None
         table = ws.computed(
-            f"{name[-1]}_after_{step}", (n, D_HEAD), cell, rows, DIMS, title, beside=beside
+            f"{name[-1]}_after_{step}",
+            (n, D_HEAD),
+            cell,
+            rows,
+            DIMS,
+            f"{name[-1]}   [{n}, d_head]",
+            beside=tables[-1] if tables else None,
         )
         ws.mark(table[n - 1, :] if kept else table, "generated", ALWAYS)
         tables.append(table)
@@ -127,9 +131,14 @@ def without_cache(w: Workbook, ws: Composer) -> None:
         def cell(i: int, j: int, name: str = name) -> Expression:
             return product(x, w[name], i, j)
 
-        beside = anew[-1] if anew else None
         table = ws.computed(
-            f"{name[-1]}_anew", (N, D_HEAD), cell, TOKENS, DIMS, name[-1], beside=beside
+            f"{name[-1]}_anew",
+            (N, D_HEAD),
+            cell,
+            TOKENS,
+            DIMS,
+            name[-1],
+            beside=anew[-1] if anew else None,
         )
         anew.append(table)
     keys, values = anew

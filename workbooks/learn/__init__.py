@@ -75,8 +75,7 @@ def follow(p: Parts) -> None:
 
     def identity(later: int) -> Callable[[int, int], Expression]:
         def cell(k: int, _: int) -> Expression:
-            spoken = g["batch.words"][k // n, k % n + later].fixed
-            return MATCH(spoken, vocabulary, 0) - 1
+            return MATCH(g["batch.words"][k // n, k % n + later].fixed, vocabulary, 0) - 1
 
         return cell
 

@@ -113,8 +113,7 @@ def middle(each: Area) -> Expression:
 def recorded(ticks: Area, each: Area, odd: int) -> Expression:
     """The number of the beat, in its middle, if its parity is the given one; else -1."""
     beat, phase = INT(ticks / each), MOD(INT(ticks), each)
-    now = IF(MOD(beat, 2) == odd, IF(phase == middle(each), beat, -1), -1)
-    return IF(beat == 0, 0, now)
+    return IF(beat == 0, 0, IF(MOD(beat, 2) == odd, IF(phase == middle(each), beat, -1), -1))
 
 
 def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ()) -> None:
@@ -141,8 +140,7 @@ def chained(block: Block, k: int, what: Area, before: int = 0, after: Block | No
     """The formula of the k-th latch of a block, which first reads the latches that follow it in its
     chain: `before` stand in blocks before it, and the block `after` follows."""
     here, width = k + 1 < block.shape[0] * block.shape[1], block.shape[1]
-    ends = (before + k + 1) % CHAIN == 0 or not (here or after)
-    if ends:
+    if (before + k + 1) % CHAIN == 0 or not (here or after):
         return what
     following = block[divmod(k + 1, width)] if here or after is None else after[0, 0]
     return 0 * following.fixed + what
@@ -198,10 +196,13 @@ def add_total(g: Graph, loss: Area) -> dict[str, Block]:
     """Add `pass.next`, the sum of the losses of this pass so far: a state to keep."""
     g.input("pass.total", 0)
 
-    def total(i: int, j: int) -> Expression:
-        return IF(g["pass.count"][0, 0] == 1, 0, g["pass.total"][0, 0]) + loss
-
-    return {"pass.total": g.table("pass.next", (1, 1), total)}
+    return {
+        "pass.total": g.table(
+            "pass.next",
+            (1, 1),
+            lambda i, j: IF(g["pass.count"][0, 0] == 1, 0, g["pass.total"][0, 0]) + loss,
+        )
+    }
 
 
 def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:
@@ -210,7 +211,10 @@ def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:
     points, total = g.input("points", [[0.0]] * n_points), g["pass.next"][0, 0].fixed
     step = g["step"][0, 0].fixed
 
-    def following(i: int, j: int) -> Expression:
-        return IF(step == (i + 1) * a_point, total / a_point, points[i, j])
-
-    return {"points": g.table("next.points", points.shape, following)}
+    return {
+        "points": g.table(
+            "next.points",
+            points.shape,
+            lambda i, j: IF(step == (i + 1) * a_point, total / a_point, points[i, j]),
+        )
+    }

@@ -29,6 +29,5 @@ def sentences() -> list[tuple[str, ...]]:
 
 def _turn(caller: str, callee: str) -> tuple[str, ...]:
     """Four words: who calls whom, and by which epithet."""
-    names = {"Paolo": ("Tarso", "vice"), "Pietro": ("Cefa", "capo")}
-    peer, rank = names.get(callee, (STOP, STOP))
+    peer, rank = {"Paolo": ("Tarso", "vice"), "Pietro": ("Cefa", "capo")}.get(callee, (STOP, STOP))
     return caller, VERB, callee, peer if caller in LEADERS else rank

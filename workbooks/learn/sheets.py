@@ -72,8 +72,7 @@ class Parts:
 
 def setting(ws: Composer, name: str, what: str, why: str, style: str = "input setting") -> None:
     """Add a block of one cell at the cursor, with its meaning and why it matters."""
-    block = ws.book.graph[name]
-    ws.book.lay(Place(block, ws.sheet.name, ws.cursor, 1, turned=False), style)
+    ws.book.lay(Place(ws.book.graph[name], ws.sheet.name, ws.cursor, 1, turned=False), style)
     ws.sheet.put(ws.cursor, 0, what, "row label")
     ws.sheet.put(ws.cursor, 2, why, "note")
     ws.cursor += 1
@@ -148,8 +147,7 @@ def choices(ws: Composer, name: str, texts: Sequence[str]) -> None:
     place, col = ws.book.places[name], 24 + len(ws.sheet.lists)
     for k, text in enumerate(texts, place.top):
         ws.sheet.hold(k, col, text, "constant")
-    choices = ws.sheet[place.top : place.top + len(texts), col]
-    ws.sheet.lists[place.top, 1] = choices.fixed
+    ws.sheet.lists[place.top, 1] = ws.sheet[place.top : place.top + len(texts), col].fixed
 
 
 def expected(ws: Composer, p: Parts) -> None:

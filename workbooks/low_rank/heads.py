@@ -72,8 +72,7 @@ def causal_exponentials(S: Cells) -> Matrix:
     """The exponentials of the scores up to the diagonal, minus the largest in their row."""
 
     def exponential(i: int, j: int) -> Expression | int:
-        seen = [S[i, k] for k in range(i + 1)]
-        return EXP(S[i, j] - MAX(*seen)) if j <= i else 0
+        return EXP(S[i, j] - MAX(*[S[i, k] for k in range(i + 1)])) if j <= i else 0
 
     return Matrix(S.shape, exponential)
 

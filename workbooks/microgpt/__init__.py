@@ -75,8 +75,7 @@ def built(drawn: Drawn, trained: Model) -> Book:
     sheets.track(p)
     sheets.curve(control)
     sheets.kept(p)
-    losses = [loss for loss, _ in islice(step.learn(drawn, trained.spec), 3)]
-    how.add(w, losses, "Kept", LEARNT)
+    how.add(w, [loss for loss, _ in islice(step.learn(drawn, trained.spec), 3)], "Kept", LEARNT)
     w.rests = clock.rests(g)
     return w.done(story(w))
 
@@ -113,8 +112,7 @@ def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
     drawn, n = program.drawn(SEED + seed), min(steps or program.STEPS, program.STEPS)
     weights = drawn.weights
     for k, (loss, weights) in zip(range(n), step.learn(drawn), strict=False):
-        ids = np.array([step.read(program.names()[k]).tokens])
-        yield Progress(k, n, loss, ids, weights)
+        yield Progress(k, n, loss, np.array([step.read(program.names()[k]).tokens]), weights)
     yield _model(weights)
 
 
@@ -160,7 +158,6 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """Three edits: the trained weights, another name, a higher rate."""
     rate, docs, begin = w["rate"][0, 0], w["docs"][0, 0], w["begin"][0, 0]
     loss, moved, writes = w["this_loss"][0, 0], w["moved"][0, 0], w["name.now"][0, 0]
-    rare = w.edited({begin: sheets.TRAINED, docs: "zzz"})(loss)
     return [
         w.suggestion(
             "Choose ‘trained’: it writes ‘{then}’, not ‘{now}’, and the 20 names are those of the program after its 1,000 steps.",
@@ -169,7 +166,10 @@ def suggestions(w: Workbook) -> list[Suggestion]:
         ),
         w.suggestion(
             "Type ‘zzz’ for the first name: its loss is {then:.2f}, not {now:.2f}; to random weights all names are alike. "
-            + worded("With ‘trained’ it is {rare:.2f}, for no name is spelt so.", rare=rare),
+            + worded(
+                "With ‘trained’ it is {rare:.2f}, for no name is spelt so.",
+                rare=w.edited({begin: sheets.TRAINED, docs: "zzz"})(loss),
+            ),
             {docs: "zzz"},
             loss,
         ),

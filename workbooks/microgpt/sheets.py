@@ -100,8 +100,7 @@ def data(p: Parts) -> None:
     ws.cursor += 1
     ws.widths({0: 12, 1: 20})
     g.input("docs", np.array([[name] for name in names], dtype=object))
-    docs = g["docs"].area.fixed
-    now = IFERROR(LOWER(INDEX(docs, MOD(clock.steps(g), len(names)) + 1, 1)), "")
+    now = IFERROR(LOWER(INDEX(g["docs"].area.fixed, MOD(clock.steps(g), len(names)) + 1, 1)), "")
     g.table("doc", (1, 1), lambda i, j: now)
     setting(ws, "doc", "doc", "the name of this step: docs[step % len(docs)]", "word")
     ws.cursor += 1
@@ -290,8 +289,7 @@ def _names(ws: Composer, top: int) -> None:
     g, half = ws.book.graph, N_NAMES // 2
     ws.sheet.put(top - 1, 4, "Names that it wrote: a new one replaces the oldest", "block")
     for k in range(2):
-        of_it = g["names"][k * half : (k + 1) * half, 0]
-        block = g.table(f"listed.{k}", (half, 1), _copied(of_it))
+        block = g.table(f"listed.{k}", (half, 1), _copied(g["names"][k * half : (k + 1) * half, 0]))
         ws.book.lay(Place(block, ws.sheet.name, top, 5 + 2 * k, turned=False), "word")
         numbers = [str(k * half + i + 1) for i in range(half)]
         ws.sheet.runs.append(Run(Rect(top, top + half, 4 + 2 * k, 5 + 2 * k), "row label", numbers))
@@ -316,7 +314,6 @@ def curve(ws: Composer) -> None:
         Series("loss", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6"),
         Series("a guess", g["curve.guess"][:, 0], g["curve.guess"][:, 1], joined=True),
     ]
-    axes = ("steps", "nats for each letter")
     chart = Chart(
         6,
         9,
@@ -324,7 +321,7 @@ def curve(ws: Composer) -> None:
         "Loss, mean of 20 steps",
         series,
         (420, 300),
-        axes,
+        ("steps", "nats for each letter"),
         joined=True,
         number="General",
     )

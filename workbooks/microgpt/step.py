@@ -58,8 +58,7 @@ def read(name: str) -> Read:
     ids = [BOS, *(program.LETTERS.index(letter) for letter in name), BOS]
     n = min(PLACES, len(ids) - 1)
     ids += [BOS] * (PLACES + 1 - len(ids))
-    shares = [1 / n] * n + [0.0] * (PLACES - n)
-    return Read(ids[:PLACES], ids[1 : PLACES + 1], shares)
+    return Read(ids[:PLACES], ids[1 : PLACES + 1], [1 / n] * n + [0.0] * (PLACES - n))
 
 
 def graph(weights: Weights, spec: ModelSpec = program.SPEC) -> Forward:
@@ -119,8 +118,7 @@ def add_writer(made: Step, drawn: Drawn) -> None:
         total = line[n_words - 1] + probs[t, n_words - 1]
         return MATCH(own[f"{WRITES}.chance"][t, 0] * total, line, 1) - 1
 
-    axes = ("token", "vocab")
-    g.table(f"{WRITES}.start", (PLACES, n_words), start, axes)
+    g.table(f"{WRITES}.start", (PLACES, n_words), start, ("token", "vocab"))
     g.table(f"{WRITES}.chance", (PLACES, 1), number, ("token", ""))
     g.table(f"{WRITES}.picked", (PLACES, 1), falls, ("token", ""))
     chosen = g[f"{WRITES}.picked"]
@@ -137,8 +135,7 @@ def picked(weights: Weights, numbers: list[float], spec: ModelSpec = program.SPE
     hot, ids = np.array([[program.TEMPERATURE]]), [BOS] * (PLACES + 1)
     for t in range(PLACES):
         tokens = np.reshape(np.array(ids[:PLACES], float), (-1, 1))
-        probs = filled(g, {"tokens": tokens, "temperature": hot})["probs"][t]
-        ends = np.cumsum(probs)
+        ends = np.cumsum(filled(g, {"tokens": tokens, "temperature": hot})["probs"][t])
         ids[t + 1] = int(np.searchsorted(ends[:-1], numbers[t] * ends[-1], side="right"))
     return ids[1:]
 

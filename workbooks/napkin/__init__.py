@@ -103,8 +103,7 @@ def rule_of_thumb(ws: Composer, rows: Rows) -> None:
     """Add the rule, its ratio to the exact count, and a chart of that."""
     ws.heading("Attention is 4 · d_model² a layer, an MLP 8: the rule leaves out the rest")
     add(ws, "rule", counts.RULE, rows)
-    ratios = add(ws, "ratios", counts.RATIOS, rows, "live percent")
-    top, _, left, right = ws.rect(ratios)
+    top, _, left, right = ws.rect(add(ws, "ratios", counts.RATIOS, rows, "live percent"))
     models = ws.sheet[top - 1, left:right]
     series = [
         Series("of all weights", models, rows["r_total"]),

@@ -45,8 +45,7 @@ def add(w: Workbook, rows: Mapping[str, Area]) -> None:
     )
     ws.typed("corpus", [CORPUS], ["corpus, 10^9 tokens, as printed"], style="input setting")
     ws.typed("passes", [PASSES], ["times the corpus is read"], style="input setting")
-    flop = work(ws, n)
-    price(ws, n, flop)
+    price(ws, n, work(ws, n))
     suggest(w, ws)
 
 
@@ -116,29 +115,27 @@ def comparisons(w: Workbook) -> list[Comparison]:
         if cost := COSTS[j]:
             note = "of these chips at this price; the slides give no chips"
             what = f"slides: cost of {model}, in thousands of dollars"
-            thousands = cost / 1e3
-            other = Comparison(what, thousands, dollars / 1000, note, 0, other="other settings")
+            other = Comparison(what, cost / 1e3, dollars / 1000, note, 0, other="other settings")
             rows.append(other)
     return rows
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: several passes over the corpus, a newer chip, and a larger corpus."""
-    ratio, days, each = w["flop_ratio"], w["days"], w["tokens_a_weight"]
     ws.suggest(
         w.suggestion(
             "Type 26: if GPT-1's corpus was read 26 times, the printed FLOP is {then:.2f} times the rule's, not {now:.1f}.",
             {w["passes"][0]: 26.0},
-            ratio[0],
+            w["flop_ratio"][0],
         ),
         w.suggestion(
             "Type 312, an A100: GPT-3 takes {then:.0f} days on 1,000 chips instead of {now:.0f}, and costs less than half at the same price an hour.",
             {w["chip"][0]: 312.0},
-            days[2],
+            w["days"][2],
         ),
         w.suggestion(
             "Type 3500: GPT-3 has 20 tokens for each weight, as Hoffmann et al. (2022) advise, instead of {now:.1f}; FLOP, days and dollars grow as much.",
             {w["corpus"][2]: 3500.0},
-            each[2],
+            w["tokens_a_weight"][2],
         ),
     )

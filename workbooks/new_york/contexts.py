@@ -56,8 +56,7 @@ def _looks(book: ModelBook, page: Composer) -> None:
     page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
     for h in range(n_heads):
         page.sheet.put(LOOKS_ROW + 1 + h, 0, worded("head {head}", head=f"0.h{h}"), "row label")
-    shape = (n_heads, n)
-    looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), shape, weight, "percent")
+    looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent")
     page.dress(looked, "scale")
 
 
@@ -94,12 +93,14 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
             found = IF(words[k, j] == sentence[0, j], 1 + found, 0)
         return found
 
-    def counted(k: int, c: int) -> Expression:
-        return IF(agree[k, 0] >= LENGTHS[c], times[k, 0], 0)
-
     agree = page.computed_at("contexts.alike", (top, ALIKE), (n, 1), alike, "id")
-    shape = (n, len(LENGTHS))
-    return follows, page.computed_at("contexts.counted", (top, COUNTED), shape, counted, "symbol")
+    return follows, page.computed_at(
+        "contexts.counted",
+        (top, COUNTED),
+        (n, len(LENGTHS)),
+        lambda k, c: IF(agree[k, 0] >= LENGTHS[c], times[k, 0], 0),
+        "symbol",
+    )
 
 
 def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None:
@@ -116,21 +117,23 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
         times = counted[:, c - 1]
         return IFERROR(SUMIF(follows, names[k], times) / SUM(times), 0)
 
-    def known(_: int, c: int) -> Expression:
-        return IFERROR(SUM(counted[:, c]) / SUM(counted[:, 0]), 0)
-
     shape = (len(names), len(HEADS))
     shares = page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent")
     page.dress(shares, "scale")
     shape = (1, len(LENGTHS))
-    page.computed_at("contexts.read", (read, 1 + BEFORE[0]), shape, known, "percent")
+    page.computed_at(
+        "contexts.read",
+        (read, 1 + BEFORE[0]),
+        shape,
+        lambda _, c: IFERROR(SUM(counted[:, c]) / SUM(counted[:, 0]), 0),
+        "percent",
+    )
 
 
 def _suggestions() -> list[Suggestion]:
     """Three edits: a text is read more often; another word follows; another word of a text."""
     read = [(start, word) for start, word, _ in texts.SENTENCES]
     state = read.index(("The state of New", "York"))
-    city = read.index(("The city of New", "Haven"))
     return [
         Suggestion(
             "Type 80, as if The state of New York had been read 80 times: in the table of one word, York rises from 32 % to 64 %. The model would have to be trained again.",
@@ -142,6 +145,6 @@ def _suggestions() -> list[Suggestion]:
         ),
         Suggestion(
             "Type state in place of city: one text more ends in ‘state of New’. The table of the last three words gives Haven 4.8 %, not 0 %.",
-            ("contexts.words", city, BACK - 3), "state", ("contexts.next", texts.NAMES.index("Haven"), BEFORE[2]),
+            ("contexts.words", read.index(("The city of New", "Haven")), BACK - 3), "state", ("contexts.next", texts.NAMES.index("Haven"), BEFORE[2]),
         ),
     ]  # fmt: skip

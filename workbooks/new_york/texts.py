@@ -58,8 +58,7 @@ def sentences(rng: np.random.Generator, n: int) -> np.ndarray:
 def floor(ids: np.ndarray) -> float:
     """The lowest possible loss on sentences, in nats per word: of each, which of all it is."""
     share = {tuple(row): p for row, p in zip(IDS.tolist(), SHARES.tolist(), strict=True)}
-    lost = [-log(share[tuple(row)]) for row in ids.tolist()]
-    return float(np.mean(lost)) / (LENGTH - 1)
+    return float(np.mean([-log(share[tuple(row)]) for row in ids.tolist()])) / (LENGTH - 1)
 
 
 def follows(start: str) -> dict[str, float]:

@@ -92,9 +92,12 @@ def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
         for line in (matrices[:3], matrices[3:]):
             for left, (name, matrix) in side_by_side(ws, line):
                 height, width = matrix.shape
-                title = f"{name}: {height} × {width}"
                 tables[name] = ws.typed(
-                    f"{name}_{n}", matrix, title=title, style="weight", left=left
+                    f"{name}_{n}",
+                    matrix,
+                    title=f"{name}: {height} × {width}",
+                    style="weight",
+                    left=left,
                 )
         found.append(tables)
     ws.heading("Unembedding")
@@ -111,8 +114,7 @@ def compared(w: Workbook) -> list[Comparison]:
     ]
     for j, (word, p) in enumerate(zip(WORDS, fitting.PROBS, strict=True)):
         note = "the printed logit, -0.48, gives 0.0348 too" if word == "the" else ""
-        what = f"whole model: probability of {word}"
-        rows.append(Comparison(what, float(p), probs[0, j], note))
+        rows.append(Comparison(f"whole model: probability of {word}", float(p), probs[0, j], note))
     return rows
 
 

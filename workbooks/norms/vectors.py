@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Chart, Series
@@ -63,15 +63,13 @@ def three_states(ws: Composer) -> Given:
         "settings", [SCALE, OFFSET, EPS], cols=["scale", "offset", "eps"], style="input setting"
     )
     scale, offset, eps = (settings[0, k] for k in range(3))
-    labels = ["x   [d_model]", "gain γ", "bias β"]
-    typed = ws.typed("typed", [X, GAIN, BIAS], labels, ENTRIES)
+    typed = ws.typed("typed", [X, GAIN, BIAS], ["x   [d_model]", "gain γ", "bias β"], ENTRIES)
     x, gain, bias = (typed[k, :] for k in range(3))
 
-    def entry(i: int, j: int) -> Expression:
-        return (x[j], x[j] * scale, x[j] + offset)[i]
-
     ws.heading("The vector in three states: what a norm ignores, it makes the same in two of them")
-    states = ws.computed("states", ALL, entry, STATES, ENTRIES)
+    states = ws.computed(
+        "states", ALL, lambda i, j: (x[j], x[j] * scale, x[j] + offset)[i], STATES, ENTRIES
+    )
     mean = ws.computed(
         "mean", EACH, lambda i, _: AVERAGE(states[i, :]), cols=["mean"], beside=states
     )

@@ -135,10 +135,14 @@ def classify(ws: Composer, pools: list[Area]) -> Classifier:
         "exps", (2, 1), lambda i, _: EXP(logits[i] - MAX(logits.fixed)), title="exp", beside=logits
     )
 
-    def share(i: int, _: int) -> Expression:
-        return exps[i] / SUM(exps.fixed)
-
-    probs = ws.computed("probs", (2, 1), share, title="probs", style="readout", beside=exps)
+    probs = ws.computed(
+        "probs",
+        (2, 1),
+        lambda i, _: exps[i] / SUM(exps.fixed),
+        title="probs",
+        style="readout",
+        beside=exps,
+    )
     return Classifier(features, logits, probs)
 
 

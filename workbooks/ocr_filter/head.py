@@ -43,8 +43,7 @@ def add(w: Workbook, image: Area, conv: Area) -> None:
     wq = ws.typed("W_Q", W_Q, FEATURES, ASKS, "W_Q   [5, 4]", "weight")
     wk = ws.typed("W_K", W_K, (), IS, "W_K   [5, 4]", "weight", beside=wq)
     wv = ws.typed("W_V", W_V, (), ["ink"], "W_V   [5, 1]", "weight", beside=wk)
-    asked = query(ws, place, image, wq)
-    shares = look(ws, asked, sharp, image, wk)
+    shares = look(ws, query(ws, place, image, wq), sharp, image, wk)
     reach(ws, place, image, shares, wv, conv)
     suggest(w, ws, shares)
 
@@ -60,8 +59,7 @@ def query(ws: Composer, place: Area, image: Area, wq: Area) -> Area:
     row, col = place[0], place[1]
 
     def entry(_: int, j: int) -> Expression:
-        token = features(row, col, expression(0))[:4]
-        return SUM(*(x * wq[k, j] for k, x in enumerate(token)))
+        return SUM(*(x * wq[k, j] for k, x in enumerate(features(row, col, expression(0))[:4])))
 
     return ws.computed("head_q", (1, 4), entry, ["query"], ASKS)
 
@@ -109,8 +107,7 @@ def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: 
         "head = sum of share · v, with v = ink · W_V;   filter: its map at [0, 0]",
         style="equation",
     )
-    ink = SUMPRODUCT(shares, image) * wv[4, 0]
-    formulas = (ink, conv[0, 0])
+    formulas = (SUMPRODUCT(shares, image) * wv[4, 0], conv[0, 0])
     ws.computed(
         "brought",
         (1, 2),
@@ -131,22 +128,20 @@ def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: 
 
 def suggest(w: Workbook, ws: Composer, shares: Area) -> None:
     """Three edits: ink in the far corner, another pixel, a larger picture."""
-    image, place, brought = w["image"], w["place"], w["brought"]
-    layers = w["layers_needed"][0]
     ws.suggest(
         w.suggestion(
             "Type 1, ink at the bottom right: the head brings it to the top left at once, {now:.2f} becomes {then:.2f}.",
-            {image[N - 1, N - 1]: 1.0},
-            brought[0],
+            {w["image"][N - 1, N - 1]: 1.0},
+            w["brought"][0],
         ),
         w.suggestion(
             "Type 4, the top right pixel: it looks at the bottom left with {then:.2f}.",
-            {place[1]: float(N - 1)},
+            {w["place"][1]: float(N - 1)},
             shares[N - 1, 0],
         ),
         w.suggestion(
             "Type 28, a picture of 28 x 28: a filter needs {then:.0f} layers instead of {now:.0f}; a head needs one step as before.",
             {w["side"][0]: 28.0},
-            layers,
+            w["layers_needed"][0],
         ),
     )

@@ -32,8 +32,7 @@ def add(w: Workbook) -> None:
     width = ws.typed("widths", WIDTHS, ["d_head, up to 64"], style="input setting")
     drawn = w.sheet(DRAWN, f"{N} random q and k, normally distributed, typed; and their products")
     draws(drawn, width)
-    dots = w["dots"]
-    spread(ws, dots, width)
+    spread(ws, w["dots"], width)
     grows(ws)
     suggest(w, ws)
     suggest_draws(w, drawn)
@@ -117,11 +116,10 @@ def grows(ws: Composer) -> None:
 
 def try_first(w: Workbook) -> Suggestion:
     """An edit: a head of half the width."""
-    width, sharp = w["widths"][2], w["variances"][2]
     return w.suggestion(
         "Type 32: the variance of q · k falls from {now:.1f} to {then:.1f}, about half.",
-        {width: 32.0},
-        sharp,
+        {w["widths"][2]: 32.0},
+        w["variances"][2],
     )
 
 

@@ -1,6 +1,6 @@
 """one-head's sheet Softmax: the same scores, softmax over rows (dim=1) and over columns (dim=0)."""
 
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.functions import EXP, MAX, SUM
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook
 from cellformer.exporters.compose.composer import Composer
@@ -72,10 +72,9 @@ def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
         heading, "share = exp(score - largest of its row) / sum of the row's", style="equation"
     )
 
-    def exponential(i: int, j: int) -> Expression:
-        return EXP(scores[i, j] - MAX(scores[i, :]))
-
-    exps = ws.computed(f"{name}row_exps", SHAPE, exponential, QUERIES, KEYS)
+    exps = ws.computed(
+        f"{name}row_exps", SHAPE, lambda i, j: EXP(scores[i, j] - MAX(scores[i, :])), QUERIES, KEYS
+    )
     shares = ws.computed(
         f"{name}by_rows",
         SHAPE,
@@ -97,10 +96,9 @@ def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
 def try_first(w: Workbook) -> Suggestion:
     """An edit: the scores of a query doubled."""
     scores, share = w["scores"], w["by_rows"][0, 2]
-    doubled = {scores[0, k]: 2 * SCORES[0][k] for k in range(3)}
     return w.suggestion(
         "Type 2, and 4 and 6 beside it: the first row is now the second, and its largest share goes from {now:.3f} to {then:.3f}.",
-        doubled,
+        {scores[0, k]: 2 * SCORES[0][k] for k in range(3)},
         share,
     )
 

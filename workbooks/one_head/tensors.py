@@ -57,10 +57,15 @@ def cut(ws: Composer, q: Area) -> None:
     shape = (T, D_HEAD)
     right = ws.computed("head_0", shape, lambda i, j: q[i, j], TOKENS, ("d0", "d1"), "right")
 
-    def row_by_row(i: int, j: int) -> Expression:
-        return q[divmod(i * D_HEAD + j, D)]
-
-    wrong = ws.computed("reshaped", shape, row_by_row, (), ("d0", "d1"), "wrong", beside=right)
+    wrong = ws.computed(
+        "reshaped",
+        shape,
+        lambda i, j: q[divmod(i * D_HEAD + j, D)],
+        (),
+        ("d0", "d1"),
+        "wrong",
+        beside=right,
+    )
     places = [[f"{TOKENS[n // D]} {n % D}"] for n in range(T * D_HEAD)]
     from_where = [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)]
     ws.typed(
@@ -125,18 +130,16 @@ def example(ws: Composer) -> None:
 def try_first(w: Workbook) -> Suggestion:
     """An edit of another token's number, which the wrong reshape gives to the first tokens of a
     head."""
-    x, wrong = w["X"][0, 3], w["reshaped"][1, 1]
     return w.suggestion(
         "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from {now:.2f} to {then:.2f}.",
-        {x: 3.0},
-        wrong,
+        {w["X"][0, 3]: 3.0},
+        w["reshaped"][1, 1],
     )
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
     """Edits: the other head's slice, the example's root, a key."""
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
-    divided = w["score_example"][1]
     ws.suggest(
         w.suggestion(
             "Type 2, in a column of head 1: head 0's score of creature for fluffy stays at {then:.3f}.",
@@ -151,7 +154,7 @@ def suggest(w: Workbook, ws: Composer) -> None:
         w.suggestion(
             "Type 0, the last number of k: 44 / √3 = {now:.3f} becomes 14 / √3 = {then:.3f}.",
             {k[0, 2]: 0.0},
-            divided,
+            w["score_example"][1],
         ),
     )
 

@@ -143,9 +143,12 @@ def derived_sizes(ws: Composer, gpt2: Area) -> Area:
     """d_head and d_mlp of GPT-2, below its other sizes."""
     d_model, heads = gpt2[1], gpt2[2]
     formulas = (d_model / heads, 4 * d_model)
-    left = ws.rect(gpt2).left
     return ws.computed(
-        "derived_GPT_2", (2, 1), lambda i, j: formulas[i], style="thousands", left=left
+        "derived_GPT_2",
+        (2, 1),
+        lambda i, j: formulas[i],
+        style="thousands",
+        left=ws.rect(gpt2).left,
     )
 
 
@@ -163,8 +166,7 @@ def listed(ws: Composer, name: str, lines: Sequence[Line], here: Sizes, gpt2: Si
     def cell(i: int, j: int) -> Expression | int:
         (rows, cols), times = lines[i].factors, lines[i].times
         of_all = (rows, cols, *times)
-        symbols = ((rows,), (cols,), times, of_all, of_all)[j]
-        return product(here if j <= COUNT else gpt2, symbols)
+        return product(here if j <= COUNT else gpt2, ((rows,), (cols,), times, of_all, of_all)[j])
 
     return ws.computed(name, (len(lines), len(NUMBERS)), cell, style="thousands", left=LEFT)
 
@@ -187,8 +189,7 @@ def totals(ws: Composer, counts: Area) -> Area:
 
     def cell(i: int, j: int) -> Expression:
         column = counts[:, COUNT + j]
-        W_U = column[UNEMBEDDING]
-        return (SUM(column[: UNEMBEDDING + 1]), SUM(column), SUM(column) - W_U)[i]
+        return (SUM(column[: UNEMBEDDING + 1]), SUM(column), SUM(column) - column[UNEMBEDDING])[i]
 
     labels = ["attention-only", "full", "full, with W_U = W_Eᵀ"]
     return ws.computed("totals", (3, 2), cell, labels, style="thousands", left=LEFT + COUNT)

@@ -60,8 +60,7 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     words = w["words"].fixed
     spot = ws.rect(following)
     ws.sheet.lists[spot.top, spot.left] = words
-    here = w.book.address(lanes[BACK]["loss"])
-    ws.sheet.link(spot.top, 3, "the way back begins here ↓", here)
+    ws.sheet.link(spot.top, 3, "the way back begins here ↓", w.book.address(lanes[BACK]["loss"]))
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
     outcome = outcomes(ws, lanes, words, following)
@@ -107,8 +106,7 @@ def place(
         if lane == MODEL and name in WEIGHTS:
             found[name] = ws.typed(name, weights[name], labels, style="weight", left=left)
         else:
-            title = PREFIXES[lane] + name
-            found[name] = ws.promised(title, block.shape, labels, heads, left=left)
+            found[name] = ws.promised(PREFIXES[lane] + name, block.shape, labels, heads, left=left)
 
 
 def fill(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
@@ -133,8 +131,7 @@ def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area
     def found(i: int, j: int) -> Expression:
         if j == 2:
             return outcome[i, 1] - outcome[i, 0]
-        share = INDEX(lane[j]["p"], MATCH(following, words, 0))
-        return share if i else lane[j]["loss"]
+        return INDEX(lane[j]["p"], MATCH(following, words, 0)) if i else lane[j]["loss"]
 
     heads = ("before", "after", "change")
     rows = ("loss", sentence("share of {word}", word=following))

@@ -54,9 +54,13 @@ def add(w: Workbook) -> None:
     def moved(i: int, j: int) -> Expression:
         return apart(minutes[i], minutes[0].fixed if j else minutes[i] + 1, periods)
 
-    heads = ["clock's step", "from the first"]
     distances = ws.computed(
-        "clock_distances", (N, 2), moved, cols=heads, style="readout", beside=hands
+        "clock_distances",
+        (N, 2),
+        moved,
+        cols=["clock's step", "from the first"],
+        style="readout",
+        beside=hands,
     )
     suggest(w, ws, distances)
 
@@ -75,17 +79,16 @@ def apart(t: Expression, other: Expression, periods: Area) -> Expression:
 def suggest(w: Workbook, ws: Composer, distances: Area) -> None:
     """Three edits: a day instead of half a day, a distant position, half a minute."""
     minutes, periods = w["minutes"], w["periods"]
-    late, steps = distances[6, 1], w["squeezed_steps"]
     ws.suggest(
         w.suggestion(
             "Type 1440, a hand that goes round once a day: minute 721, which was told from minute 1 by {now:.2f}, is {then:.2f} from it.",
             {periods[2]: 1440.0},
-            late,
+            distances[6, 1],
         ),
         w.suggestion(
             "Type 10000: there, the step of 1 - 1/t is {then:.8f}; it was {now:.3f}. The clock's step is the same as everywhere.",
             {minutes[1]: 10000.0},
-            steps[1],
+            w["squeezed_steps"][1],
         ),
         w.suggestion(
             "Type 1.5, half a minute after the first: the second hand points the other way, {then:.2f} away.",

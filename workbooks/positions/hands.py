@@ -91,5 +91,4 @@ def chart(
 ) -> None:
     """Some dimensions, as lines over the places."""
     lines = [Series(DIMS[j], places, encoding[:, j]) for j in dims]
-    axes = ("place", "")
-    ws.chart(Chart(ws.cursor, left, "line", title, lines, (520, 300), axes, number="0.0"))
+    ws.chart(Chart(ws.cursor, left, "line", title, lines, (520, 300), ("place", ""), number="0.0"))

@@ -30,8 +30,7 @@ def add(w: Workbook, encoding: Area) -> Learned:
         "positions added to words: none, sinusoids, or a table of weights",
         widths={0: 24},
     )
-    choices = ["0 none, 1 sine, 2 learned"]
-    kind = ws.typed("kind", LEARNED, choices, style="input setting")
+    kind = ws.typed("kind", LEARNED, ["0 none, 1 sine, 2 learned"], style="input setting")
     words = ws.typed("words", E, SENTENCE, DIMS, "E: words   [n, d_model]", "weight")
     learned = ws.typed("W_pos", W_POS, range(N), DIMS, "W_pos: places   [n, d_model]", "weight")
     ws.text("X0 = E + the positions chosen: what layer 0 reads   [n, d_model]", style="equation")

@@ -113,8 +113,7 @@ def choice(ws: Composer) -> tuple[Ranked, Kept]:
     words, logits, ranks = ranking(ws.columns(n, top + 3))
     steps = ws.columns(n, top + 3, left=4)
     ranked = by_rank(steps, words, logits, ranks)
-    exps = exponentials(steps, how, ranked)
-    in_k, shares = top_k(steps, how, ranked, exps)
+    in_k, shares = top_k(steps, how, ranked, exponentials(steps, how, ranked))
     kept = top_p(steps, how, ranked, in_k, shares)
 
     found = MATCH(MAX(how.random, 0), kept.starts.fixed, 1)
@@ -146,8 +145,7 @@ def ranking(columns: Columns) -> tuple[Area, Area, Area]:
 
     def rank(i: int) -> Expression:
         """The rank of a logit; the first of equal ones comes first."""
-        alike = COUNTIF(logits[: i + 1].fixed_first, logits[i])
-        return RANK(logits[i], logits.fixed) + alike - 1
+        return RANK(logits[i], logits.fixed) + COUNTIF(logits[: i + 1].fixed_first, logits[i]) - 1
 
     return words, logits, columns.computed("ranks", "rank", rank, "id")
 
@@ -172,8 +170,7 @@ def exponentials(columns: Columns, how: Settings, ranked: Ranked) -> Area:
     temperature = how.temperature.fixed
 
     def over_temperature(i: int) -> Expression:
-        below_largest = ranked.logits[i] - ranked.logits[0].fixed
-        return below_largest / IF(temperature > 0, temperature, 1)
+        return (ranked.logits[i] - ranked.logits[0].fixed) / IF(temperature > 0, temperature, 1)
 
     def exponential(i: int) -> Expression:
         is_first = IF(ranked.places[i] == 1, 1, 0)
@@ -189,29 +186,28 @@ def top_k(columns: Columns, how: Settings, ranked: Ranked, exps: Area) -> tuple[
     """Add which words top-k keeps, and their probabilities; 0 keeps all."""
     k = how.top_k.fixed
 
-    def share(i: int) -> Expression:
-        return in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
-
-    def is_in(i: int) -> Expression:
-        return IFERROR(IF(OR(k < 1, ranked.places[i] <= k), 1, 0), 1)
-
-    in_k = columns.computed("in_k", "in top-k", is_in, "id")
-    return in_k, columns.computed("shares", "share", share)
+    in_k = columns.computed(
+        "in_k", "in top-k", lambda i: IFERROR(IF(OR(k < 1, ranked.places[i] <= k), 1, 0), 1), "id"
+    )
+    return in_k, columns.computed(
+        "shares", "share", lambda i: in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
+    )
 
 
 def top_p(columns: Columns, how: Settings, ranked: Ranked, in_k: Area, shares: Area) -> Kept:
     """Add which words top-p keeps, their probabilities, and where each begins between 0 and 1."""
 
     def is_in(i: int) -> Expression:
-        before = sums[i] - shares[i]
-        return IF(OR(ranked.places[i] == 1, before < how.top_p.fixed), in_k[i], 0)
-
-    def share(i: int) -> Expression:
-        return in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed)
+        return IF(OR(ranked.places[i] == 1, sums[i] - shares[i] < how.top_p.fixed), in_k[i], 0)
 
     sums = columns.computed("sums", "sum", lambda i: SUM(shares[: i + 1].fixed_first))
     in_p = columns.computed("in_p", "in top-p", is_in, "id")
-    kept = columns.computed("kept", "kept", share, "readout")
+    kept = columns.computed(
+        "kept",
+        "kept",
+        lambda i: in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed),
+        "readout",
+    )
     starts = columns.computed("starts", "from", lambda i: SUM(kept[: i + 1].fixed_first) - kept[i])
     return Kept(in_p, kept, starts)
 
@@ -225,15 +221,14 @@ def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
     ws.text("drawn = count / 1,000    spread = sqrt(kept · (1 - kept) / 1,000)", style="equation")
     top, n = ws.cursor + 1, len(WORDS)
 
-    def word(i: int) -> Expression:
-        return INDEX(ranked.words.fixed, MATCH(numbers[i], kept.starts.fixed, 1))
-
     columns = ws.columns(len(NUMBERS), top)
     numbers = columns.typed("numbers", "number", NUMBERS, "input setting")
-    drawn_words = columns.computed("draws", "word", word, "word")
-
-    def spread(i: int) -> Expression:
-        return SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
+    drawn_words = columns.computed(
+        "draws",
+        "word",
+        lambda i: INDEX(ranked.words.fixed, MATCH(numbers[i], kept.starts.fixed, 1)),
+        "word",
+    )
 
     columns = ws.columns(n, top, left=3)
     names = columns.computed("names", "word", lambda i: ranked.words[i], "word")
@@ -242,7 +237,9 @@ def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
         "counts", "count", lambda i: COUNTIF(drawn_words.fixed, names[i]), "id"
     )
     drawn = columns.computed("drawn", "drawn", lambda i: counts[i] / SUM(counts.fixed), "readout")
-    columns.computed("spreads", "spread", spread)
+    columns.computed(
+        "spreads", "spread", lambda i: SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
+    )
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "The shares kept, and those of the draws"
     ws.chart(Chart(top - 1, 9, "column", title, series, (560, 300), shares=True))

@@ -44,11 +44,16 @@ def logits(ws: Composer, e: Area, w_u: Area) -> Area:
     def product(i: int, v: int, k: int) -> Expression:
         return e[i, k] * w_u[k, v]
 
-    def logit(i: int, v: int) -> Expression:
-        return added(product(i, v, k) for k in range(D))
-
     top = ws.cursor
-    found = ws.computed("dummy_logits", (T, V), logit, TOKENS, IDS, "logits   [T x V]", left=9)
+    found = ws.computed(
+        "dummy_logits",
+        (T, V),
+        lambda i, v: added(product(i, v, k) for k in range(D)),
+        TOKENS,
+        IDS,
+        "logits   [T x V]",
+        left=9,
+    )
     ws.cursor = top + 1
     last = T - 1
     ws.computed("products", (D, V), lambda k, v: product(last, v, k), range(D), IDS)

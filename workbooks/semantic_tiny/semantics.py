@@ -168,8 +168,7 @@ def loss_floor() -> float:
     """
     halves = (DEFINITIONS, COMPARISONS)
     entropy = np.log(2) + np.mean([np.log(len(ids)) for ids in halves])
-    tokens = np.mean([(ids[:, 1:] != IGNORED).sum(1).mean() for ids in halves])
-    return float(entropy / tokens)
+    return float(entropy / np.mean([(ids[:, 1:] != IGNORED).sum(1).mean() for ids in halves]))
 
 
 # --- the model ----------------------------------------------------------------------------
@@ -233,8 +232,7 @@ def probe_r2(vectors: np.ndarray, axis: np.ndarray) -> R2:
     for i in range(n):
         rest = np.arange(n) != i
         errors = held_out_errors(vectors[rest], axis[rest], penalties)  # [n_penalties, n - 1]
-        best = penalties[np.argmin(np.sum(errors**2, 1))]
-        slope, level = ridge(vectors[rest], axis[rest], best)
+        slope, level = ridge(vectors[rest], axis[rest], penalties[np.argmin(np.sum(errors**2, 1))])
         predicted[i] = vectors[i] @ slope + level
     slope, level = ridge(vectors, axis, 0.0)
     return R2(_r2(axis, predicted), _r2(axis, vectors @ slope + level))

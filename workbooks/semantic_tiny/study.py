@@ -56,11 +56,9 @@ def table(book: ModelBook) -> None:
     """Add the forty words and their coordinates, as inputs."""
     page = layout.page(book, SHEET)
     page.sheet.put(TARGET_ROW - 1, 0, "The table, wired by hand: type over it", "heading")
-    words = [[word] for word in semantics.CONTENT]
-    page.typed_at("study.word", (TOP, 0), words, "word")
+    page.typed_at("study.word", (TOP, 0), [[word] for word in semantics.CONTENT], "word")
     page.heads_at((TOP - 1, 1), *semantics.AXES, style="label")
-    values = semantics.TABLE.tolist()
-    page.typed_at("study.table", (TOP, 1), values, "weight blue")
+    page.typed_at("study.table", (TOP, 1), semantics.TABLE.tolist(), "weight blue")
 
 
 def _asked(book: ModelBook, page: Composer) -> None:
@@ -68,15 +66,17 @@ def _asked(book: ModelBook, page: Composer) -> None:
     page.sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
     words = book.graph["study.word"]
     page.heads_at((ASKED_ROW - 1, 0), *("a", "− b", "+ c"), style="label")
-    given = [[*semantics.ANALOGIES[0][:3]]]
-    asked = page.typed_at("study.asked", (ASKED_ROW, 0), given, "token")
+    asked = page.typed_at("study.asked", (ASKED_ROW, 0), [[*semantics.ANALOGIES[0][:3]]], "token")
     for k in range(3):
         page.sheet.lists[ASKED_ROW, k] = page.sheet[TOP : TOP + N_WORDS, 0].fixed
 
-    def place(_: int, k: int) -> Expression:
-        return IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0)
-
-    page.computed_at("study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
+    page.computed_at(
+        "study.place",
+        (ASKED_ROW + 1, 0),
+        (1, 3),
+        lambda _, k: IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0),
+        "id",
+    )
 
 
 def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
@@ -91,8 +91,7 @@ def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
     page.sheet.put(at[0], 0, asked.title if k else "a − b + c", "row label")
     if k == 1:
         page.sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
-    name, shape = f"study.target_{asked.name}", (1, vectors.shape[1])
-    page.computed_at(name, at, shape, entry, "step")
+    page.computed_at(f"study.target_{asked.name}", at, (1, vectors.shape[1]), entry, "step")
 
 
 def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
@@ -108,8 +107,7 @@ def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
 
     page.sheet.put(TOP - 2, col, asked.title, "label")
     page.sheet.put(TOP - 1, col, "cosine", "label")
-    name = f"study.cosine_{asked.name}"
-    page.computed_at(name, (TOP, col), (N_WORDS, 1), cosine, "live")
+    page.computed_at(f"study.cosine_{asked.name}", (TOP, col), (N_WORDS, 1), cosine, "live")
 
 
 def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int) -> None:
@@ -117,15 +115,17 @@ def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int)
     page.sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
     cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
 
-    def nearest(rank: int, _: int) -> Expression:
-        return Nth(words, MATCH(LARGE(cosines, rank + 1), cosines, 0))
-
-    def largest(rank: int, _: int) -> Expression:
-        return LARGE(cosines, rank + 1)
-
     row, shape, name = ASKED_ROW - 1, (NEAREST, 1), f"study.nearest_{asked.name}"
-    page.computed_at(name, (row, left), shape, nearest, "word")
-    page.computed_at(f"{name}_cosine", (row, left + 1), shape, largest, "step")
+    page.computed_at(
+        name,
+        (row, left),
+        shape,
+        lambda rank, _: Nth(words, MATCH(LARGE(cosines, rank + 1), cosines, 0)),
+        "word",
+    )
+    page.computed_at(
+        f"{name}_cosine", (row, left + 1), shape, lambda rank, _: LARGE(cosines, rank + 1), "step"
+    )
 
 
 def _suggestions() -> list[Suggestion]:

@@ -17,7 +17,7 @@ from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story
 from cellformer.workbooks.superposition import autoencoder, learning, room, sparsity, toy, trained
-from cellformer.workbooks.superposition.autoencoder import FOUND, Autoencoder
+from cellformer.workbooks.superposition.autoencoder import FOUND
 from cellformer.workbooks.superposition.examples import NAMES
 from cellformer.workbooks.superposition.learning import (
     DECAYS,
@@ -27,8 +27,7 @@ from cellformer.workbooks.superposition.learning import (
     is_part,
     save,
 )
-from cellformer.workbooks.superposition.sparsity import TYPED, Sparsity
-from cellformer.workbooks.superposition.toy import Toy
+from cellformer.workbooks.superposition.sparsity import TYPED
 from cellformer.workbooks.superposition.trained import HELD
 
 TOPIC, AFTER, LEVEL = "Inside a block", "fact-lookup", 2
@@ -44,20 +43,20 @@ def book() -> Book:
     for name in SHEETS:  # in the order in which they are read, whichever is made first
         w.book.sheet(name)
     learned = learning.load()
-    shelves = trained.add(w, learned)
-    first = toy.add(w, learned)
-    rarer = sparsity.add(w, shelves)
+    toys, encoders = trained.add(w, learned)
+    toy.add(w, learned)
+    examples = sparsity.add(w, toys)
     room.add(w)
-    coded = autoencoder.add(w, shelves, first, rarer.examples, rarer.last)
-    checks(w, first, coded)
-    return w.done(story(w, first, rarer, coded))
+    autoencoder.add(w, encoders, examples)
+    checks(w)
+    return w.done(story(w))
 
 
-def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
+def checks(w: Workbook) -> None:
     """Claims that hold whatever is typed into the models' sheets."""
-    table, D = first.interference, coded.coder.D
+    table, D, again, before = w["interference"], w["D"], w["again"], w["before"]
     n, n_latents = table.shape[0], D.shape[0]
-    gaps = [ABS(first.again[k] - first.before[k]) for k in range(n)]
+    gaps = [ABS(again[k] - before[k]) for k in range(n)]
     turned = [ABS(table[i, j] - table[j, i]) for i in range(n) for j in range(i)]
     lengths = [ABS(SQRT(SUMPRODUCT(D[k, :], D[k, :])) - 1) for k in range(n_latents)]
     w.checks([
@@ -67,10 +66,9 @@ def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
     ])  # fmt: skip
 
 
-def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    bank, held = first.back[0], rarer.held[TYPED]
-    found = w.now(coded.found)
+    found = w["found"]
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2b, and M. Sinclair's slides; the model is Elhage et al. 2022.",
@@ -81,7 +79,7 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story
             "feature is spread over many numbers. What can be read are directions, and the question is how to find them.",
             "Here is the smallest case, trained for this workbook: five features in two numbers. They stand as a pentagon, 72 degrees",
             "apart, if each is rare; if all are always present, only two of them are kept. In larger spaces there is far more room.",
-            f"A sparse autoencoder, which sees the two numbers alone, finds {found:.0f} of 5 features again (cosine {FOUND} or more).",
+            f"A sparse autoencoder, which sees the two numbers alone, finds {w.now(found):.0f} of 5 features again (cosine {FOUND} or more).",
         ],
         look=[
             "Toy model: type what is present, and see what comes back; the picture has each feature's arrow. The weights can be typed over.",
@@ -92,18 +90,18 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story
         suggestions=[
             w.suggestion(
                 "Type 0.6: growth is present too, and interferes: bank, on its far side, comes back as {then:.2f}, not {now:.2f}.",
-                {first.x[NAMES.index("growth")]: 0.6},
-                bank,
+                {w["x"][NAMES.index("growth")]: 0.6},
+                w["back"][0],
             ),
             w.suggestion(
                 "Type 0.05: where features are rarer, the two numbers hold {then:.0f} of them, not {now:.0f}.",
-                {rarer.p: 0.05},
-                held,
+                {w["p"]: 0.05},
+                w["held_by"][TYPED],
             ),
             w.suggestion(
                 "Type 0.03: an autoencoder that may be active at little cost finds {then:.0f} features, not {now:.0f}.",
-                {coded.penalty: 0.03},
-                coded.found,
+                {w["penalty"]: 0.03},
+                found,
             ),
         ],
     )

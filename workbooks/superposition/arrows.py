@@ -42,16 +42,15 @@ def draw(
     of its lines are put at the cursor."""
     ws.heading(f"The lines of the picture {title!r}: from the middle to each end, and back")
     lines, top, here = [], ws.cursor, ws.sheet.name.replace(" ", "_")
-    for k, arrows in enumerate(several):
-        ws.cursor, ends = top, arrows.ends
+    for k, ends in enumerate(arrows.ends for arrows in several):
 
         def cell(i: int, j: int, ends: Area = ends) -> Expression | int:
             return ends[i // 2, j] if i % 2 else 0
 
         name, shape = f"{here}_to_{ends.grid.name}", (2 * ends.shape[0] + 1, 2)
-        line = ws.computed(name, shape, cell, cols=["number 1", "number 2"], left=1 + 3 * k)
+        heads, left = ["number 1", "number 2"], 1 + 3 * k
+        line = ws.computed(name, shape, cell, cols=heads, left=left, top=top)
         lines.append(Series("", line[:, 0], line[:, 1], joined=True))
-    ws.cursor = top + 2 * max(arrows.ends.shape[0] for arrows in several) + 3
     series = [*lines, *(point for arrows in several for point in arrows.points)]
     axes = ("number 1", "number 2")
     ws.chart(Chart(*at, "scatter", title, series, size, axes, number="0.0", reach=reach))

@@ -5,8 +5,6 @@ reconstruct them through five latents, few of which are active. Each latent's ou
 compared with the arrows of the features.
 """
 
-from typing import NamedTuple
-
 from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import (
     COUNTIF,
@@ -25,10 +23,9 @@ from cellformer.exporters.compose.theme import GROUPS
 from cellformer.workbooks.superposition.arrows import Arrows, draw
 from cellformer.workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES
 from cellformer.workbooks.superposition.learning import D_HIDDEN, N_LATENTS, PENALTIES, SEEN
-from cellformer.workbooks.superposition.measured import Examples
 from cellformer.workbooks.superposition.sparsity import SHARE, expected
-from cellformer.workbooks.superposition.toy import Toy, quotient
-from cellformer.workbooks.superposition.trained import Trained
+from cellformer.workbooks.superposition.toy import quotient
+from cellformer.workbooks.superposition.trained import Shelf
 
 FOUND = 0.95  # the cosine from which a feature counts as found
 LATENTS = [f"latent {k}" for k in range(1, N_LATENTS + 1)]
@@ -37,30 +34,8 @@ ASKED, MIXED, CODED = 6, 12, 21  # rows: settings and results, heads of two tabl
 PICTURE = (7, 9)
 
 
-class Coder(NamedTuple):
-    """An autoencoder in cells, a row for each latent."""
-
-    E: Area  # [latents, 2]
-    b: Area  # [latents, 1]
-    D: Area  # [latents, 2]
-
-
-class Autoencoder(NamedTuple):
-    """The tables that edits are made in or seen at, and that checks read."""
-
-    penalty: Area
-    p: Area
-    mix: Area  # [features, 1]
-    active: Area  # [latents, 1]
-    cosines: Area  # [latents, features]
-    found: Area  # [1, 1]: how many features are
-    unexplained: Area  # [1, 1]
-    n_active: Area  # [1, 1]
-    coder: Coder
-
-
-def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area) -> Autoencoder:
-    """The sheet, with what to try on it; `last` is the last column of sheet Examples."""
+def add(w: Workbook, encoders: Shelf, examples: Composer) -> None:
+    """The sheet, with what to try on it, and columns on the sheet Examples."""
     ws = w.sheet(
         "Autoencoder",
         "five features found again in two numbers, without being told of any",
@@ -71,47 +46,44 @@ def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area)
     penalty = ws.typed(
         "penalty", PENALTIES[-1], ["penalty on what is active"], style="input setting", top=ASKED
     )
-    p = ws.typed("p_seen", SEEN, ["present with probability"], style="input setting", tight=True)
-    ws.show("trained", (ASKED, 2), trained.encoders.said(0, penalty[0]), "note")
+    ws.typed("p_seen", SEEN, ["present with probability"], style="input setting", tight=True)
+    ws.show("trained", (ASKED, 2), encoders.said(0, penalty[0]), "note")
     for row in (ASKED, ASKED + 1):
         ws.sheet.rules[row, 1] = SHARE
-    h, mix = mixed(ws, toy)
-    coder, active = coded(ws, trained, penalty, h)
-    cosines, found = matched(ws, toy, coder)
-    answers(ws, toy, coder)
-    unexplained, n_active = measured(ws, examples, toy, coder, last, p)
-    made = Autoencoder(penalty, p, mix, active, cosines, found, unexplained, n_active, coder)
-    suggest(w, ws, made)
-    both = [Arrows(toy.W, NAMES, GROUPS[0]), Arrows(coder.D, (), GROUPS[1])]
-    title = "Blue: the features. Orange: what latents write"
-    draw(ws, PICTURE, title, both, (400, 410), 1.5)
-    return made
+    mixed(ws)
+    coded(ws, encoders)
+    matched(ws)
+    answers(ws)
+    through(examples)
+    measured(ws)
+    suggest(w, ws)
+    both = [Arrows(w["W"], NAMES, GROUPS[0]), Arrows(w["D"], (), GROUPS[1])]
+    draw(ws, PICTURE, "Blue: the features. Orange: what latents write", both, (400, 410), 1.5)
 
 
-def mixed(ws: Composer, toy: Toy) -> tuple[Area, Area]:
+def mixed(ws: Composer) -> None:
     """Add the present features, and the two numbers that the toy model makes of them: [1, 2]."""
-    mix = ws.typed("mix", [[x] for x in MIX], NAMES, ["present: x"], top=MIXED)
-    h = ws.computed(
+    W, mix = ws["W"], ws.typed("mix", [[x] for x in MIX], NAMES, ["present: x"], top=MIXED)
+    ws.computed(
         "mix_h",
         (1, D_HIDDEN),
-        lambda _, k: SUMPRODUCT(mix[:, 0], toy.W[:, k]),
+        lambda _, k: SUMPRODUCT(mix[:, 0], W[:, k]),
         ["h: what the model keeps"],
         tight=True,
     )
-    return h, mix
 
 
-def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder, Area]:
+def coded(ws: Composer, encoders: Shelf) -> None:
     """Add the latents: their weights, their activations at h, and the sum of their outputs."""
     ws.cursor = CODED - 1
     ws.text("f = ReLU(E h + b)   [5 latents]          h again = f D   [2]", style="equation")
-    row = trained.encoders.row(penalty.fixed)
+    row, h = encoders.row(ws["penalty"].fixed), ws["mix_h"]
 
     def part(name: str, first: int, heads: tuple[str, ...], left: int) -> Area:
         return ws.computed(
             name,
             (N_LATENTS, len(heads)),
-            lambda k, j: trained.encoders.number(row, 5 * k + first + j),
+            lambda k, j: encoders.number(row, 5 * k + first + j),
             LATENTS if left == 1 else (),
             heads,
             left=left,
@@ -137,14 +109,13 @@ def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder
         left=5,
         top=ws.rect(D).bottom,
     )
-    return Coder(E, b, D), active
 
 
-def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
+def matched(ws: Composer) -> None:
     """Add the cosine of each latent's output with each feature's arrow, and how many features are
     found."""
     ws.heading("Cosines of what the latents write with the features' arrows")
-    W, D = toy.W, coder.D
+    W, D = ws["W"], ws["D"]
 
     def cosine(k: int, i: int) -> Expression:
         sizes = SQRT(SUMPRODUCT(D[k, :], D[k, :])) * SQRT(SUMPRODUCT(W[i, :], W[i, :]))
@@ -161,14 +132,16 @@ def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
         style="readout",
         tight=True,
     )
-    names, below = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed, ws.cursor
+    names = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed
     ws.sheet.put(CODED, 7, "points to", "label")
-
-    def nearest(k: int, _: int) -> Expression:
-        return INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0))
-
-    ws.show("points_to", (CODED + 1, 7), nearest, "word", (N_LATENTS, 1))
-    found = ws.computed(
+    ws.show(
+        "points_to",
+        (CODED + 1, 7),
+        lambda k, _: INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0)),
+        "word",
+        (N_LATENTS, 1),
+    )
+    ws.computed(
         "found",
         (1, 1),
         COUNTIF(best, f">={FOUND}"),
@@ -176,45 +149,47 @@ def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
         style="readout count",
         top=ASKED + 2,
     )
-    ws.cursor = below
-    return cosines, found
 
 
-def answers(ws: Composer, toy: Toy, coder: Coder) -> None:
+def answers(ws: Composer) -> None:
     """Add the value of each hidden number, and of each latent, for each feature alone."""
     ws.heading("What the two numbers, and the latents, answer to each feature alone: strength 1")
     numbers = [f"number {k + 1}" for k in range(D_HIDDEN)]
-    W, E = toy.W, coder.E
-    alone = ws.computed("alone", (D_HIDDEN, N_FEATURES), lambda k, i: W[i, k] + 0, numbers, NAMES)
-    latents = ws.computed(
+    W, E, b = ws["W"], ws["E"], ws["b_E"]
+    ws.computed(
+        "alone",
+        (D_HIDDEN, N_FEATURES),
+        lambda k, i: W[i, k] + 0,
+        numbers,
+        NAMES,
+        dress="diverging",
+    )
+    ws.computed(
         "latents_alone",
         (N_LATENTS, N_FEATURES),
-        lambda k, i: MAX(0, SUMPRODUCT(E[k, :], W[i, :]) + coder.b[k]),
+        lambda k, i: MAX(0, SUMPRODUCT(E[k, :], W[i, :]) + b[k]),
         LATENTS,
         style="readout",
         tight=True,
+        dress="diverging",
     )
-    for table in (alone, latents):
-        ws.dress(table, "diverging")
     ws.text("Each number answers to every feature, and means none. Each latent answers to one.")
 
 
-def measured(
-    ws: Composer, examples: Examples, toy: Toy, coder: Coder, last: Area, p: Area
-) -> tuple[Area, Area]:
+def measured(ws: Composer) -> None:
     """The share of h that is lost, and how many latents are active, over sheet Examples."""
-    columns = through(examples, toy, coder, last)
+    present = ws["present"].fixed
+    columns = [ws[name].fixed for name in ("h_squared", "h_lost", "f_active")]
     ws.heading("Over sheet Examples: sums of the subsets of 0 to 5 features")
     sums = ws.computed(
         "coded_by_number",
         (N_FEATURES + 1, len(columns)),
-        lambda n, k: SUMIF(examples.present.fixed, n, columns[k].fixed) / DRAWS[n],
+        lambda n, k: SUMIF(present, n, columns[k]) / DRAWS[n],
         [f"{n} present" for n in range(N_FEATURES + 1)],
         ["h, squared", "lost of it", "active"],
     )
-    below = ws.cursor
-    whole, lost, count = (expected(p, sums[:, k]) for k in range(len(columns)))
-    unexplained = ws.computed(
+    whole, lost, count = (expected(ws["p_seen"], sums[:, k]) for k in range(len(columns)))
+    ws.computed(
         "unexplained",
         (1, 1),
         quotient(lost, whole),
@@ -222,40 +197,39 @@ def measured(
         style="percent",
         top=ASKED + 3,
     )
-    n_active = ws.computed("n_active", (1, 1), count, ["latents active, on average"], tight=True)
-    ws.cursor = below
-    return unexplained, n_active
+    ws.computed("n_active", (1, 1), count, ["latents active, on average"], tight=True)
 
 
-def through(examples: Examples, toy: Toy, coder: Coder, last: Area) -> tuple[Area, Area, Area]:
+def through(ws: Composer) -> None:
     """Each example through the toy model and the autoencoder: the square of h, the squared error,
     and how many latents are active: [examples, 1] each."""
-    ws, x, n = examples.ws, examples.x, (N_EXAMPLES, 1)
+    x, W, E, b, D = ws["examples"], ws["W"], ws["E"], ws["b_E"], ws["D"]
+    n = (N_EXAMPLES, 1)
     h = ws.computed(
         "examples_h",
         (N_EXAMPLES, D_HIDDEN),
-        lambda r, k: dot(x[r, :], toy.W[:, k].fixed),
+        lambda r, k: dot(x[r, :], W[:, k].fixed),
         cols=["h 1", "h 2"],
         title="through the autoencoder",
-        beside=last,
+        beside=ws["model_2_error"],
     )
     f = ws.computed(
         "examples_f",
         (N_EXAMPLES, N_LATENTS),
-        lambda r, k: MAX(0, SUMPRODUCT(h[r, :], coder.E[k, :].fixed) + coder.b[k].fixed),
+        lambda r, k: MAX(0, SUMPRODUCT(h[r, :], E[k, :].fixed) + b[k].fixed),
         cols=LATENTS,
         beside=h,
     )
 
     def error(r: int, _: int) -> Expression:
-        back = (dot(f[r, :], coder.D[:, j].fixed) for j in range(D_HIDDEN))
+        back = (dot(f[r, :], D[:, j].fixed) for j in range(D_HIDDEN))
         return added([(again - h[r, j]) ** 2 for j, again in enumerate(back)])
 
     whole = ws.computed(
         "h_squared", n, lambda r, _: SUMPRODUCT(h[r, :], h[r, :]), cols=["h, squared"], beside=f
     )
     lost = ws.computed("h_lost", n, error, cols=["lost of it"], style="readout", beside=whole)
-    active = ws.computed(
+    ws.computed(
         "f_active",
         n,
         lambda r, _: COUNTIF(f[r, :], ">0"),
@@ -263,30 +237,30 @@ def through(examples: Examples, toy: Toy, coder: Coder, last: Area) -> tuple[Are
         style="activation count",
         beside=lost,
     )
-    return whole, lost, active
 
 
-def suggest(w: Workbook, ws: Composer, made: Autoencoder) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """Another feature, a smaller penalty, features that are not rare."""
     tax = NAMES.index("tax")
-    other = {made.mix[tax]: 1.0}
-    k = int(w.now(made.cosines)[:, tax].argmax())
+    other = {w["mix"][tax]: 1.0}
+    k = int(w.now(w["matching"])[:, tax].argmax())
+    active = w["active"][k]
     ws.suggest(
         w.suggestion(
             f"Type 1: tax is present too, and {LATENTS[k]} becomes active, with "
-            f"{w.edited(other)(made.active[k]):.2f} instead of {w.now(made.active[k]):.2f}.",
+            f"{w.edited(other)(active):.2f} instead of {w.now(active):.2f}.",
             other,
-            made.active[k],
+            active,
         ),
         w.suggestion(
             "Type 0.03: with a small penalty {unexplained.then:.1%} of h is lost instead of {unexplained.now:.1%}, but {then:.0f} of 5 features are found.",
-            {made.penalty: 0.03},
-            made.found,
-            unexplained=made.unexplained,
+            {w["penalty"]: 0.03},
+            w["found"],
+            unexplained=w["unexplained"],
         ),
         w.suggestion(
             "Type 0.5: features often meet, and {then:.2f} latents are active on average instead of {now:.2f}.",
-            {made.p: 0.5},
-            made.n_active,
+            {w["p_seen"]: 0.5},
+            w["n_active"],
         ),
     )

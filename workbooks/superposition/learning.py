@@ -111,8 +111,7 @@ def _toy_models(
         "W": rng.normal(0, 0.5, (n * m, STARTS, D_HIDDEN, N_FEATURES)),
         "b": np.zeros((n * m, STARTS, 1, N_FEATURES)),
     }
-    run = Run(toy_model(), given, lambda: {"x": drawn(rng)}, steps)
-    best = yield from run.from_start(start)
+    best = yield from Run(toy_model(), given, lambda: {"x": drawn(rng)}, steps).from_start(start)
     W = best["W"].reshape(n, m, D_HIDDEN, N_FEATURES)
     return W.round(DECIMALS), best["b"].reshape(n, m, N_FEATURES).round(DECIMALS)
 

@@ -1,7 +1,5 @@
 """The sheet Examples: the output of several toy models for every example, and its error."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cellformer.engine.cells.expression import Area, Expression
@@ -14,25 +12,7 @@ SEED = 117  # of 150 draws, that whose losses are nearest those of many: all mod
 WEAKEST = 0.01  # strength of a feature that is present, which has two decimals
 
 
-class Toy(NamedTuple):
-    """A toy model in cells."""
-
-    name: str
-    W: Area  # [features, 2]
-    b: Area  # [features, 1]
-    lengths: Area  # [features, 1]: of W
-    interference: Area  # [features, features]
-
-
-class Examples(NamedTuple):
-    """The examples."""
-
-    ws: Composer
-    x: Area  # [examples, features]
-    present: Area  # [examples, 1]: how many features are
-
-
-def add(w: Workbook) -> Examples:
+def add(w: Workbook) -> Composer:
     """The sheet, with the examples alone."""
     ws = w.sheet(
         "Examples",
@@ -45,7 +25,7 @@ def add(w: Workbook) -> Examples:
     strengths = np.where(x > 0, x.round(2).clip(WEAKEST), 0.0)
     ws.cursor += 1
     table = ws.typed("examples", strengths, cols=NAMES, title="strengths")
-    present = ws.computed(
+    ws.computed(
         "present",
         (N_EXAMPLES, 1),
         lambda i, _: COUNTIF(table[i, :], ">0"),
@@ -53,19 +33,20 @@ def add(w: Workbook) -> Examples:
         style="activation count",
         beside=table,
     )
-    return Examples(ws, table, present)
+    return ws
 
 
-def errors(examples: Examples, name: str, toy: Toy, importance: Area, beside: Area) -> Area:
-    """Add a toy model's output for each example, and, to the right, its squared error weighted by
-    importance: [examples, 1]."""
-    ws, x = examples.ws, examples.x
+def errors(ws: Composer, k: int, kind: str, beside: Area) -> Area:
+    """Add the k-th toy model's output for each example, and, to the right, its squared error
+    weighted by importance: [examples, 1]."""
+    x, importance = ws["examples"], ws["importance"]
+    interference, b = ws[f"interference_{k}"], ws[f"bias_{k}"]
     back = ws.computed(
-        f"{name}_back",
+        f"model_{k}_back",
         (N_EXAMPLES, N_FEATURES),
-        lambda r, j: MAX(0, SUMPRODUCT(x[r, :], toy.interference[j, :].fixed) + toy.b[j].fixed),
+        lambda r, j: MAX(0, SUMPRODUCT(x[r, :], interference[j, :].fixed) + b[j].fixed),
         cols=NAMES,
-        title=f"comes back: {toy.name}",
+        title=f"comes back: {kind}",
         beside=beside,
     )
 
@@ -73,5 +54,5 @@ def errors(examples: Examples, name: str, toy: Toy, importance: Area, beside: Ar
         return added([importance[j].fixed * (back[r, j] - x[r, j]) ** 2 for j in range(N_FEATURES)])
 
     return ws.computed(
-        f"{name}_error", (N_EXAMPLES, 1), error, cols=["error"], style="readout", beside=back
+        f"model_{k}_error", (N_EXAMPLES, 1), error, cols=["error"], style="readout", beside=back
     )

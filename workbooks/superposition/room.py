@@ -10,7 +10,7 @@ the same count for distances.)
 
 import numpy as np
 
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import (
     ABS,
     COUNTIF,
@@ -56,27 +56,26 @@ def add(w: Workbook) -> None:
     near = ws.typed("near", NEAR, ["nearly: a cosine below ε ="], style="input setting")
     place = ws.rect(near)
     ws.sheet.rules[place.top, place.left] = SMALL
-    widths, cosines = sample(w, ws, near)
-    large(ws, near)
+    sample(w, ws)
+    large(ws)
     suggest(w, ws)
-    spread(ws, widths, cosines)
+    spread(ws)
 
 
-def sample(w: Workbook, ws: Composer, near: Area) -> tuple[Area, list[Area]]:
-    """Add random directions in cells: how many of them fit, beside the formulas. Returns their
-    numbers of dimensions [1, samples], and the cosines of each [N, N]."""
+def sample(w: Workbook, ws: Composer) -> None:
+    """Add random directions in cells: how many of them fit, beside the formulas."""
     ws.heading(
         f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before",
         "sheet Directions has the vectors, of which the first d numbers count, and every cosine",
         style="note",
     )
-    n = (1, len(SAMPLED))
-    widths = ws.typed("widths", SAMPLED, ["dimensions d, up to 64"], style="input setting")
-    ws.sheet.areas.append((ws.rect(widths), WIDTHS))
+    n, near = (1, len(SAMPLED)), ws["near"]
+    typed = ws.typed("widths", SAMPLED, ["dimensions d, up to 64"], style="input setting")
+    ws.sheet.areas.append((ws.rect(typed), WIDTHS))
     widths = ws.computed(
         "counted",
         n,
-        lambda _, k: MIN(D_MOST, MAX(1, IFERROR(INT(widths[k]), 1))),
+        lambda _, k: MIN(D_MOST, MAX(1, IFERROR(INT(typed[k]), 1))),
         [f"of which there are, from 1 to {D_MOST}"],
         style="count",
         tight=True,
@@ -95,15 +94,15 @@ def sample(w: Workbook, ws: Composer, near: Area) -> tuple[Area, list[Area]]:
         style="percent",
         tight=True,
     )
-    cosines, kept = directions(w, widths, near)
+    directions(w)
+    cosines, kept = ([ws[f"{name}_{k}"] for k in range(n[1])] for name in ("cosines", "kept"))
     pairs = N * (N - 1)
     ws.fill(fit, lambda _, k: SUM(kept[k]), "readout count")
     ws.fill(typical, lambda _, k: SQRT(MAX(0, SUMPRODUCT(cosines[k], cosines[k]) - N) / pairs))
     ws.fill(share, lambda _, k: MAX(0, COUNTIF(cosines[k], ">=" & near) - N) / pairs, "percent")
-    return widths, cosines
 
 
-def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[Area]]:
+def directions(w: Workbook) -> None:
     """Add the vectors, and for each sample's dimensions every absolute cosine [N, N], and which
     directions are kept [1, N]."""
     ws = w.sheet(
@@ -112,13 +111,13 @@ def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[
         widths={0: 20, **dict.fromkeys(range(1, N + len(SAMPLED) + 2), 7)},
     )
     ws.heading("Cosines: a direction is kept (1) where none kept before it is as near as ε")
-    tops = [ws.cursor + k * (N + 5) for k in range(len(SAMPLED))]
+    top, widths = ws.cursor, w["counted"]
     ws.cursor += len(SAMPLED) * (N + 5)
     ws.heading(
         "The vectors, a column each, drawn from the normal distribution; which numbers count"
     )
     vectors = ws.typed("vectors", VECTORS, range(1, D_MOST + 1), KEPT)
-    used = ws.computed(
+    ws.computed(
         "used",
         (D_MOST, len(SAMPLED)),
         lambda i, k: IF(widths[k] > i, 1, 0),
@@ -126,17 +125,14 @@ def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[
         style="activation count",
         beside=vectors,
     )
-    below = ws.cursor
-    both = [_cosines(ws, tops[k], k, vectors, used[:, k].fixed, near) for k in range(len(SAMPLED))]
-    ws.cursor = below
-    return [cosines for cosines, _ in both], [kept for _, kept in both]
+    for k in range(len(SAMPLED)):
+        _cosines(ws, top + k * (N + 5), k)
 
 
-def _cosines(
-    ws: Composer, top: int, k: int, vectors: Area, used: Area, near: Area
-) -> tuple[Area, Area]:
-    """The cosines [N, N] for the k-th number of dimensions, and which directions are kept [1,
+def _cosines(ws: Composer, top: int, k: int) -> None:
+    """Add the cosines [N, N] for the k-th number of dimensions, and which directions are kept [1,
     N]."""
+    vectors, used, near = ws["vectors"], ws["used"][:, k].fixed, ws["near"]
     lengths = ws.computed(
         f"sizes_{k}",
         (1, N),
@@ -146,32 +142,27 @@ def _cosines(
         top=top,
     )
     kept = ws.promised(f"kept_{k}", (1, N), ["kept"], tight=True)
-    ws.cursor -= 1
 
     def cosine(i: int, j: int) -> Expression:
-        product = SUMPRODUCT(vectors[:, i], vectors[:, j], used)
-        return ABS(product) / (lengths[i] * lengths[j])
+        return ABS(SUMPRODUCT(vectors[:, i], vectors[:, j], used)) / (lengths[i] * lengths[j])
 
-    cosines = ws.computed(f"cosines_{k}", (N, N), cosine, KEPT, dress="scale")
+    cosines = ws.computed(f"cosines_{k}", (N, N), cosine, KEPT, tight=True, dress="scale")
 
     def is_kept(_: int, j: int) -> Expression | int:
-        if not j:
-            return 1
-        return IF(SUMIF(cosines[j, :j], ">=" & near, kept[0, :j]) > 0, 0, 1)
+        return IF(SUMIF(cosines[j, :j], ">=" & near, kept[0, :j]) > 0, 0, 1) if j else 1
 
     ws.fill(kept, is_kept, "readout count")
-    return cosines, kept
 
 
-def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
+def spread(ws: Composer) -> None:
     """Add how many pairs have a cosine below each of several values, as lines."""
     ws.heading("Share of the pairs whose cosine is below")
-    top = ws.cursor
+    top, widths = ws.cursor, ws["counted"]
     limits = ws.typed("limits", BELOW[:, None], cols=["cosine"], style="input setting")
     shares = ws.computed(
         "below",
         (len(BELOW), len(SAMPLED)),
-        lambda i, k: COUNTIF(cosines[k].fixed, "<" & limits[i]) / (N * (N - 1)),
+        lambda i, k: COUNTIF(ws[f"cosines_{k}"].fixed, "<" & limits[i]) / (N * (N - 1)),
         cols=[widths[k] for k in range(len(SAMPLED))],
         style="percent",
         left=2,
@@ -184,14 +175,14 @@ def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
     ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
 
 
-def large(ws: Composer, near: Area) -> None:
+def large(ws: Composer) -> None:
     """Add the bound for spaces as large as models have."""
     ws.heading(
         "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles",
         "its number of digits is about d ε² / 4 / ln 10",
         style="equation",
     )
-    n = (1, len(SPACES))
+    n, near = (1, len(SPACES)), ws["near"]
     spaces = ws.typed("spaces", SPACES, ["dimensions d"], style="input setting")
     digits = ws.computed(
         "digits",

@@ -6,8 +6,6 @@ of the features is among these, the loss is a sum over the number of present fea
 probability.
 """
 
-from typing import NamedTuple
-
 from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import COUNTIF, SQRT, SUMIF, SUMPRODUCT, added
 from cellformer.exporters.assemble.worksheets import Workbook
@@ -19,8 +17,7 @@ from cellformer.workbooks.superposition import measured
 from cellformer.workbooks.superposition.arrows import Arrows, draw
 from cellformer.workbooks.superposition.examples import DRAWS, N_FEATURES, NAMES
 from cellformer.workbooks.superposition.learning import D_HIDDEN, DECAYS, PROBABILITIES
-from cellformer.workbooks.superposition.measured import Examples, Toy
-from cellformer.workbooks.superposition.trained import HELD, Trained
+from cellformer.workbooks.superposition.trained import HELD, Shelf
 
 P, DECAY = 0.2, 0.9  # the settings as built
 KINDS = ("always", "as typed", "rare")
@@ -33,19 +30,8 @@ SETTINGS, RESULTS, PICTURES, CURVES, NUMBERS = 6, 9, 13, 30, 49  # rows
 SHARE = between(0, 1, "Type a number from 0 to 1.", "Not a share")
 
 
-class Sparsity(NamedTuple):
-    """The tables that edits and checks refer to."""
-
-    p: Area
-    decay: Area
-    held: Area  # [1, models]
-    loss: Area  # [1, models]: the expected squared error, weighed by importance
-    examples: Examples
-    last: Area  # the last column of sheet Examples
-
-
-def add(w: Workbook, trained: Trained) -> Sparsity:
-    """Add the sheet and its examples, with suggested edits."""
+def add(w: Workbook, toys: Shelf) -> Composer:
+    """Add the sheet and its examples, with suggested edits; returns sheet Examples."""
     ws = w.sheet(
         "Sparsity",
         "the rarer features are, the more of them share the two numbers",
@@ -53,27 +39,25 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
         "angles. Rare ones seldom meet: four fit, as two pairs of opposites, and in the end all five, for a small price. Type other settings.",
         widths={0: 24, **dict.fromkeys(range(1, 19), 8), PANEL: 9, 2 * PANEL: 9},
     )
-    p, decay, importance = settings(ws)
-    for k, setting in enumerate((decay, p)):
-        place = ws.rect(setting)
-        said = trained.toys.said(k, setting[0])
-        ws.show(f"trained.{k}", (place.top, place.right), said, "note")
-    grid(ws, trained)
-    odds = (expression(PROBABILITIES[-1]), p, expression(PROBABILITIES[0]))
-    toys = [panel(ws, trained, k, odds[k], decay) for k in range(N_KINDS)]
-    examples = measured.add(w)
-    errors, last = [], examples.present
-    for k, toy in enumerate(toys):
-        last = measured.errors(examples, f"model_{k}", toy, importance, last)
-        errors.append(last)
-    held, loss = results(ws, toys, by_number(ws, examples, errors), p)
-    pictures(ws, toys)
-    found = Sparsity(p, decay, held, loss, examples, last)
-    suggest(w, ws, found)
-    return found
+    settings(ws)
+    for k, name in enumerate(("decay", "p")):
+        place = ws.rect(w[name])
+        ws.show(f"trained.{k}", (place.top, place.right), toys.said(k, w[name][0]), "note")
+    grid(ws, toys)
+    top = ws.cursor
+    for k, p in enumerate((expression(PROBABILITIES[-1]), w["p"], expression(PROBABILITIES[0]))):
+        panel(ws, toys, k, p, top)
+    examples, last = measured.add(w), w["present"]
+    for k, kind in enumerate(KINDS):
+        last = measured.errors(examples, k, kind, last)
+    by_number(ws)
+    results(ws)
+    pictures(ws)
+    suggest(w, ws)
+    return examples
 
 
-def settings(ws: Composer) -> tuple[Area, Area, Area]:
+def settings(ws: Composer) -> None:
     """Add the probability of a feature, and the importance of each: [1, features]."""
     p = ws.typed("p", P, ["present with probability"], style="input setting", top=SETTINGS)
     decay = ws.typed(
@@ -84,41 +68,34 @@ def settings(ws: Composer) -> tuple[Area, Area, Area]:
         ws.sheet.rules[place.top, place.left] = SHARE
     ws.cursor = NUMBERS
     ws.heading("How much a feature's error counts: each so many times as much as the one before")
-
-    def counts(_: int, j: int) -> Expression:
-        return decay * importance[j - 1] if j else expression(1)
-
     importance = ws.promised("importance", (1, N_FEATURES), ["importance"], NAMES)
-    ws.fill(importance, counts)
-    return p, decay, importance
+    ws.fill(importance, lambda _, j: decay * importance[j - 1] if j else expression(1))
 
 
-def grid(ws: Composer, trained: Trained) -> None:
+def grid(ws: Composer, toys: Shelf) -> None:
     """How many features each trained model holds: importance down, probability across."""
-    below, n = ws.cursor, len(PROBABILITIES)
-    ws.cursor = SETTINGS
-    decays, odds = trained.toys.settings
+    held, (decays, odds), n = ws["held"], toys.settings, len(PROBABILITIES)
     ws.computed(
         "held_by_all",
         (len(DECAYS), n),
-        lambda i, j: trained.held[i * n + j],
+        lambda i, j: held[i * n + j],
         [decays[i] for i in range(len(DECAYS))],
         [odds[j] for j in range(n)],
         "Features held, of five, by every trained model: importance down, probability across",
         "readout count",
         left=PANEL + 1,
+        top=SETTINGS,
     )
-    ws.cursor = below
 
 
-def panel(ws: Composer, trained: Trained, k: int, p: Expression, decay: Area) -> Toy:
+def panel(ws: Composer, toys: Shelf, k: int, p: Expression, top: int) -> None:
     """The k-th model: its arrows and biases, and the interference of its features."""
-    top, left = ws.cursor, 1 + k * PANEL
+    left = 1 + k * PANEL
     ws.sheet.put(top, left - 1, KINDS[k], "block")
     row = ws.computed(
         f"row_{k}",
         (1, 1),
-        trained.toys.row(decay, p),
+        toys.row(ws["decay"], p),
         cols=["row of Trained"],
         style="count",
         left=left,
@@ -127,59 +104,59 @@ def panel(ws: Composer, trained: Trained, k: int, p: Expression, decay: Area) ->
     numbers = ws.computed(
         f"arrows_{k}",
         (N_FEATURES, D_HIDDEN),
-        lambda i, j: trained.toys.number(row.fixed, 3 * i + j),
+        lambda i, j: toys.number(row.fixed, 3 * i + j),
         NAMES,
         ["W 1", "W 2"],
         left=left,
+        top=ws.rect(row).bottom + 1,
     )
-    ws.cursor = ws.rect(numbers).top - 1
-    columns = ws.columns(N_FEATURES, ws.cursor, left + 2)
-    b = columns.computed(f"bias_{k}", "b", lambda i: trained.toys.number(row.fixed, 3 * i + 2))
-    lengths = columns.computed(
+    columns = ws.columns(N_FEATURES, ws.rect(numbers).top - 1, left + 2)
+    columns.computed(f"bias_{k}", "b", lambda i: toys.number(row.fixed, 3 * i + 2))
+    columns.computed(
         f"length_{k}", "length", lambda i: SQRT(SUMPRODUCT(numbers[i, :], numbers[i, :]))
     )
-    table = ws.computed(
+    ws.computed(
         f"interference_{k}",
         (N_FEATURES, N_FEATURES),
         lambda i, j: SUMPRODUCT(numbers[i, :], numbers[j, :]),
         NAMES,
         NAMES,
         left=left,
+        top=ws.rect(numbers).bottom + 1,
         dress="diverging",
     )
-    ws.cursor = top if k < N_KINDS - 1 else ws.cursor
-    return Toy(KINDS[k], numbers, b, lengths, table)
 
 
-def by_number(ws: Composer, examples: Examples, errors: list[Area]) -> Area:
+def by_number(ws: Composer) -> None:
     """Add the summed errors of the subsets of 0, 1, .. 5 features: [features + 1, models]."""
     ws.heading("The errors of the subsets of 0 to 5 features, added: sums over sheet Examples")
-    return ws.computed(
+    present, errors = ws["present"].fixed, [ws[f"model_{k}_error"].fixed for k in range(N_KINDS)]
+    ws.computed(
         "by_number",
         (N_FEATURES + 1, N_KINDS),
-        lambda n, k: SUMIF(examples.present.fixed, n, errors[k].fixed) / DRAWS[n],
+        lambda n, k: SUMIF(present, n, errors[k]) / DRAWS[n],
         [f"{n} present" for n in range(N_FEATURES + 1)],
         KINDS,
     )
 
 
-def results(ws: Composer, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, Area]:
-    """Add how many features each model holds, and its loss: [1, models] each. Below, the loss for
-    other probabilities, as lines."""
-    below = ws.cursor
-    held = ws.computed(
+def results(ws: Composer) -> None:
+    """Add how many features each model holds, and its loss, the expected squared error weighed by
+    importance: [1, models] each. Below, the loss for other probabilities, as lines."""
+    below, sums = ws.cursor, ws["by_number"]
+    ws.computed(
         "held_by",
         (1, N_KINDS),
-        lambda _, k: COUNTIF(toys[k].lengths, f">={HELD}"),
+        lambda _, k: COUNTIF(ws[f"length_{k}"], f">={HELD}"),
         ["features held"],
         KINDS,
         style="readout count",
         top=RESULTS,
     )
-    loss = ws.computed(
+    ws.computed(
         "loss",
         (1, N_KINDS),
-        lambda _, k: expected(p, sums[:, k]),
+        lambda _, k: expected(ws["p"], sums[:, k]),
         ["loss: expected error"],
         style="readout",
         tight=True,
@@ -198,10 +175,8 @@ def results(ws: Composer, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, A
     )
     lines = [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)]
     title, axes = "The best model depends on how rare features are", ("probability", "loss")
-    chart = Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True)
-    ws.chart(chart)
+    ws.chart(Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True))
     ws.cursor = below
-    return held, loss
 
 
 def expected(p: Expression, sums: Area) -> Expression:
@@ -217,16 +192,16 @@ def expected(p: Expression, sums: Area) -> Expression:
     return added([probability(n) * sums[n] for n in range(N_FEATURES + 1)])
 
 
-def pictures(ws: Composer, toys: list[Toy]) -> None:
+def pictures(ws: Composer) -> None:
     """The arrows of each model."""
-    for k, toy in enumerate(toys):
-        arrows, title = [Arrows(toy.W, NAMES, GROUPS[0])], f"Trained: {TITLES[k]}"
-        draw(ws, (PICTURES, COLUMNS[k]), title, arrows, SIZE, 1.5)
+    for k, kind in enumerate(TITLES):
+        arrows = [Arrows(ws[f"arrows_{k}"], NAMES, GROUPS[0])]
+        draw(ws, (PICTURES, COLUMNS[k]), f"Trained: {kind}", arrows, SIZE, 1.5)
 
 
-def suggest(w: Workbook, ws: Composer, found: Sparsity) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: rarer features, more frequent ones, and equal importance."""
-    p, loss, held = found.p, found.loss, found.held[TYPED]
+    p, loss, held = w["p"], w["loss"], w["held_by"][TYPED]
     ws.suggest(
         w.suggestion(
             "Type 0.05: features are rare, and {then:.0f} are held instead of {now:.0f}. The loss is {loss.then:.3f}.",
@@ -243,7 +218,7 @@ def suggest(w: Workbook, ws: Composer, found: Sparsity) -> None:
         ),
         w.suggestion(
             "Type 1: with all features equally important, {then:.0f} are held, not {now:.0f}: none of them is worth giving up.",
-            {found.decay: 1.0},
+            {w["decay"]: 1.0},
             held,
         ),
     )

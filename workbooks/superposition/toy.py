@@ -1,8 +1,6 @@
 """The sheet Toy model: five features through two numbers and back, and their interference."""
 
-from typing import NamedTuple
-
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import ACOS, IF, LARGE, MAX, MIN, PI, SQRT, SUMPRODUCT
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.exporters.assemble.worksheets import Workbook
@@ -18,19 +16,7 @@ ALL = (N_FEATURES, N_FEATURES)
 DEGREES = 180
 
 
-class Toy(NamedTuple):
-    """The tables that other sheets or edits refer to."""
-
-    x: Area  # [features, 1]
-    W: Area  # [features, 2]: a row for each feature
-    b: Area  # [features, 1]
-    before: Area  # [features, 1]
-    back: Area  # [features, 1]
-    interference: Area  # [features, features]
-    again: Area  # [1, features]: `before`, by way of the interference
-
-
-def add(w: Workbook, learned: Learned) -> Toy:
+def add(w: Workbook, learned: Learned) -> None:
     """Add the sheet, with suggested edits."""
     ws = w.sheet(
         "Toy model",
@@ -43,35 +29,34 @@ def add(w: Workbook, learned: Learned) -> Toy:
         "h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]          (in the paper W is turned round: h = W x)",
         style="equation",
     )
-    x, W, b = typed(ws, learned)
-    h, before, back = there_and_back(ws, x, W, b)
-    interference, again = disturbs(ws, x, W, b)
-    geometry(ws, interference)
-    toy = Toy(x, W, b, before, back, interference, again)
-    suggest(w, ws, toy)
+    typed(ws, learned)
+    there_and_back(ws)
+    disturbs(ws)
+    geometry(ws)
+    suggest(w, ws)
     draw(
         ws,
         PICTURE,
         "Each feature's arrow, and what is kept: h",
-        [Arrows(W, NAMES, GROUPS[0]), Arrows(h, ["h"], GROUPS[1])],
+        [Arrows(w["W"], NAMES, GROUPS[0]), Arrows(w["h"], ["h"], GROUPS[1])],
         (400, 390),
         2.0,
     )
-    return toy
 
 
-def typed(ws: Composer, learned: Learned) -> tuple[Area, Area, Area]:
+def typed(ws: Composer, learned: Learned) -> None:
     """Add the present features, and the weights of the model of equal importance and rare
     features."""
     W, b = learned.W[-1, 0].T, learned.b[-1, 0]  # [features, 2], [features]
-    x = ws.typed("x", [[strength] for strength in PRESENT], NAMES, ["present: x"], top=TOP)
-    arrows = ws.typed("W", W, cols=["W, number 1", "W, number 2"], style="weight", left=2, top=TOP)
-    return x, arrows, ws.typed("b", b[:, None], cols=["bias: b"], style="weight", left=4, top=TOP)
+    ws.typed("x", [[strength] for strength in PRESENT], NAMES, ["present: x"], top=TOP)
+    ws.typed("W", W, cols=["W, number 1", "W, number 2"], style="weight", left=2, top=TOP)
+    ws.typed("b", b[:, None], cols=["bias: b"], style="weight", left=4, top=TOP)
 
 
-def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area, Area]:
+def there_and_back(ws: Composer) -> None:
     """Add the two numbers, under the columns of W that make them, and the features read from
     them."""
+    x, W, b = ws["x"], ws["W"], ws["b"]
     h = ws.computed(
         "h",
         (1, D_HIDDEN),
@@ -87,11 +72,11 @@ def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area,
     back = columns.computed("back", "comes back", lambda i: MAX(before[i], 0), "readout")
     columns.computed("wrong", "too much", lambda i: back[i] - x[i])
     ws.cursor = ws.rect(h).bottom
-    return h, before, back
 
 
-def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
+def disturbs(ws: Composer) -> None:
     """Add the interference matrix [features, features], and the output computed with it."""
+    x, W, b = ws["x"], ws["W"], ws["b"]
     ws.heading(
         "Interference, W Wᵀ: what a row's feature, where present, adds to a column's",
         "On the diagonal stands what a feature does for itself. Beside it stands 0 where two arrows are at right angles.",
@@ -104,18 +89,18 @@ def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
         NAMES,
         dress="diverging",
     )
-    again = ws.computed(
+    ws.computed(
         "again",
         (1, N_FEATURES),
         lambda _, j: SUMPRODUCT(table[:, j], x[:, 0].fixed) + b[j],
         ["W h + b, from here"],
         tight=True,
     )
-    return table, again
 
 
-def geometry(ws: Composer, interference: Area) -> None:
+def geometry(ws: Composer) -> None:
     """Add the length of each arrow, and the angle to the next one, in degrees."""
+    interference = ws["interference"]
     lengths = ws.computed(
         "lengths", (1, N_FEATURES), lambda _, j: SQRT(interference[j, j]), ["length of the arrow"]
     )
@@ -152,25 +137,25 @@ def quotient(part: Expression, whole: Expression) -> Expression:
     return IF(whole < NEAR, 0, part / whole)
 
 
-def suggest(w: Workbook, ws: Composer, toy: Toy) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: a neighbouring feature as well, the opposite one as well, and a bias that
     filters nothing."""
     bank, growth, tax = (NAMES.index(name) for name in ("bank", "growth", "tax"))
-    back = toy.back
+    x, b, back = w["x"], w["b"], w["back"]
     ws.suggest(
         w.suggestion(
             "Type 1: tax, a neighbour, is present too. Each helps the other: bank comes back as {then:.2f}, not {now:.2f}.",
-            {toy.x[tax]: 1.0},
+            {x[tax]: 1.0},
             back[bank],
         ),
         w.suggestion(
             "Type 1: growth, on the far side, is present too. The two arrows nearly cancel: bank comes back as {then:.2f}.",
-            {toy.x[growth]: 1.0},
+            {x[growth]: 1.0},
             back[bank],
         ),
         w.suggestion(
             "Type 0: without its bias, tax comes back as {then:.2f} though it is absent. The bias and the ReLU filter that out.",
-            {toy.b[tax]: 0.0},
+            {b[tax]: 0.0},
             back[tax],
         ),
     )

@@ -32,8 +32,7 @@ class Shelf(NamedTuple):
         ones."""
         found: Expression = expression(1)
         for values, value in zip(self.settings, wanted, strict=True):
-            place = MATCH(MAX(value, values[0]), values, 1)
-            found = (found - 1) * values.shape[1] + place
+            found = (found - 1) * values.shape[1] + MATCH(MAX(value, values[0]), values, 1)
         return found
 
     def said(self, k: int, wanted: Expression) -> Expression:
@@ -47,16 +46,10 @@ class Shelf(NamedTuple):
         return INDEX(self.rows[:, k].fixed, row, 1)
 
 
-class Trained(NamedTuple):
-    """The models that other sheets use."""
-
-    toys: Shelf  # a row: for each feature the two numbers of W, then b
-    held: Area  # [models, 1]: how many features each toy model holds
-    encoders: Shelf  # a row: for each latent the two numbers of E, b, the two numbers of D
-
-
-def add(w: Workbook, learned: Learned) -> Trained:
-    """Add the sheet, with the number of features that each toy model holds."""
+def add(w: Workbook, learned: Learned) -> tuple[Shelf, Shelf]:
+    """Add the sheet, with the number of features that each toy model holds. Returns the toy models,
+    a row each (for every feature the two numbers of W, then b), and the autoencoders (for every
+    latent the two numbers of E, b, the two numbers of D)."""
     ws = w.sheet(
         "Trained",
         "every model that was trained for this workbook, a row each",
@@ -64,8 +57,7 @@ def add(w: Workbook, learned: Learned) -> Trained:
         style="note",
         widths={0: 26, **dict.fromkeys(range(1, 32), 9)},
     )
-    toys, settings = toy_models(ws, learned)
-    place = ws.rect(settings)
+    toys = toy_models(ws, learned)
     lengths = ws.computed(
         "lengths_held",
         (toys.rows.shape[0], N_FEATURES),
@@ -73,7 +65,7 @@ def add(w: Workbook, learned: Learned) -> Trained:
         cols=[f"|{name}|" for name in NAMES],
         beside=toys.rows,
     )
-    held = ws.computed(
+    ws.computed(
         "held",
         (toys.rows.shape[0], 1),
         lambda i, _: COUNTIF(lengths[i, :], f">={HELD}"),
@@ -81,12 +73,11 @@ def add(w: Workbook, learned: Learned) -> Trained:
         style="readout count",
         beside=lengths,
     )
-    ws.cursor = place.bottom + 1
-    return Trained(toys, held, encoders(ws, learned))
+    return toys, encoders(ws, learned)
 
 
-def toy_models(ws: Composer, learned: Learned) -> tuple[Shelf, Area]:
-    """The toy models, and the settings of each: [models, 2]."""
+def toy_models(ws: Composer, learned: Learned) -> Shelf:
+    """The toy models, with the settings of each."""
     ws.heading("Toy models: for each feature its arrow, the two numbers of W, and its bias b")
     decays = ws.typed("decays", DECAYS, ["importance, times"], style="input setting")
     odds = ws.typed(
@@ -107,7 +98,7 @@ def toy_models(ws: Composer, learned: Learned) -> tuple[Shelf, Area]:
     )
     heads = [f"{name} {what}" for name in NAMES for what in ("1", "2", "b")]
     table = ws.typed("toys", rows, cols=heads, style="weight", beside=settings)
-    return Shelf((decays, odds), table), settings
+    return Shelf((decays, odds), table)
 
 
 def encoders(ws: Composer, learned: Learned) -> Shelf:

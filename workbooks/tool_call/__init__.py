@@ -85,9 +85,14 @@ def build(model: Model, passage: Passage) -> Book:
     is no room for them."""
     if len(passage.ids) <= belt.LAST:
         return model_workbook.build("tool-call", model, passage)
-    found = calculator.laid(model, passage)
     return assemble(
-        "tool-call", model, found, STORY, study=belt.add, chosen=CHOSEN, on_layout=calculator.add
+        "tool-call",
+        model,
+        calculator.laid(model, passage),
+        STORY,
+        study=belt.add,
+        chosen=CHOSEN,
+        on_layout=calculator.add,
     )
 
 

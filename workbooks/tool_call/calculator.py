@@ -23,14 +23,10 @@ SILENT = -1000  # below every result
 def add(book: Book) -> None:
     """Add the calculator to the graph of a book, and have the text read what it answers."""
     g, words = book.graph, sums.WORDS
-    n = g["tokens"].shape[0]
-    at, one, tokens = g.at(NAME), (n, 1), g["tokens"]
+    at, one, tokens = g.at(NAME), (g["tokens"].shape[0], 1), g["tokens"]
     value = [[float(word) if word.isdigit() else NONE] for word in words]
     numbers = at.input("numbers", value, ("vocab", ""), "table")
     connected = at.input("connected", 1.0, kind="table")
-
-    def number(t: int, _: int) -> Expression:
-        return Nth(numbers.area.fixed, tokens[t, 0] + 1)
 
     def is_sum(t: int, _: int) -> Expression:
         if t < LENGTH:
@@ -52,7 +48,7 @@ def add(book: Book) -> None:
         found = IFERROR(MATCH(results[t, 0], numbers.area.fixed, 0) - 1, NONE)
         return IF(results[t, 0] < 0, NONE, found)
 
-    read = at.table("read", one, number)
+    read = at.table("read", one, lambda t, _: Nth(numbers.area.fixed, tokens[t, 0] + 1))
     called = at.table("sum", one, is_sum)
     results = at.table("result", one, result)
     answer = at.table("answer", one, ident)
