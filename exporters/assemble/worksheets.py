@@ -122,8 +122,7 @@ class Workbook:
         """A new sheet at the end; its purpose is one line. `lines` of text stand below; `widths`
         are of columns, in characters."""
         ws = worksheet(self.book, name, purpose)
-        ws.widths(widths or {})
-        ws.text(*lines, style=style)
+        ws.about(purpose, *lines, style=style, widths=widths or {})
         return ws
 
     def compare(self, rows: Sequence[Comparison], section: str) -> None:

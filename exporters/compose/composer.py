@@ -65,6 +65,14 @@ class Composer:
         """A table of the book by its name, on whichever sheet."""
         return self.book.graph[name].area
 
+    def about(
+        self, purpose: str, *lines: str, style: str = "text", widths: Mapping[int, float]
+    ) -> None:
+        """What the sheet is for, in a line, its first lines of text, and its columns' widths."""
+        self.sheet.purpose = purpose
+        self.widths(widths)
+        self.text(*lines, style=style)
+
     def widths(self, widths: Mapping[int, float]) -> None:
         """Column widths, in characters."""
         self.sheet.widths = {**self.sheet.widths, **widths}

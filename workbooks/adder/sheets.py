@@ -173,8 +173,7 @@ def weights(ws: Composer, adder: Adder) -> None:
             ws.sheet.put(row, col, text, "small label")
         ws.lay(g[name], (row + 1 if text else row, col), "weight small", turned)
         ws.dress(g[name].area, "diverging")
-    for k, text in enumerate(GAINS):
-        ws.sheet.put(MLP_ROW + 1 + k, WEIGHT_COL + 4 * STEP - 1, text, "small label")
+    ws.sheet.down(MLP_ROW + 1, WEIGHT_COL + 4 * STEP - 1, GAINS, "small label")
     for digit in range(len(sums.DIGITS)):
         ws.sheet.put(TYPE_ROW + 1 + digit, WEIGHT_COL - 1, digit, "label number")
 

@@ -55,10 +55,7 @@ def add(book: ModelBook) -> None:
     """Add four situations, live in the temperature; counts over games; nonsense; three suggested
     edits."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = PURPOSE
-    page.sheet.widths = {0: 14} | dict.fromkeys(range(1, 17), 9.3) | {17: 3}
-    for k, line in enumerate(TEXT):
-        page.sheet.put(4 + k, 0, line)
+    page.about(PURPOSE, *TEXT, widths={0: 14} | dict.fromkeys(range(1, 17), 9.3) | {17: 3})
     page.sheet.put(HEAT_ROW, 0, "temperature", "row label")
     page.typed_at("calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
     page.sheet.rules[HEAT_ROW, 1] = between(COLDEST, 20, "A temperature from 0.05 to 20.")
@@ -73,10 +70,10 @@ def _situations(book: ModelBook, page: Composer) -> None:
     """Add, for each situation, the grammar's probabilities and the model's logits as constants, and
     the model's probabilities, live."""
     page.sheet.put(SHARES_ROW - 1, 0, "word", "row label")
-    for k, word in enumerate(game.WORDS):
-        page.sheet.put(SHARES_ROW + k, 0, word, "row label")
-    for k, text in enumerate(("sum; loss, nats", "floor of the loss", "above the floor")):
-        page.sheet.put(END + k, 0, text, "row label")
+    page.sheet.down(SHARES_ROW, 0, game.WORDS, "row label")
+    page.sheet.down(
+        END, 0, ("sum; loss, nats", "floor of the loss", "above the floor"), "row label"
+    )
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         page.sheet.put(SHARES_ROW - 2, col, text, "block")

@@ -33,10 +33,9 @@ TABLE_ROW, CHART_ROW, CHART_COL, ROOM = 9, 9, 8, 14  # rows that a table takes
 def add(book: ModelBook) -> None:
     """Add a table for each training, with its figures, and the diagram of all."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = PURPOSE
-    page.sheet.widths = {0: 21} | dict.fromkeys(range(1, len(HEADS) + 1), 10) | {7: 3}
-    for k, line in enumerate(ABOUT):
-        page.sheet.put(4 + k, 0, line)
+    page.about(
+        PURPOSE, *ABOUT, widths={0: 21} | dict.fromkeys(range(1, len(HEADS) + 1), 10) | {7: 3}
+    )
     found = rewarded.stored()["sets"]
     tables = [_table(page, one, n) for n, one in enumerate(found)]
     _figures(page, found, tables)
@@ -71,8 +70,7 @@ def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
 def _figures(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> None:
     """Add how often each is right, how sure it is, the ECE, the loss and the temperature."""
     page.heads_at((TABLE_ROW, 1), "trained", "rewarded", "and warmed", style="label")
-    for row, text in enumerate(FIGURES, TABLE_ROW + 1):
-        page.sheet.put(row, 0, text, "row label")
+    page.sheet.down(TABLE_ROW + 1, 0, FIGURES, "row label")
 
     def figure(row: int, n: int) -> Expression:
         cells, gaps = tables[n], page.book.graph[f"reliability.{n}.gap"]

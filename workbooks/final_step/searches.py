@@ -65,10 +65,7 @@ COMPARED = (  # what is compared, the model, the database
 def add(book: ModelBook) -> None:
     """Add both searches, what they have in common, and the stored texts."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = PURPOSE
-    page.sheet.widths = {0: 28} | dict.fromkeys(range(1, SCORE + 3), 10)
-    for k, line in enumerate(ABOUT):
-        page.sheet.put(4 + k, 0, line)
+    page.about(PURPOSE, *ABOUT, widths={0: 28} | dict.fromkeys(range(1, SCORE + 3), 10))
     _in_words(book, page)
     page.sheet.put(TEXTS_ROW - 1, 0, "The stored texts, a word in a cell", "heading")
     stored = page.typed_at("search.stored", (TEXTS_ROW, 1), list(map(_padded, STORED)), "token")

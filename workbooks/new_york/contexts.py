@@ -30,10 +30,9 @@ NEXT, TIMES, ALIKE, COUNTED = range(BACK + 1, BACK + 5)  # columns of the texts,
 def add(book: ModelBook) -> None:
     """Add where the heads look, the next words, three suggested edits, the texts."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = PURPOSE
-    page.sheet.widths = {0: 22} | dict.fromkeys(range(1, COUNTED + len(LENGTHS)), 11)
-    for k, line in enumerate(ABOUT):
-        page.sheet.put(4 + k, 0, line)
+    page.about(
+        PURPOSE, *ABOUT, widths={0: 22} | dict.fromkeys(range(1, COUNTED + len(LENGTHS)), 11)
+    )
     _looks(book, page)
     _next(book, page, *_texts(book, page))
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions())
@@ -108,8 +107,7 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
     probs, n_prompt = book.graph["probs"].area, book.graph["n_prompt"][0, 0]
     page.heads_at((NEXT_ROW - 1, 0), "next word", *HEADS, style="label")
     names, read = texts.NAMES, NEXT_ROW + len(texts.NAMES)
-    for k, word in enumerate([*names, "share of what was read"]):
-        page.sheet.put(NEXT_ROW + k, 0, word, "row label")
+    page.sheet.down(NEXT_ROW, 0, (*names, "share of what was read"), "row label")
 
     def share(k: int, c: int) -> Expression:
         if c == MODEL:

@@ -158,8 +158,7 @@ def listed(ws: Composer, name: str, lines: Sequence[Line], here: Sizes, gpt2: Si
         ws.sheet.put(ws.cursor, col, text, "head" if LEFT <= col < LINKS else "block")
     ws.cursor += 1
     for row, line in enumerate(lines, ws.cursor):
-        for col, text in enumerate((line.name, line.expression, line.shape, line.simplified)):
-            ws.sheet.put(row, col, text)
+        ws.heads_at((row, 0), line.name, line.expression, line.shape, line.simplified, style="text")
         for col, matrix in enumerate(line.matrices, LINKS):
             link_to(ws, row, col, matrix)
 

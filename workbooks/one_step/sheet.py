@@ -155,6 +155,5 @@ def falls(ws: Composer, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> A
     both = (SUM(parts), -outcome[0, 2])
     labels = ("the loss should fall by", "and it fell by")
     found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
-    for k, label in enumerate(labels):
-        ws.sheet.put(ws.rect(found).top + k, 2, label, "row label")
+    ws.sheet.down(ws.rect(found).top, 2, labels, "row label")
     return found

@@ -79,15 +79,11 @@ def vectors(book: ModelBook) -> None:
 def add(book: ModelBook) -> None:
     """Three maps, three edits; points and vectors below."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = PURPOSE
-    page.sheet.widths = dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3)
-    for k, line in enumerate(ABOUT):
-        page.sheet.put(4 + k, 0, line)
+    page.about(PURPOSE, *ABOUT, widths=dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3))
     page.sheet.put(
         POINTS_ROW - 2, 0, "The points of the maps, and the words that are written", "heading"
     )
-    for k, word in enumerate(semantics.CONTENT):
-        page.sheet.put(POINTS_ROW + k, 0, word, "row label")
+    page.sheet.down(POINTS_ROW, 0, semantics.CONTENT, "row label")
     for n, cloud in enumerate(CLOUDS):
         _map(book, page, cloud, n)
     page = Composer(book, SHEET, TRIES_ROW - 1)
@@ -102,8 +98,7 @@ def _map(book: ModelBook, page: Composer, cloud: Cloud, n: int) -> None:
     top = VECTORS_ROW
     axes, _ = principal(np.array(book.values[cloud.vectors], dtype=np.float64), 2)  # [2, d]
     page.sheet.put(top - 1, left, cloud.title, "block")
-    for k, text in enumerate(("mean", "component 1", "component 2")):
-        page.sheet.put(top + k, left - 1, text, "row label")
+    page.sheet.down(top, left - 1, ("mean", "component 1", "component 2"), "row label")
     mean = page.computed_at(f"models.mean_{cloud.name}", (top, left), (1, table.shape[1]), lambda _, d: SUM(table[:, d]) / N_WORDS, "step")  # fmt: skip
     basis = page.typed_at(f"models.basis_{cloud.name}", (top + 1, left), axes.tolist(), "basis")
     points = _points(book, page, cloud, mean, basis, 1 + 2 * n)

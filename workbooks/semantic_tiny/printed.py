@@ -88,8 +88,7 @@ def _tests(ws: Composer, study: Sheet) -> None:
         "probes above 0.8: of six",
         "analogies: of five",
     )
-    for k, text in enumerate(texts, ws.cursor + 1):
-        ws.sheet.put(k, 1, text)
+    ws.sheet.down(ws.cursor + 1, 1, texts, "text")
     ws.cursor += len(texts) + 2
 
 

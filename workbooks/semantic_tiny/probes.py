@@ -64,10 +64,7 @@ def add(book: ModelBook) -> None:
     """Add the setting, the explained shares, two charts, three suggested edits; the computations
     below."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = PURPOSE
-    page.sheet.widths = {0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5)
-    for k, line in enumerate(ABOUT):
-        page.sheet.put(4 + k, 0, line)
+    page.about(PURPOSE, *ABOUT, widths={0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5))
     _dial(book, page)
     _axes(book, page)
     probed = _probed(book)
@@ -133,8 +130,7 @@ def _probe(book: ModelBook, page: Composer, probed: Probed, n: int) -> None:
     table, mean, on = (book.graph[x] for x in ("study.table", "probes.mean", "probes.on"))
     top, right = WORK_ROW + 5 + n * (N_WORDS + N_AXES + 5), 2 + N_PARTS
     page.sheet.put(top, 0, f"{probed.title}: coefficients", "block")
-    for a, axis in enumerate(semantics.AXES, top + 1):
-        page.sheet.put(a, 0, axis, "row label")
+    page.sheet.down(top + 1, 0, semantics.AXES, "row label")
     first = top + 2 + N_AXES
     text = "words along each component, brought to one length: constants"
     page.sheet.put(first - 1, 1, text, "note")
@@ -143,8 +139,7 @@ def _probe(book: ModelBook, page: Composer, probed: Probed, n: int) -> None:
     centred = probed.vectors - probed.vectors.mean(axis=0)
     unit = np.linalg.svd(centred, full_matrices=False)[0]  # [n_words, N_PARTS]
     unit = unit * np.sign(unit[np.abs(unit).argmax(axis=0), range(N_PARTS)])
-    for k, word in enumerate(semantics.CONTENT, first):
-        page.sheet.put(k, 0, word, "row label")
+    page.sheet.down(first, 0, semantics.CONTENT, "row label")
     name = f"probes.{probed.name}"
     parts = page.typed_at(f"{name}.unit", (first, 1), unit.tolist(), "basis")
 
@@ -181,8 +176,7 @@ def _results(book: ModelBook, page: Composer, probed: Sequence[Probed]) -> None:
         first = 1 + way * len(probed)
         page.sheet.put(TABLE_ROW, first, text, "block")
         page.heads_at((TABLE_ROW + 1, first), *[one.title for one in probed], style="label")
-    for a, axis in enumerate(semantics.AXES):
-        page.sheet.put(TABLE_ROW + 2 + a, 0, axis, "row label")
+    page.sheet.down(TABLE_ROW + 2, 0, semantics.AXES, "row label")
 
     def explained(a: int, col: int) -> Expression:
         name = f"probes.{probed[col % len(probed)].name}"
@@ -206,8 +200,7 @@ def _results(book: ModelBook, page: Composer, probed: Sequence[Probed]) -> None:
         lambda _, col: COUNTIF(found[:, col], f">{PASSES}"),
         "count",
     )
-    for k, text in enumerate(SETS, row + 2):
-        page.sheet.put(k, 1, text, "note")
+    page.sheet.down(row + 2, 1, SETS, "note")
     page.dress(page.sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
 
 
@@ -219,8 +212,7 @@ def _anew(page: Composer, probed: Sequence[Probed]) -> None:
     for col, one in enumerate(probed, 1):
         for a, share in enumerate(held_out_anew(one.vectors, BUILT), ANEW_ROW + 2):
             page.sheet.put(a, col, float(share), "constant")
-    for a, axis in enumerate(semantics.AXES, ANEW_ROW + 2):
-        page.sheet.put(a, 0, axis, "row label")
+    page.sheet.down(ANEW_ROW + 2, 0, semantics.AXES, "row label")
 
 
 def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:

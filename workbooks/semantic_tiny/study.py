@@ -40,8 +40,10 @@ def add(book: ModelBook) -> None:
     """Add the table and an analogy, live; three suggested edits; the measures of every run, as
     constants."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = "what was asked of the model, and what came out"
-    page.sheet.widths = {0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20}
+    page.about(
+        "what was asked of the model, and what came out",
+        widths={0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20},
+    )
     _asked(book, page)
     for k, asked in enumerate(SETS):
         _target(book, page, asked, k)

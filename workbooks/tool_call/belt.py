@@ -43,10 +43,7 @@ NO_TOKEN = "no word for it"  # of an answer that is not in the vocabulary
 def add(book: ModelBook) -> None:
     """Add the switch of the calculator, the belt, three suggested edits, the calculator's table."""
     page = layout.page(book, SHEET)
-    page.sheet.purpose = PURPOSE
-    page.sheet.widths = dict.fromkeys(range(len(HEADS)), 16) | {PLACE: 11}
-    for k, line in enumerate(ABOUT):
-        page.sheet.put(4 + k, 0, line)
+    page.about(PURPOSE, *ABOUT, widths=dict.fromkeys(range(len(HEADS)), 16) | {PLACE: 11})
     page.sheet.put(SWITCH_ROW, 0, "calculator", "row label")
     page.lay(book.graph[f"{NAME}.connected"], (SWITCH_ROW, 1), "switch")
     page.sheet.rules[SWITCH_ROW, 1] = {"validate": "list", "source": ["1", "0"]}
@@ -112,8 +109,7 @@ def _table(book: ModelBook, page: Composer) -> None:
     page.sheet.put(TABLE_ROW, 0, NUMBERS, "note")
     page.heads_at((TABLE_ROW + 1, 0), "word", "number", style="label")
     page.heads_at((TABLE_ROW + 1, READ), "place", "number", "kind", "result", "id", style="label")
-    for v, text in enumerate(book.labels["vocab"]):
-        page.sheet.put(TABLE_ROW + 2 + v, 0, text, "row label")
+    page.sheet.down(TABLE_ROW + 2, 0, book.labels["vocab"], "row label")
     page.lay(g[f"{NAME}.numbers"], (TABLE_ROW + 2, 1), "built")
     for t in range(n):
         page.sheet.put(TABLE_ROW + 2 + t, READ, t, "row number")
