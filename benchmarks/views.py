@@ -17,7 +17,7 @@ from conftest import libreoffice_after
 
 import cellformer as cf
 from cellformer.exporters.checking.verify import compare, read, read_values
-from cellformer.exporters.model.layout import ATTRIBUTION, LENS, PLAY, SWITCHES
+from cellformer.exporters.model.block_sheets import ATTRIBUTION, LENS, PLAY, SWITCHES
 from cellformer.exporters.pages import machine
 
 SHEETS = ("Start", machine.SHEET, PLAY, LENS, ATTRIBUTION, SWITCHES)

@@ -1,6 +1,6 @@
 """Where things stand on the sheet Play, for tests that read them out of a file."""
 
-from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
 from cellformer.exporters.model.plan import AFTER_EVERY_TOKEN, AFTER_LAST_TOKEN
 
 SENTENCE = (PLAY, AFTER_EVERY_TOKEN["sentence"] + 1, PROMPT_COL)  # in every workbook

@@ -37,7 +37,7 @@ from cellformer.exporters.assemble import (
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.dressing import in_words
-from cellformer.exporters.model import glossary, layout, words
+from cellformer.exporters.model import block_sheets, glossary, words
 from cellformer.exporters.pages import chat, heads, ledger, tokenizer
 from cellformer.exporters.play import ranking, sentence, settings, tokens
 
@@ -175,7 +175,7 @@ def declared() -> dict[str, list[str]]:
     meanings = (*words.MEANING.values(), *words.IN_FULL.values(), *words.OF_LOSS.values())
     steps = (*tokenizer.SECTIONS.values(), *tokenizer.MEANINGS.values(), *tokenizer.NORMAL.values())
     columns = [head for row in tokenizer.TABLE_HEADS.values() for head in row]
-    sheets = [purpose for _, purpose in layout.SHEETS.values()]
+    sheets = [purpose for _, purpose in block_sheets.SHEETS.values()]
     sheets += [page.PURPOSE for page in transformer.pages()]
     terms = [text for term in glossary.TERMS for text in (term.name, term.meaning, *term.headers)]
     stories = (encoder_workbook, two_stack_workbook, model_workbook, answer_key, exercise)

@@ -14,7 +14,8 @@ from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Place, Run
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.model import words
-from cellformer.exporters.model.layout import caption, read_along
+from cellformer.exporters.model.layout import caption
+from cellformer.exporters.model.orientation import read_along
 
 Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
 

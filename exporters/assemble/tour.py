@@ -22,7 +22,7 @@ from cellformer.exporters.compose.address import quoted
 from cellformer.exporters.compose.lookups import entry
 from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
 from cellformer.exporters.model import word_columns
-from cellformer.exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
+from cellformer.exporters.model.block_sheets import ATTRIBUTION, PLAY, SWITCHES
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import AN_MLP, stage_names
 from cellformer.exporters.pages import attribution, machine

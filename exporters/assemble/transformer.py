@@ -27,8 +27,8 @@ from cellformer.exporters.compose.address import quoted
 from cellformer.exporters.compose.book import START, OnLayout, Sheet
 from cellformer.exporters.compose.story import Chosen, Printed, Story
 from cellformer.exporters.compose.topological import reading_order
-from cellformer.exporters.model import glossary, layout
-from cellformer.exporters.model.layout import PLAY
+from cellformer.exporters.model import block_sheets, glossary, layout, orientation
+from cellformer.exporters.model.block_sheets import PLAY
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import Plan, for_model
 from cellformer.exporters.pages import glossary as terms
@@ -113,10 +113,10 @@ def _blocks(
         graph = freeze_rest(graph, plan.live)
     by_rows = plan.token_rows and not plan.studies.keys() - {"rows"}
     if by_rows:
-        graph = layout.side_by_side(graph)
+        graph = orientation.side_by_side(graph)
     views = _views(graph, model, passage, plan) if plan.explains else Views()
     if by_rows and plan.explains:
-        graph = layout.scored_by_rows(graph)
+        graph = orientation.scored_by_rows(graph)
     for each in asked:
         each.ends(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
@@ -181,7 +181,7 @@ def pages() -> list[ModuleType]:
 def order(after: Mapping[str, str]) -> dict[str, int]:
     """The position of each kind of sheet, given the sheet that each comes after. Raises InputError
     for a sheet that comes after an unknown one."""
-    of_blocks = {name: before for name, (before, _) in layout.SHEETS.items()}
+    of_blocks = {name: before for name, (before, _) in block_sheets.SHEETS.items()}
     everywhere = {STUDY: PLAY} | of_blocks | dict(after)
     found = reading_order(everywhere, START, "sheet")
     return {name: place for place, name in enumerate(found)}
@@ -202,7 +202,7 @@ def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
     """Put sheets in reading order, each with its purpose, legend, ledger and link to the next stop.
     A workbook's own sheets without a page stand where its study does."""
     place = order({module.SHEET: module.AFTER for module in pages()})
-    place = {name: place.get(layout.kind_of(name), place[STUDY]) for name in book.sheets}
+    place = {name: place.get(block_sheets.kind_of(name), place[STUDY]) for name in book.sheets}
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
     for sheet, following in start.ways(book):
         name = sheet.name

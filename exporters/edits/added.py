@@ -16,7 +16,7 @@ from cellformer.exporters.compose.book import START, Book, Sheet
 from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.file.scanning import MAX_ROWS, Cells, Positions
 from cellformer.exporters.model import source
-from cellformer.exporters.model.layout import PLAY
+from cellformer.exporters.model.block_sheets import PLAY
 from cellformer.exporters.pages import ledger, printed, vocabulary
 from cellformer.exporters.play.sentence import WORDS_COL
 

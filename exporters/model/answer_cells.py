@@ -21,7 +21,7 @@ from cellformer.engine.studies import scores
 from cellformer.engine.studies.answer_graph import BENDS, GATED, Reader, begins, readers, writers
 from cellformer.engine.studies.lens import operands
 from cellformer.exporters.compose.lookups import product_sum
-from cellformer.exporters.model import layout
+from cellformer.exporters.model import orientation
 from cellformer.exporters.model.model_book import ModelBook
 
 Cells = Callable[[int, int], Expression]
@@ -84,7 +84,7 @@ def supported(book: ModelBook) -> bool:
     )
     known = {block.name for block in writers(graph)} & set(book.views.credits["target"])
     every = {block.name for block in writers(graph) if block.computed}
-    upright = all(not layout.turned(w, book) for reader in found for w in _matrices(reader))
+    upright = all(not orientation.turned(w, book) for reader in found for w in _matrices(reader))
     plain = all(norm(reader) is not None for reader in found)
     return bool(found) and summed and every <= known and upright and plain
 

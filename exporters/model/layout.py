@@ -16,293 +16,45 @@ Three rules place blocks, so that a page reads input, weight, product:
 In larger models the weights have sheets of their own, one per layer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.formula import equation
 from cellformer.engine.cells.functions import INDEX
-from cellformer.engine.cells.graph import Graph
-from cellformer.engine.cells.interventions import AnyGraph, intervened
 from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.cells.name import (
-    CLEAN,
-    CUT,
-    ENCODER,
     GRADIENT,
-    NUDGED,
-    OTHER,
     OWN,
-    PATH,
-    SECOND,
     TURNED,
     USED,
     Name,
 )
 from cellformer.engine.cells.stored import Stored
-from cellformer.engine.learning import optimizers
-from cellformer.engine.models import ops
-from cellformer.engine.models.adapter import ADAPTER, MATRICES, MERGE
-from cellformer.engine.models.encoding import AXIS
+from cellformer.engine.models.adapter import MATRICES
 from cellformer.engine.models.forward import SOURCE
-from cellformer.engine.studies import addition
-from cellformer.engine.studies.lens import operands
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Place, Run, Sheet
 from cellformer.exporters.compose.composer import Composer, Table
 from cellformer.exporters.model import words
+from cellformer.exporters.model.block_sheets import (
+    AS_READ,
+    PLAY,
+    PROMPT_COL,
+    SHEETS,
+    BlockSheet,
+    on_play,
+    placed_by_page,
+    sheet_of,
+)
 from cellformer.exporters.model.model_book import ModelBook, Pieces
+from cellformer.exporters.model.orientation import SCALES, TOKENS, is_copy, turned
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
-PROMPT_COL = 2  # on Play: of the sentence, and of its first token
-TOKENS = ("token", AXIS, SOURCE)  # axes of tokens
-PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
-BESIDE = ("mean_ablation", MERGE)  # settings that stand beside what they switch
-AS_READ = "Used"
-SCORING = (ops.linear, ops.linear_tied)
-SCALES = (ops.scale_of_column, ops.scale_of_row)  # of weights that are rounded
-COPY = "turned"  # the last part of the names of copies that lie the other way
-AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
-MOVED = "the weights after the step: each less the rate times its gradient"
-# the sheets of the other sentence; of this one without patches; that of a path
-OF_OTHER, UNPATCHED, ON_PATH = "Other", "Clean", "Path"
-WITH_CUTS = "Cut"  # the sheet of the pass in which edges are cut
-SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
-BEFORE_LAYERS = (
-    "embed",
-    "pos_embed",
-    "rotary",
-    "alibi",
-    "distance",
-    "segment_embed",
-    "embed_sum",
-    "ln_embed",
-)
-OF_ENCODER = "Encoder"  # what begins the name of a sheet of the encoder of two stacks
-
-# the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
-SHEETS = {
-    OF_ENCODER: (SWITCHES, "the source sentence, layer by layer"),
-    "Embedding": (OF_ENCODER, "from token ids to vectors"),
-    "Block": ("Embedding", "step by step, from the residual stream before it to the one after it"),
-    "Readout": ("Block", "from the last residual to logits and probabilities"),
-    "Backward": ("Readout", "the gradient of {gradient_of} by every cell, from the end back"),
-    "Gradient": ("Backward", "the gradient of {gradient_of} by every weight, beside the weight"),
-    "Turned": ("Backward", "the weights transposed: what Backward multiplies with"),
-    AFTER_STEP: ("Gradient", MOVED),
-    OF_OTHER: ("Block", "the other sentence, which Patch takes values from"),
-    UNPATCHED: (OF_OTHER, "this sentence as it is without any switch of Patch"),
-    ON_PATH: (
-        UNPATCHED,
-        "what the sender of the path on Patch changes on its way to the receiver",
-    ),
-    WITH_CUTS: ("Graph", "the forward pass without the edges that are cut on Graph"),
-    "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
-    "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
-    AS_READ: ("Vocabulary", "the weights as they are read, rounded or with an adapter's"),
-}
-
-
-def kind_of(name: str) -> str:
-    """The kind of sheet that a name is of: the encoder's weights stand with the decoder's."""
-    first, *others = name.split(" ")
-    return others[0] if first == OF_ENCODER and others[:1] == ["Weights"] else first
-
-
-class BlockSheet(NamedTuple):
-    """A sheet of blocks: a page's, or one of SHEETS, of a layer or of the steps around them."""
-
-    kind: str
-    layer: int | None = None
-    nudged: bool = False  # of the pass after a step
-    second: bool = False  # of the second sentence
-    other: bool = False  # of the sentence that is patched from
-    clean: bool = False  # of this sentence without any patch
-    encoder: bool = False  # of the encoder of two stacks
-
-    @property
-    def name(self) -> str:
-        kind = "Output" if self.encoder and self.kind == "Readout" else self.kind
-        numbered = kind if self.layer is None else f"{kind} {self.layer}"
-        before = f"{AFTER_STEP} " * self.nudged + f"{OF_OTHER} " * self.other
-        before += f"{OF_ENCODER} " * self.encoder
-        before += f"{UNPATCHED} " * self.clean
-        return before + numbered + f" {SECOND}" * self.second
-
-    def purpose(self, gradient_of: str) -> str:
-        """Its purpose, in a line; `gradient_of` is what gradients are of."""
-        if self.nudged:
-            forward = self._replace(nudged=False).purpose(gradient_of)
-            return (
-                MOVED
-                if self.kind == "Weights"
-                else worded("after the step: {forward}", forward=forward)
-            )
-        if self.other:
-            return worded(
-                "the other sentence: {purpose}",
-                purpose=self._replace(other=False).purpose(gradient_of),
-            )
-        if self.clean:
-            return worded(
-                "without any patch: {purpose}",
-                purpose=self._replace(clean=False).purpose(gradient_of),
-            )
-        if self.second:
-            return worded(
-                "the second sentence: {purpose}",
-                purpose=self._replace(second=False).purpose(gradient_of),
-            )
-        if self.encoder and self.kind == "Readout":
-            return worded("the encoder’s last vectors, which the decoder’s cross attention reads")
-        if self.encoder:
-            return worded(
-                "the encoder: {purpose}",
-                purpose=self._replace(encoder=False).purpose(gradient_of),
-            )
-        what = worded(SHEETS[self.kind][1], gradient_of=worded(gradient_of))
-        of_layer = {"Block": what, "Weights": "type over any of them", AS_READ: what}
-        if self.layer is None or self.kind not in of_layer:
-            return what
-        return worded("layer {layer}: {what}", layer=self.layer, what=worded(of_layer[self.kind]))
-
-
-def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
-    """The sheet of a block: a page's, for settings and what is looked at; or else its layer's, or
-    that of the steps before or after the layers."""
-    if not _is_backward(block) and (sheet := addition.sheet_of(block, book.graph)):
-        return BlockSheet(sheet)
-    for again, marked in AGAIN.items():
-        if again in block.passes and (again == NUDGED or not _is_backward(block)):
-            return marked(sheet_of(book.graph[block.own], book))
-    if block.kind == "gradient":
-        return _of_gradient(block, book)
-    for sheet, is_of in PAGES:
-        if is_of(block):
-            return BlockSheet(sheet)
-    encoder = ENCODER in block.passes
-    if block.kind == "computed":
-        if block.leaf == USED or block.op in SCALES or block.part == ADAPTER:
-            return BlockSheet(AS_READ, block.layer, encoder=encoder)
-        outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
-        kind = outside if block.layer is None else "Block"
-        return BlockSheet(kind, block.layer, second=SECOND in block.passes, encoder=encoder)
-    if block.kind == "weight" and not book.by_hand:
-        return BlockSheet("Weights", block.layer, encoder=encoder)
-    reader, _ = book.graph.readers[block.name][0]
-    return sheet_of(reader, book)
-
-
-def placed_by_page(sheet: str) -> bool:
-    """Whether the blocks of a sheet are placed by its page, not in bands."""
-    of_additions = [each.sheet for each in addition.additions()]
-    return sheet in (PLAY, SWITCHES, LENS, ATTRIBUTION, *of_additions)
-
-
-def _is_backward(block: Block) -> bool:
-    return bool({GRADIENT, TURNED} & {*block.passes})
-
-
-def _of_gradient(block: Block, book: ModelBook) -> BlockSheet:
-    """The sheet of a block of the backward pass. Those of weights stand apart, beside a copy."""
-    own = book.graph.blocks.get(block.forward)
-    of_weights = "Turned" if "against" in book.plan.studies else "Gradient"
-    kind = of_weights if own is not None and own.kind == "weight" else "Backward"
-    return BlockSheet(kind, block.layer, encoder=ENCODER in block.passes)
-
-
-AGAIN: dict[str, Callable[[BlockSheet], BlockSheet]] = {  # passes like the first one
-    NUDGED: lambda sheet: sheet._replace(nudged=True),
-    OTHER: lambda sheet: sheet._replace(other=True),
-    CLEAN: lambda sheet: sheet._replace(clean=True),
-}
-PAGES: tuple[tuple[str, Callable[[Block], bool]], ...] = (  # and whether a block stands there
-    (ON_PATH, lambda b: PATH in b.passes),
-    (WITH_CUTS, lambda b: CUT in b.passes),
-    (SWITCHES, lambda b: b.leaf in SWITCHED),
-    (LENS, lambda b: b.part == "lens"),
-    (ATTRIBUTION, lambda b: b.part in ("target", "rival")),
-    (PLAY, lambda b: on_play(b)),
-)
-
-
-def on_play(block: Block) -> bool:
-    """Whether a block is one of the model's controls: the prompt, or a setting of the whole
-    model."""
-    dial = block.kind == "setting" and block.shape == (1, 1)
-    if "." in block.own or block.passes not in ((), (SECOND,), (ENCODER,)) or block.own in BESIDE:
-        return False
-    return dial or block.own in ("tokens", "attention_mask", "position", "target", "rival")
-
-
-def read_along(graph: Graph, block: Block) -> int | None:
-    """The axis along which others read a block: 1 if each reads a row of it; None: neither. Raises
-    ValueError if both are read."""
-    axes = set()
-    for _, subscript in graph.readers[block.name]:
-        for axis, code in enumerate(subscript):
-            if code in (":", "≤i", "≥i") and block.shape[axis] > 1:
-                axes.add(axis)
-    if len(axes) > 1:
-        raise ValueError(f"{block.name} is read along both axes: no column holds every product")
-    return axes.pop() if axes else None
-
-
-def turned(block: Block, book: ModelBook) -> bool:
-    """Whether a block stands with its rows across the sheet, so that dot products run down."""
-    if block.op is optimizers.descent:
-        return turned(block.operands[0][2], book)  # as it lies before the step
-    rows = book.plan.token_rows
-    if block.leaf == OWN and block.kind == "computed" and not rows:
-        its_readers = block.own.removesuffix(f".{OWN}")
-        return turned(book.graph[its_readers], book)  # as what its readers read
-    if block.op in SCALES:
-        return turned(book.graph[f"{block.path}.{USED}"], book)
-    axis = read_along(book.graph, block)
-    if axis is not None:
-        return (axis == 1) != rows
-    readers = book.graph.readers[block.name]
-    if block.kind == "weight" and block.shape[0] == 1 and readers:
-        if book.by_hand:
-            return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
-        # along the stream, or else under its matrix; down where a sheet has too few columns
-        down = block.axes[1] == "d_model" or block.shape[1] > book.plan.limits.columns
-        return down != rows
-    activation = block.kind in ("computed", "gradient", "ids") or CUT in block.passes
-    return activation and not rows
-
-
-def side_by_side(graph: AnyGraph) -> AnyGraph:
-    """The graph whose tables can all have a row for each token: what is read along its tokens is
-    read by way of a copy, NAME.turned."""
-    found = [b.name for b in graph if b.axes[0] in TOKENS and read_along(graph, b) == 0]
-    return copied(graph, [name for name in found if graph[name].computed])
-
-
-def scored_by_rows(graph: AnyGraph) -> AnyGraph:
-    """The graph whose Lens scores rows: what stands in a column there is scored by way of a copy,
-    NAME.turned."""
-    scored = [block for block in graph if block.part == "lens" and block.op in SCORING]
-    return copied(graph, [operands(block)["x"].name for block in scored])
-
-
-def copied(graph: AnyGraph, names: Sequence[str]) -> AnyGraph:
-    """The graph in which some blocks are read by way of a copy, NAME.turned."""
-
-    def copy(g: Graph, name: str, own: Block) -> Block:
-        return g.block(name, ops.same, own)
-
-    return intervened(graph, dict.fromkeys(names, copy), COPY)
-
-
-def is_copy(block: Block) -> bool:
-    """Whether a block is a copy that lies the other way."""
-    return block.op is ops.same
 
 
 @dataclass
@@ -399,7 +151,7 @@ def lay_out(book: ModelBook) -> None:
             continue
         sheet = book.sheet(place.name)
         sheet.purpose = place.purpose(book.plan.gradient_of)
-        sheet.tab = theme.OTHER if place.other else theme.CLEAN if place.clean else ""
+        sheet.tab = place.tab
         dress(book, sheet)
         found = BANDS.get(place.kind, bands)(book, place)
         row = TITLE_ROWS + 2

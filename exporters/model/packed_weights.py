@@ -16,7 +16,7 @@ from cellformer.engine.models.checkpoint import Packed
 from cellformer.engine.studies import quantization
 from cellformer.engine.studies.quantization import GROUP, axis_of
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.model import layout
+from cellformer.exporters.model import orientation
 from cellformer.exporters.model.model_book import ModelBook
 
 MOST = 64  # columns that are shown of a matrix
@@ -43,7 +43,7 @@ def _shown(book: ModelBook) -> Iterator[tuple[str, Packed]]:
     kinds = set()
     for name, packed in book.plan.studies[quantization.ADDITION.name].items():
         weight, n = book.graph[name], len(packed.scales)
-        upright = axis_of(book.graph, weight) == 0 and not layout.turned(weight, book)
+        upright = axis_of(book.graph, weight) == 0 and not orientation.turned(weight, book)
         whole = (
             n % GROUP == 0
             and not np.ptp(packed.scales.reshape(-1, GROUP, weight.shape[1]), axis=1).any()

@@ -12,8 +12,8 @@ from cellformer.engine.cells.language import worded
 from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import entry
-from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import ATTRIBUTION
+from cellformer.exporters.model import block_sheets, layout
+from cellformer.exporters.model.block_sheets import ATTRIBUTION
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import plain
 
@@ -115,7 +115,7 @@ def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.blocks:
-        if layout.sheet_of(block, book).kind == ATTRIBUTION and block.name not in placed:
+        if block_sheets.sheet_of(block, book).kind == ATTRIBUTION and block.name not in placed:
             name = block.name.replace("ln_final.", "")
             if book.plan.token_rows:
                 row += 1

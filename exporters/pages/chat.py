@@ -8,7 +8,7 @@ that do.
 from cellformer.engine.cells.language import worded
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Chat"

@@ -11,8 +11,8 @@ from cellformer.engine.cells.language import AsIs, worded
 from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import nth, place_of_rank
-from cellformer.exporters.model import layout, words
-from cellformer.exporters.model.layout import LENS
+from cellformer.exporters.model import layout, orientation, words
+from cellformer.exporters.model.block_sheets import LENS
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = LENS
@@ -63,7 +63,7 @@ def stage_names(book: ModelBook) -> list[str]:
 def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     """Add one step of the readout for every stage, side by side; returns the row below."""
     block, n_stages = book.graph[f"lens.0.{leaf}"], len(book.views.stages)
-    if layout.is_copy(block):
+    if orientation.is_copy(block):
         return _rows(book, sheet, leaf, row)
     text = "the stream at that position" if leaf == "x" else words.meaning(block)
     sheet.lines(row, [(AsIs(leaf), text)], {0: "block", LEFT: "note"})

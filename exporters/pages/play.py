@@ -11,7 +11,7 @@ from functools import partial
 from cellformer.engine.cells.name import ENCODER, SECOND
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.play import ranking, sentence, settings, tokens, vectors
 

@@ -10,7 +10,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.language import AsIs
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Sampling"

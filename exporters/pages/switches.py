@@ -24,7 +24,7 @@ from cellformer.exporters.compose.dressing import Unlike, When, between
 from cellformer.exporters.compose.lookups import entry
 from cellformer.exporters.compose.sentences import sentence
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import SWITCHES
+from cellformer.exporters.model.block_sheets import SWITCHES
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = SWITCHES

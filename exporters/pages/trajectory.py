@@ -21,7 +21,7 @@ from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import over_length, product_sum
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.layout import LENS
+from cellformer.exporters.model.block_sheets import LENS
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages.lens import stage_names
 

@@ -20,7 +20,7 @@ from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import entry, product_sum
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
-from cellformer.exporters.model import layout
+from cellformer.exporters.model import layout, orientation
 from cellformer.exporters.model.asked_score import DIALS, HEAD, SIDES, TOKENS, AskedScore
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.score_parts import beside
@@ -151,7 +151,7 @@ def _read(asked: AskedScore, leaf: str, row: int, style: str) -> None:
 
 def _at(book: ModelBook, block: Block, query: Expression, key: Expression) -> Expression:
     """The entry of a query and a key, counted from 1, as the block stands on its sheet."""
-    at = (key, query) if layout.turned(block, book) else (query, key)
+    at = (key, query) if orientation.turned(block, book) else (query, key)
     return entry(block.area, *at)
 
 

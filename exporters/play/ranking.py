@@ -17,7 +17,7 @@ from cellformer.exporters.compose.dressing import CHANGED
 from cellformer.exporters.compose.lookups import entry, id_of, nth, place_of_rank
 from cellformer.exporters.compose.sentences import sentence
 from cellformer.exporters.model import layout, word_columns
-from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.play.sentence import answered
 

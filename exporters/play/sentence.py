@@ -14,7 +14,8 @@ from cellformer.engine.text import tokenizing
 from cellformer.engine.text.tokenizer import mask_of, shown
 from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.model.layout import PLAY, PROMPT_COL, token_text
+from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
+from cellformer.exporters.model.layout import token_text
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import BY_HAND
 

@@ -19,8 +19,8 @@ from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import between
 from cellformer.exporters.compose.lookups import entry
 from cellformer.exporters.compose.sentences import sentence
-from cellformer.exporters.model import layout, words
-from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model import block_sheets, words
+from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 
 LABEL_COL, LOOK_COL = PROMPT_COL - 1, 7  # of the labels of both groups
@@ -52,7 +52,9 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     _look(book, ws, top)
     ws.sheet.put(top, 0, book.of_words("How a word is chosen", "How a letter is chosen"), "heading")
     said = _choice(book)
-    others = [b for b in book.blocks if layout.on_play(b) and b.name not in (*book.places, *said)]
+    others = [
+        b for b in book.blocks if block_sheets.on_play(b) and b.name not in (*book.places, *said)
+    ]
     lines: list[tuple[str, Said | str]] = [(n, said[n]) for n in said if n not in LATE]
     lines += [(block.name, words.meaning(block)) for block in others]
     lines += [(n, said[n]) for n in said if n in LATE]

@@ -13,7 +13,7 @@ from cellformer.exporters.compose.composer import Composer, slug
 from cellformer.exporters.compose.dressing import between
 from cellformer.exporters.compose.lookups import entry
 from cellformer.exporters.model import layout, word_columns
-from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 
 Lines = tuple[tuple[str, str, str], ...]  # a label, the block that is there, if any, and a style

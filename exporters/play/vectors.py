@@ -2,7 +2,7 @@
 
 from cellformer.engine.cells.name import SECOND
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 
 PREFIXES = {"": "the first sentence", f"{SECOND}.": "the other one"}

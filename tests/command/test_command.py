@@ -15,7 +15,7 @@ from on_play import PROMPT_ROW
 import cellformer as package
 from cellformer.exporters.checking import verify as verification
 from cellformer.exporters.file.reading import WorkbookFile
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 
 WEIGHT = "blocks.0.attn.h0.W_Q"
 

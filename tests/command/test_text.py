@@ -16,7 +16,7 @@ from cellformer.engine import ModelSpec
 from cellformer.engine.models import checkpoint
 from cellformer.exporters.checking.verify import verify
 from cellformer.exporters.file.reading import WorkbookFile
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 
 pytestmark = pytest.mark.slow
 

@@ -35,7 +35,7 @@ from cellformer.exporters.checking.verify import FormulaCells, read, verify
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.file.reading import Value
 from cellformer.exporters.file.xlsx import write
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.workbooks import dialogue_game
 from cellformer.workbooks.dialogue_game import game
 

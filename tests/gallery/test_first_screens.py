@@ -9,7 +9,7 @@ from conftest import Built, cli, default_book
 from libreoffice import places
 
 from cellformer import workbooks
-from cellformer.exporters.model import layout
+from cellformer.exporters.model import block_sheets, layout, orientation
 from cellformer.exporters.model.model_book import ModelBook
 
 MODELS = [n for n in workbooks.path() if not hasattr(workbooks.find(n), "book")]
@@ -76,12 +76,12 @@ def test_every_token_has_a_row(name: str) -> None:
     book, n_tables = model_book(name), 0
     assert book.by_hand
     for block in book.blocks:
-        sheet = layout.sheet_of(block, book).kind
+        sheet = block_sheets.sheet_of(block, book).kind
         if block.axes[0] == "token" and sheet in ("Embedding", "Block", "Readout"):
-            assert book.places[block.name].turned == layout.is_copy(block), block.name
+            assert book.places[block.name].turned == orientation.is_copy(block), block.name
             n_tables += 1
     assert n_tables > 3
-    copies = [block for block in book.blocks if layout.is_copy(block)]
+    copies = [block for block in book.blocks if orientation.is_copy(block)]
     assert all(layout.caption(block).endswith("ᵀ") for block in copies)
 
 

@@ -22,7 +22,7 @@ from cellformer.engine.text.tokenizer import (
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.file.xlsx import write
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 
 SHOWN = {
     "the": "the",

@@ -18,7 +18,7 @@ from cellformer.exporters.checking import verify
 from cellformer.exporters.compose.address import a1
 from cellformer.exporters.compose.book import START, Book, Place
 from cellformer.exporters.file import protection
-from cellformer.exporters.model.layout import PLAY
+from cellformer.exporters.model.block_sheets import PLAY
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import ledger
 from cellformer.exporters.play import ranking

@@ -16,7 +16,7 @@ from cellformer.engine.models.choosing import Sampling
 from cellformer.engine.studies import ablation
 from cellformer.exporters.checking import verify
 from cellformer.exporters.file.reading import Value, WorkbookFile
-from cellformer.exporters.model.layout import PLAY, PROMPT_COL
+from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages.switches import writers
 from cellformer.exporters.play.ranking import n_ranks

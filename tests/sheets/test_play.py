@@ -20,7 +20,7 @@ from cellformer.exporters.checking import verify
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.file.xlsx import write
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.plan import Limits
 
 SPEC = ModelSpec(

@@ -61,7 +61,7 @@ from cellformer.exporters.compose.book import Book, Entry, Run, Sheet
 from cellformer.exporters.compose.story import Story, Suggestion
 from cellformer.exporters.file.reading import Value, WorkbookFile, related
 from cellformer.exporters.file.xlsx import write
-from cellformer.exporters.model.layout import PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.plan import Limits
 from cellformer.exporters.pages import diagram
 from cellformer.names import is_worksheet
