@@ -23,7 +23,7 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Constant, Function, Operation
 from cellformer.engine.cells.files import replacing
 from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
-from cellformer.exporters.compose.address import a1
+from cellformer.exporters.compose.address import a1, column
 from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook
 from cellformer.exporters.file.xlsx import CREATED
 
@@ -196,8 +196,7 @@ def examples() -> tuple[Example, ...]:
 
 def _given(form: str, k: int) -> tuple[str, tuple[Given, ...]]:
     """The function of a form, or its sign, and what it gets in an example."""
-    called = re.fullmatch(r"(\w+)\((.*)\)", form)
-    if called:
+    if called := re.fullmatch(r"(\w+)\((.*)\)", form):
         name, kinds = called[1], called[2].split(", ") if called[2] else []
     else:
         left, name, right = re.split(r" ([-+*/^&<>=]+) ", form)
@@ -322,12 +321,11 @@ def read(path: Path) -> tuple[str, list[Answered]]:
                 f"{path}: {SHEET}!{where} is not what this version of cellformer wrote; write the "
                 "workbook anew with cellformer bless -o FILE.xlsx"
             )
-    found = []
-    for one in examples():
-        for k, ours in enumerate(one.ours):
-            row = one.row + k
-            cell = a1(Rect(row, row + 1, THEIRS, THEIRS + 1))
-            found.append(Answered(one, cell, ours, shown.get((row, THEIRS))))
+    found = [
+        Answered(one, f"{column(THEIRS)}{row + 1}", ours, shown.get((row, THEIRS)))
+        for one in examples()
+        for row, ours in enumerate(one.ours, one.row)
+    ]
     if sum(x.theirs in (None, WRONG) for x in found) > len(found) / 2:
         raise InputError(
             f"{path} was not recomputed: open it in a spreadsheet program, recompute all ({KEYS}), "
@@ -341,8 +339,6 @@ def _program(path: Path) -> str:
     with a_workbook(path), zipfile.ZipFile(path) as archive:
         part = "docProps/app.xml"
         text = archive.read(part).decode(errors="replace") if part in archive.namelist() else ""
-    said = [
-        re.search(f"<(?:\\w+:)?{key}>([^<]{{,100}})<", text)
-        for key in ("Application", "AppVersion")
-    ]
+    keys = ("Application", "AppVersion")
+    said = (re.search(f"<(?:\\w+:)?{key}>([^<]{{,100}})<", text) for key in keys)
     return " ".join(found[1] for found in said if found) or "an unknown program"

@@ -98,12 +98,10 @@ def _values(file: Path) -> dict[Span, Value]:
         if held.count('"') % 2:
             continue  # a text that goes on in the next line
         if '"' not in held:  # numbers alone, as most lines are
-            for col, text in enumerate(held.split(",")):
-                if text:
-                    found[row, col] = _number(text)
+            texts = enumerate(held.split(","))
+            found |= {(row, col): _number(text) for col, text in texts if text}
         else:
-            for col, value in _fields(held):
-                found[row, col] = value
+            found |= {(row, col): value for col, value in _fields(held)}
         row, held = row + 1, ""
     return found
 

@@ -122,6 +122,14 @@ class Place(NamedTuple):
         i, j = row - self.top, col - self.left
         return (j, i) if self.turned else (i, j)
 
+    def own_rect(self, rect: Rect) -> Rect:
+        """A rectangle of the sheet as a rectangle of the block."""
+        (top, left), (bottom, right) = (
+            self.own(rect.top, rect.left),
+            self.own(rect.bottom, rect.right),
+        )
+        return Rect(top, bottom, left, right)
+
 
 class Blanks(NamedTuple):
     """Cells of a block for the reader to fill in, and the block's copy that formulas read in its
@@ -228,6 +236,11 @@ class Sheet:
         top, bottom = (row.start, row.stop) if isinstance(row, slice) else (row, row + 1)
         left, right = (col.start, col.stop) if isinstance(col, slice) else (col, col + 1)
         return Area(self, Rect(top, bottom, left, right))
+
+    @property
+    def ruled(self) -> list[tuple[Rect, dict[str, Any]]]:
+        """Where there are rules for what is typed."""
+        return [*((self[at].rect, rule) for at, rule in self.rules.items()), *self.areas]
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
         """Put a number, or a text in the book's language; what is typed, and words, stay as they

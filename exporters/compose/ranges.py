@@ -68,16 +68,9 @@ def of_inputs(book: Book) -> list[Range]:
         }
         for rect, kind in rectangles(typed):
             place = book.places[kind[1]]
-            area = Area(place.block, _of_block(place, rect), range=True)
+            area = Area(place.block, place.own_rect(rect), range=True)
             found.append(Range(sheet.name, rect, area, kind[0], rect.size))
     return found
-
-
-def _of_block(place: Place, rect: Rect) -> Rect:
-    """A rectangle of a sheet as a rectangle of the block there."""
-    top, bottom, left, right = rect
-    down, across = (top - place.top, bottom - place.top), (left - place.left, right - place.left)
-    return Rect(*across, *down) if place.turned else Rect(*down, *across)
 
 
 def _of_regions(book: Book, order: Mapping[str, int]) -> Iterator[_Found]:
@@ -120,8 +113,9 @@ def _of_entries(
         read = [one for at in rect.cells() for one in reads[at]]
         rank = (kind[2], order[kind[1]]) if kind[1] in order else (kind[2], last)
         chained = any(name == sheet.name and rect.meets(other) for name, other in read)
-        here = Range(sheet.name, rect, sheet[rect].as_range, kind[0], rect.size, chained)
-        return _Found(here, read, rank)
+        return _Found(
+            Range(sheet.name, rect, sheet[rect].as_range, kind[0], rect.size, chained), read, rank
+        )
 
     for rect, kind in rectangles(kinds):
         one, width = found(rect, kind), rect.right - rect.left

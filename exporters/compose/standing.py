@@ -62,6 +62,5 @@ def standing(book: Book, sheet: Sheet, edges: bool) -> dict[Rect, str]:
             found.setdefault(place.rect(place.block.whole), place.block.name)
     put = [at for at, entry in sheet.entries.items() if entry.formula is None]
     for what, key in (("lowest", 0), ("furthest right", 1)) if edges else ():
-        last = max(put, key=lambda at: (at[key], at))
-        found.setdefault(sheet[last].rect, what)
+        found.setdefault(sheet[max(put, key=lambda at: (at[key], at))].rect, what)
     return found

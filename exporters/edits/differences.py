@@ -88,29 +88,27 @@ class Edited:
     def after(self, values: Mapping[tuple[str, int, int], Any]) -> Evaluator:
         """The engine's values after some of the changes."""
         live = AsCounted(self.book)
-        for at, value in sorted(values.items(), key=_is_error):  # errors last
+        # errors last
+        for at, value in sorted(values.items(), key=lambda edit: isinstance(edit[1], CellError)):
             live.put(*at, value)
         return live
-
-
-def _is_error(edit: tuple[tuple[str, int, int], Any]) -> bool:
-    """Whether an edit put an error into a cell."""
-    return isinstance(edit[1], CellError)
 
 
 def compared(found: E, file: WorkbookFile) -> E:
     """The edits of a file, filled in."""
     book = found.book
-    words = _vocabulary(book)
+    words = vocabulary_texts(book) if isinstance(book, ModelBook) else None
     entries = {sheet.name: _of_no_block(book, sheet) for sheet in book.sheets.values()}
     for sheet in book.sheets.values():
         if sheet.name not in (START, printed.SHEET, source.SHEET, digest.SHEET):
             if sheet.name not in file:
-                missing = f"sheet {sheet.name!r} is missing"
-                raise InputError(f"{missing}; restore its name, or build the workbook again")
+                raise InputError(
+                    f"sheet {sheet.name!r} is missing; restore its name, or build the workbook "
+                    "again"
+                )
             _labels(found, sheet, entries[sheet.name], file[sheet.name].arrays, words)
-    compares = digest.SHEET  # what it says follows from the other sheets
-    sheets = [s for s in book.sheets.values() if s.name in file and s.name != compares]
+    # what Digest says follows from the other sheets
+    sheets = [s for s in book.sheets.values() if s.name in file and s.name != digest.SHEET]
     kept = {sheet.name: as_built(book, sheet, file[sheet.name].arrays) for sheet in sheets}
     for block in book.graph:
         sheet_name = book.places[block.name].sheet
@@ -129,11 +127,6 @@ def of_inputs(found: E, file: WorkbookFile) -> E:
             written = file[found.book.places[block.name].sheet].arrays
             _block(found, block, written, np.ones(len(written.formulas), bool))
     return found
-
-
-def _vocabulary(book: Book) -> Area | None:
-    """The words among which tokens are looked up."""
-    return vocabulary_texts(book) if isinstance(book, ModelBook) else None
 
 
 def _of_no_block(book: Book, sheet: Sheet) -> dict[Span, Entry]:
@@ -168,7 +161,8 @@ def _labels(
         for at, entry in entries.items()
         if entry.formula is None and at not in sheet.links  # which sheets there are may differ
     }
-    fixed = _fixed(sheet, constants)
+    fixed = {at: entry.value for at, entry in constants.items()}
+    fixed |= {at: run.at(*at) for run in sheet.runs for at in run.area.cells()}
     now = dict(zip(fixed, written.valued(written.at(*_split(list(fixed)))), strict=True))
     changed = [at for at in sorted(fixed) if not _alike(fixed[at], now[at])]
     typed = {at for at in changed if at in constants and constants[at].style in TYPED}
@@ -183,12 +177,6 @@ def _labels(
         (found.inputs if at in typed else found.labels).append(change)
         if word:
             found.unheld.append(change)
-
-
-def _fixed(sheet: Sheet, constants: Mapping[Span, Entry]) -> dict[Span, Any]:
-    """What stands in single cells and in runs."""
-    fixed = {at: entry.value for at, entry in constants.items()}
-    return fixed | {at: run.at(*at) for run in sheet.runs for at in run.area.cells()}
 
 
 def _word(words: Area | None, sheet: Sheet, at: Span) -> str:
@@ -311,8 +299,9 @@ class BlockCell:
             )
         found = counting.number(self.value, self.block)
         if self.computed and not self.invited and isinstance(found.now, str) and found.why:
-            why = f"{counting.what(self.value)}, where a formula was"
-            return Counted(found.now, None, why, lost=True)
+            return Counted(
+                found.now, None, f"{counting.what(self.value)}, where a formula was", lost=True
+            )
         return self._of_id(found) if self.block.kind == "ids" and not found.why else found
 
     def _of_id(self, found: Counted) -> Counted:
@@ -340,8 +329,8 @@ class BlockCell:
         """The reported change; for a replaced formula, both formulas as written."""
         told = EditedCell(self.name, self.where, self.was, self.counted.now, self.counted.why)
         if self.formula and self.computed:
-            built = "=" + self.book.formulas(self.block)(self.i, self.j)
-            return told._replace(was=built, now=self.formula)
+            formula = self.book.formulas(self.block)(self.i, self.j)
+            return told._replace(was=f"={formula}", now=self.formula)
         return told
 
 

@@ -165,11 +165,8 @@ class Marking:
     def _holds(self, k: int, value: Any, name: str) -> Marked:
         """Whether a formula that is right as built is so with other inputs."""
         right = self.right[1][k]
-        if right is None or not isinstance(value, int | float) or isinstance(value, bool):
-            holds = right is None
-        else:
-            holds = abs(value - right) <= exact(right)
-        if holds:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if right is None or (is_number and abs(value - right) <= exact(right)):
             return Marked(name, True, "right, by a formula")
         return Marked(name, self.level == 1, "right as built, but not for other inputs")
 
@@ -206,9 +203,8 @@ class Calculator:
 
         self.book, self.looks = book, looks
         self.cells = [(a.cell.grid.name, a.cell.rect.top, a.cell.rect.left) for a in answers]
-        self.places: dict[str, list[Place]] = {name: [] for name in book.sheets}
-        for place in book.places.values():
-            self.places[place.sheet].append(place)
+        places = book.places.values()
+        self.places = {name: [p for p in places if p.sheet == name] for name in book.sheets}
         self.used = {name: _used(s, self.places[name]) for name, s in book.sheets.items()}
         self.model = ironcalc.create("exercises", "en", "UTC", "en")
         self.sheets = {name: k for k, name in enumerate(book.sheets)}
@@ -240,16 +236,13 @@ class Calculator:
         """The values of the formulas of some answers, by their numbers, on the workbook as built
         (0) or with other inputs (1); `typed` are the other answers, blank if they are missing."""
         read = {**formulas, **self.read({k: f for k, f in formulas.items() if isinstance(f, str)})}
-        own = dict(zip(self.cells, range(len(self.cells)), strict=True))
+        followed = {k: f for k, f in read.items() if isinstance(f, TypedFormula)}
         held = {self.cells[k]: value for k, value in (typed or {}).items()}
-        for formula in read.values():
-            if isinstance(formula, TypedFormula):
-                for at in self._cells(formula):
-                    if at not in own and at not in held:
-                        held[at] = self._as_in(self.looks[which], *at)
+        asked = {at for formula in followed.values() for at in self._cells(formula)}
+        for at in sorted(asked - {*self.cells, *held}):
+            held[at] = self._as_in(self.looks[which], *at)
         for at, value in held.items():
             self._put(at, value)
-        followed = {k: f for k, f in read.items() if isinstance(f, TypedFormula)}
         for k, formula in followed.items():
             self._type(self.cells[k], f"={formula.text}")
         self.model.evaluate()
@@ -268,10 +261,8 @@ class Calculator:
 
     def _as_in(self, look: Reading, sheet: str, row: int, col: int) -> Any:
         """The value of a cell: of a block with the values of its graph, typed or computed."""
-        for place in self.places[sheet]:
-            if place.holds(row, col):
-                return look.in_block(place, row, col)
-        return look.cell(sheet, row, col)
+        place = next((p for p in self.places[sheet] if p.holds(row, col)), None)
+        return look.in_block(place, row, col) if place else look.cell(sheet, row, col)
 
     def _value(self, k: int) -> Any:
         sheet, row, col = self.cells[k]
@@ -338,9 +329,8 @@ class Hidden:
         found = file[KEY].cells.items()
         cells = {at: c for at, c in found if c.formula or c.value not in (None, "")}
         changed = cells.keys() - self.expected.keys() - {exercise.FACTS}
-        for at, expected in self.expected.items():
-            if not _same(expected, cells.get(at, Cell(None))):
-                changed.add(at)
+        expected = self.expected.items()
+        changed |= {at for at, cell in expected if not _same(cell, cells.get(at, Cell(None)))}
         if changed:
             row, col = min(changed)
             where = a1(Rect(row, row + 1, col, col + 1))

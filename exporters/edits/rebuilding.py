@@ -6,7 +6,7 @@ So a workbook of somebody's own needs no name that cellformer knows.
 """
 
 from collections.abc import Mapping
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from cellformer.exporters.assemble import start
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose import digest
 from cellformer.exporters.compose.address import a1, position
-from cellformer.exporters.compose.book import START, Book, Entry, Place
+from cellformer.exporters.compose.book import START, Book, Entry
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Story
 from cellformer.exporters.edits.formula_reader import Reader
@@ -147,24 +147,12 @@ class _Rebuilding:
 
     def _at(self, sheet: str, rect: Rect) -> Area:
         """Cells by their place: of a table, or else of a sheet."""
-        for place in self._places.get(sheet, ()):
-            if place.rect(place.block.whole).covers(rect):
-                top, bottom, left, right = rect
-                own = Rect(
-                    top - place.top, bottom - place.top, left - place.left, right - place.left
-                )
-                return Area(place.block, own)
+        for place in self.workbook.book.places.values():
+            if place.sheet == sheet and place.rect(place.block.whole).covers(rect):
+                return Area(place.block, place.own_rect(rect))
         if sheet not in self.workbook.book.sheets:
             raise InputError(f"a formula reads the sheet {sheet!r}, which is missing; undo that")
-        return self.workbook.book.sheets[sheet][rect.top : rect.bottom, rect.left : rect.right]
-
-    @cached_property
-    def _places(self) -> Mapping[str, list[Place]]:
-        """The places of the tables, by sheet; to be asked for when all are there."""
-        found: dict[str, list[Place]] = {}
-        for place in self.workbook.book.places.values():
-            found.setdefault(place.sheet, []).append(place)
-        return found
+        return self.workbook.book.sheets[sheet][rect]
 
     def _others(self, page: Composer, sheet: Sheet) -> None:
         """Add what stands beside the tables: labels, and formulas that only people read."""

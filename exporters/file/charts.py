@@ -6,7 +6,6 @@ from typing import Any
 from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
-from cellformer.engine.cells.expression import Area
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Book, Chart, Series
 
@@ -21,12 +20,10 @@ class _Label(str):
 
 def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> None:
     """Add a chart to a sheet."""
-    kind: dict[str, str] = {"type": chart.kind}
-    if chart.joined:
-        kind["subtype"] = "straight_with_markers"
-    drawn = workbook.add_chart(kind)
-    several = len(chart.series) > 1
-    colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
+    joined = {"subtype": "straight_with_markers"} if chart.joined else {}
+    drawn = workbook.add_chart({"type": chart.kind} | joined)
+    n = len(chart.series)
+    colours = theme.SERIES[:n] if n > 1 else theme.ONE_SERIES
     for series, colour in zip(chart.series, cycle(colours)):
         drawn.add_series(_series(book, chart, series, series.colour or colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
@@ -53,8 +50,9 @@ def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> No
 
 def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, in XlsxWriter's form."""
+    name = series.name if isinstance(series.name, str) else f"={book.address(series.name.fixed)}"
     found: dict[str, Any] = {
-        "name": _name_of(book, series.name),
+        "name": name,
         "categories": "=" + book.address(series.categories.fixed),
         "values": "=" + book.address(series.values.fixed),
     }
@@ -72,11 +70,6 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         found["data_labels"] = {"series_name": True, "value": False, **place}
     if series.labels:
         texts = [{"value": _Label(text)} for text in series.labels]
-        label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
-        found["data_labels"] = label
+        place = {"position": "above", "font": {"size": 9}}
+        found["data_labels"] = {"value": True, "custom": texts, **place}
     return found
-
-
-def _name_of(book: Book, name: str | Area) -> str:
-    """A series' name, or the address of the cell that holds it."""
-    return name if isinstance(name, str) else f"={book.address(name.fixed)}"

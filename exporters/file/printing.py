@@ -75,9 +75,7 @@ def _charts(sheet: Sheet) -> Iterator[Rect]:
 
 def _texts(sheet: Sheet, shown: Reading, area: Rect) -> Iterator[float]:
     """Where the last text of each row ends, in pixels; texts run on over empty cells."""
-    last: dict[int, int] = {}
-    for row, col in sheet.entries:
-        last[row] = max(col, last.get(row, 0))
+    last = dict(sorted(sheet.entries))  # of each row its last column
     merged = {(rect.top, rect.left) for rect in sheet.merged}
     for (row, col), entry in sheet.entries.items():
         style = theme.STYLES[entry.style]
@@ -95,8 +93,7 @@ def _breaks(sheet: Sheet, area: Rect, room: float) -> Iterator[int]:
     """The rows that begin a page: below a blank one where the page is mostly full there, else above
     a chart that it would cut."""
     held, charts = {row for row, _ in sheet.entries}, list(_charts(sheet))
-    for rect in _blocks(sheet):
-        held |= set(range(rect.top, rect.bottom))
+    held |= {row for rect in _blocks(sheet) for row in range(rect.top, rect.bottom)}
     begun, used, best = area.top, 0.0, area.top
     for row in range(area.top, area.bottom):
         height = _height(sheet, row)

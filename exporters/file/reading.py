@@ -76,17 +76,13 @@ class Sheet(Shown):
     """
 
     def __init__(self, arrays: scanning.Cells):
-        super().__init__(self._scanned)
+        super().__init__(lambda: self._of(np.arange(len(arrays))))
         self.arrays = arrays
 
     @cached_property
     def cells(self) -> dict[Span, Cell]:
         """The cells by row and column."""
-        formulas = self.formulas
-        return {at: Cell(value, formulas.get(at)) for at, value in self.values.items()}
-
-    def _scanned(self) -> dict[Span, Value]:
-        return self._of(np.arange(len(self.arrays)))
+        return {at: Cell(value, self.formulas.get(at)) for at, value in self.values.items()}
 
     @property
     def computed(self) -> dict[Span, Value]:
@@ -224,11 +220,9 @@ def present(path: str | Path) -> Path:
     missing one, with the nearest names in its folder."""
     found = possible(path)
     named = found.with_name(f"{found.name}{WORKBOOK}") if found.name else found
-    if found.is_file() or not named.is_file():
-        if not found.is_file():
-            raise InputError(f"there is no file {found}; {_beside(found)}")
-        return found
-    return named
+    if not found.is_file() and not named.is_file():
+        raise InputError(f"there is no file {found}; {_beside(found)}")
+    return found if found.is_file() else named
 
 
 def _beside(missing: Path) -> str:

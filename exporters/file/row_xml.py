@@ -8,7 +8,6 @@ them: so one row is written with placeholders, and filled in for the others.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -227,18 +226,14 @@ def _spelling(
         cells = []
         for n, text in zip(seen, texts, strict=True):
             if blanks and ((n, k) if place.turned else (k, n)) in blanks.cells:
-                cells.append(f'<c r="{columns[n]}{row + 1}" s="{blank}">')
-                own = book.sheets[place.sheet].entries[row, area.left + n].formula
+                own, held = book.sheets[place.sheet].entries[row, area.left + n].formula, ""
                 if own is not None:
-                    own_text = formula(book.text(own, place.sheet), n)
-                    cells.append(f"{own_text}<v>{numbers[n]}</v>")
-                cells.append("</c>")
+                    held = f"{formula(book.text(own, place.sheet), n)}<v>{numbers[n]}</v>"
+                cells.append(f'<c r="{columns[n]}{row + 1}" s="{blank}">{held}</c>')
                 continue
-            kind, value = "", numbers[n]
-            if value == NO_NUMBER:
-                kind, value = ' t="e"', "#NUM!"
-            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
-            cells.append(f"{at}{text}<v>{value}</v></c>")
+            value = numbers[n]
+            kind, value = (' t="e"', "#NUM!") if value == NO_NUMBER else ("", value)
+            cells.append(f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>{text}<v>{value}</v></c>')
         return "".join(cells)
 
     return spelt
@@ -287,16 +282,6 @@ def _follow(a: str, b: str) -> bool:
 
 def _growth(text: str, row: int) -> Callable[[int], str]:
     """A function for the text in a given row, by the first rows' texts."""
-    if text.isdigit():
-        return partial(_number, int(text) - row)
-    return partial(_column, index(text) - row)
-
-
-def _number(beyond: int, row: int) -> str:
-    """A number that is the row plus a constant."""
-    return str(row + beyond)
-
-
-def _column(beyond: int, row: int) -> str:
-    """The letters of a column whose number is the row plus a constant."""
-    return column(row + beyond)
+    number = text.isdigit()
+    beyond = (int(text) if number else index(text)) - row
+    return lambda at: str(at + beyond) if number else column(at + beyond)

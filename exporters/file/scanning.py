@@ -269,7 +269,6 @@ def _values(
     """The numbers of all cells (NaN if there is none), other values by cell, and which cells have a
     value."""
     numbers = np.full(len(cells.starts), np.nan)
-    others: dict[int, Value] = {}
     which = tags["v"]
     cell, (begins, ends) = cells.of(which), tags.content(which)
     at = cells.attribute("t")[cell]
@@ -279,8 +278,9 @@ def _values(
     read = np.full(len(which), np.nan)
     read[counted] = _numbers(tags, begins[counted], ends[counted])
     numbers[cell] = np.where(shared, np.nan, read)
-    for k in np.flatnonzero(shared).tolist():
-        others[int(cell[k])] = texts[int(read[k])]
+    others: dict[int, Value] = {
+        int(cell[k]): texts[int(read[k])] for k in np.flatnonzero(shared).tolist()
+    }
     has_value = np.zeros(len(cells.starts), bool)
     has_value[cell] = (ends > begins) | ((kind == ord("s")) & ~shared)
     for k in np.flatnonzero((kind != ord("n")) & ~shared & (ends > begins)).tolist():
@@ -288,11 +288,8 @@ def _values(
     inline = tags["is"]
     for k, start in zip(cells.of(inline).tolist(), tags.starts[inline].tolist(), strict=True):
         end = start if _closed(tags.xml, start) else tags.xml.index(b"</is>", start)
-        others[k] = (
-            from_xml(text_of(ElementTree.fromstring(tags.xml[start:end] + b"</is>")))
-            if end > start
-            else ""
-        )
+        xml = tags.xml[start:end] + b"</is>"
+        others[k] = from_xml(text_of(ElementTree.fromstring(xml))) if end > start else ""
     return numbers, others, has_value
 
 

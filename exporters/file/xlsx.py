@@ -7,7 +7,7 @@ of a book's values depend on the processor that computed them: see docs/workbook
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from datetime import datetime
@@ -226,21 +226,10 @@ class _Sheet(Worksheet):
         formula = escape(formula, quote=False)
         self.fh.write(f"{at}><f{array}>{formula}</f><v{space}>{value}</v></c>")
 
-    def put_number(self, row: int, col: int, value: float, style: Any) -> None:
+    def put(self, row: int, col: int, cell: Entry | CellNumberTuple) -> None:
+        """Add a number, or a formula, whose text is made when its row is written."""
         self._check_dimensions(row, col)
-        self.table[row][col] = CellNumberTuple(value, style)
-
-    def put_text(self, row: int, col: int, text: str, style: Any) -> None:
-        self.write_string(row, col, storable(text), style)
-
-    def in_table(self, texts: Iterable[str]) -> dict[str, int]:
-        """The numbers of texts in the table of shared strings."""
-        return {text: self.str_table._get_shared_string_index(storable(text)) for text in texts}
-
-    def put_formula(self, row: int, col: int, entry: Entry) -> None:
-        """Add a formula, whose text is made when its row is written."""
-        self._check_dimensions(row, col)
-        self.table[row][col] = entry
+        self.table[row][col] = cell
 
 
 class _Text:
@@ -404,8 +393,9 @@ def _check_formulas(book: Book, place: Place, longest: int) -> None:
     block = place.block
     if block.op and len(block.operands) > FEW_OPERANDS:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
-        remedy = "its layer has too many heads: --live one of the others"
-        check_length(last, longest, block.name, remedy)
+        check_length(
+            last, longest, block.name, "its layer has too many heads: --live one of the others"
+        )
 
 
 def _frame(ws: Any, sheet: Sheet) -> None:
@@ -446,28 +436,26 @@ def _write_sheet(
         style = formats[entry.style]
         style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
-            ws.put_formula(row, col, entry)
+            ws.put(row, col, entry)
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
-        spelt = ws.in_table(filter(coded, run.texts))
+        index = ws.str_table._get_shared_string_index
+        spelt = {text: index(storable(text)) for text in run.texts if coded(text)}
         ws.add_block(run.area, partial(labels, run, formats[run.style]._get_xf_index(), spelt))
     for place, style in sheet.regions:
         style = _opened(style) if place.block.name in blocks else style
         blank = formats["blank"]._get_xf_index() if place.block.name in book.blanks else 0
         _write_region(book, shown, ws, place, formats[style], blank)
-    for (row, col), choices in sheet.lists.items():
-        rule = {"validate": "list", "source": "=" + book.address(choices), **UNKNOWN}
-        rule = in_words(rule)
-        ws.data_validation(row, col, row, col, rule)
-    for (row, col), rule in sheet.rules.items():
-        ws.data_validation(row, col, row, col, in_words(rule))
-    for (top, bottom, left, right), rule in sheet.areas:
+    lists: list[tuple[Rect, dict[str, Any]]] = [
+        (sheet[at].rect, {"validate": "list", "source": "=" + book.address(choices), **UNKNOWN})
+        for at, choices in sheet.lists.items()
+    ]
+    for (top, bottom, left, right), rule in lists + sheet.ruled:
         ws.data_validation(top, left, bottom - 1, right - 1, in_words(rule))
     for area, dressing in sheet.dressings:
-        top, bottom, left, right = area
         rule = _rule(book, sheet, area, dressing, formats)
-        ws.conditional_format(top, left, bottom - 1, right - 1, rule)
+        ws.conditional_format(area.top, area.left, area.bottom - 1, area.right - 1, rule)
     for (row, col), text in sheet.notes.items():
         ws.write_comment(row, col, readable(text, "\n"), NOTE)
     for chart in sheet.charts:
@@ -532,9 +520,9 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
     elif entry.value == "":
         ws.write_blank(row, col, None, style)
     elif isinstance(entry.value, str):
-        ws.put_text(row, col, entry.value, style)
+        ws.write_string(row, col, storable(entry.value), style)
     else:
-        ws.put_number(row, col, float(entry.value), style)
+        ws.put(row, col, CellNumberTuple(float(entry.value), style))
 
 
 def _write_region(

@@ -115,14 +115,14 @@ class AskedScore:
         for k, (label, note) in enumerate(DIALS):
             sheet.put(row + k, 0, label, "row label")
             sheet.notes[row + k, 1] = worded(note)
-            message = worded("A whole number from 0 to {most}.", most=most[k])
-            sheet.rules[row + k, 1] = between(0, most[k], message, whole=True)
+            sheet.rules[row + k, 1] = between(
+                0, most[k], worded("A whole number from 0 to {most}.", most=most[k]), whole=True
+            )
         begun = self.begun()
         if len(self.heads) > 1:
             self.page.typed_at(HEAD, (row, 1), [[n] for n in begun[HEAD]], "dial")
         else:
-            for k, n in enumerate(begun[HEAD]):
-                sheet.put(row + k, 1, n, "built")
+            sheet.down(row, 1, begun[HEAD], "built")
         heads = [scores.Head(self.book.graph, name) for name in scores.heads(self.book.graph)]
         if len(heads) > len(self.heads):
             sheet.put(row + len(DIALS), 0, worded(ONE_HEAD, n=len(heads), m=size(heads)), "note")
@@ -169,10 +169,11 @@ class AskedScore:
 
     def _labels(self, which: str) -> list[str]:
         """The writers of all heads' queries or keys, those of a head's own layer last."""
-        found: dict[str, None] = {}
-        for head in self.heads:
-            writers = scores.path(head.graph, operands(head.product)[which]).writers
-            found |= dict.fromkeys(label(head, block) for block in writers)
+        found = dict.fromkeys(
+            label(head, block)
+            for head in self.heads
+            for block in scores.path(head.graph, operands(head.product)[which]).writers
+        )
         return sorted(found, key=lambda text: text.startswith(OWN))
 
     # --- the workings --------------------------------------------------------------------
@@ -211,10 +212,11 @@ class AskedScore:
 
         self.sides[name] = Side(self.book.graph, position, lay)
         which, labels = ("q", self.of_query) if name == "query" else ("k", self.of_key)
-        columns = []
-        for head in self.heads:
-            parts = self.sides[name].laid(operands(head.product)[which])
-            columns.append({label(head, head.graph[w]): part for w, part in parts.items()})
+        laid = [self.sides[name].laid(operands(head.product)[which]) for head in self.heads]
+        columns = [
+            {label(head, head.graph[w]): part for w, part in parts.items()}
+            for head, parts in zip(self.heads, laid, strict=True)
+        ]
 
         def cell(d: int, w: int) -> Expression:
             each = [column.get(labels[w]) for column in columns]

@@ -5,6 +5,7 @@ Numbers count as float32: their last digits may differ from processor to process
 
 import zlib
 from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
 
@@ -37,15 +38,14 @@ def _bytes(values: object) -> bytes:
     """Values as bytes: numbers, or where there are texts, all as texts."""
     array = np.asarray(values)
     if array.dtype == object:
-        texts = (f"{x:.7g}" if isinstance(x, int | float) else str(x) for x in array.flat)
-        return "\0".join(texts).encode("utf-8", "backslashreplace")
+        return "\0".join(
+            f"{x:.7g}" if isinstance(x, int | float) else str(x) for x in array.flat
+        ).encode("utf-8", "backslashreplace")
     with np.errstate(over="ignore"):
         return array.astype("<f4").tobytes()
 
 
 def _sum(parts: Iterable[bytes]) -> str:
     """A checksum: eight digits."""
-    crc = 0
-    for part in parts:
-        crc = zlib.crc32(part, crc)
+    crc = reduce(lambda before, part: zlib.crc32(part, before), parts, 0)
     return f"{crc:08x}"

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from cellformer.engine.cells.access import Span
-from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, Nth, expression
 from cellformer.engine.cells.functions import (
     COUNTIF,
@@ -89,9 +88,9 @@ class Maps:
         self._shares()
         self._neighbours()
 
-    def __getitem__(self, name: str) -> Block:
+    def __getitem__(self, name: str) -> Area:
         """One of the tables."""
-        return self.book.graph[f"map.{name}"]
+        return self.book.graph[f"map.{name}"].area
 
     # --- what is typed --------------------------------------------------------------------
 
@@ -109,7 +108,7 @@ class Maps:
                 return IF(EXACT(word, self["built"][k, 0]), self.chosen.ids[k], -1)
             return word_lookup.place_of(word, self.book.graph, "look.words")
 
-        self._computed("id", self._down("id", 1), (self.n, 1), ident, "id")
+        self._per_word("id", "id", ident, style="id")
 
     def _panel(self) -> None:
         """Add the settings: two directions, the word whose neighbours are shown, the components to
@@ -122,49 +121,46 @@ class Maps:
         ]
         self._typed("terms", (row + 1, col + 1), terms, "token")
         self._typed("near", (row + 4, col + 1), [[texts[self.chosen.nearest]]], "token")
-        self._typed("left_out", (row + 6, col + 1), [[0]], "dial")
+        given = self._typed("left_out", (row + 6, col + 1), [[0]], "dial")
         self.page.sheet.rules[row + 6, col + 1] = {"validate": "list", "source": ["0", "1", "2"]}
-        given = self["left_out"][0, 0]
         inside = IF(ISNUMBER(given), MIN(N_OUT, MAX(0, INT(given))), 0)
-        self._computed("out", self._down("left out", 1), (1, 1), lambda *_: inside, "id")
+        self._scalar("out", "left out", inside, "id")
 
     # --- vectors --------------------------------------------------------------------------
 
     def _vectors(self) -> None:
         """Add the words' vectors [d_model, n_words], and which words the settings name [5,
         n_words]: those of each side of each direction, and the one with neighbours."""
-        top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
+        (top, left), ids = self.spots.features, self["id"]
+        sides = slice(N_TERMS), slice(N_TERMS, 2 * N_TERMS)
+        named = [self["terms"][k, side] for k in range(2) for side in sides]
 
         def hit(row: int, k: int) -> Expression:
-            first, n = row * N_TERMS % (2 * N_TERMS), N_TERMS
-            texts = [self["terms"][row // 2, first + t] for t in range(n)] if row < 4 else []
-            same = [EXACT(text, self["word"][k, 0]) for text in texts or [self["near"][0, 0]]]
-            return IF(self["id"][k, 0] < 0, 0, reduce(add, same) + 0)
+            same = [EXACT(text, self["word"][k, 0]) for text in [*named, self["near"]][row].cells]
+            return IF(ids[k, 0] < 0, 0, reduce(add, same) + 0)
 
-        def entry(d: int, k: int) -> Expression:
-            return IF(self["id"][k, 0] < 0, 0, self._feature(d, k))
-
-        self._computed("hits", (top - 7, left), (5, self.n), hit, "id")
-        self._computed("vectors", (top, left), (self.d, self.n), entry, "step green")
+        at = (top, left + N_BEFORE)
+        self._computed("hits", (top - 7, left + N_BEFORE), (5, self.n), hit, "id")
+        self._computed("vectors", at, (self.d, self.n), self._feature, "step green")
 
     def _feature(self, d: int, k: int) -> Expression:
         """Feature d of the k-th word: looked up by its id, or, with a large vocabulary, its own
-        cell."""
-        words, by_rows = scoring(self.book.graph)[1:3]
-        if not self.any_word:
+        cell; 0 for a blank word."""
+        (words, by_rows), ident = scoring(self.book.graph)[1:3], self["id"][k, 0]
+        if self.any_word:
+            found: Expression = Nth((words[:, d] if by_rows else words[d, :]).fixed, ident + 1)
+        else:
             v = self.chosen.ids[k]
-            return expression(words[v, d] if by_rows else words[d, v])
-        return Nth((words[:, d] if by_rows else words[d, :]).fixed, self["id"][k, 0] + 1)
+            found = expression(words[v, d] if by_rows else words[d, v])
+        return IF(ident < 0, 0, found)
 
     def _middle(self) -> None:
         """Add lengths, the mean of the words, and their variance."""
         vectors = self["vectors"]
-        self._per_word("length", "length", lambda k, _: SQRT(_squared(vectors[:, k])))
-        self._scalar("count", "words", MAX(1, COUNTIF(self["id"].area, ">=0")))
-        count = self["count"][0, 0]
-        self._per_feature("mean", "mean", lambda d, _: SUM(vectors[d, :]) / count)
-        spread = _squared(self["length"].area) / count - _squared(self["mean"].area)
-        self._scalar("spread", "spread", spread)
+        length = self._per_word("length", "length", lambda k, _: SQRT(_squared(vectors[:, k])))
+        count = self._scalar("count", "words", MAX(1, COUNTIF(self["id"], ">=0")))
+        mean = self._per_feature("mean", "mean", lambda d, _: SUM(vectors[d, :]) / count)
+        self._scalar("spread", "spread", _squared(length) / count - _squared(mean))
 
     # --- three maps -----------------------------------------------------------------------
 
@@ -175,20 +171,16 @@ class Maps:
         def side(d: int, row: int) -> Expression:
             return product_sum(vectors[d, :], hits[row, :]) / MAX(1, SUM(hits[row, :]))
 
-        self._per_feature("u", "u", lambda d, _: side(d, 0) - side(d, 1))
-        self._per_feature("v", "v", lambda d, _: side(d, 2) - side(d, 3))
-        u, v = self["u"], self["v"]
-        self._per_feature("e1", "e1", lambda d, _: over_length(u[d, 0], u.area))
-        e1 = self["e1"]
-        along = product_sum(v.area, e1.area)
-        self._per_feature("rest", "rest of v", lambda d, _: v[d, 0] - along * e1[d, 0])
-        rest = self["rest"]
-        self._per_feature("e2", "e2", lambda d, _: over_length(rest[d, 0], rest.area))
+        u = self._per_feature("u", "u", lambda d, _: side(d, 0) - side(d, 1))
+        v = self._per_feature("v", "v", lambda d, _: side(d, 2) - side(d, 3))
+        e1 = self._per_feature("e1", "e1", lambda d, _: over_length(u[d, 0], u))
+        along = product_sum(v, e1)
+        rest = self._per_feature("rest", "rest of v", lambda d, _: v[d, 0] - along * e1[d, 0])
+        self._per_feature("e2", "e2", lambda d, _: over_length(rest[d, 0], rest))
 
     def _components(self) -> None:
         """Add coordinates along the two directions, and along four components from the mean."""
-        vectors, ids = self["vectors"], self["id"]
-        ends = (self["e1"].area, self["e2"].area)
+        vectors, ids, ends = self["vectors"], self["id"], (self["e1"], self["e2"])
         self._per_word("concept", "along", lambda k, c: product_sum(vectors[:, k], ends[c]), 2)
         basis = self._basis("component", self.bases[0])
         middle = self._along("component", self["mean"], basis)
@@ -201,7 +193,7 @@ class Maps:
     def _leave_out(self) -> None:
         """Add the vectors without the mean and the removed components (unchanged if none is
         removed); one over their lengths, 0 for zero vectors; and the mean of their directions."""
-        vectors, out, mean = self["vectors"], self["out"][0, 0], self["mean"]
+        vectors, out, mean, count = (self[name] for name in ("vectors", "out", "mean", "count"))
         basis, component, ids = self["component_basis"], self["component"], self["id"]
         top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
 
@@ -214,28 +206,23 @@ class Maps:
             return IF(length > NEAR, 1 / length, 0)
 
         self.page.sheet.put(top + self.d + 2, left, "without what is left out", "label")
-        self._computed("kept", (top + self.d + 3, left), (self.d, self.n), rest)
-        kept = self["kept"]
-        self._computed("inverse", (top - 2, left), (1, self.n), inverted)
-        inverse, count = self["inverse"][0, :], self["count"][0, 0]
-        self._per_feature(
+        kept = self._computed("kept", (top + self.d + 3, left), (self.d, self.n), rest)
+        inverse = self._computed("inverse", (top - 2, left), (1, self.n), inverted)
+        unit_mean = self._per_feature(
             "unit_mean", "unit mean", lambda d, _: product_sum(kept[d, :], inverse) / count
         )
         there = COUNTIF(inverse, ">0") / count
-        self._scalar("unit_spread", "unit spread", there - _squared(self["unit_mean"].area))
+        self._scalar("unit_spread", "unit spread", there - _squared(unit_mean))
 
     def _cosines(self, axes: np.ndarray) -> None:
         """Add coordinates along two components of the words' directions, from their mean: from
         `axes` [2 for each, d], the components for that many removed ones."""
-        bases, out = self._basis("cosine", axes), self["out"][0, 0]
+        bases, out = self._basis("cosine", axes), self["out"]
         kept, inverse = self["kept"], self["inverse"]
-        top, col = self.spots.features[0], self._across("drawn", 2)
-
-        def axis(d: int, c: int) -> Expression:
-            return Nth(bases[d, :], 2 * out + (c + 1))
-
-        self._computed("cosine_axes", (top, col), (self.d, 2), axis)
-        unit = self["cosine_axes"]
+        at = (self.spots.features[0], self._across("drawn", 2))
+        unit = self._computed(
+            "cosine_axes", at, (self.d, 2), lambda d, c: Nth(bases[d, :], 2 * out + (c + 1))
+        )
         middle = self._along("cosine", self["unit_mean"], unit)
 
         def cosine(k: int, c: int) -> Expression:
@@ -244,59 +231,54 @@ class Maps:
 
         self._per_word("cosine", "cosine", cosine, 2)
 
-    def _basis(self, name: str, axes: np.ndarray) -> Block:
+    def _basis(self, name: str, axes: np.ndarray) -> Area:
         """Add components as built, constants [d_model, n]."""
-        col = self._across(worded("1 to {n}", n=len(axes)), len(axes))
-        self._typed(f"{name}_basis", (self.spots.features[0], col), axes.T.tolist(), "basis")
-        return self[f"{name}_basis"]
+        at = (self.spots.features[0], self._across(worded("1 to {n}", n=len(axes)), len(axes)))
+        return self._typed(f"{name}_basis", at, axes.T.tolist(), "basis")
 
-    def _along(self, name: str, mean: Block, axes: Block) -> Block:
+    def _along(self, name: str, mean: Area, axes: Area) -> Area:
         """Add the coordinate of a mean along each axis, above the axes."""
-        col, n = self.book.places[axes.name].left, axes.shape[1]
-
-        def along(_: int, c: int) -> Expression:
-            return product_sum(mean.area, axes[:, c])
-
-        self._computed(f"{name}_middle", (self.spots.features[0] - 2, col), (1, n), along)
-        return self[f"{name}_middle"]
+        at, n = (self.spots.features[0] - 2, self.page.rect(axes).left), axes.shape[1]
+        return self._computed(
+            f"{name}_middle", at, (1, n), lambda _, c: product_sum(mean, axes[:, c])
+        )
 
     def _shares(self) -> None:
         """Add shares of the variance: of the two directions' plane, each component, the cosine
         plane."""
-        count, spread = self["count"][0, 0], self["spread"][0, 0]
-        concept, unit = self["concept"], self["unit_spread"][0, 0]
+        count, spread, unit, out = (self[x] for x in ("count", "spread", "unit_spread", "out"))
 
         def varies(x: Area) -> Expression:
             return (_squared(x) - SUM(x) ** 2 / count) / count
 
-        held = varies(concept[:, 0]) + varies(concept[:, 1])
-        self._scalar("plane_share", "directions", IF(spread > 0, held / spread, 0))
+        def of_plane(name: str, whole: Area) -> Expression:
+            held = varies(self[name][:, 0]) + varies(self[name][:, 1])
+            return IF(whole > 0, held / whole, 0)
+
+        self._scalar("plane_share", "directions", of_plane("concept", spread))
         each = [varies(self["component"][:, c]) for c in range(N_COMPONENTS)]
         shares = [IF(spread > 0, one / spread, 0) for one in each]
         at = self._down("PCs' share", N_COMPONENTS)
-        self._computed("share", at, (1, N_COMPONENTS), lambda _, c: shares[c], "percent")
-        out = self["out"][0, 0]
-        shown = [Nth(self["share"][0, :], out + k) for k in (1, 2)]
-        self._scalar("shown_share", "two shown", shown[0] + shown[1])
-        self._scalar("four_share", "of all four", SUM(self["share"].area))
-        held = varies(self["cosine"][:, 0]) + varies(self["cosine"][:, 1])
-        self._scalar("cosine_share", "cosine", IF(unit > 0, held / unit, 0))
+        share = self._computed("share", at, (1, N_COMPONENTS), lambda _, c: shares[c], "percent")
+        self._scalar("shown_share", "two shown", Nth(share, out + 1) + Nth(share, out + 2))
+        self._scalar("four_share", "of all four", SUM(share))
+        self._scalar("cosine_share", "cosine", of_plane("cosine", unit))
 
     # --- neighbours -----------------------------------------------------------------------
 
     def _neighbours(self) -> None:
         """Add the cosine of every word with the named one, after removal; and the nearest words."""
-        kept, hits, inverse = self["kept"], self["hits"], self["inverse"]
-        named = MAX(1, SUM(hits[4, :]))
-        self._per_feature("own", "named", lambda d, _: product_sum(kept[d, :], hits[4, :]) / named)
-        own = self["own"].area
-        self._scalar("own_length", "named", SQRT(_squared(own)))
-        length = self["own_length"][0, 0]
+        kept, hits, inverse, ids = (self[name] for name in ("kept", "hits", "inverse", "id"))
+        n_named = MAX(1, SUM(hits[4, :]))
+        own = self._per_feature(
+            "own", "named", lambda d, _: product_sum(kept[d, :], hits[4, :]) / n_named
+        )
+        length = self._scalar("own_length", "named", SQRT(_squared(own)))
 
         def cosine(k: int, _: int) -> Expression:
             along = product_sum(kept[:, k], own) * inverse[0, k]
             value = IF(length > NEAR, ROUND(along / length, DECIMALS), 0)
-            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k / FINER)
+            return IF((ids[k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k / FINER)
 
         self._per_word("near_cosine", "with named", cosine)
         self._ranked()
@@ -304,10 +286,10 @@ class Maps:
     def _ranked(self) -> None:
         """Add the nearest words, with their cosines."""
         n, (row, col) = min(N_NEAREST, self.n - 1), self.spots.panel
-        cosines, found = self["near_cosine"].area, SUM(self["hits"][4, :])
+        cosines, found = self["near_cosine"], SUM(self["hits"][4, :])
 
         def nearest(_: int, k: int) -> Expression:
-            word = Nth(self["word"].area, MATCH(LARGE(cosines, k + 1), cosines, 0))
+            word = Nth(self["word"], MATCH(LARGE(cosines, k + 1), cosines, 0))
             return IF(found > 0, IFERROR(word, ""), "" if k else worded("not on the list"))
 
         def value(_: int, k: int) -> Expression:
@@ -322,50 +304,48 @@ class Maps:
     def points(self, flags: np.ndarray) -> None:
         """Add what the charts draw: a point for each word on each map (a blank word's is the
         previous one's), and its label if `flags` [n_words, 3] is 1."""
-        ids, out, component = self["id"], self["out"][0, 0], self["component"]
+        ids, out, component = self["id"], self["out"], self["component"]
 
         def at(k: int, c: int) -> Expression:
             kind, which = MAPS[c // 2], c % 2
-            if kind == "component":
-                shown: Expression = Nth(component[k, :], out + 1 + which)
-            else:
-                shown = expression(self[kind][k, which])
+            moves = kind == "component"  # along with what is left out
+            shown = Nth(component[k, :], out + 1 + which) if moves else self[kind][k, which]
             return IF(ids[k, 0] < 0, self["point"][k - 1, c] if k else expression(0), shown)
 
         self._per_word("point", "points", at, 6)
-        self._typed(
+        labelled = self._typed(
             "labelled", self._down("labels: 1 or 0", 3), flags.astype(float).tolist(), "dial"
         )
 
         def label(k: int, c: int) -> Expression:
-            there = (self["labelled"][k, c] == 1) * (ids[k, 0] >= 0)
+            there = (labelled[k, c] == 1) * (ids[k, 0] >= 0)
             return IF(there > 0, self["word"][k, 0], " ")
 
         self._per_word("label", "labels", label, 3, "word")
 
     # --- where tables stand ---------------------------------------------------------------
 
-    def _typed(self, name: str, at: tuple[int, int], values: Sequence[Any], style: str) -> None:
-        self.page.typed_at(f"map.{name}", at, values, style)
+    def _typed(self, name: str, at: Span, values: Sequence[Any], style: str) -> Area:
+        return self.page.typed_at(f"map.{name}", at, values, style)
 
     def _computed(
-        self, name: str, at: tuple[int, int], shape: Span, formula: Formula, style: str = "step"
-    ) -> None:
-        self.page.computed_at(f"map.{name}", at, shape, formula, style)
+        self, name: str, at: Span, shape: Span, formula: Formula, style: str = "step"
+    ) -> Area:
+        return self.page.computed_at(f"map.{name}", at, shape, formula, style)
 
     def _per_word(
         self, name: str, head: str, formula: Formula, width: int = 1, style: str = "step"
-    ) -> None:
-        self._computed(name, self._down(head, width), (self.n, width), formula, style)
+    ) -> Area:
+        return self._computed(name, self._down(head, width), (self.n, width), formula, style)
 
-    def _per_feature(self, name: str, head: str, formula: Formula) -> None:
+    def _per_feature(self, name: str, head: str, formula: Formula) -> Area:
         at = (self.spots.features[0], self._across(head, 1))
-        self._computed(name, at, (self.d, 1), formula)
+        return self._computed(name, at, (self.d, 1), formula)
 
-    def _scalar(self, name: str, head: str, value: Expression) -> None:
-        self._computed(name, self._down(head, 1), (1, 1), lambda *_: value)
+    def _scalar(self, name: str, head: str, value: Expression, style: str = "step") -> Area:
+        return self._computed(name, self._down(head, 1), (1, 1), lambda *_: value, style)
 
-    def _down(self, head: str, width: int) -> tuple[int, int]:
+    def _down(self, head: str, width: int) -> Span:
         """The next free columns for tables with a row for each word."""
         row, col = self.spots.tables[0], self.right
         self.page.sheet.put(row - 1, col, head, "label")
@@ -374,10 +354,9 @@ class Maps:
 
     def _across(self, head: str, width: int) -> int:
         """The next free columns for tables with a row for each feature."""
-        col = self.below
-        self.page.sheet.put(self.spots.features[0] - 1, col, head, "label")
+        self.page.sheet.put(self.spots.features[0] - 1, self.below, head, "label")
         self.below += width
-        return col
+        return self.below - width
 
 
 def directions(x: np.ndarray, out: np.ndarray) -> np.ndarray:

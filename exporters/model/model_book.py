@@ -105,11 +105,9 @@ class ModelBook(Book):
         if self.pieces and block.name in self.pieces:
             step, names = self.pieces[block.name]
             k = (rect.top if place.turned else rect.left) // step
-            place, (top, bottom, left, right) = self.places[names[k]], rect
-            if place.turned:
-                rect = Rect(top - k * step, bottom - k * step, left, right)
-            else:
-                rect = Rect(top, bottom, left - k * step, right - k * step)
+            down, right = (k * step, 0) if place.turned else (0, k * step)
+            place = self.places[names[k]]
+            rect = Rect(rect.top - down, rect.bottom - down, rect.left - right, rect.right - right)
         return place, place.rect(rect)
 
     def _lookup(self, block: Block, i: int, j: int) -> str:
@@ -117,12 +115,11 @@ class ModelBook(Book):
         (_, _, ids), (_, _, table) = block.operands
         step, names = self.pieces[table.name]
         ident = self.address(ids[i, 0], self.places[block.name].sheet)
-        rows = []
-        for name in names:
-            place = self.places[name]
-            whole = place.rect(place.block.whole)
-            row = whole._replace(top=whole.top + j, bottom=whole.top + j + 1)
-            rows.append(address(place.sheet, row))
+        pieces = (self.locate(self.places[name].block.area) for name in names)
+        rows = [
+            address(sheet, rect._replace(top=rect.top + j, bottom=rect.top + j + 1))
+            for sheet, rect in pieces
+        ]
         piece = f"CHOOSE(INT({ident}/{step})+1,{','.join(rows)})"
         return f"INDEX({piece},1,MOD({ident},{step})+1)"
 
@@ -168,11 +165,13 @@ class ModelBook(Book):
             cells = Rect(top, bottom, at, at + 1) if axis else Rect(at, at + 1, left, right)
             return addresses(place.sheet, place.rect(cells), here, fixed(operand))
 
-        def runs_down(operand: Block, axis: int) -> bool:
-            return self.places[operand.name].turned == (axis == 1)
-
         return Formulas(
-            block, self.notation(here), where, runs_down, line, partial(self._frame, block)
+            block,
+            self.notation(here),
+            where,
+            lambda operand, axis: self.places[operand.name].turned == (axis == 1),
+            line,
+            partial(self._frame, block),
         )
 
     def _frame(self, block: Block, single: tuple[bool, ...]) -> str:
@@ -221,8 +220,9 @@ class ModelBook(Book):
         if not self.plan.shares_formulas or block.partial or place.size[0] == 1 or self.blanks:
             return False
         ways = self._down(block)
-        here = all(self.places[name].sheet == place.sheet for name in ways)
-        return here and all(way in ("still", "moving") for way in ways.values())
+        return all(self.places[name].sheet == place.sheet for name in ways) and all(
+            way in ("still", "moving") for way in ways.values()
+        )
 
     def _down(self, block: Block) -> dict[str, str]:
         """How each operand changes from a row of the block to the next: "still", not at all;

@@ -199,8 +199,8 @@ def _guard(book: Book, line: Watched) -> None:
         return
     name, cells = book.locate(line.block.area)
     sheet = book.sheets[name]
-    ruled = [sheet[at].rect for at in (*sheet.rules, *sheet.lists)]
-    if not any(map(cells.meets, [*ruled, *(area for area, _ in sheet.areas)])):
+    ruled = [*(area for area, _ in sheet.ruled), *(sheet[at].rect for at in sheet.lists)]
+    if not any(map(cells.meets, ruled)):
         sheet.areas.append((cells, A_NUMBER))
 
 
@@ -343,8 +343,9 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     told = told if line.typed else sentence("{edit}: undo (Ctrl+Z)", edit=told)
     table.put(row - TOP, TOLD, IF(differs, told, ""), "text")
     if numbers:
-        rect = place.rect(line.block.whole)
-        book.sheets[place.sheet].dressings.append((rect, AsBuilt(block.name)))
+        book.sheets[place.sheet].dressings.append(
+            (place.rect(line.block.whole), AsBuilt(block.name))
+        )
     return below + height + 2
 
 
@@ -386,8 +387,9 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
                 # LibreOffice takes no value of an array formula out of a file, and what reads
                 # nothing else misses the first edit: the message reads what was edited, too
                 before = sheet[row - 1, RANK] if row > top else expression(0)
-                sofar = IFERROR(before + IF(sheet[row, TOLD] == "", 0, 1), 0)
-                table.put(row - TOP, RANK, sofar, "count")
+                table.put(
+                    row - TOP, RANK, IFERROR(before + IF(sheet[row, TOLD] == "", 0, 1), 0), "count"
+                )
         for k in range(1, n_told + 1):
             listed = listed & IFERROR("; " & INDEX(told, MATCH(k, ranks, 0), 1), "")
         n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)

@@ -70,8 +70,9 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
     layout.labels(book, sheet, f"lens.{leaf}", at, block.axes[1], numbers, "row label")
     for n in range(n_stages):
-        place = Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
-        layout.settle(book, sheet, place)
+        layout.settle(
+            book, sheet, Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
+        )
     return row + block.shape[1] + 2
 
 
@@ -81,8 +82,9 @@ def _rows(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     sheet.lines(row, [(caption, "the same, a row for each stage")], {0: "block", LEFT: "note"})
     for n, name in enumerate(stage_names(book), row + 1):
         sheet.put(n, LEFT - 1, name, "row label")
-        block = book.graph[f"lens.{n - row - 1}.{leaf}"]
-        layout.settle(book, sheet, Place(block, LENS, n, LEFT, False))
+        layout.settle(
+            book, sheet, Place(book.graph[f"lens.{n - row - 1}.{leaf}"], LENS, n, LEFT, False)
+        )
     return row + len(book.views.stages) + 2
 
 

@@ -362,8 +362,7 @@ def _answer(book: ModelBook) -> Expression:
 
 def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Area) -> None:
     """The pattern of every head as a tile; captions read `looks`, a row for each head."""
-    by_rows = book.plan.token_rows
-    text = TILED_SOURCE if axis == SOURCE else TILED_BY_ROWS if by_rows else TILED
+    text = TILED_SOURCE if axis == SOURCE else TILED_BY_ROWS if book.plan.token_rows else TILED
     name = "cross, layer {layer}" if axis == SOURCE else "heads of layer {layer}"
     at = _low(page.sheet, page.cursor, 20), 0
     page.show(_of("tiles", axis), at, sentence(text, token=looked_at(book)), "part")
@@ -394,8 +393,7 @@ def _tile(
     sheet.heights |= dict.fromkeys(range(row + 2, row + 2 + height), 0.75 * thickness)
     at, shape = ((row + 2, left + width), (n, 1)) if rows else ((row + 1, left), (1, n))
     name, here = _of(f"mark.{head_name(head)}", axis), position(book)
-    marks = page.show(name, at, lambda i, j: IF(here == i + j, 1, 0), "mark", shape)
-    page.dress(marks, "scale")
+    page.dress(page.show(name, at, lambda i, j: IF(here == i + j, 1, 0), "mark", shape), "scale")
     name = _of(f"tile.{head_name(head)}", axis)
     add_pattern(page, name, (row + 2, left), head, canvas.style("tile"), rows)
     if left == 1 and thickness >= LABELLED:

@@ -78,8 +78,9 @@ class OnSheet:
             self.page.table(f"{self.name}.{copy.split()[0]}", (self.top, left), self.size)
             for left, copy in list(zip(self.lefts, COPIES, strict=False))[1:]
         )
-        region = sheet[self.top : self.top + self.height, printed : printed + self.width]
-        self.book.printed_cells[table.title] = region
+        self.book.printed_cells[table.title] = sheet[
+            self.top : self.top + self.height, printed : printed + self.width
+        ]
         for r, c, number in self.entries():
             at = (c, 0) if self.down else (r, c)
             typed = sheet[self.top + at[0], printed + at[1]]

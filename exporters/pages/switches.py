@@ -166,8 +166,9 @@ def _estimates(
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
     title = sentence("An estimate, live: what each itself adds to the logit of ‘{word}’", word=word)
     page.show("estimate_of", (top - 3, left), title, "heading")
-    wide = max(col for _, col in cells.values())
-    estimates = page.table("estimate", (top, left + 1), (n_layers, wide))
+    estimates = page.table(
+        "estimate", (top, left + 1), (n_layers, max(col for _, col in cells.values()))
+    )
     last, off = book.passage.n_prompt - 1, []
     for part, (row, col) in cells.items():
         blocks = [book.views.credits["target"][name] for name in writers(book, part)]
@@ -175,8 +176,9 @@ def _estimates(
         if not shares and Name(f"{part}.{ablation.SWITCH}").passes:
             page.sheet.put(row - GRID_ROW + top, left + 1, BY_CROSS, "note")
         if shares:
-            adds = SUM(*shares) if shares[1:] else shares[0]
-            estimates.put(row - GRID_ROW, col - 1, adds, "live")
+            estimates.put(
+                row - GRID_ROW, col - 1, SUM(*shares) if shares[1:] else shares[0], "live"
+            )
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = worded(

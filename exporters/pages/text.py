@@ -57,9 +57,10 @@ def add(book: ModelBook) -> None:
     layout.labels(book, sheet, "text", (TOP, 0), "token", range(len(book.passage.ids)), "row label")
     for name, head in heads.items():
         sheet.put(TOP - 1, col[name], head, "label")
-        style = "text" if name == "line" or name in LOOKED_UP else "id"
-        place = Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False)
-        book.lay(place, style)
+        book.lay(
+            Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False),
+            "text" if name == "line" or name in LOOKED_UP else "id",
+        )
     if "text.odd" in book.graph.blocks:
         left = len(heads) + 3
         sheet.put(TOP - 2, left, "pieces that are no text by themselves", "heading")

@@ -277,8 +277,9 @@ class Page:
         """Add what each row of a block stands for: a part of a regular expression."""
         place = Place(block, self.sheet.name, self.row, MEANING, turned=False)
         self.book.places[block.name] = place
-        texts = self.book.graph.inputs[block.name][:, 0]
-        self.sheet.runs.append(Run(place.rect(block.whole), "text", list(texts)))
+        self.sheet.runs.append(
+            Run(place.rect(block.whole), "text", list(self.book.graph.inputs[block.name][:, 0]))
+        )
 
     def _merges(self, symbols: Block) -> None:
         """Add what each row merges, to the left of its symbols."""
@@ -319,8 +320,9 @@ class Page:
         """Add where each added token stands in the text."""
         self.tables.across(TOP - 1, self.right, TABLE_HEADS[leaf], "label")
         is_text = leaf in ("marked", "parted", "filled")
-        place = Place(block, TABLES, TOP, self.right, turned=False)
-        self.book.lay(place, "text" if is_text else "id")
+        self.book.lay(
+            Place(block, TABLES, TOP, self.right, turned=False), "text" if is_text else "id"
+        )
         self.tables.widths = dict(self.tables.widths) | {self.right: 14}
         self.right += 1 if is_text else 2
 

@@ -80,15 +80,20 @@ def _words(book: ModelBook, page: Composer) -> Area:
         (worded("direction {n}", n=n), words[word], "") for n, word in enumerate(defaults(book), 1)
     ]
     sheet.lines(top, lines, {0: "row label", 1: "token", 2: "token"})
-    texts = book.graph["outputs"].area.fixed.as_range
-    sheet.lists |= dict.fromkeys(Rect(top, top + 2, 1, 3).cells(), texts)
+    sheet.lists |= dict.fromkeys(
+        Rect(top, top + 2, 1, 3).cells(), book.graph["outputs"].area.fixed.as_range
+    )
 
-    def ident(k: int, j: int) -> Expression:
-        return word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words")
-
-    found = page.show("ids", (top, 3), ident, "id", (2, 2))
-    text = "choose words; leave ‘minus’ empty for the word’s own direction"
-    sheet.put(page.cursor + 3, 1, text, "note")
+    found = page.show(
+        "ids",
+        (top, 3),
+        lambda k, j: word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words"),
+        "id",
+        (2, 2),
+    )
+    sheet.put(
+        page.cursor + 3, 1, "choose words; leave ‘minus’ empty for the word’s own direction", "note"
+    )
     page.cursor += 6
     return found
 

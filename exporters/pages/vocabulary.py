@@ -95,7 +95,7 @@ def add(book: ModelBook) -> None:
     page.sheet.down(below, 1, range(x.shape[1]), "label number")
     _list(page, chosen)
     _panel(page, maps)
-    as_built = (book.values[maps[name].name][:, :2] for name in MAPS)  # [n_words, 2] each
+    as_built = (book.values[maps[name].grid.name][:, :2] for name in MAPS)  # [n_words, 2] each
     words = [texts(book)[v] for v in chosen.ids]
     sides = [label_placement.sides(points.astype(np.float64), words, SIZE) for points in as_built]
     maps.points(np.array([[side != "" for side in line] for line in sides]).T)

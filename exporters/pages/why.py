@@ -130,8 +130,9 @@ def _sums(asked: AskedScore) -> None:
         if k == n - 1:
             return SUM(here[: n - 1, c])
         sides = asked.sides["query"], asked.sides[SIDES[c + 1]]
-        each = [beside(head.after, here[0, c], *sides)[k - 1][1] for head in asked.heads]
-        return asked.choose(each)
+        return asked.choose(
+            [beside(head.after, here[0, c], *sides)[k - 1][1] for head in asked.heads]
+        )
 
     page.computed_at(SUMS, (TOP, SUMMARY + 1), (n, 3), total, "change plain")
     _read(asked, "scores", TOP + n, "change plain")
@@ -178,14 +179,14 @@ def verdict(asked: AskedScore) -> Expression:
 
 def explained(book: ModelBook) -> Expression:
     """What the tour says."""
-    text = (
+    return sentence(
         "A head looks where its query meets a key: the two are multiplied number by number, and "
         "the products added. That is the score, and the highest gets most of the attention. All "
         "that wrote into the stream before has a part in the query, and one in the key; so a score "
         "is a table, what wrote the query by what wrote the key, which adds up to it. {verdict} "
-        "Type another token, or another head."
+        "Type another token, or another head.",
+        verdict=book.shown["why.verdict"].block[0, 0],
     )
-    return sentence(text, verdict=book.shown["why.verdict"].block[0, 0])
 
 
 def pair(asked: AskedScore, which: str) -> Expression:

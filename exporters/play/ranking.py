@@ -11,13 +11,13 @@ from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import IF, IFERROR, LARGE
 from cellformer.engine.cells.language import worded
 from cellformer.engine.models.spec import CLASSES
-from cellformer.exporters.compose.book import Chart, Place, Series
+from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer, slug
 from cellformer.exporters.compose.dressing import CHANGED
 from cellformer.exporters.compose.lookups import entry, id_of, nth, place_of_rank
 from cellformer.exporters.compose.sentences import sentence
 from cellformer.exporters.model import layout, word_columns
-from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.play.sentence import answered
 
@@ -75,7 +75,8 @@ def _column(book: ModelBook, name: str) -> Area:
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the ranked words; and a chart of them, or a cell to look a token up."""
     one, n, tables = book.plan.readout.one_token, n_ranks(book), {}
-    first = (_heading_of_one if one else _heading)(book, ws, top) + 1
+    (_heading_of_one if one else _heading)(book, ws, top)
+    first = top + 2
     styles = OF_ONE_TOKEN if one else AT_POSITION
     ws.sheet.put(first - 1, 0, "rank", "label")
     for col, (name, style) in enumerate(styles.items(), 1):
@@ -95,9 +96,8 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     if not one:
         texts, live, built = ranked(book)
         series = [Series("baseline", texts, built), Series("live", texts, live)]
-        at = top, CHART_COL
         title = book.of_words("The likeliest words", "The likeliest letters")
-        ws.chart(Chart(*at, "column", title, series, CHART_SIZE, shares=True))
+        ws.chart(Chart(top, CHART_COL, "column", title, series, CHART_SIZE, shares=True))
 
 
 def _head(book: ModelBook, name: str) -> str:
@@ -107,12 +107,11 @@ def _head(book: ModelBook, name: str) -> str:
     return "class" if book.plan.gives in CLASSES else "token"
 
 
-def _heading(book: ModelBook, ws: Composer, top: int) -> int:
-    """Add what is ranked; returns the row below."""
+def _heading(book: ModelBook, ws: Composer, top: int) -> None:
+    """Add what is ranked."""
     told = sentence("What comes after ‘{word}’", word=_here(book))
     none = sentence("No answer: see the line in orange")
     ws.show("ranked", (top, 0), answered(book, told, none), "heading")
-    return top + 1
 
 
 def _here(book: ModelBook) -> Expression:
@@ -141,19 +140,18 @@ def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
     ws.dress(shares.area, "bar")
 
 
-def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
-    """Add the heading after one token, and a cell to look a token up; returns the row below."""
+def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> None:
+    """Add the heading after one token, and a cell to look a token up."""
     word_columns.add_baseline(book)
     ws.sheet.put(top, 0, HEADINGS[book.plan.gives], "heading")
     if book.plan.answers:
-        ws.sheet.put(top, LOOKUP_COL - 1, "look a token up", "row label")
-        ws.sheet.put(top, LOOKUP_COL, layout.prompt_text(book, 0), "token")
+        lookup = "look a token up", layout.prompt_text(book, 0)
+        ws.sheet.lines(top, [lookup], {LOOKUP_COL - 1: "row label", LOOKUP_COL: "token"})
         found = IFERROR(
             id_of(ws.sheet[top, LOOKUP_COL], word_columns.texts(book)), worded("unknown")
         )
         ws.show("looked_up", (top, LOOKUP_COL + 1), found, "id", array=True)
         ws.sheet.put(top + 1, LOOKUP_COL, "its id; a space is shown as ␣", "note")
-    return top + 1
 
 
 def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str, Expression]:
@@ -184,11 +182,10 @@ def add_every_word(book: ModelBook, ws: Composer, top: int) -> None:
     """Add all words at the position: baseline, live and the change."""
     n, position = book.graph["outputs"].shape[0], book.graph["position"][0, 0] + 1
     ws.sheet.put(top, 0, book.of_words("Every word, by id", "Every letter, by id"), "heading")
-    for col, head in enumerate(EVERY_WORD):
-        ws.sheet.put(top + 2, col, head, "label")
+    ws.sheet.across(top + 2, 0, EVERY_WORD, "label")
     for col, (name, style) in enumerate((("choice.ids", "label number"), ("outputs", "word"))):
         block = book.graph[name]
-        book.lay(Place(block, PLAY, top + 3, col, block.shape[0] == 1, named=False), style)
+        ws.lay(block, (top + 3, col), style, turned=block.shape[0] == 1, named=False)
     for col, name, style in ((2, "logits", ""), (5, "probs", " percent")):
         block, last = book.graph[name], book.passage.n_prompt - 1
         live = ws.table(name, (top + 3, col + 1), (n, 1))

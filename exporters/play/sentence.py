@@ -1,20 +1,17 @@
 """The typed sentence: its cell, a line about what became of it, and it as a text. Two of them may
 stand on Play; the second one's blocks have a prefix."""
 
-from collections.abc import Sequence
-
 from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import AND, IF, NOT, OR, SUBSTITUTE, UNICHAR
-from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.cells.name import ENCODER, SECOND
 from cellformer.engine.cells.texts import readable
 from cellformer.engine.models import prompt_status as status
 from cellformer.engine.models.answering import Rules
 from cellformer.engine.text import tokenizing
 from cellformer.engine.text.tokenizer import mask_of, shown
-from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.model.block_sheets import PLAY, PROMPT_COL
+from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.layout import token_text
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import BY_HAND
@@ -35,7 +32,28 @@ NONE_HERE = {
     "earlier": "its chat template writes earlier turns in another way: one turn at a time",
 }
 RULES = "generate heeds more rules that its file has for answers, such as no repeats"
+BESIDE = {PROMPT_COL - 1: "row label", PROMPT_COL: "note"}  # of a label and a note: their styles
 NOTE_COL = 7  # beside the message
+ASKED = {  # the sheet's purpose, and the heading above the sentence
+    "source": (
+        "type a sentence: the encoder reads it, and the decoder answers",
+        "Type a source sentence; the decoder answers it below",
+    ),
+    "chat": (
+        "say something in the yellow cell You, and read what the model answers",
+        "Talk to it: type in the yellow cells",
+    ),
+    "sentence": ("type two sentences: how alike are they?", "Type a sentence"),
+    "masked word": (
+        "type a sentence with a mask in it: the words that may stand there are ranked",
+        "Type a sentence with {name} in it: each token is read with all the others",
+    ),
+    "class": ("type a text: which class is it?", "Type a text: its classes are ranked below"),
+    "token class": (
+        "type a text: which class is each of its tokens?",
+        "Type a text: each of its tokens gets a class",
+    ),
+}
 NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type token ids below"
 
 
@@ -43,21 +61,25 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the yellow cell, and the line about what is typed in it."""
     another = prefix == f"{SECOND}."
     ws.sheet.put(top, 0, "Type another one" if another else asked(book)[1], "heading")
-    for row, line in enumerate(about_words(book), top - 1):
-        ws.sheet.put(row, WORDS_COL, line, "note")
+    about = [BY_HAND] if book.by_hand and not book.words else book.words
+    ws.sheet.down(top - 1, WORDS_COL, about, "note")
     if book.plan.chat:
         conversation(book, ws, top + 1)
     elif f"{prefix}sentence" in book.graph.blocks:
-        ws.sheet.put(top + 1, PROMPT_COL - 1, "sentence", "row label")
-        place = Place(book.graph[f"{prefix}sentence"], PLAY, top + 1, PROMPT_COL, turned=False)
-        book.lay(place, "sentence")
-        ws.sheet.notes[top + 1, PROMPT_COL] = worded(APOSTROPHE)
-        ws.sheet.merged.append(ws.sheet[top + 1, PROMPT_COL : PROMPT_COL + WIDE].rect)
+        _yellow(ws, top + 1, "sentence", f"{prefix}sentence")
         _message(book, ws, top + 2, prefix)
     elif book.plan.answers and not prefix:
         ws.sheet.put(top + 1, 0, tokenizing.refusal(book.model.vocabulary), "note")
     elif not book.live:
         ws.sheet.put(top + 2, PROMPT_COL, NO_TEXT, "note")
+
+
+def _yellow(ws: Composer, row: int, label: str, name: str) -> None:
+    """Add a yellow cell for a text, with its label."""
+    ws.sheet.put(row, PROMPT_COL - 1, label, "row label")
+    ws.lay(ws.book.graph[name], (row, PROMPT_COL), "sentence")
+    ws.sheet.notes[row, PROMPT_COL] = worded(APOSTROPHE)
+    ws.sheet.merged.append(ws.sheet[row, PROMPT_COL : PROMPT_COL + WIDE].rect)
 
 
 def add_source(book: ModelBook, ws: Composer, top: int) -> None:
@@ -80,44 +102,29 @@ def conversation(book: ModelBook, ws: Composer, top: int) -> None:
     for row, (name, label) in enumerate(SAID.items(), top):
         if name == "begun" and book.plan.whole:
             continue
-        ws.sheet.put(row, PROMPT_COL - 1, label, "row label")
         if f"chat.{name}" in book.graph.blocks:
-            block = book.graph[f"chat.{name}"]
-            book.lay(Place(block, PLAY, row, PROMPT_COL, turned=False), "sentence")
-            ws.sheet.notes[row, PROMPT_COL] = worded(APOSTROPHE)
-            ws.sheet.merged.append(ws.sheet[row, PROMPT_COL : PROMPT_COL + WIDE].rect)
+            _yellow(ws, row, label, f"chat.{name}")
         else:
-            ws.sheet.put(row, PROMPT_COL, NONE_HERE[name], "note")
+            ws.sheet.lines(row, [(label, NONE_HERE[name])], BESIDE)
     row = top + len(SAID) - book.plan.whole
     ws.sheet.put(row, PROMPT_COL - 1, worded("as it reads it"), "row label")
-    ws.show("reads", (row, PROMPT_COL), _in_a_line(book.graph["sentence"][0, 0]), "note")
+    in_a_line = SUBSTITUTE(book.graph["sentence"][0, 0], UNICHAR(10), " ↵ ")
+    ws.show("reads", (row, PROMPT_COL), in_a_line, "note")
     _message(book, ws, row + 1)
-
-
-def _in_a_line(text: Expression) -> Expression:
-    """A text of several lines as one."""
-    return SUBSTITUTE(text, UNICHAR(10), " ↵ ")
-
-
-def about_words(book: ModelBook) -> Sequence[str]:
-    """Lines about the words; of weights that were set by hand, that they were."""
-    return [BY_HAND] if book.by_hand and not book.words else book.words
 
 
 def add_text(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the sentence and its continuation as one text, if tokens have texts."""
     g, sheet, at = book.graph, ws.sheet, (top, PROMPT_COL)
     if "text.whole" in g.blocks:
-        chat = book.plan.chat
-        is_answer = chat or book.plan.sources
+        is_answer = book.plan.chat or book.plan.sources
         sheet.put(top, PROMPT_COL - 1, worded("answer") if is_answer else "as text", "line label")
-        typed = "" if chat or book.plan.sources else g["sentence"][0, 0] & ""
+        typed = "" if is_answer else g["sentence"][0, 0] & ""
         ws.show("text", at, answered(book, g["text.whole"][0, 0], typed), "line")
         sheet.merged.append(sheet[top, PROMPT_COL : PROMPT_COL + WIDE].rect)
         sheet.heights[top] = TWO_LINES
         if "chat.so_far" in g.blocks:
-            sheet.put(top + 1, PROMPT_COL - 1, worded("to go on"), "row label")
-            sheet.put(top + 1, PROMPT_COL, TO_GO_ON, "note")
+            sheet.lines(top + 1, [(worded("to go on"), TO_GO_ON)], BESIDE)
     elif book.plan.chat:
         sheet.put(top, PROMPT_COL - 1, worded("and now"), "row label")
         ws.show("text", at, _with_next(book), "text")
@@ -126,9 +133,8 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
         sheet.put(top, PROMPT_COL - 1, "as text", "row label")
         ws.show("text", at, _with_next(book), "text")
         if has_room(book):
-            sheet.put(top + 1, PROMPT_COL - 1, "as built, in full", "row label")
             built = readable(book.model.vocabulary.decode(book.passage.ids))
-            sheet.hold(top + 1, PROMPT_COL, built, "note")
+            sheet.lines(top + 1, [("as built, in full", AsIs(built))], BESIDE)
 
 
 def asked(book: ModelBook) -> tuple[str, str]:
@@ -137,36 +143,22 @@ def asked(book: ModelBook) -> tuple[str, str]:
     ids = "the prompt as token ids: type others where they are live, and the next token is ranked"
     if plan.live:
         return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
-    if plan.sources:
-        purpose = worded("type a sentence: the encoder reads it, and the decoder answers")
-        return purpose, worded("Type a source sentence; the decoder answers it below")
-    if plan.chat:
-        purpose = worded("say something in the yellow cell You, and read what the model answers")
-        return purpose, worded("Talk to it: type in the yellow cells")
-    if plan.gives == "sentence":
-        return worded("type two sentences: how alike are they?"), worded("Type a sentence")
-    if plan.gives == "masked word":
+    kind = "source" if plan.sources else "chat" if plan.chat else plan.gives
+    if kind in ASKED:
+        purpose, heading = ASKED[kind]
         mask = mask_of(book.model.vocabulary)
         name = worded("a token") if mask is None else shown(book.model.vocabulary.texts)[mask]
-        purpose = worded(
-            "type a sentence with a mask in it: the words that may stand there are ranked"
-        )
-        text = "Type a sentence with {name} in it: each token is read with all the others"
-        return purpose, worded(text, name=name)
-    if plan.gives == "class":
-        purpose = worded("type a text: which class is it?")
-        return purpose, worded("Type a text: its classes are ranked below")
-    if plan.gives == "token class":
-        purpose = worded("type a text: which class is each of its tokens?")
-        return purpose, worded("Type a text: each of its tokens gets a class")
+        return worded(purpose), worded(heading, name=name)
     if plan.answers and "sentence" not in book.graph.blocks:
         return ids, "The prompt: type other token ids"
     if plan.answers:
         ranked = "what comes next is ranked"
         return in_yellow + ranked, f"Type a sentence; {ranked} below"
     if not plan.continues:
-        purpose = f"{in_yellow}the words that a position leads to are ranked"
-        return purpose, "Type a sentence; each word is read with all the others"
+        return (
+            f"{in_yellow}the words that a position leads to are ranked",
+            "Type a sentence; each word is read with all the others",
+        )
     ranked = book.of_words("the next word is ranked", "the next letter is ranked")
     goes_on = "it continues itself"
     if has_room(book):

@@ -163,9 +163,8 @@ def _choice(book: ModelBook) -> dict[str, Said]:
 def _look(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the length of the prompt, the position that is looked at, and the two words."""
     sheet, typed, now = ws.sheet, LOOK_COL + 1, LOOK_COL + 2
-    sheet.put(top, LOOK_COL, "Looked at", "heading")
-    sheet.put(top, typed, "type another", "label")
-    sheet.put(top, now, "now", "label")
+    heads = "Looked at", "type another", "now"
+    sheet.lines(top, [heads], {LOOK_COL: "heading", typed: "label", now: "label"})
     _line(
         book,
         ws,
@@ -214,6 +213,6 @@ def _as_built(book: ModelBook) -> Expression:
     alike = []
     for prefix, name, n in given:
         ids, built = book.graph[f"{prefix}tokens"].area[:n, 0], book.graph[name].area[:n, 0]
-        alike += [book.graph[f"{prefix}n_prompt"][0, 0] == n]
-        alike += [SUMPRODUCT(ids - built, ids - built) == 0]
+        same = SUMPRODUCT(ids - built, ids - built) == 0
+        alike += [book.graph[f"{prefix}n_prompt"][0, 0] == n, same]
     return AND(*alike)

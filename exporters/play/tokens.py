@@ -82,8 +82,9 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
             continue
         block, turned = book.graph[prefix + name], name != "n_prompt"
         typed = style == "id" and not block.computed
-        place = Place(block, PLAY, row, PROMPT_COL, turned, name in NAMED)
-        book.lay(place, "dial" if typed else style)
+        book.lay(
+            Place(block, PLAY, row, PROMPT_COL, turned, name in NAMED), "dial" if typed else style
+        )
     if lines == WORD_BY_WORD:
         _choices(book, ws, top)
     elif not book.live:
@@ -92,8 +93,8 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
 
 def _choices(book: ModelBook, ws: Composer, row: int) -> None:
     """Add lists of words to pick from, and marks for words that were not typed, or are unknown."""
-    for t in range(len(book.passage.ids)):
-        ws.sheet.lists[book.places["prompt.pick"].cell(t, 0)] = layout.vocabulary_texts(book)
+    picks = book.places["prompt.pick"].rect(book.graph["prompt.pick"].whole)
+    ws.sheet.lists |= dict.fromkeys(picks.cells(), layout.vocabulary_texts(book))
     ws.sheet.put(row, PROMPT_COL + len(book.passage.ids), "next", "label")
     origins, words = book.shown["play.from"].block.area, book.shown["play.word"].block.area
     ws.mark(origins, "differs", status.is_unknown(origins[0, 0]))

@@ -21,8 +21,7 @@ def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add both vectors."""
     ws.sheet.put(top, 0, "Their vectors, feature by feature", "heading")
-    for d in range(book.graph["vector"].shape[1]):
-        ws.sheet.put(top + 3 + d, PROMPT_COL - 1, d, "label number")
+    ws.sheet.down(top + 3, PROMPT_COL - 1, range(book.graph["vector"].shape[1]), "label number")
     for k, (prefix, title) in enumerate(PREFIXES.items()):
         left = PROMPT_COL + k * (len(HEADS) + 1)
         ws.sheet.put(top + 1, left, title, "block")
@@ -31,8 +30,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 
 def _beside_built(book: ModelBook, ws: Composer, name: str, top: int, left: int) -> None:
     """Add the numbers of a block with one row, as a column: live, as built, and the change."""
-    for k, head in enumerate(HEADS):
-        ws.sheet.put(top, left + k, head, "label")
+    ws.sheet.across(top, left, HEADS, "label")
     block, n = book.graph[name], book.graph[name].shape[1]
     live = ws.table(name, (top + 1, left), (n, 1))
     change = ws.table(f"{name}.change", (top + 1, left + 2), (n, 1))

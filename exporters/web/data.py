@@ -77,8 +77,7 @@ def _of_book(book: Book) -> Page:
     formulas, weights, kernels, words = Collection(book), Weights(), Numbered(), Numbered()
 
     def formula(expression: Expression, beside: str = "") -> list[Any]:
-        shape, values = formulas.of(expression, beside)
-        return [shape, values]
+        return [*formulas.of(expression, beside)]
 
     places = {name: k for k, name in enumerate(book.sheets)}
     blocks: list[dict[str, Any]] = []
@@ -93,7 +92,6 @@ def _of_book(book: Book) -> Page:
             found["op"] = kernels.of(kernel(block))
             found["w"] = words.of(_texts(block))
         blocks.append(found)
-    raw = b"".join(weights.parts)
     data: dict[str, Any] = {
         "format": FORMAT,
         "title": book.title,
@@ -107,10 +105,13 @@ def _of_book(book: Book) -> Page:
         data |= _of_model(book, formula)
     elif {"words", "tokens"} <= book.graph.blocks.keys():
         data["vocabulary"] = book.graph.inputs["words"].ravel().tolist()
-    data["cells"] = formulas.own_cells()
-    data |= {"shapes": [[s.steps, s.text] for s in formulas.shapes], "words": list(words)}
-    data["fingerprint"] = fingerprint(book)
-    return Page(data, raw, list(kernels))
+    data |= {
+        "cells": formulas.own_cells(),  # and the shapes of all
+        "shapes": [[s.steps, s.text] for s in formulas.shapes],
+        "words": list(words),
+        "fingerprint": fingerprint(book),
+    }
+    return Page(data, b"".join(weights.parts), list(kernels))
 
 
 class Numbered(dict[Any, int]):
@@ -192,8 +193,7 @@ def _sum(values: np.ndarray) -> float:
     array = np.asarray(values)
     if array.dtype == object:
         array = np.array([_counts(x) for x in array.flat], np.float64)
-    flat = array.ravel()
-    flat = np.where(np.isfinite(flat), flat, 0.0)
+    flat = np.where(np.isfinite(array), array, 0.0).ravel()
     total = float(flat @ (1 + np.arange(flat.size) / flat.size))
     return float(f"{total:.{DIGITS - 1}e}")
 

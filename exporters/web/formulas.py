@@ -8,6 +8,7 @@ formula and a few columns, most of which hold one number.
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,9 @@ class Collection:
         for k, (part, _) in enumerate(made):
             if isinstance(part, Area) or (isinstance(part, Constant) and _varies(part.number)):
                 holes.setdefault(part.key, k)
-        listed, values = [], []
-        for part, of in made:
-            step, held = self._step(part, of)
-            listed.append(step)
-            values += held
-        shape = Shape(tuple(listed), formula.text(_WithHoles(beside, holes)))
+        found = [self._step(part, of) for part, of in made]
+        shape = Shape(tuple(step for step, _ in found), formula.text(_WithHoles(beside, holes)))
+        values = [value for _, held in found for value in held]
         return self.shapes.setdefault(shape, len(self.shapes)), values
 
     def _step(self, part: Expression, of: Sequence[int]) -> tuple[tuple[Any, ...], Values]:
@@ -76,9 +74,7 @@ class Collection:
             case Constant():
                 value = part.value(lambda area: None)
                 return ((CONSTANT,), [value]) if _varies(value) else ((CONSTANT, value), [])
-            case Operation() | Call():
-                return (part.name, *of), []
-            case Negative() | Held():
+            case Operation() | Call() | Negative() | Held():
                 return (part.name, *of), []
             case Nth():
                 return (part.name, *of, part.first), []
@@ -181,8 +177,4 @@ def _column(column: list[Any]) -> Any:
 
 def differences(numbers: Iterable[int]) -> list[int]:
     """The first number, and the steps from each to the next."""
-    before, found = 0, []
-    for x in numbers:
-        found.append(x - before)
-        before = x
-    return found
+    return [x - before for before, x in pairwise([0, *numbers])]

@@ -18,7 +18,7 @@ from cellformer.engine.cells.language import translated
 from cellformer.engine.studies.addition import additions
 from cellformer.exporters.compose import legend, theme
 from cellformer.exporters.compose.address import position
-from cellformer.exporters.compose.book import START, Book, Chart, Place, Sheet
+from cellformer.exporters.compose.book import START, Book, Chart, Place, Series, Sheet
 from cellformer.exporters.compose.dressing import Beyond, Dressing, Unlike, When, in_words
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model.model_book import ModelBook
@@ -58,6 +58,11 @@ FILLS = {
     theme.BELOW: "f-below",
     theme.ABOVE: "f-above",
 }
+FLAGS = {  # the same by what a style has
+    **{"bold": "b", "italic": "i", "text_wrap": "w", "rotation": "up"},
+    **{"border": "e-border", "bottom": "e-bottom", "top": "e-top"},
+}
+
 Data = dict[str, Any]
 Evaluable = Callable[[Expression], Any]  # a formula as the page evaluates it
 
@@ -219,16 +224,14 @@ class _Page:
                 continue
             for place in self.book.places.values():
                 if place.sheet == sheet and place.holds(*there):
-                    i, j = there[0] - place.top, there[1] - place.left
-                    i, j = (j, i) if place.turned else (i, j)
-                    yield [row, col, place.block.name, i, j, 1]
+                    yield [row, col, place.block.name, *place.own(*there), 1]
 
     def _lists(self) -> Iterator[list[int]]:
         """Cells with choices: [row, column, which]."""
         for at, area in self.sheet.lists.items():
             if area.rect.size <= MOST_CHOICES:
                 yield [*at, self._choice(str(self.book.clean(cell)) for cell in area.cells)]
-        for rect, rule in self._ruled():
+        for rect, rule in self.sheet.ruled:
             if isinstance(rule.get("source"), list):
                 which = self._choice(rule["source"])
                 yield from ([row, col, which] for row, col in rect.cells())
@@ -236,15 +239,10 @@ class _Page:
     def _choice(self, texts: Iterable[str]) -> int:
         return self.choices.setdefault(tuple(texts), len(self.choices))
 
-    def _ruled(self) -> list[tuple[Rect, dict[str, Any]]]:
-        """Where there are rules for what is typed."""
-        single = [(Rect(r, r + 1, c, c + 1), rule) for (r, c), rule in self.sheet.rules.items()]
-        return single + self.sheet.areas
-
     def _rules(self) -> Iterator[list[Any]]:
         """Numbers that may be typed: whether whole, from, to, the message, and where."""
         found: dict[tuple[Any, ...], list[int]] = {}
-        for rect, rule in self._ruled():
+        for rect, rule in self.sheet.ruled:
             rule = in_words(rule)
             if "minimum" in rule and not isinstance(rule["minimum"], str):
                 whole = int(rule["validate"] == "integer")
@@ -282,13 +280,12 @@ class _Page:
         sheet, (top, bottom, left, last) = self.book.locate(part)
         down = 0 if part.stays in ("rows", "all") else down
         right = 0 if part.stays in ("cols", "all") else right
-        rect = Rect(top + down, bottom + down, left + right, last + right)
-        return Area(self.book.sheets[sheet], rect)
+        return self.book.sheets[sheet][Rect(top + down, bottom + down, left + right, last + right)]
 
     def _chart(self, chart: Chart) -> Data:
         """A chart; its areas are [sheet, rectangle], or [block, rectangle, 1] of a block on a sheet
         that is not shown. A series whose y is the next column of its x lacks it."""
-        found: Data = {
+        return {
             "at": [chart.row, chart.col],
             "kind": chart.kind,
             "title": chart.title,
@@ -298,26 +295,22 @@ class _Page:
             "number": chart.number,
             "shares": int(chart.shares),
             "reach": chart.reach,
+            "series": [self._series(series) for series in chart.series],
         }
-        found["series"] = [
-            {
-                "name": s.name if isinstance(s.name, str) else self._area(s.name),
-                "x": self._area(s.categories),
-                "y": self._area(s.values),
-                "labels": list(s.labels),
-                "colour": s.colour,
-                "joined": int(s.joined),
-                "bears": s.bears,
-            }
-            for s in chart.series
-        ]
-        for series in found["series"]:
-            where, top, bottom, left, right, *rest = series["x"]
-            if series["y"] == [where, top, bottom, left + 1, right + 1, *rest]:
-                del series["y"]
-            for name in [name for name, part in series.items() if not part]:
-                del series[name]
-        return found
+
+    def _series(self, series: Series) -> Data:
+        x, y = self._area(series.categories), self._area(series.values)
+        where, top, bottom, left, right, *rest = x
+        found = {
+            "name": series.name if isinstance(series.name, str) else self._area(series.name),
+            "x": x,
+            "y": y if y != [where, top, bottom, left + 1, right + 1, *rest] else None,
+            "labels": list(series.labels),
+            "colour": series.colour,
+            "joined": int(series.joined),
+            "bears": series.bears,
+        }
+        return {name: part for name, part in found.items() if part}
 
     def _area(self, area: Area) -> list[Any]:
         if isinstance(area.grid, Block) and area.grid.name in self.book.graph.blocks:
@@ -327,13 +320,12 @@ class _Page:
 
     def _suggestions(self) -> list[Data]:
         """The sheet's suggested edits; on Start, the book's."""
-        start = self.sheet.name == START
         rows = [
             row
             for (row, _), entry in self.sheet.entries.items()
             if entry.style == "heading" and str(entry.value).startswith("Three things to try")
         ]
-        made = self.book.suggestions if start else self.sheet.suggestions
+        made = self.book.suggestions if self.sheet.name == START else self.sheet.suggestions
         return [
             {**suggestion(self.book, s), "row": row}
             for row, s in enumerate(made, rows[0] + 1 if rows else 0)
@@ -342,8 +334,7 @@ class _Page:
 
 def _cells(place: Place) -> Iterator[Span]:
     """The cells of the sheet that a block takes, in the block's order."""
-    rows, cols = place.block.shape
-    return (place.cell(i, j) for i in range(rows) for j in range(cols))
+    return (place.cell(*at) for at in place.block.whole.cells())
 
 
 def _said(value: Any) -> Any:
@@ -376,9 +367,6 @@ def _look(style: dict[str, Any]) -> list[str]:
         {"right": "r", "center": "c", "fill": "l"}.get(style.get("align", ""), ""),
         f"s{style['font_size']}" if "font_size" in style else "",
     ]
-    for name, letter in (("bold", "b"), ("italic", "i"), ("text_wrap", "w"), ("rotation", "up")):
-        classes += [letter] if style.get(name) else []
-    for name in ("border", "bottom", "top"):
-        classes += [f"e-{name}"] if style.get(name) else []
+    classes += [flag for name, flag in FLAGS.items() if style.get(name)]
     told = " ".join(name for name in classes if name)
     return [told, style["num_format"]] if "num_format" in style else [told]

@@ -7,7 +7,6 @@ Excel for the web may.
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 from zipfile import ZipFile, ZipInfo
 
 from cellformer.exporters.checking.rules import Fault
@@ -15,22 +14,6 @@ from cellformer.exporters.checking.rules import Fault
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
 LATER = 0x08  # a flag: sizes and checksum follow the data
 ZIP64, MOST_PLAIN = 1, (1 << 32) - 1  # the extra field's number; what 32 bits hold
-
-
-class Header(NamedTuple):
-    """A part's local header."""
-
-    magic: bytes
-    version: int
-    flags: int
-    method: int
-    time: int
-    date: int
-    checksum: int
-    packed: int
-    size: int
-    n_name: int
-    n_extra: int
 
 
 def faults(archive: ZipFile) -> Iterator[Fault]:
@@ -46,17 +29,17 @@ def _of_part(archive: ZipFile, part: ZipInfo) -> Iterator[str]:
     stream = archive.fp
     assert stream is not None
     stream.seek(part.header_offset)
-    header = Header(*LOCAL.unpack(stream.read(LOCAL.size)))
-    extra = stream.read(header.n_name + header.n_extra)[header.n_name :]
+    header = LOCAL.unpack(stream.read(LOCAL.size))
+    _magic, _version, flags, method, _time, _date, checksum, packed, size, n_name, n_extra = header
+    extra = stream.read(n_name + n_extra)[n_name:]
     wide = max(part.file_size, part.compress_size) > MOST_PLAIN
-    if not wide and (MOST_PLAIN in (header.size, header.packed) or _has(extra) or _has(part.extra)):
+    if not wide and (MOST_PLAIN in (size, packed) or _has(extra) or _has(part.extra)):
         yield "its sizes are of 64 bits (ZIP64) where 32 are enough"
         return
-    if (header.method, header.flags & ~LATER) != (part.compress_type, part.flag_bits & ~LATER):
+    if (method, flags & ~LATER) != (part.compress_type, part.flag_bits & ~LATER):
         yield "its local and its central header disagree"
-    sizes = header.checksum, header.packed, header.size
-    known = part.CRC, part.compress_size, part.file_size
-    if not (header.flags & LATER or wide) and sizes != known:
+    sizes = part.CRC, part.compress_size, part.file_size
+    if not (flags & LATER or wide) and (checksum, packed, size) != sizes:
         yield "its local and its central header disagree"
 
 
