@@ -8,7 +8,7 @@ from learnt import learnt
 from tokenizers import AddedToken, Tokenizer, processors
 
 import cellformer as cf
-from cellformer.engine.models.architectures import bert, llama, roberta
+from cellformer.engine.models.architectures import bert, llama
 from cellformer.engine.models.architectures.llama import LlamaSpec
 from cellformer.engine.models.forward import weight_shapes
 from cellformer.engine.models.spec import ModelSpec
@@ -82,7 +82,7 @@ def encoder(kind: str) -> cf.Model:
         leaf = name.rpartition(".")[2]
         weights[name] = weights[name] * (0.1 if leaf.startswith("b") else 1.0) + (leaf == "w")
     weights = {name: w.astype(np.float32).astype(np.float64) for name, w in weights.items()}
-    return cf.Model(spec, weights, Library(inner, n), architecture=roberta.forward, config=config)
+    return cf.Model(spec, weights, Library(inner, n), architecture=bert.forward, config=config)
 
 
 def last_token() -> cf.Model:

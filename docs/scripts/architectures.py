@@ -107,7 +107,9 @@ def options(name: str, file: Declared) -> set[str]:
         return set()
     sizes = {theirs: SMALL[ours] for ours, named in SIZES.items() for theirs in named} | DISTILBERT
     layers = {"attention_types": [[["global"], SMALL["n_layers"]]]}
-    values = ENCODER | HEADS | sizes | layers | getattr(file, "NEW", {}) | {"model_type": name}
+    values = (
+        ENCODER | HEADS | sizes | layers | (getattr(file, "NEW", None) or {}) | {"model_type": name}
+    )
     asked = Noting(Path("config.json"), values)
     file.read_config(asked)
     return asked.asked - {*sizes}

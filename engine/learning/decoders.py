@@ -72,7 +72,8 @@ class Decoder:
 
 def names() -> list[str]:
     """The architectures that can be trained."""
-    return [name for name, file in architectures.known().items() if hasattr(file, "NEW")]
+    known = architectures.known()
+    return [name for name, file in known.items() if getattr(file, "NEW", None) is not None]
 
 
 def new(name: str, **sizes: int) -> Decoder:

@@ -5,7 +5,7 @@ A `Piece` is a slice of a foreign tensor, transposed if the tensor is [out, in].
 (name here -> piece) serves loading and saving.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any
@@ -187,58 +187,72 @@ def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool 
         yield f"{ours}.b_{which}", Piece(f"{theirs}.{name}.bias")
 
 
-def grouped_heads(
-    ours: str, theirs: str, spec: ModelSpec, out: str = "o_proj", keys: str = "kv"
+def mapped(ours: str, which: str, theirs: str, n: int, size: int, offset: int = 0) -> Pieces:
+    """W_x and b_x of a linear map, x being `which`: the n-th `size` rows, from `offset` on, of a
+    tensor [out, in], and of its bias."""
+    yield f"{ours}.W_{which}", head_of(f"{theirs}.weight", n, size, 0, offset, turn=True)
+    yield f"{ours}.b_{which}", head_of(f"{theirs}.bias", n, size, 0, offset)
+
+
+def heads_at(
+    ours: str, out: str, spec: ModelSpec, place: Callable[[str, int], tuple[str, int]], keys: str
 ) -> Pieces:
-    """The pieces of attention with grouped keys and values: q_proj, k_proj, v_proj and `out`, [out,
-    in].
-
-    `keys` is our name for the heads of keys and values: h if none is shared.
-    """
-    d_head = spec.d_head
-    for which, kind, count in (
-        ("Q", "h", spec.n_heads),
-        ("K", keys, spec.kv_heads),
-        ("V", keys, spec.kv_heads),
-    ):
-        name = f"{theirs}.{which.lower()}_proj"
-        for n in range(count):
-            yield f"{ours}.{kind}{n}.W_{which}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
-            yield f"{ours}.{kind}{n}.b_{which}", head_of(f"{name}.bias", n, d_head, 0)
-    yield from written(ours, f"{theirs}.{out}", spec)
+    """The pieces of attention: `place` gives, of Q, K or V and of a head's number, the tensor [out,
+    in] that it is in, and as which head there; `out` holds what all heads write. `keys` is our name
+    for the heads of keys and values: h if none is shared."""
+    for which, kind in (("Q", "h"), ("K", keys), ("V", keys)):
+        for n in range(spec.n_heads if which == "Q" else spec.kv_heads):
+            yield from mapped(f"{ours}.{kind}{n}", which, *place(which, n), spec.d_head)
+    yield from written(ours, out, spec)
 
 
-def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pieces:
-    """The pieces of attention in one tensor, query_key_value, and `dense`, [out, in]. For each
-    group it holds the queries of the heads that share a key, then their key, then their value."""
-    d_head, group = spec.d_head, spec.n_heads // spec.kv_heads
-    for n in range(spec.kv_heads):
-        kinds = [(f"h{n * group + k}", "Q") for k in range(group)]
-        kinds += [(f"{keys}{n}", "K"), (f"{keys}{n}", "V")]
-        for k, (head, which) in enumerate(kinds, n * (group + 2)):
-            name = f"{theirs}.query_key_value"
-            yield f"{ours}.{head}.W_{which}", head_of(f"{name}.weight", k, d_head, 0, turn=True)
-            yield f"{ours}.{head}.b_{which}", head_of(f"{name}.bias", k, d_head, 0)
-    yield from written(ours, f"{theirs}.dense", spec)
+def grouped_heads(
+    ours: str,
+    theirs: str,
+    spec: ModelSpec,
+    out: str = "o_proj",
+    keys: str = "kv",
+    qkv: Sequence[str] = ("q_proj", "k_proj", "v_proj"),
+) -> Pieces:
+    """The pieces of attention with a tensor for all queries, one for keys, and one for values."""
+    names = dict(zip("QKV", qkv, strict=True))
+
+    def place(which: str, n: int) -> tuple[str, int]:
+        return f"{theirs}.{names[which]}", n
+
+    yield from heads_at(ours, f"{theirs}.{out}", spec, place, keys)
+
+
+def fused_heads(
+    ours: str,
+    theirs: str,
+    spec: ModelSpec,
+    fused: str = "query_key_value",
+    out: str = "dense",
+    keys: str = "kv",
+) -> Pieces:
+    """The pieces of attention with one tensor, `fused`. For each group it holds the queries of the
+    heads that share a key, then their key, then their value."""
+    group = spec.n_heads // spec.kv_heads
+
+    def place(which: str, n: int) -> tuple[str, int]:
+        of_group, nth = divmod(n, group) if which == "Q" else (n, group + "KV".index(which))
+        return f"{theirs}.{fused}", of_group * (group + 2) + nth
+
+    yield from heads_at(ours, f"{theirs}.{out}", spec, place, keys)
 
 
 def joined_heads(
     ours: str, theirs: str, spec: ModelSpec, joined: str, out: str, keys: str = "kv"
 ) -> Pieces:
     """The pieces of attention with all queries, then all keys, then all values in one tensor,
-    `joined`, and `out`, [out, in]; `keys` as in `grouped_heads`."""
-    start, name = 0, f"{theirs}.{joined}"
-    for which, kind, count in (
-        ("Q", "h", spec.n_heads),
-        ("K", keys, spec.kv_heads),
-        ("V", keys, spec.kv_heads),
-    ):
-        for n in range(count):
-            head, place = f"{ours}.{kind}{n}", (n, spec.d_head, 0, start)
-            yield f"{head}.W_{which}", head_of(f"{name}.weight", *place, turn=True)
-            yield f"{head}.b_{which}", head_of(f"{name}.bias", *place)
-        start += count * spec.d_head
-    yield from written(ours, f"{theirs}.{out}", spec)
+    `joined`."""
+    before = {"Q": 0, "K": spec.n_heads, "V": spec.n_heads + spec.kv_heads}
+
+    def place(which: str, n: int) -> tuple[str, int]:
+        return f"{theirs}.{joined}", before[which] + n
+
+    yield from heads_at(ours, f"{theirs}.{out}", spec, place, keys)
 
 
 def written(ours: str, out: str, spec: ModelSpec) -> Pieces:

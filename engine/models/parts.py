@@ -1,7 +1,7 @@
 """The parts that architectures are built from, a few ops each: norms, rotation, heads, the
 readout."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import NamedTuple
 
@@ -259,6 +259,25 @@ def sum_of(b: Forward, name: str, heads: Sequence[Head], bias: Block | None = No
         return b.block(name, ops.add, results, b=bias)
     zs, weights, _ = zip(*heads, strict=True)
     return b.block(name, ops.sum_of_heads, zs, weights, b=bias)
+
+
+Norm = Callable[[Forward, Block, float], Block]
+Sublayer = tuple[str, str, Callable[[Forward, Block], Block]]  # its norm, its sum, what it writes
+
+
+def layers(g: Forward, stream: Sequence[Block], norm: Norm, sublayers: Sequence[Sublayer]) -> Block:
+    """The stream after all layers, [n_tokens, d_model]. Each sublayer reads the stream and adds to
+    it; norms are of what it reads or, with `norm_after`, of the sum."""
+    spec = g.spec
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+        for ln, total, write in sublayers:
+            read = x if spec.norm_after else norm(b.at(ln), x, spec.norm_eps)
+            x = b.block(total, ops.add, [x, write(b, read)])  # [n_tokens, d_model]
+            x = norm(b.at(ln), x, spec.norm_eps) if spec.norm_after else x
+        stream = [x]
+    return g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
 
 
 def contract(b: Forward, post: Block, bias: bool) -> Block:

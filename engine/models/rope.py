@@ -56,7 +56,7 @@ def read(
     An architecture without a `part` rotates all features, whatever the config says, as its
     reference does; only "proportional" positions have a share in every architecture.
     """
-    given = c.look("rope_scaling") or c.look("rope_parameters") or {}
+    given = said(c)
     c.ignore("rope_parameters", "partial_rotary_factor", ORIGINAL, base)
     if not isinstance(given, dict):
         raise InputError(f"{c.path}: rope_scaling is {given!r}, not an object")
@@ -87,6 +87,16 @@ def read(
     # the pairs that do not turn are among the frequencies of "proportional"
     d_rotary = int(d_head * share) if part and kind != "proportional" else d_head
     return scaling.scaled(theta, d_rotary)
+
+
+def said(c: Config, default: Mapping[str, Any] | None = None) -> Any:
+    """The rotary positions that a config describes, in its older or its newer field."""
+    return c.look("rope_scaling") or c.look("rope_parameters") or default or {}
+
+
+def instead(c: Config, turns: Mapping[str, Any]) -> Config:
+    """The config with other rotary positions."""
+    return c.otherwise(rope_scaling=None, rope_parameters=dict(turns))
 
 
 def of_kind(c: Config, d_head: int, kind: str, theta: float, base: str = "rope_theta") -> Rotary:

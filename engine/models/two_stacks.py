@@ -5,11 +5,11 @@ An encoder reads the source sentence, every token with all others; a decoder wri
 each of its layers also attends to what the encoder made of the source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cellformer.engine.cells.access import Mask
+from cellformer.engine.cells.access import EVERYTHING, Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.models import parts
@@ -53,3 +53,28 @@ def attention(
         by = biases[n] if biases else None
         heads.append(parts.attend(h, q, k, v, of_all, mask, present=present, bias=by))
     return parts.sum_of(b, f"{part}_out", heads, attn.weight("b_O", "d_model") if bias else None)
+
+
+def layers(
+    g: Forward,
+    stream: Sequence[Block],
+    norm: parts.Norm,
+    mlp: Callable[[Forward, Block], Block],
+    present: Block,
+    source: Block | None = None,
+    biases: Sequence[Block] = (),
+) -> Block:
+    """The stream after all layers: the encoder's, whose tokens see all that are `present`, or the
+    decoder's, given the vectors of the `source` [n_source, d_model] that they attend to."""
+    mask, seen = (Mask(), None) if source else (EVERYTHING, present)
+
+    def attn(b: Forward, y: Block) -> Block:
+        return attention(b, "attn", y, y, mask, seen, biases)
+
+    def cross(b: Forward, y: Block) -> Block:
+        return attention(b, "cross", y, source or y, EVERYTHING, present)
+
+    sublayers: list[parts.Sublayer] = [("ln1", "resid_mid", attn), ("ln2", "resid_post", mlp)]
+    if source:
+        sublayers.insert(1, ("ln_cross", "resid_cross", cross))
+    return parts.layers(g, stream, norm, sublayers)

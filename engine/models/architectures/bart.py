@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from cellformer.engine.cells.access import EVERYTHING, Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.models import ops, parts, two_stacks
@@ -20,7 +19,6 @@ from cellformer.engine.models.architectures.bert import mlp
 from cellformer.engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
 from cellformer.engine.models.forward import SOURCE, Forward
 from cellformer.engine.models.spec import ModelSpec, TwoStackSpec
-from cellformer.engine.models.two_stacks import attention
 
 MODEL_TYPES = ("bart", "mbart", "blenderbot")
 EPS = ""  # its norms have torch's, 1e-5
@@ -68,37 +66,14 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]
     W_E = W_E if spec.tied else g.weight("W_E", "vocab", "d_model")
     stream = embed(g, g.block(word(spec), ops.embed, tokens, W_E), SOURCE)  # [n_source, d_model]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_source, d_model]
-        y = before(b, "ln1", x)
-        x = b.block("resid_mid", ops.add, [x, attention(b, "attn", y, y, EVERYTHING, present)])
-        x = after(b, "ln1", x)  # [n_source, d_model]
-        x = b.block("resid_post", ops.add, [x, mlp(b, before(b, "ln2", x))])
-        stream = [after(b, "ln2", x)]  # [n_source, d_model]
-
-    return final(g, stream), present
+    x = two_stacks.layers(g, stream, parts.layer_norm, mlp, present)  # [n_source, d_model]
+    return final(g, x), present
 
 
 def decoder(g: Forward, words: Block, source: Block, present: Block) -> Block:
     """The second stack, over the tokens' vectors `words`: [n_tokens, d_model]."""
     stream = embed(g, words, "token")  # [n_tokens, d_model]
-
-    for layer in range(g.spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-        y = before(b, "ln1", x)
-        x = b.block("resid_mid", ops.add, [x, attention(b, "attn", y, y, Mask(), None)])
-        x = after(b, "ln1", x)  # [n_tokens, d_model]
-        y = before(b, "ln_cross", x)
-        cross_out = attention(b, "cross", y, source, EVERYTHING, present)
-        x = b.block("resid_cross", ops.add, [x, cross_out])  # [n_tokens, d_model]
-        x = after(b, "ln_cross", x)
-        x = b.block("resid_post", ops.add, [x, mlp(b, before(b, "ln2", x))])
-        stream = [after(b, "ln2", x)]  # [n_tokens, d_model]
-
-    return final(g, stream)
+    return final(g, two_stacks.layers(g, stream, parts.layer_norm, mlp, present, source))
 
 
 def word(spec: BartSpec) -> str:
@@ -142,19 +117,8 @@ def clock(n_places: int, spec: BartSpec) -> np.ndarray:
     return np.hstack([np.sin(angle), np.cos(angle[:, :half])])
 
 
-def before(b: Forward, ln: str, x: Block) -> Block:
-    """What a sublayer reads of the stream: x, normed where norms come before sublayers."""
-    return x if b.spec.norm_after else parts.layer_norm(b.at(ln), x, b.spec.norm_eps)
-
-
-def after(b: Forward, ln: str, x: Block) -> Block:
-    """The stream after a sublayer's sum: x, normed where norms come after sublayers."""
-    return parts.layer_norm(b.at(ln), x, b.spec.norm_eps) if b.spec.norm_after else x
-
-
-def final(g: Forward, stream: Sequence[Block]) -> Block:
+def final(g: Forward, x: Block) -> Block:
     """What a stack gives: the stream after its last layer, normed if the model does."""
-    x = g.block("resid_final", ops.add, stream)  # [tokens, d_model]
     return parts.layer_norm(g.at("ln_final"), x, g.spec.norm_eps) if g.spec.final_norm else x
 
 

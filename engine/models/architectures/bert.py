@@ -6,7 +6,8 @@ each label of the text or of a token (see `classes`), or one vector for the sent
 `pooling`), as in MiniLM and other sentence-transformers models.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts, sentence_modules
 from cellformer.engine.models.foreign import (
     Config,
+    Heads,
+    Names,
     Pieces,
-    head_of,
+    grouped_heads,
     layout,
     norm,
     outside,
-    written,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import pool
@@ -130,27 +132,33 @@ def read_out(g: Forward, x: Block, W_E: Block, ln: str = "ln_final") -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """BERT's config."""
-    kin = of_kin(c)
-    return ModelSpec(n_ctx=sentence_modules.longest(c, kin["n_positions"]), **kin)
+    return ModelSpec(**of_kin(c))
 
 
 def of_kin(
-    c: Config, of_words: Activation | None = None, of_classes: Activation = "tanh"
+    c: Config,
+    of_words: Activation | None = None,
+    of_classes: Activation = "tanh",
+    first: int = 0,
 ) -> dict[str, Any]:
-    """ModelSpec fields that BERT, RoBERTa and ELECTRA read from their configs in the same way.
+    """ModelSpec fields that BERT and its kin read from their configs in the same way.
 
     `of_words` is the activation function of the masked-word head (default: that of the MLP),
-    `of_classes` that of a classifier's."""
+    `of_classes` that of a classifier's; `first` is the first token's row of the table of positions.
+    """
     c.assume(num_hidden_layers=12, max_position_embeddings=512, hidden_act="gelu")
     c.refuse("position_embedding_type", "absolute", "positions are learned, one vector for each")
     c.refuse("is_decoder", False, "a decoder of this kind is not known here")
     c.refuse("add_cross_attention", False, "there is no other text to attend to")
     c.ignore("chunk_size_feed_forward")  # how much of the MLP is computed together
+    n_positions = c.get("max_position_embeddings", int)
     return {
         **c.sizes(),
+        "n_ctx": sentence_modules.longest(c, n_positions - first),
         "d_mlp": c.get("intermediate_size", int),
         "activation": c.activation("hidden_act"),
-        "n_positions": c.get("max_position_embeddings", int),
+        "n_positions": n_positions,
+        "first_position": first,
         "n_segments": c.get("type_vocab_size", int, 2),
         "norm_eps": c.get(EPS, float, 1e-12),
         **of_encoders(c, of_words or c.activation("hidden_act"), of_classes),
@@ -174,39 +182,36 @@ def of_encoders(c: Config, of_words: Activation, of_classes: Activation = "tanh"
     }
 
 
-def pieces(spec: ModelSpec) -> Pieces:
-    """BERT's layout; the masked-word head's tensors begin with `cls.predictions`."""
-    yield from of_base(spec, "bert")
-    head = "cls.predictions"
-    bias = head if spec.tied else f"{head}.decoder"
-    words = (f"{head}.transform.dense", f"{head}.transform.LayerNorm", f"{head}.decoder", bias)
-    yield from of_head(spec, words, ("bert.pooler.dense", "classifier"))
+NORMS = {"ln1": "attention.output.LayerNorm", "ln2": "output.LayerNorm"}
+MLP = {"in": "intermediate.dense", "out": "output.dense"}
+heads = partial(
+    grouped_heads,
+    qkv=("self.query", "self.key", "self.value"),
+    out="output.dense",
+    keys="h",
+)
 
 
-def of_head(
-    spec: ModelSpec,
-    words: tuple[str, str, str, str],
-    classes: tuple[str, str] | None = None,
-    ln: str = "ln_final",
-) -> Pieces:
-    """The head: for words, the names of its dense layer, its norm, the scores and their bias; for
-    labels, of its dense layer and the scores (default: RoBERTa's)."""
-    if spec.gives in CLASSES:
-        own = "classifier.out_proj" if spec.gives == "class" else "classifier"
-        dense, scores = classes or ("classifier.dense", own)
-        bias = scores
-    else:
-        dense, normed, scores, bias = words
-        yield from norm(ln, normed)
-    yield from outside({"head.W": dense, "head.b": dense, "W_U": scores, "b_U": bias})
+def pieces_of(
+    base: str,
+    words: Sequence[str],
+    classes: Sequence[str] = (),
+    norms: Names = NORMS,
+    layers: str = "encoder.layer.{}",
+    heads: Heads = heads,
+    attn: str = "attention",
+    mlp: Names = MLP,
+    whole: Names | None = None,
+) -> Callable[[ModelSpec], Pieces]:
+    """The `pieces` of BERT and its kin, whose tensors begin with `base`; `words` and `classes` as
+    in `of_head`, the others as in `layout`."""
 
+    def pieces(spec: ModelSpec) -> Pieces:
+        yield from of_embeddings(base)
+        yield from layout(whole or {}, f"{base}.{layers}", norms, heads, attn, mlp)(spec)
+        yield from of_head(spec, words, classes)
 
-def of_base(spec: ModelSpec, base: str) -> Pieces:
-    """All weights but the head's: matrices are [out, in]."""
-    yield from of_embeddings(base)
-    norms = {"ln1": "attention.output.LayerNorm", "ln2": "output.LayerNorm"}
-    layers = f"{base}.encoder.layer.{{}}"
-    yield from layout({}, layers, norms, heads_of, "attention", MLP)(spec)
+    return pieces
 
 
 def of_embeddings(base: str, ln: str = "LayerNorm") -> Pieces:
@@ -223,17 +228,29 @@ def of_embeddings(base: str, ln: str = "LayerNorm") -> Pieces:
     yield from sentence_modules.pieces()
 
 
-MLP = {"in": "intermediate.dense", "out": "output.dense"}
-NAMES = ("self.query", "self.key", "self.value", "output.dense")  # of attention
+def of_head(
+    spec: ModelSpec, words: Sequence[str], classes: Sequence[str] = (), ln: str = "ln_final"
+) -> Pieces:
+    """The head: for words, the names of its dense layer, its norm, the scores, and their bias if
+    they are tied; for labels, of its dense layer and the scores (default: RoBERTa's)."""
+    if spec.gives in CLASSES:
+        own = "classifier.out_proj" if spec.gives == "class" else "classifier"
+        dense, scores = classes or ("classifier.dense", own)
+        bias = scores
+    else:
+        dense, normed, scores, bias = words
+        bias = bias if spec.tied else scores
+        yield from norm(ln, normed)
+    yield from outside({"head.W": dense, "head.b": dense, "W_U": scores, "b_U": bias})
 
 
-def heads_of(ours: str, theirs: str, spec: ModelSpec, names: Sequence[str] = NAMES) -> Pieces:
-    """The heads of a layer, cut from tensors with all heads side by side; `names` of Q, K, V, O."""
-    *inner, out = [f"{theirs}.{name}" for name in names]
-    for n in range(spec.n_heads):
-        h = f"{ours}.h{n}"
-        for which, name in zip("QKV", inner, strict=True):
-            place = (n, spec.d_head, 0)
-            yield f"{h}.W_{which}", head_of(f"{name}.weight", *place, turn=True)
-            yield f"{h}.b_{which}", head_of(f"{name}.bias", *place)
-    yield from written(ours, out, spec)
+def of_words(head: str, dense: str = "dense", ln: str = "LayerNorm") -> tuple[str, ...]:
+    """The tensors of a head for words that begin with `head`."""
+    return f"{head}.{dense}", f"{head}.{ln}", f"{head}.decoder", head
+
+
+pieces = pieces_of(
+    "bert",
+    of_words("cls.predictions", "transform.dense", "transform.LayerNorm"),
+    ("bert.pooler.dense", "classifier"),
+)

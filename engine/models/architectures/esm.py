@@ -19,7 +19,7 @@ from cellformer.engine.models.architectures import bert
 from cellformer.engine.models.foreign import Config, Piece, Pieces, layout
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import pool
-from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 MODEL_TYPES = ("esm",)
 EPS = bert.EPS
@@ -48,16 +48,11 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     W_E, x = embed(g, ids, present)  # x: [n_tokens, d_model]
     turn = rotation(g, len(ids)) if spec.position == "rotary" else None
 
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
-        y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        attn_out = bert.attention(b, y, present, turn)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
-        mlp_out = bert.mlp(b, parts.layer_norm(b.at("ln2"), x, spec.norm_eps))
-        x = b.block("resid_post", ops.add, [x, mlp_out])  # [n_tokens, d_model]
+    def attend(b: Forward, y: Block) -> Block:
+        return bert.attention(b, y, present, turn)  # [n_tokens, d_model]
 
-    x = g.block("resid_final", ops.add, [x])  # [n_tokens, d_model]
+    sublayers = (("ln1", "resid_mid", attend), ("ln2", "resid_post", bert.mlp))
+    x = parts.layers(g, [x], parts.layer_norm, sublayers)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     if spec.gives == "sentence":
         pool(g, x, present)
@@ -143,9 +138,10 @@ def pieces(spec: ModelSpec) -> Pieces:
         {"ln_final": "esm.encoder.emb_layer_norm_after"},
         "esm.encoder.layer.{}",
         {"ln1": "attention.LayerNorm", "ln2": "LayerNorm"},
-        bert.heads_of,
+        bert.heads,
         attn="attention",
         mlp=bert.MLP,
     )(spec)
-    words = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head")
-    yield from bert.of_head(spec, words, ln="ln_head")
+    if spec.gives not in CLASSES:
+        yield "b_U", Piece("lm_head.bias")  # tied or not
+    yield from bert.of_head(spec, bert.of_words("lm_head", ln="layer_norm"), ln="ln_head")

@@ -24,7 +24,9 @@ BOTH = {  # norms around each sublayer: our name -> theirs
     "ln2": "pre_feedforward_layernorm",
     "ln2_post": "post_feedforward_layernorm",
 }
-attention = partial(llama.attention, norm=parts.rms_norm_above_one)
+attention = partial(
+    llama.attention, norm=partial(llama.normed_alike, norm=parts.rms_norm_above_one)
+)
 forward = partial(run, norm=parts.rms_norm_above_one, attend=attention)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures import qwen_moe
+from cellformer.engine.models.architectures import moe_kin
 from cellformer.engine.models.architectures.llama import EPS, run, usual
 from cellformer.engine.models.architectures.mixtral import MoeSpec, expert
 from cellformer.engine.models.foreign import Config, Piece, Pieces
@@ -138,4 +138,4 @@ def pieces(spec: ModelSpec) -> Pieces:
         choice = f"blocks.{layer}.mlp.router.b_choice"
         for name in ("e_score_correction_bias", "e_score_correction.bias"):  # the latter in GGUF
             yield choice, Piece(f"model.layers.{layer}.mlp.gate.{name}")
-    yield from qwen_moe.pieces(spec, "shared_experts")
+    yield from moe_kin.qwen_pieces(spec, "shared_experts")

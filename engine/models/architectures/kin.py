@@ -5,12 +5,28 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from cellformer.engine.models import parts, rope
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models import ops, parts, rope
 from cellformer.engine.models.architectures import llama, olmo2
-from cellformer.engine.models.architectures.llama import AFTER, EPS, LlamaSpec, alternating, usual
-from cellformer.engine.models.architectures.phi3 import joined_mlps
-from cellformer.engine.models.foreign import WINDOWED, Config, Piece, Pieces, grouped_heads, layout
-from cellformer.engine.models.forward import Architecture
+from cellformer.engine.models.architectures.llama import (
+    AFTER,
+    EPS,
+    LlamaSpec,
+    Ready,
+    alternating,
+    usual,
+)
+from cellformer.engine.models.foreign import (
+    WINDOWED,
+    Config,
+    Piece,
+    Pieces,
+    grouped_heads,
+    joined_heads,
+    layout,
+    mapped,
+)
+from cellformer.engine.models.forward import Architecture, Forward
 from cellformer.engine.models.spec import ModelSpec
 
 SILU = {"hidden_act": "silu"}
@@ -23,15 +39,20 @@ class Kin:
     MODEL_TYPES: tuple[str, ...]
     doc: str
     assumes: Mapping[str, Any]  # the reference's defaults, of what a config leaves out
-    read: Callable[[Config], LlamaSpec]
-    NEW: Mapping[str, Any] = field(default_factory=lambda: SILU)
+    read: Callable[[Config], ModelSpec]
+    renames: Mapping[str, str] = field(default_factory=dict)  # other names of fields -> theirs
+    ignores: tuple[str, ...] = ()  # fields that the reference does not read
+    NEW: Mapping[str, Any] | None = field(default_factory=lambda: SILU)  # None: of no decoder
     EPS: str = EPS
+    UNREAD: tuple[str, ...] = ()
     forward: Architecture = llama.forward
     pieces: Callable[[ModelSpec], Pieces] = llama.pieces
 
     def read_config(self, c: Config) -> ModelSpec:
         """The spec of a config."""
+        c.rename(**self.renames)
         c.assume(**self.assumes)
+        c.ignore(*self.ignores)
         return self.read(c)
 
 
@@ -57,23 +78,103 @@ def of_stablelm(c: Config) -> LlamaSpec:
     )
 
 
-def stablelm_pieces(spec: ModelSpec) -> Pieces:
-    """Llama's, with a norm for each head."""
-    yield from llama.pieces(spec)
+def gains_by_head(spec: ModelSpec, gain: Callable[[str, str, int], Piece]) -> Pieces:
+    """The norm of each head's queries and keys: `gain` gives its piece, of a layer's attention, "q"
+    or "k", and a head."""
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}.attn", f"model.layers.{layer}.self_attn"
         for kind, count, which in (("h", spec.n_heads, "q"), ("kv", spec.kv_heads, "k")):
             for n in range(count):
-                gain = Piece(f"{f}.{which}_layernorm.norms.{n}.weight")
-                yield f"{b}.{kind}{n}.{which}_norm.w", gain
+                yield f"{b}.{kind}{n}.{which}_norm.w", gain(f, which, n)
+
+
+def stablelm_pieces(spec: ModelSpec) -> Pieces:
+    """Llama's, with a norm for each head."""
+    yield from llama.pieces(spec)
+    yield from gains_by_head(
+        spec, lambda f, which, n: Piece(f"{f}.{which}_layernorm.norms.{n}.weight")
+    )
+
+
+def of_cohere(c: Config) -> LlamaSpec:
+    """The spec of both generations of Command R."""
+    first = c.values["model_type"] == "cohere"
+    spec = usual(
+        c,
+        theta=5e5 if first else 1e4,
+        eps="layer_norm_eps",
+        norm="layer",
+        tied=c.get("tie_word_embeddings", bool, True),
+        parallel=True,
+        rope_neighbours=True,
+        logit_scale=c.get("logit_scale", float, 0.0625),
+    )
+    if first:
+        return replace(spec, qk_norm=c.get("use_qk_norm", bool, False))
+    window = c.optional("sliding_window", int, 4096)
+    windows = alternating(c, spec.n_layers, window, every=c.get("sliding_window_pattern", int, 4))
+    return replace(spec, windows=windows, still=llama.without_window(windows))
+
+
+def cohere_pieces(spec: ModelSpec) -> Pieces:
+    """Llama's, with one norm in each layer; gains of queries and keys are rows of a matrix."""
+    yield from llama.pieces(spec, {"ln1": "input_layernorm"})
+    yield from gains_by_head(
+        spec, lambda f, which, n: Piece(f"{f}.{which}_norm.weight", 0, n, n + 1, row=True)
+    )
+
+
+def of_hunyuan(c: Config) -> LlamaSpec:
+    """Hunyuan's spec. Its dynamic scaling is none: `alpha` raises the base."""
+    turns = Config(c.path, rope.said(c))
+    if alpha := turns.get("alpha", float, 0.0):
+        d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
+        theta = turns.get("rope_theta", float, c.get("rope_theta", float, 1e4))
+        c = rope.instead(c, {"rope_theta": theta * alpha ** (d_head / (d_head - 2))})
+    return usual(c, qk_norm=True)
+
+
+def hunyuan_pieces(spec: ModelSpec) -> Pieces:
+    """Llama's, with other names of the norms of queries and keys."""
+    for layer in range(spec.n_layers):
+        for ours, theirs in (("q_norm", "query_layernorm"), ("k_norm", "key_layernorm")):
+            f = f"model.layers.{layer}.self_attn.{theirs}.weight"
+            yield f"blocks.{layer}.attn.{ours}", Piece(f)
+    yield from llama.pieces(spec)
+
+
+def normed_with_bias(attn: Forward) -> Ready:
+    """Phi's LayerNorm of queries and keys, which all heads' queries share, and all keys."""
+    shared = {w: [attn.at(f"{w}_norm").weight(leaf, "d_head") for leaf in "wb"] for w in "qk"}
+
+    def normed(h: Forward, which: str, x: Block) -> Block:
+        own = h.at(f"{which}_norm")
+        x = parts.standardize(own, "normalized", x, h.spec.norm_eps)  # [n_tokens, d_head]
+        return own.block("out", ops.affine, x, *shared[which])
+
+    return normed
+
+
+def phi3_pieces(spec: ModelSpec) -> Pieces:
+    """All queries, then all keys, then all values in one tensor; gate, then in, in another."""
+    heads = partial(joined_heads, joined="qkv_proj", out="o_proj")
+    yield from layout(llama.WHOLE, LAYERS, llama.BEFORE, heads, "self_attn", {})(spec)
+    yield from joined_mlps(spec)
+
+
+def joined_mlps(spec: ModelSpec) -> Pieces:
+    """Gated MLPs with one tensor for gate and input."""
+    for layer in range(spec.n_layers):
+        ours, theirs = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
+        for n, which in enumerate(("gate", "in")):
+            yield from mapped(ours, which, f"{theirs}.gate_up_proj", n, spec.d_mlp)
+        yield f"{ours}.W_out", Piece(f"{theirs}.down_proj.weight", transposed=True)
 
 
 def of_starcoder(c: Config) -> LlamaSpec:
     """StarCoder2's spec."""
     for name, only in (("norm_type", "layer_norm"), ("mlp_type", "default")):  # of its first files
         c.refuse(name, only, f"only {only!r} is known")
-    c.ignore("activation_function", "layer_norm_epsilon", "scale_attn_weights")
-    c.ignore("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
     bias, windows = c.get("use_bias", bool, True), llama.everywhere(c)
     layer = partial(usual, eps="norm_epsilon", norm="layer", gated=False)
     return layer(c, bias="use_bias", mlp_bias=bias, windows=windows)
@@ -118,6 +219,9 @@ def of_ernie(c: Config) -> LlamaSpec:
     return replace(spec, mlp_bias=spec.qkv_bias, tied=c.get("tie_word_embeddings", bool, True))
 
 
+LAYERS = "model.layers.{}"
+by_head = partial(llama.attention, norm=llama.normed_by_head)
+
 KIN = (
     Kin(
         ("arcee",),
@@ -125,6 +229,19 @@ KIN = (
         of(32, 4096, hidden_act="relu2"),
         lambda c: usual(c, mlp_bias=c.get("mlp_bias", bool, False), gated=False),
         NEW={"hidden_act": "relu2"},
+    ),
+    Kin(
+        ("cohere", "cohere2"),
+        "Command R (Cohere 2024): attention and MLP in parallel on the same LayerNorm, which has a "
+        "gain alone; neighbouring features turn, and logits are multiplied by a number. Command R+ "
+        "also normalizes each head's queries and keys; Command R7B (2025, section 2) has sliding "
+        "windows in three layers of four, and the fourth does not turn",
+        of(40, 8192),
+        of_cohere,
+        NEW=SILU | {"logit_scale": 1.0},
+        EPS="layer_norm_eps",
+        forward=partial(llama.run, norm=parts.layer_norm_without_bias, attend=by_head),
+        pieces=cohere_pieces,
     ),
     Kin(
         ("ernie4_5",),
@@ -166,6 +283,15 @@ KIN = (
         ),
     ),
     Kin(
+        ("hunyuan_v1_dense",),
+        "Hunyuan's dense models (Tencent 2025): Llama with a norm of queries and keys after they "
+        "turn",
+        of(32, 2048),
+        of_hunyuan,
+        forward=partial(llama.run, attend=partial(llama.attention, norm_last=True)),
+        pieces=hunyuan_pieces,
+    ),
+    Kin(
         ("nemotron",),
         "Nemotron (Parmar et al. 2024, section 2.1): Llama's pass with LayerNorm whose gain is 1 + "
         "w, an MLP without a gate, the square of ReLU; half of each head's features turn",
@@ -202,6 +328,59 @@ KIN = (
         pieces=olmo2.pieces,
     ),
     Kin(
+        ("phi",),
+        "Phi (Li et al. 2023: phi-1, phi-1.5, phi-2): attention and MLP in parallel on the same "
+        "norm of the stream, rotary positions on a part of each head's features, biases everywhere",
+        of(24, 2048, vocab_size=51200, hidden_size=2048, intermediate_size=8192)
+        | {"num_attention_heads": 32, "hidden_act": "gelu_new"},
+        lambda c: usual(
+            c,
+            part="partial_rotary_factor",
+            default_part=0.5,
+            bias="",
+            eps="layer_norm_eps",
+            norm="layer",
+            qkv_bias=True,
+            out_bias=True,
+            mlp_bias=True,
+            word_bias=True,
+            gated=False,
+            parallel=True,
+            qk_norm=c.get("qk_layernorm", bool, False),
+        ),
+        NEW={"hidden_act": "gelu_new"},
+        EPS="layer_norm_eps",
+        forward=partial(
+            llama.run,
+            norm=parts.layer_norm,
+            attend=partial(llama.attention, norm=normed_with_bias),
+        ),
+        pieces=layout(
+            llama.WHOLE | {"b_U": "lm_head", "ln_final": "model.final_layernorm"},
+            LAYERS,
+            {"ln1": "input_layernorm"}
+            | {f"attn.{w}_norm": f"self_attn.{w}_layernorm" for w in "qk"},
+            partial(grouped_heads, out="dense"),
+            "self_attn",
+            {"in": "mlp.fc1", "out": "mlp.fc2"},
+        ),
+    ),
+    Kin(
+        ("phi3",),
+        "Phi-3 (Microsoft 2024): Llama's forward pass with one tensor for queries, keys and values "
+        "and one for gate and input; sliding windows in every layer, if any; optionally partial "
+        "rotary positions",
+        of(32, 4096),
+        lambda c: usual(
+            c,
+            bias="",
+            part="partial_rotary_factor",
+            original=4096,
+            windows=llama.everywhere(c),
+        ),
+        pieces=phi3_pieces,
+    ),
+    Kin(
         ("seed_oss",),
         "Seed-OSS (ByteDance 2025): Llama with biases of queries, keys and values",
         of(64, 524288),
@@ -223,7 +402,7 @@ KIN = (
         | {"num_attention_heads": 32, "num_key_value_heads": 32},
         of_stablelm,
         EPS="layer_norm_eps",
-        forward=partial(llama.run, norm=parts.layer_norm, attend=llama.attention_normed_by_head),
+        forward=partial(llama.run, norm=parts.layer_norm, attend=by_head),
         pieces=stablelm_pieces,
     ),
     Kin(
@@ -233,12 +412,16 @@ KIN = (
         of(30, 4096, hidden_act="gelu_pytorch_tanh", num_key_value_heads=2)
         | {"tie_word_embeddings": True, "use_bias": True},
         of_starcoder,
+        ignores=(
+            *("activation_function", "layer_norm_epsilon", "scale_attn_weights"),
+            *("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32"),
+        ),
         NEW={"hidden_act": "gelu_pytorch_tanh", "sliding_window": None},
         EPS="norm_epsilon",
         forward=partial(llama.run, norm=parts.layer_norm),
         pieces=layout(
             llama.WHOLE,
-            "model.layers.{}",
+            LAYERS,
             llama.BEFORE,
             grouped_heads,
             attn="self_attn",

@@ -15,7 +15,6 @@ from cellformer.engine.models import ops, parts, rope, sentence_modules
 from cellformer.engine.models.foreign import (
     FULL,
     GATED,
-    GPT2,
     WINDOWED,
     Config,
     Piece,
@@ -45,8 +44,8 @@ AFTER = {"ln1_post": "post_attention_layernorm", "ln2_post": "post_feedforward_l
 
 
 Turn = tuple[Block, Block]  # cosines and sines, each [n_tokens, d_head]
-Norm = Callable[[Forward, Block, float], Block]
 Attention = Callable[[Forward, Block, Turn | None, int | None], Block]
+Ready = Callable[[Forward, str, Block], Block]  # of a head, "q" or "k", and its queries or keys
 Norms = Literal["before", "after", "both"]
 
 
@@ -90,7 +89,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def run(
     g: Forward,
     ids: Sequence[int],
-    norm: Norm = parts.rms_norm,
+    norm: parts.Norm = parts.rms_norm,
     attend: Attention | None = None,
     write: Callable[[Forward, Block], Block] | None = None,
 ) -> None:
@@ -147,41 +146,46 @@ def run(
     parts.unembed(g, x, W_E, spec.logit_cap, spec.word_bias)
 
 
+def normed_alike(
+    attn: Forward, norm: Callable[[Forward, Block, float, Block], Block] = parts.rms_norm
+) -> Ready:
+    """The norm of queries and keys, which all heads' queries share, and all keys."""
+    gains = {which: attn.weight(f"{which}_norm", "d_head") for which in "qk"}
+    return lambda h, which, x: norm(h.at(f"{which}_norm"), x, h.spec.norm_eps, gains[which])
+
+
+def normed_by_head(attn: Forward) -> Ready:
+    """A LayerNorm of each head's queries and keys, without bias."""
+    norm = parts.layer_norm_without_bias
+    return lambda h, which, x: norm(h.at(f"{which}_norm"), x, h.spec.norm_eps)
+
+
 def attention(
     b: Forward,
     x: Block,
     turn: Turn | None,
     window: int | None,
-    norm: Callable[[Forward, Block, float, Block], Block] = parts.rms_norm,
+    norm: Callable[[Forward], Ready] = normed_alike,
+    norm_last: bool = False,
     places: Block | None = None,
 ) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and values,
-    and all share the gain of the `norm` of queries, and of keys."""
-    attn = b.at("attn")
+    """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and values.
+    Queries and keys are normed, if the model has a `norm` of them, and turned; with `norm_last`
+    they are turned first."""
+    attn, steps = b.at("attn"), list[Ready]()
     assert isinstance(b.spec, LlamaSpec)
     of_all = parts.of_all_heads(attn, b.spec.score_cap)
-    gains = {w: attn.weight(f"{w}_norm", "d_head") if b.spec.qk_norm else None for w in "qk"}
+    if b.spec.qk_norm:
+        steps.append(norm(attn))
+    if turn:
+        steps.append(lambda h, which, x: parts.rotate(h, f"rot_{which}", x, turn))
 
     def ready(h: Forward, which: str, x: Block) -> Block:
-        if gain := gains[which]:
-            x = norm(h.at(f"{which}_norm"), x, h.spec.norm_eps, gain)
-        return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
+        for step in steps[::-1] if norm_last else steps:
+            x = step(h, which, x)  # [n_tokens, d_head]
+        return x
 
     return of_heads(b, x, of_all, Mask(window=window), ready, places)
-
-
-def attention_normed_by_head(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The same; each head's queries and keys have a LayerNorm of their own, without bias."""
-
-    def ready(h: Forward, which: str, x: Block) -> Block:
-        if h.spec.qk_norm:
-            x = parts.layer_norm_without_bias(h.at(f"{which}_norm"), x, h.spec.norm_eps)
-        return parts.rotate(h, f"rot_{which}", x, turn) if turn else x  # [n_tokens, d_head]
-
-    return of_heads(b, x, parts.of_all_heads(b.at("attn")), Mask(window=window), ready)
-
-
-Ready = Callable[[Forward, str, Block], Block]
 
 
 def of_heads(
@@ -290,26 +294,6 @@ def usual(
         **rotary.fields,
     )
     return replace(spec, **own)
-
-
-def of_gpt(
-    c: Config, eps: str, words: tuple[str, str, str] = GPT2, tied: bool = True, **own: Any
-) -> LlamaSpec:
-    """What GPT-2's relatives say in the same words: LayerNorm, an MLP without a gate, and biases.
-
-    `eps` is the config's name for the epsilon of norms, `words` as in `Config.sizes`, `tied` a
-    default; `own` are other fields of the spec.
-    """
-    usual = {
-        "norm": "layer",
-        "final_norm": True,
-        "norm_eps": c.get(eps, float, 1e-5),
-        "tied": c.get("tie_word_embeddings", bool, tied),
-        "out_bias": True,
-        "mlp_bias": True,
-        "gated": False,
-    }
-    return LlamaSpec(**c.sizes(words) | usual | own)
 
 
 def read_config(c: Config) -> ModelSpec:

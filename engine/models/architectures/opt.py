@@ -48,20 +48,9 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     places = parts.positions(g, len(ids), FIRST_PLACE)  # [n_tokens, 1]
     W_pos = g.weight("W_pos", "place", "d_model")
     stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-
-        y = x if spec.norm_after else layer_norm(b.at("ln1"), x)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, [x, attention(b, y, None)])  # [n_tokens, d_model]
-        x = layer_norm(b.at("ln1"), x) if spec.norm_after else x
-        y = x if spec.norm_after else layer_norm(b.at("ln2"), x)  # [n_tokens, d_model]
-        x = b.block("resid_post", ops.add, [x, mlp(b, y)])  # [n_tokens, d_model]
-        stream = [layer_norm(b.at("ln2"), x) if spec.norm_after else x]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
-    x = layer_norm(g.at("ln_final"), x) if spec.final_norm else x
+    sublayers = (("ln1", "resid_mid", partial(attention, turn=None)), ("ln2", "resid_post", mlp))
+    x = parts.layers(g, stream, norm, sublayers)  # [n_tokens, d_model]
+    x = norm(g.at("ln_final"), x, spec.norm_eps) if spec.final_norm else x
     if spec.projects:
         x = g.block("logits.read", ops.linear, x, g.weight("W_project_U", "d_model", "d_word"))
     parts.unembed(g, x, W_E)
@@ -76,12 +65,11 @@ def words(g: Forward, ids: Sequence[int], spec: OptSpec) -> tuple[Block, Block]:
     return W_E, g.block("embed", ops.linear, word, g.weight("W_project_E", "d_word", "d_model"))
 
 
-def layer_norm(ln: Forward, x: Block) -> Block:
+def norm(ln: Forward, x: Block, eps: float) -> Block:
     """LayerNorm, with gain and bias unless the model has none: [n_tokens, d_model]."""
     assert isinstance(ln.spec, OptSpec)
-    if ln.spec.plain_norms:
-        return parts.standardize(ln, "out", x, ln.spec.norm_eps)
-    return parts.layer_norm(ln, x, ln.spec.norm_eps)
+    plain = ln.spec.plain_norms
+    return parts.standardize(ln, "out", x, eps) if plain else parts.layer_norm(ln, x, eps)
 
 
 def read_config(c: Config) -> ModelSpec:

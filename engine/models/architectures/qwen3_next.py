@@ -18,7 +18,7 @@ from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import EPS, Turn, of_heads, run, usual
 from cellformer.engine.models.architectures.mixtral import MoeSpec, experts
-from cellformer.engine.models.architectures.qwen_moe import dense, of_experts
+from cellformer.engine.models.architectures.moe_kin import dense, of_experts
 from cellformer.engine.models.foreign import (
     FULL,
     GATED,

@@ -17,7 +17,6 @@ from cellformer.engine.models.distance import Buckets
 from cellformer.engine.models.foreign import ACTIVATIONS, Config, Piece, Pieces, head_of
 from cellformer.engine.models.forward import SOURCE, Forward
 from cellformer.engine.models.spec import Activation, ModelSpec, TwoStackSpec
-from cellformer.engine.models.two_stacks import attention
 
 MODEL_TYPES = ("t5",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
@@ -50,17 +49,7 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=True)
     biases = distance.biases(g, len(ids), SOURCE, buckets, EVERYTHING)
     stream = [g.block("embed", ops.embed, tokens, W_E)]  # [n_source, d_model]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_source, d_model]
-        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)
-        attn_out = attention(b, "attn", y, y, EVERYTHING, present, biases)
-        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_source, d_model]
-        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)
-        stream = [b.block("resid_post", ops.add, [x, mlp(b, y)])]  # [n_source, d_model]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_source, d_model]
+    x = two_stacks.layers(g, stream, parts.rms_norm, mlp, present, biases=biases)
     return parts.rms_norm(g.at("ln_final"), x, spec.norm_eps), present
 
 
@@ -70,20 +59,7 @@ def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> 
     assert isinstance(spec, T5Spec)
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=False)
     biases = distance.biases(g, x.shape[0], "token", buckets, Mask())
-    stream = [x]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)
-        x = b.block("resid_mid", ops.add, [x, attention(b, "attn", y, y, Mask(), None, biases)])
-        y = parts.rms_norm(b.at("ln_cross"), x, spec.norm_eps)
-        cross_out = attention(b, "cross", y, source, EVERYTHING, present)
-        x = b.block("resid_cross", ops.add, [x, cross_out])  # [n_tokens, d_model]
-        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)
-        stream = [b.block("resid_post", ops.add, [x, mlp(b, y)])]  # [n_tokens, d_model]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = two_stacks.layers(g, [x], parts.rms_norm, mlp, present, source, biases)
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     scale = spec.d_model**-0.5 if spec.scales_output else 1.0
     parts.unembed(g, times(g, "logits.read", x, "logits", scale), W_E)

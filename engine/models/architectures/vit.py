@@ -18,7 +18,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.fields import json_object
 from cellformer.engine.models import classes, ops, parts
-from cellformer.engine.models.architectures.bert import MLP, attention, heads_of, mlp
+from cellformer.engine.models.architectures.bert import MLP, attention, heads, mlp
 from cellformer.engine.models.foreign import Config, Piece, Pieces, layout
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -45,17 +45,9 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     assert isinstance(spec, VitSpec)
     stream = [embed(g, patches(g, spec, ids))]  # [n_tokens, d_model]
     stream.append(g.weight("W_pos", "n_positions", "d_model"))  # [n_tokens, d_model]
-
-    for layer in range(spec.n_layers):
-        b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-        read = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)
-        x = b.block("resid_mid", ops.add, [x, attention(b, read, qkv_bias=spec.qkv_bias)])
-        read = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)
-        x = b.block("resid_post", ops.add, [x, mlp(b, read)])  # [n_tokens, d_model]
-        stream = [x]
-
-    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    attend = partial(attention, qkv_bias=spec.qkv_bias)
+    sublayers = (("ln1", "resid_mid", attend), ("ln2", "resid_post", mlp))
+    x = parts.layers(g, stream, parts.layer_norm, sublayers)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     parts.rank_words(g, parts.looked_at(g, x), x, None, bias=True)
 
@@ -181,12 +173,12 @@ def pieces(spec: ModelSpec) -> Pieces:
     yield "class_token", Piece(f"{e}.cls_token", row=True, shape=(1, 1, spec.d_model))
     places = (1, spec.n_positions, spec.d_model)
     yield "W_pos", Piece(f"{e}.position_embeddings", shape=places)
-    inner = (f"attention.{name}" for name in ("query", "key", "value"))
+    qkv = [f"attention.{name}" for name in ("query", "key", "value")]
     yield from layout(
         {"ln_final": "vit.layernorm", "W_U": "classifier", "b_U": "classifier"},
         "vit.encoder.layer.{}",
         {"ln1": "layernorm_before", "ln2": "layernorm_after"},
-        partial(heads_of, names=(*inner, "output.dense")),
+        partial(heads, qkv=qkv),
         attn="attention",
         mlp=MLP,
     )(spec)

@@ -1,0 +1,210 @@
+"""BERT's kin: encoders that are BERT's pass with other values, or with other vectors at its
+beginning, a row each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from cellformer.engine.cells.access import EVERYTHING
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import distance, ops, sentence_modules
+from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.architectures.kin import Kin
+from cellformer.engine.models.distance import Buckets
+from cellformer.engine.models.foreign import Config, Pieces, of_layer, outside
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.spec import ModelSpec
+
+PROJECTION = ("W_project_E", "b_project_E")
+BUCKETS = Buckets(n=32, farthest=128, both_ways=True)  # of MPNet's reference, whatever is said
+PADDING = 1  # the id that counts no position, of the same
+LM_HEAD = bert.of_words("lm_head", ln="layer_norm")
+
+
+@dataclass(frozen=True, repr=False)
+class MpnetSpec(ModelSpec):
+    """ModelSpec with MPNet's own field."""
+
+    n_buckets: int = BUCKETS.n  # of distances
+
+
+@dataclass(frozen=True, repr=False)
+class ElectraSpec(ModelSpec):
+    """ModelSpec with ELECTRA's own field."""
+
+    d_word: int = 0  # the size of a word's vector; where it is d_model, nothing is projected
+
+
+@dataclass(frozen=True, repr=False)
+class AlbertSpec(ElectraSpec):
+    """ElectraSpec with ALBERT's own fields."""
+
+    owners: tuple[int, ...] = ()  # of each layer, the first that has the same weights
+    places: tuple[str, ...] = ()  # of each layer, where the checkpoint has its weights
+
+
+def with_distances(g: Forward, ids: Sequence[int]) -> None:
+    """MPNet's pass over token ids."""
+    W_E, x = bert.embed(g, ids)  # x: [n_tokens, d_model]
+    biases = distance.biases(g, len(ids), "token", BUCKETS, EVERYTHING)
+    bert.of_layers(g, x, W_E, biases=biases)
+
+
+def projected(g: Forward, ids: Sequence[int]) -> None:
+    """The pass of ELECTRA and ALBERT over token ids. ALBERT's layers of a group read the same
+    weights, those of the group's first: the same cells, so that a change of one is a change of
+    every layer."""
+    spec = g.spec
+    assert isinstance(spec, ElectraSpec)
+    owners = spec.owners if isinstance(spec, AlbertSpec) else ()
+    if spec.d_word == spec.d_model and not isinstance(spec, AlbertSpec):
+        return bert.forward(g, ids)
+    W_E, word = bert.embed(g, ids, "d_word")  # word: [n_tokens, d_word]
+    W, b = g.weight("W_project_E", "d_word", "d_model"), g.weight("b_project_E", "d_model")
+    bert.of_layers(g, g.block("projected", ops.linear, word, W, b), W_E, owners)
+
+
+def of_distilbert(c: Config) -> ModelSpec:
+    """DistilBERT's spec."""
+    n_positions = c.get("max_position_embeddings", int)
+    return ModelSpec(
+        **c.sizes(("dim", "n_heads", "n_layers")),
+        n_ctx=sentence_modules.longest(c, n_positions),
+        d_mlp=c.get("hidden_dim", int),
+        activation=c.activation("activation"),
+        n_positions=n_positions,
+        norm_eps=1e-12,
+        **bert.of_encoders(c, c.activation("activation"), of_classes="relu"),
+    )
+
+
+def of_electra(c: Config) -> ModelSpec:
+    """ELECTRA's spec; missing fields have the values of the small model."""
+    if any(name.endswith("ForPreTraining") for name in c.listed("architectures", str)):
+        raise InputError(
+            f"{c.path}: ELECTRA's discriminator says which tokens were replaced, and ranks no "
+            "words; take its generator, or a classifier trained from it"
+        )
+    kin = bert.of_kin(c, of_words="gelu", of_classes="gelu")
+    return ElectraSpec(d_word=c.get("embedding_size", int, 128), **kin)
+
+
+def of_mpnet(c: Config) -> ModelSpec:
+    """MPNet's spec."""
+    c.refuse("relative_attention_num_buckets", BUCKETS.n, "its reference sorts distances into 32")
+    return MpnetSpec(**bert.of_kin(c, of_words="gelu", first=PADDING + 1) | {"n_segments": 0})
+
+
+def of_albert(c: Config) -> ModelSpec:
+    """ALBERT's spec; missing fields have the values of its largest model."""
+    kin = bert.of_kin(c)
+    n_layers = kin["n_layers"]
+    n_groups, n_inner = c.get("num_hidden_groups", int, 1), c.get("inner_group_num", int, 1)
+    if not (1 <= n_groups <= max(n_layers, 1) and n_inner >= 1):
+        raise InputError(
+            f"{c.path}: {n_layers} layers in {n_groups} groups of {n_inner}; look at "
+            "num_hidden_groups and inner_group_num"
+        )
+    places = [
+        f"{int(n / (n_layers / n_groups))}.albert_layers.{k}"
+        for n in range(n_layers)
+        for k in range(n_inner)
+    ]
+    kin |= {"n_layers": len(places), "d_word": c.get("embedding_size", int, 128)}
+    owners = tuple(places.index(place) for place in places)
+    return AlbertSpec(owners=owners, places=tuple(places), **kin)
+
+
+def electra_pieces(spec: ModelSpec) -> Pieces:
+    """BERT's layout under another name; the generator's head has names of its own."""
+    dense, scores = "generator_predictions", "generator_lm_head"
+    words = (f"{dense}.dense", f"{dense}.LayerNorm", scores, scores)
+    yield from bert.pieces_of("electra", words)(spec)
+    yield from outside(dict.fromkeys(PROJECTION, "electra.embeddings_project"))
+
+
+def albert_pieces(spec: ModelSpec) -> Pieces:
+    """A tensor for all layers of a group."""
+    assert isinstance(spec, AlbertSpec)
+    yield from bert.of_embeddings("albert")
+    yield from outside(dict.fromkeys(PROJECTION, "albert.encoder.embedding_hidden_mapping_in"))
+    norms = {"ln1": "attention.LayerNorm", "ln2": "full_layer_layer_norm"}
+    heads = partial(bert.heads, qkv=("query", "key", "value"), out="dense")
+    mlp = {"in": "ffn", "out": "ffn_output"}
+    for layer in sorted({*spec.owners}):
+        f = f"albert.encoder.albert_layer_groups.{spec.places[layer]}"
+        yield from of_layer(f"blocks.{layer}", f, spec, norms, heads, "attention", mlp)
+    yield from bert.of_head(spec, bert.of_words("predictions"), ("albert.pooler", "classifier"))
+
+
+kin = partial(Kin, NEW=None, EPS=bert.EPS, forward=bert.forward)
+KIN = (
+    kin(
+        ("distilbert",),
+        "DistilBERT (Sanh et al. 2019): BERT with half its layers, and without segments",
+        {"n_layers": 6, "max_position_embeddings": 512, "activation": "gelu"},
+        of_distilbert,
+        # what positions start with in training; how much of the MLP is computed together
+        ignores=("sinusoidal_pos_embds", "chunk_size_feed_forward"),
+        EPS="",  # its config has none: it is always the same
+        UNREAD=("vocab_*",),  # where no word is read out
+        pieces=bert.pieces_of(
+            "distilbert",
+            ("vocab_transform", "vocab_layer_norm", *("vocab_projector",) * 2),
+            ("pre_classifier", "classifier"),
+            {"ln1": "sa_layer_norm", "ln2": "output_layer_norm"},
+            "transformer.layer.{}",
+            partial(bert.heads, qkv=("q_lin", "k_lin", "v_lin"), out="out_lin"),
+            mlp={"in": "ffn.lin1", "out": "ffn.lin2"},
+        ),
+    ),
+    kin(
+        ("roberta", "xlm-roberta", "camembert"),
+        "RoBERTa (Liu et al. 2019) and its relatives: BERT with positions counted from the padding "
+        "token's id on, and other names for the head's tensors. XLM-RoBERTa and CamemBERT differ "
+        "only in tokenizers",
+        {},
+        lambda c: ModelSpec(**bert.of_kin(c, "gelu", first=1 + c.get("pad_token_id", int, 1))),
+        UNREAD=("*.pooler.*", "lm_head.*"),
+        pieces=bert.pieces_of("roberta", LM_HEAD),
+    ),
+    kin(
+        ("electra",),
+        "ELECTRA (Clark et al. 2020, section 3): BERT whose word vectors may be shorter than the "
+        "stream",  # its generator ranks words; classifiers are trained from the discriminator
+        {"vocab_size": 30522, "hidden_size": 256, "num_attention_heads": 4}
+        | {"intermediate_size": 1024},
+        of_electra,
+        forward=projected,
+        UNREAD=("generator_*", "discriminator_predictions.*"),  # where no word is read out
+        pieces=electra_pieces,
+    ),
+    kin(
+        ("mpnet",),
+        "MPNet (Song et al. 2020): BERT whose scores have a bias by distance, one for all layers, "
+        "as T5's; positions count from 2 on, and there are no segments",
+        {},
+        of_mpnet,
+        forward=with_distances,
+        UNREAD=("*.pooler.*", "lm_head.*"),
+        pieces=bert.pieces_of(
+            "mpnet",
+            LM_HEAD,
+            norms={"ln1": "attention.LayerNorm", "ln2": "output.LayerNorm"},
+            heads=partial(bert.heads, qkv="qkv", out="o"),
+            attn="attention.attn",
+            whole={"distance.W": "mpnet.encoder.relative_attention_bias"},
+        ),
+    ),
+    kin(
+        ("albert",),
+        "ALBERT (Lan et al. 2019, section 3.1): BERT whose layers share their weights, and whose "
+        "word vectors are shorter than the stream",
+        {"hidden_act": "gelu_new", "vocab_size": 30000, "hidden_size": 4096}
+        | {"num_attention_heads": 64, "intermediate_size": 16384},
+        of_albert,
+        forward=projected,
+        UNREAD=("*.pooler.*", "predictions.*", "sop_classifier.*"),  # of tasks
+        pieces=albert_pieces,
+    ),
+)
