@@ -5,8 +5,6 @@ then place each word. Look at the subtraction, at the map and at the analogy. Ch
 a pair, or move a word's vector, and see which axes and which words follow.
 """
 
-from typing import NamedTuple
-
 from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import IF, INDEX, MATCH, MAX, OR, SQRT, SUMPRODUCT
 from cellformer.engine.cells.rounding import NEAR
@@ -23,67 +21,32 @@ DIMS, AXES = ("x1", "x2", "x3"), ("gender", "royalty")
 ONE_ROW = (1, len(DIMS))
 
 
-class Vocabulary(NamedTuple):
-    """The words and their vectors."""
-
-    words: Area  # [words, 1]
-    vectors: Area  # [words, 3]
-
-
-class Combination(NamedTuple):
-    """Some words, chosen in cells, and a - b (+ c) of their vectors."""
-
-    words: Area  # [1, 2] or [1, 3]
-    vector: Area  # [1, 3]
-
-
-class Axes(NamedTuple):
-    """Two differences, and the axes made from them."""
-
-    first: Combination
-    second: Combination
-    along: Area  # [1, 1]: what the second difference shares with the first axis
-    e1: Area  # [1, 3]
-    e2: Area  # [1, 3]
-
-
-class Analogy(NamedTuple):
-    """The target of the analogy, and the words near it."""
-
-    target: Combination
-    cosines: Area  # [words, 1]
-    nearest: Area  # [1, 1]: a word
-
-
 def book() -> Book:
     """The workbook."""
     w = Workbook("gram-schmidt")
     ws = w.sheet("Axes", "from words to two axes of length 1, at right angles to each other")
-    vocabulary = typed_words(ws)
-    axes = two_axes(ws, vocabulary)
-    coordinates = word_map(w, vocabulary, axes)
-    analogy = nearest_word(w, vocabulary)
-    compare(w, axes, coordinates, analogy)
-    e1, e2 = axes.e1, axes.e2
+    of_words(ws)
+    two_axes(ws)
+    of_map(w.sheet("Map", "two dot products place each word"))
+    of_analogy(w.sheet("Analogy", "a is to b as which word is to c?"))
+    compare(w)
+    e1, e2 = w["axis_1"], w["axis_2"]
     w.checks([
         ("e1 has length 1, or is 0 where the pair has no difference", one_or_nothing(e1)),
         ("e2 has length 1, or is 0 where nothing is left of the difference", one_or_nothing(e2)),
         ("e1 and e2 are at right angles: their dot product is 0", near(SUMPRODUCT(e1, e2), 0)),
     ])  # fmt: skip
-    return w.done(story(w, vocabulary, axes, coordinates, analogy))
+    return w.done(story(w))
 
 
-def typed_words(ws: Composer) -> Vocabulary:
+def of_words(ws: Composer) -> None:
     """The words, as labels of the rows of their vectors."""
     ws.heading("Words: a vector of three numbers each  [words, 3]")
-    vectors = ws.typed("vectors", VECTORS, cols=DIMS)
-    words = ws.typed(
-        "words", [[word] for word in WORDS], style="row label", left=0, top=ws.rect(vectors).top
-    )
-    return Vocabulary(words, vectors)
+    top = ws.rect(ws.typed("vectors", VECTORS, cols=DIMS)).top
+    ws.typed("words", [[word] for word in WORDS], style="row label", left=0, top=top)
 
 
-def two_axes(ws: Composer, vocabulary: Vocabulary) -> Axes:
+def two_axes(ws: Composer) -> None:
     """Each step from two pairs of words to two axes."""
     ws.widths({5: 10, 8: 12})
     ws.heading(
@@ -91,8 +54,7 @@ def two_axes(ws: Composer, vocabulary: Vocabulary) -> Axes:
         "v1 = a - b  [3]        e1 = v1 / |v1|  [3]",
         style="equation",
     )
-    first = combination(ws, "v1", ("king", "queen"), vocabulary)
-    v1 = first.vector
+    v1 = combination(ws, "v1", ("king", "queen"))
     n1 = ws.computed("length_1", (1, 1), length(v1), ["|v1|"], beside=v1)
     e1 = unit(ws, "axis_1", "e1", v1, n1)
 
@@ -101,15 +63,14 @@ def two_axes(ws: Composer, vocabulary: Vocabulary) -> Axes:
         "v2 = a - b      rest = v2 - (v2·e1) e1      e2 = rest / |rest|",
         style="equation",
     )
-    second = combination(ws, "v2", ("king", "man"), vocabulary)
-    v2 = second.vector
+    v2 = combination(ws, "v2", ("king", "man"))
     along = ws.computed("along", (1, 1), SUMPRODUCT(v2, e1), ["v2·e1"], beside=v2)
     part = ws.computed(
         "part_on_1", ONE_ROW, lambda _, j: along * e1[j], ["(v2·e1) e1"], DIMS, beside=along
     )
     rest = ws.computed("rest", ONE_ROW, lambda _, j: v2[j] - part[j], ["rest"], DIMS)
     n2 = ws.computed("length_2", (1, 1), length(rest), ["|rest|"], beside=rest)
-    return Axes(first, second, along, e1, unit(ws, "axis_2", "e2", rest, n2))
+    unit(ws, "axis_2", "e2", rest, n2)
 
 
 def unit(ws: Composer, name: str, label: str, v: Area, n: Area) -> Area:
@@ -119,30 +80,27 @@ def unit(ws: Composer, name: str, label: str, v: Area, n: Area) -> Area:
     )
 
 
-def word_map(w: Workbook, vocabulary: Vocabulary, axes: Axes) -> Area:
+def of_map(ws: Composer) -> None:
     """Each word's coordinates on the axes, and a chart of them: [words, 2]."""
-    ws = w.sheet("Map", "two dot products place each word")
     ws.heading("Each word on the axes", "coordinate = word · axis  [words, 2]", style="equation")
-    vectors, ends = vocabulary.vectors, (axes.e1, axes.e2)
+    vectors, ends = ws["vectors"], (ws["axis_1"], ws["axis_2"])
     coordinates = ws.computed(
         "coordinates", (len(WORDS), 2), lambda i, j: SUMPRODUCT(vectors[i, :], ends[j]), WORDS, AXES
     )
     points = Series("words", coordinates[:, 0], coordinates[:, 1], WORDS)
     title = "The words on the two axes"
     ws.chart(Chart(5, 4, "scatter", title, [points], (520, 340), AXES, number="0.0"))
-    return coordinates
 
 
-def nearest_word(w: Workbook, vocabulary: Vocabulary) -> Analogy:
+def of_analogy(ws: Composer) -> None:
     """Add the target of the analogy, and each word's cosine with it."""
-    ws = w.sheet("Analogy", "a is to b as which word is to c?")
     ws.heading(
         "The target, and how near each word is to it; the words asked about may win too",
         "target = a - b + c    cosine = word · target / (|word| |target|)",
         style="equation",
     )
-    asked = combination(ws, "target", ("king", "man", "woman"), vocabulary)
-    target, vectors, column = asked.vector, vocabulary.vectors, (len(WORDS), 1)
+    target = combination(ws, "target", ("king", "man", "woman"))
+    vectors, column = ws["vectors"], (len(WORDS), 1)
     n = ws.computed("n_target", (1, 1), length(target), ["|target|"], beside=target)
     dots = ws.computed(
         "dots", column, lambda i, _: SUMPRODUCT(vectors[i, :], target), WORDS, ["dot"]
@@ -158,16 +116,13 @@ def nearest_word(w: Workbook, vocabulary: Vocabulary) -> Analogy:
         style="readout",
         beside=sizes,
     )
-    word = INDEX(vocabulary.words.fixed, MATCH(MAX(cosines.fixed), cosines.fixed, 0), 1)
-    nearest = ws.computed("nearest", (1, 1), word, ["nearest"], style="readout")
-    return Analogy(asked, cosines, nearest)
+    word = INDEX(ws["words"].fixed, MATCH(MAX(cosines.fixed), cosines.fixed, 0), 1)
+    ws.computed("nearest", (1, 1), word, ["nearest"], style="readout")
 
 
-def combination(
-    ws: Composer, name: str, words: tuple[str, ...], vocabulary: Vocabulary
-) -> Combination:
-    """Cells in which to choose two or three words, and a - b (+ c) of their vectors."""
-    names, vectors = vocabulary.words.fixed, vocabulary.vectors.fixed
+def combination(ws: Composer, name: str, words: tuple[str, ...]) -> Area:
+    """Cells in which to choose two or three words, and a - b (+ c) of their vectors: [1, 3]."""
+    names, vectors = ws["words"].fixed, ws["vectors"].fixed
     asked = ws.typed(f"{name}_words", [words], ["words"], ("a", "b", "c")[: len(words)])
     chosen = [asked[0, k] for k in range(len(words))]
     for cell in chosen:
@@ -178,8 +133,7 @@ def combination(
         a, b, *others = (INDEX(vectors, MATCH(cell.fixed, names, 0), j + 1) for cell in chosen)
         return a - b + others[0] if others else a - b
 
-    vector = ws.computed(f"{name}_vector", ONE_ROW, entry, [name], DIMS)
-    return Combination(asked, vector)
+    return ws.computed(f"{name}_vector", ONE_ROW, entry, [name], DIMS)
 
 
 def length(v: Area) -> Expression:
@@ -197,30 +151,28 @@ def one_or_nothing(v: Area) -> Expression:
     return OR(near(SUMPRODUCT(v, v)), near(SUMPRODUCT(v, v), 0))
 
 
-def compare(w: Workbook, axes: Axes, coordinates: Area, analogy: Analogy) -> None:
+def compare(w: Workbook) -> None:
     """Every number that the essay prints."""
-    printed: list[tuple[str, list[list[float]], Area]] = [
-        ("v1 = king - queen", [[0, 2, 0]], axes.first.vector),
-        ("e1 = v1 / |v1|", [[0, 1, 0]], axes.e1),
-        ("v2 = king - man", [[1, 0, -1]], axes.second.vector),
-        ("v2·e1", [[0]], axes.along),
-        ("e2 = v2 / |v2|", [[0.71, 0, -0.71]], axes.e2),
-        ("king - man + woman", [[2, -1, 0]], analogy.target.vector),
-        ("each word on e1 and e2", [[1, 1.41], [-1, 1.41], [1, 0], [-1, 0]], coordinates),
+    printed: list[tuple[str, str, list[list[float]]]] = [
+        ("v1 = king - queen", "v1_vector", [[0, 2, 0]]),
+        ("e1 = v1 / |v1|", "axis_1", [[0, 1, 0]]),
+        ("v2 = king - man", "v2_vector", [[1, 0, -1]]),
+        ("v2·e1", "along", [[0]]),
+        ("e2 = v2 / |v2|", "axis_2", [[0.71, 0, -0.71]]),
+        ("king - man + woman", "target_vector", [[2, -1, 0]]),
+        ("each word on e1 and e2", "coordinates", [[1, 1.41], [-1, 1.41], [1, 0], [-1, 0]]),
     ]
     w.compare([
-        Comparison(f"{what}, {i + 1}.{j + 1}", value, table[i, j])
-        for what, lines, table in printed
+        Comparison(f"{what}, {i + 1}.{j + 1}", value, w[name][i, j])
+        for what, name, lines in printed
         for i, line in enumerate(lines)
         for j, value in enumerate(line)
     ], "Embeddings and the Maps, appendix A")  # fmt: skip
 
 
-def story(
-    w: Workbook, vocabulary: Vocabulary, axes: Axes, coordinates: Area, analogy: Analogy
-) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    along, man, queen = axes.along, coordinates[2, 0], vocabulary.vectors[1, :]
+    man, queen = w["coordinates"][2, 0], w["vectors"][1, :]
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
@@ -239,9 +191,9 @@ def story(
         suggestions=[
             w.suggestion(
                 "Choose woman, not man: v2·e1 is {then:.0f} instead of {now:.0f} and is taken away; e2 begins with {e2.then:.3f} as before.",
-                {axes.second.words[1]: "woman"},
-                along,
-                e2=axes.e2[0],
+                {w["v2_words"][1]: "woman"},
+                w["along"],
+                e2=w["axis_2"][0],
             ),
             w.suggestion(
                 "Type 1 as queen's third number: axes are made of words, so man moves on the first one from {now:.3f} to {then:.3f}.",
@@ -251,8 +203,8 @@ def story(
             w.suggestion(
                 "Type 0 as queen's first number: her cosine falls from {cosine.now:.3f} to {cosine.then:.3f}; nearest is {then}, one of the words asked.",
                 {queen[0]: 0.0},
-                analogy.nearest,
-                cosine=analogy.cosines[1],
+                w["nearest"],
+                cosine=w["cosines"][1],
             ),
         ],
     )

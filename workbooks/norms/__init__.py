@@ -10,8 +10,7 @@ from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story
 from cellformer.workbooks.norms import stack, vectors
-from cellformer.workbooks.norms.stack import LAYERS, NONE, POST, PRE, Stack
-from cellformer.workbooks.norms.vectors import Given, Norm
+from cellformer.workbooks.norms.stack import LAYERS, NONE, POST, PRE
 
 TOPIC, AFTER, LEVEL = "Inside a block", "fact-lookup", 2
 TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"
@@ -20,36 +19,35 @@ TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"
 def book() -> Book:
     """The workbook."""
     w = Workbook("norms")
-    given, layer, rms = vectors.add(w)
-    stacked = stack.add(w, given.eps)
-    compare(w, layer)
-    square, over = rms.square[0], rms.square[0] + given.eps
-    largest = MAX(*(stacked.sizes[n + 1, POST] for n in range(LAYERS)))
+    vectors.add(w)
+    stack.add(w)
+    compare(w)
+    square, after = w["rms_square"][0], w["rms_after"]
+    largest = MAX(*(w["sizes"][n + 1, POST] for n in range(LAYERS)))
     w.checks([
-        ("LayerNorm: the entries of every row have mean 0", near(layer.after[:, 0], 0)),
+        ("LayerNorm: the entries of every row have mean 0", near(w["layer_after"][:, 0], 0)),
         (
             "RMSNorm: the entries' mean square is mean square / (mean square + eps)",
-            near(rms.after[0, 1] + rms.after[0, 0] ** 2, square / over),
+            near(after[0, 1] + after[0, 0] ** 2, square / (square + w["settings"][2])),
         ),
-        ("LayerNorm ignores the offset", near(layer.moved[1, :], 0)),
+        ("LayerNorm ignores the offset", near(w["layer_moved"][1, :], 0)),
         ("post-norm: no size exceeds sqrt(d)", largest < SQRT(stack.D) + NEAR),
     ])  # fmt: skip
-    return w.done(story(w, given, layer, rms, stacked))
+    return w.done(story(w))
 
 
-def compare(w: Workbook, layer: Norm) -> None:
+def compare(w: Workbook) -> None:
     """Compare the sources' statements about a norm's results."""
-    mean, variance = layer.after[0, 0], layer.after[0, 1]
+    mean, variance = (w["layer_after"][0, k] for k in range(2))
     w.compare([
         Comparison("LayerNorm before gain and bias: mean of the entries", 0, mean, decimals=0),
         Comparison("their variance", 1, variance, decimals=0),
     ], "Slides, RMSNorm")  # fmt: skip
 
 
-def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    x4, x2 = layer.out[1, 3], rms.out[2, 1]
-    none, pre, post = (stacked.sizes[LAYERS, kind] for kind in (NONE, PRE, POST))
+    none, pre, post = (w["sizes"][LAYERS, kind] for kind in (NONE, PRE, POST))
     return Story(
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; pre-norm and post-norm: Xiong et al. 2020.",
@@ -71,17 +69,17 @@ def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> 
         suggestions=[
             w.suggestion(
                 "Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives {then:.3f} for x4, not {now:.3f}.",
-                {given.scale: 0.001},
-                x4,
+                {w["settings"][0]: 0.001},
+                w["layer_out"][1, 3],
             ),
             w.suggestion(
                 "Type 100: RMSNorm makes x2 {then:.3f}, not {now:.3f}: nearly its gain, whatever x2 was. LayerNorm's rows stay.",
-                {given.offset: 100},
-                x2,
+                {w["settings"][1]: 100},
+                w["rms_out"][2, 1],
             ),
             w.suggestion(
                 "Type 3: pre-norm ends at {then:.1f}, not {now:.1f}; without norms at {none.then:.0f}, not {none.now:.0f}; post-norm stays at {post.then:.1f}.",
-                {stacked.strength: 3},
+                {w["strength"]: 3},
                 pre,
                 none=none,
                 post=post,

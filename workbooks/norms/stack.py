@@ -1,8 +1,6 @@
 """The sheet Stack: one sublayer eight times in a row, without norms, with pre-norm, with
 post-norm."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cellformer.engine.cells.expression import Area, Expression
@@ -21,33 +19,17 @@ NONE, PRE, POST = range(len(KINDS))
 STEPS = (LAYERS, D)  # a row for each layer
 
 
-class Sublayer(NamedTuple):
-    """The inputs that every layer of every kind reads."""
-
-    x_0: Area  # [1, d]
-    strength: Area  # [1, 1]
-    weights: Area  # [d, d]
-    eps: Area  # [1, 1]
-
-
-class Stack(NamedTuple):
-    """The cells of this sheet that other sheets read."""
-
-    strength: Area  # [1, 1]
-    sizes: Area  # [layers + 1, kinds]
-
-
-def add(w: Workbook, eps: Area) -> Stack:
+def add(w: Workbook) -> None:
     """Add the sheet, and charts of the sizes of the streams."""
     ws = w.sheet(
         "Stack",
         "the same sublayer eight times, its norm before it, after it or left out",
         widths={0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)},
     )
-    sublayer = typed(ws, eps)
-    top = ws.rect(sublayer.x_0).top
+    typed(ws)
+    top = ws.rect(ws["x_0"]).top
     ws.cursor = top + 15  # the charts stand beside
-    streams = [stream(ws, kind, sublayer) for kind in range(len(KINDS))]
+    streams = [stream(ws, kind) for kind in range(len(KINDS))]
 
     def size(n: int, kind: int) -> Expression:
         x = streams[kind][n, :]
@@ -57,14 +39,13 @@ def add(w: Workbook, eps: Area) -> Stack:
     sizes = ws.computed("sizes", (LAYERS + 1, len(KINDS)), size, range(LAYERS + 1), KINDS)
     chart(ws, (top - 1, 7), "Before or after", sizes, (PRE, POST))
     chart(ws, (top - 1, 13), "Or none", sizes, (NONE, PRE))
-    return Stack(sublayer.strength, sizes)
 
 
-def typed(ws: Composer, eps: Area) -> Sublayer:
+def typed(ws: Composer) -> None:
     """Add the initial vector, and the sublayer f."""
-    x_0 = ws.typed("x_0", X_0, ["x before"], ENTRIES)
-    strength = ws.typed("strength", STRENGTH, ["strength"], style="input setting")
-    weights = ws.typed("W", W, title="W   [d, d], in every layer", style="weight")
+    ws.typed("x_0", X_0, ["x before"], ENTRIES)
+    ws.typed("strength", STRENGTH, ["strength"], style="input setting")
+    ws.typed("W", W, title="W   [d, d], in every layer", style="weight")
     ws.text(
         "f(x) = strength · W x",
         "without norms: x + f(x)",
@@ -72,22 +53,22 @@ def typed(ws: Composer, eps: Area) -> Sublayer:
         "post-norm: LayerNorm(x + f(x))",
         style="equation",
     )
-    return Sublayer(x_0, strength, weights, eps)
 
 
-def stream(ws: Composer, kind: int, sublayer: Sublayer) -> Area:
+def stream(ws: Composer, kind: int) -> Area:
     """Add one kind's stream before the first layer and after each: [layers + 1, d].
 
     Its steps are to its right: each row of them reads a row of the stream, and makes the next one.
     """
+    x_0, strength, weights = ws["x_0"], ws["strength"], ws["W"]
     ws.heading(KINDS[kind])
     name = KINDS[kind].replace("-", "_").replace(" ", "_")
     x = ws.promised(name, (LAYERS + 1, D), range(LAYERS + 1), ENTRIES, "x, after so many layers")
-    read = layer_norm(ws, name, x, sublayer.eps) if kind == PRE else x
+    read = layer_norm(ws, name, x) if kind == PRE else x
     f = ws.computed(
         f"{name}_f",
         STEPS,
-        lambda n, j: sublayer.strength * SUMPRODUCT(read[n, :], sublayer.weights[j, :]),
+        lambda n, j: strength * SUMPRODUCT(read[n, :], weights[j, :]),
         cols=ENTRIES,
         title="f",
         beside=read,
@@ -95,14 +76,14 @@ def stream(ws: Composer, kind: int, sublayer: Sublayer) -> Area:
     total = ws.computed(
         f"{name}_sum", STEPS, lambda n, j: x[n, j] + f[n, j], cols=ENTRIES, title="x + f", beside=f
     )
-    after = layer_norm(ws, name, total, sublayer.eps) if kind == POST else total
-    ws.fill(x, lambda n, j: after[n - 1, j] if n else sublayer.x_0[j])
+    after = layer_norm(ws, name, total) if kind == POST else total
+    ws.fill(x, lambda n, j: after[n - 1, j] if n else x_0[j])
     return x
 
 
-def layer_norm(ws: Composer, name: str, x: Area, eps: Area) -> Area:
+def layer_norm(ws: Composer, name: str, x: Area) -> Area:
     """LayerNorm without gain and bias of a row for each layer, beside it: [layers, d]."""
-
+    eps = ws["settings"][2]
     stats = ws.computed(
         f"{name}_stats",
         (LAYERS, 2),

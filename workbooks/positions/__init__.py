@@ -4,15 +4,13 @@ Each pair of dimensions is a hand of a clock, fast or slow, like binary digits. 
 frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Try base 16.
 """
 
-from cellformer.engine.cells.expression import Area
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story
 from cellformer.workbooks.positions import average, hands, learned, rotary, shift
 from cellformer.workbooks.positions import clock as clock_of_minutes
-from cellformer.workbooks.positions.hands import BASE, Hands
-from cellformer.workbooks.positions.learned import NONE, SINE, Learned
-from cellformer.workbooks.positions.rotary import Rotary
+from cellformer.workbooks.positions.hands import BASE
+from cellformer.workbooks.positions.learned import NONE, SINE
 
 TOPIC, AFTER, LEVEL = "Words and positions", "tokenization", 2
 TITLE = "positions: clock hands, a learned table, and rotation"
@@ -24,24 +22,25 @@ def book() -> Book:
     w = Workbook("positions")
     average.add(w)
     clock_of_minutes.add(w)
-    clock = hands.add(w)
-    gap = shift.add(w, clock)
-    added = learned.add(w, clock.encoding)
-    turned = rotary.add(w, clock.frequencies)
-    compare(w, clock.waves)
+    hands.add(w)
+    shift.add(w)
+    learned.add(w)
+    rotary.add(w)
+    compare(w)
+    diagonal = w["diagonal"]
     w.checks([
-        ("W_k moves every place by k", near(gap.fixed, 0)),
+        ("W_k moves every place by k", near(w["gap"].fixed, 0)),
         (
             "q and k, both s places on, score alike",
-            near(turned.diagonal.fixed, turned.diagonal[0]),
+            near(diagonal.fixed, diagonal[0]),
         ),
     ])  # fmt: skip
-    return w.done(story(w, clock, added, turned))
+    return w.done(story(w))
 
 
-def compare(w: Workbook, waves: Area) -> None:
+def compare(w: Workbook) -> None:
     """The wavelengths that the paper prints."""
-    fastest, slowest = waves[0], waves[-1]
+    fastest, slowest = w["waves"][0], w["waves"][-1]
     paper = BASE ** (1 - 2 / PAPER_D_MODEL)
     note = (
         f"the paper prints 10000; it is base^((d-2)/d): {w.now(slowest):.0f} for d = 8, "
@@ -54,11 +53,12 @@ def compare(w: Workbook, waves: Area) -> None:
     ], "Slides, Positional Encoding (quoting Vaswani et al.)")  # fmt: skip
 
 
-def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    slowest, distance, score = clock.waves[-1], added.distance, turned.scores[0, 0]
-    none, sine = {added.kind: NONE}, {added.kind: SINE}
-    far = {place: w.now(place) + 1000 for place in (turned.m, turned.n)}
+    distance, score = w["distance"], w["scores"][0, 0]
+    none, sine = {w["kind"]: NONE}, {w["kind"]: SINE}
+    m, n = w["m_n"][0], w["m_n"][1]
+    far = {place: w.now(place) + 1000 for place in (m, n)}
     return Story(
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; Vaswani et al. 2017, section 3.5.",
@@ -84,8 +84,8 @@ def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
         suggestions=[
             w.suggestion(
                 "Type 16: each wavelength is twice the last, as binary's are; the slowest falls from {now:.0f} to {then:.0f}.",
-                {clock.base: 16},
-                slowest,
+                {w["base"]: 16},
+                w["waves"][-1],
             ),
             w.suggestion(
                 f"Type 0, no positions: the two ‘the’, {w.now(distance):.2f} apart, are one "
@@ -95,7 +95,7 @@ def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
                 distance,
             ),
             w.suggestion(
-                f"Type {far[turned.m]:.0f}, and {far[turned.n]:.0f} beside it: q and k go 1000 "
+                f"Type {far[m]:.0f}, and {far[n]:.0f} beside it: q and k go 1000 "
                 f"places on, and the score is {w.edited(far)(score):.3f} as before.",
                 far,
                 score,

@@ -4,8 +4,6 @@ An average is the same in any order, with or without added positions. The last t
 attention is the same too without positions; with them it is not.
 """
 
-from typing import NamedTuple
-
 from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import AVERAGE, EXP, INDEX, MATCH, MAX, SQRT, SUM, SUMPRODUCT
 from cellformer.exporters.assemble.worksheets import Workbook
@@ -24,14 +22,6 @@ N, D = len(WORDS), len(VECTORS[0])
 DIMS = [f"dim {j}" for j in range(D)]
 
 
-class Sentence(NamedTuple):
-    """The tables of one sentence."""
-
-    words: Area  # [n, 1]
-    average: Area  # [1, d]
-    last: Area  # [1, d]: the vector of the last token after attention
-
-
 def add(w: Workbook) -> None:
     """Add the sheet, with suggested edits."""
     ws = w.sheet(
@@ -42,29 +32,30 @@ def add(w: Workbook) -> None:
         "since the same places are added. Attention does: its last token blends what stands before it.",
         widths={0: 20, **dict.fromkeys(range(1, 24), 8)},
     )
-    places_on = ws.typed("places_on", 1.0, ["places told (1: yes)"], style="switch")
+    ws.typed("places_on", 1.0, ["places told (1: yes)"], style="switch")
     names = ws.typed("word_names", [[word] for word in WORDS], cols=["word"], style="token")
     table = ws.typed("word_vectors", VECTORS, (), DIMS, "E: words   [4, d]", "weight", beside=names)
     ws.typed("place_vectors", PLACES, range(N), DIMS, "P: places   [4, d]", "weight", table)
-    first, second = (sentence(ws, k, places_on) for k in range(2))
+    for k in range(2):
+        sentence(ws, k)
     ws.heading(
         "How far the two sentences are apart",
         "distance = square root of the summed squares of the differences",
         style="equation",
     )
-    apart = ws.computed(
+    ws.computed(
         "apart",
         (1, 2),
-        lambda _, k: distance(first[k + 1], second[k + 1]),
+        lambda _, k: distance(*(ws[f"{('average', 'last')[k]}_{n}"] for n in range(2))),
         ["apart"],
         ["averages", "last tokens"],
         style="readout",
     )
-    suggest(w, ws, apart, places_on, first)
+    suggest(w, ws)
 
 
-def sentence(ws: Composer, k: int, on: Area) -> Sentence:
-    """One sentence: its words, their vectors, their average; attention of the last token."""
+def sentence(ws: Composer, k: int) -> None:
+    """Add one sentence: its words, their vectors, their average; attention of the last token."""
     ws.heading(
         f"Sentence {k + 1}",
         "x = E of the word + P of the place   [4, d];   scores = x · x of the last token / √d   [4]",
@@ -72,13 +63,11 @@ def sentence(ws: Composer, k: int, on: Area) -> Sentence:
         style="equation",
     )
     words = ws.typed(f"words_{k}", [[word] for word in SENTENCES[k]], cols=["word"], style="token")
-    names, table, places = (
-        ws.book.graph[name].area for name in ("word_names", "word_vectors", "place_vectors")
-    )
+    names, table, places = ws["word_names"], ws["word_vectors"], ws["place_vectors"]
     x = ws.computed(
         f"x_{k}",
         (N, D),
-        lambda i, j: INDEX(table[:, j], MATCH(words[i], names, 0)) + on * places[i, j],
+        lambda i, j: INDEX(table[:, j], MATCH(words[i], names, 0)) + ws["places_on"] * places[i, j],
         cols=[f"x, {dim}" for dim in DIMS],
         beside=words,
     )
@@ -99,10 +88,8 @@ def sentence(ws: Composer, k: int, on: Area) -> Sentence:
         beside=scores,
         dress="scale",
     )
-    average = ws.computed(
-        f"average_{k}", (1, D), lambda _, j: AVERAGE(x[:, j]), ["average"], left=4
-    )
-    last = ws.computed(
+    ws.computed(f"average_{k}", (1, D), lambda _, j: AVERAGE(x[:, j]), ["average"], left=4)
+    ws.computed(
         f"last_{k}",
         (1, D),
         lambda _, j: x[N - 1, j] + SUMPRODUCT(shares, x[:, j]),
@@ -110,7 +97,6 @@ def sentence(ws: Composer, k: int, on: Area) -> Sentence:
         style="readout",
         left=4,
     )
-    return Sentence(words, average, last)
 
 
 def total(scores: Area) -> Expression:
@@ -123,18 +109,18 @@ def distance(a: Area, b: Area) -> Expression:
     return SQRT(SUM(*((x - y) ** 2 for x, y in zip(a.cells, b.cells, strict=True))))
 
 
-def suggest(w: Workbook, ws: Composer, apart: Area, on: Area, first: Sentence) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: no positions, a repeated word, the vector of a position."""
-    averages, lasts = apart[0, 0], apart[0, 1]
+    averages, lasts = w["apart"][0, 0], w["apart"][0, 1]
     ws.suggest(
         w.suggestion(
             "Type 0, no places: the last tokens, {now:.3f} apart, become one vector, {then:.3f} apart.",
-            {on[0]: 0.0},
+            {w["places_on"][0]: 0.0},
             lasts,
         ),
         w.suggestion(
             "Type man: now the words differ, and so do the averages, by {then:.3f} instead of {now:.0f}.",
-            {first.words[0]: "man"},
+            {w["words_0"][0]: "man"},
             averages,
         ),
         w.suggestion(

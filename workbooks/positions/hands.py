@@ -1,7 +1,5 @@
 """The sheet Hands: sinusoidal positions beside binary digits."""
 
-from typing import NamedTuple
-
 from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import COS, INT, MOD, SIN
 from cellformer.exporters.assemble.worksheets import Workbook
@@ -14,22 +12,12 @@ DIGITS = ("ones", "twos", "fours", "eights")
 WAVE = (SIN, COS)  # of even dimensions, and of odd ones
 
 
-class Hands(NamedTuple):
-    """The tables of the sheet."""
-
-    base: Area  # [1, 1]
-    frequencies: Area  # [1, d_model / 2]
-    waves: Area  # [1, d_model / 2]: wavelengths / 2π
-    places: Area  # [T, 1]
-    encoding: Area  # [T, d_model]
-
-
 def wave(angle: Expression, j: int) -> Expression:
     """The sine or the cosine of the hand of a dimension."""
     return WAVE[j % 2](angle)
 
 
-def add(w: Workbook) -> Hands:
+def add(w: Workbook) -> None:
     """The sheet: frequencies, wavelengths, and the frequency map."""
     ws = w.sheet(
         "Hands",
@@ -50,14 +38,13 @@ def add(w: Workbook) -> Hands:
         ["radians per place"],
         pairs,
     )
-    waves = ws.computed("waves", shape, lambda _, i: 1 / frequencies[i], ["wavelength / 2π"])
-    places, encoding = frequency_map(ws, frequencies)
-    chart(ws, 0, "Fast hands: two sines", places, encoding, (0, 2))
-    chart(ws, 8, "Slow hands", places, encoding, (4, 6))
-    return Hands(base, frequencies, waves, places, encoding)
+    ws.computed("waves", shape, lambda _, i: 1 / frequencies[i], ["wavelength / 2π"])
+    frequency_map(ws, frequencies)
+    chart(ws, 0, "Fast hands: two sines", (0, 2))
+    chart(ws, 8, "Slow hands", (4, 6))
 
 
-def frequency_map(ws: Composer, frequencies: Area) -> tuple[Area, Area]:
+def frequency_map(ws: Composer, frequencies: Area) -> None:
     """Add the positions [T, 1], and the vector of each [T, d_model]; beside them binary digits."""
     ws.heading(
         "Frequency map: a row is P_t, the vector of place t. Beside it, t in binary digits",
@@ -72,23 +59,20 @@ def frequency_map(ws: Composer, frequencies: Area) -> tuple[Area, Area]:
         lambda t, j: wave(places[t] * frequencies[j // 2], j),
         cols=DIMS,
         beside=places,
+        dress="diverging",
     )
-    bits = ws.computed(
+    ws.computed(
         "bits",
         (T, len(DIGITS)),
         lambda t, b: MOD(INT(places[t] / 2**b), 2),
         cols=DIGITS,
         style="activation count",
         beside=encoding,
+        dress="scale",
     )
-    ws.dress(encoding, "diverging")
-    ws.dress(bits, "scale")
-    return places, encoding
 
 
-def chart(
-    ws: Composer, left: int, title: str, places: Area, encoding: Area, dims: tuple[int, ...]
-) -> None:
+def chart(ws: Composer, left: int, title: str, dims: tuple[int, ...]) -> None:
     """Some dimensions, as lines over the places."""
-    lines = [Series(DIMS[j], places, encoding[:, j]) for j in dims]
+    lines = [Series(DIMS[j], ws["places"], ws["encoding"][:, j]) for j in dims]
     ws.chart(Chart(ws.cursor, left, "line", title, lines, (520, 300), ("place", ""), number="0.0"))

@@ -1,10 +1,7 @@
 """The sheet Learned: positions added to words, from a table of weights, from sinusoids, or none."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.functions import IF, SQRT, SUMPRODUCT
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.workbooks.positions.hands import D_MODEL, DIMS
@@ -16,20 +13,14 @@ W_POS = np.random.default_rng(2).normal(0, 0.5, (N, D_MODEL)).round(1)
 NONE, SINE, LEARNED = range(3)
 
 
-class Learned(NamedTuple):
-    """The cells of this sheet that the story reads."""
-
-    kind: Area  # [1, 1]: NONE, SINE or LEARNED
-    distance: Area  # [1, 1]: between the two `the`
-
-
-def add(w: Workbook, encoding: Area) -> Learned:
-    """The sheet. `encoding` holds the sinusoids [T, d_model]."""
+def add(w: Workbook) -> None:
+    """Add the sheet, which reads the sinusoids of the hands."""
     ws = w.sheet(
         "Learned",
         "positions added to words: none, sinusoids, or a table of weights",
         widths={0: 24},
     )
+    encoding = w["encoding"]
     kind = ws.typed("kind", LEARNED, ["0 none, 1 sine, 2 learned"], style="input setting")
     words = ws.typed("words", E, SENTENCE, DIMS, "E: words   [n, d_model]", "weight")
     learned = ws.typed("W_pos", W_POS, range(N), DIMS, "W_pos: places   [n, d_model]", "weight")
@@ -50,5 +41,4 @@ def add(w: Workbook, encoding: Area) -> Learned:
         "two_the", (1, D_MODEL), lambda _, j: stream[0, j] - stream[3, j], ["X0[0] - X0[3]"]
     )
     length = SQRT(SUMPRODUCT(apart.fixed, apart.fixed))
-    distance = ws.computed("distance", (1, 1), length, ["distance"])
-    return Learned(kind, distance)
+    ws.computed("distance", (1, 1), length, ["distance"])

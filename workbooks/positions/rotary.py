@@ -1,8 +1,6 @@
 """The sheet Rotary: a query and a key, rotated by their positions; their scores at many
 positions."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cellformer.engine.cells.expression import Area, Expression
@@ -18,24 +16,15 @@ QUERIES = [f"q, m + {s}" for s in range(GRID)]
 KEYS = [f"k, n + {s}" for s in range(GRID)]
 
 
-class Rotary(NamedTuple):
-    """The cells of this sheet that other sheets read."""
-
-    m: Area  # [1, 1]
-    n: Area  # [1, 1]
-    scores: Area  # [queries, keys]
-    diagonal: Area  # [1, GRID]: both stand s places on
-
-
-def add(w: Workbook, frequencies: Area) -> Rotary:
-    """The sheet. `frequencies` are those of the hands [1, d_model / 2]."""
+def add(w: Workbook) -> None:
+    """Add the sheet, which reads the frequencies of the hands."""
     ws = w.sheet(
         "Rotary",
         "q and k are turned by their places: a score depends on the distance",
         widths={0: 14, **dict.fromkeys(range(1, 12), 7.5)},
     )
     places = ws.typed("m_n", [M, N], ["places m, n"], style="input setting")
-    turned = turn(ws, places, frequencies)
+    turned = turn(ws, places, w["frequencies"])
     ws.heading(
         "Scores of the query at every place (rows) with the key at every place (columns)",
         "score = (q turned by m) · (k turned by n) = q · (k turned by n - m)",
@@ -51,8 +40,7 @@ def add(w: Workbook, frequencies: Area) -> Rotary:
         dress="diverging",
     )
     ws.text("Down the diagonal both stand s places on, and the distance is what it was.")
-    diagonal = ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s on"])
-    return Rotary(places[0], places[1], scores, diagonal)
+    ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s on"])
 
 
 def turn(ws: Composer, places: Area, frequencies: Area) -> Area:

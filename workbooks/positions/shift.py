@@ -4,21 +4,22 @@ from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import COS, SIN, SUMPRODUCT
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
-from cellformer.workbooks.positions.hands import D_MODEL, DIMS, Hands, T, wave
+from cellformer.workbooks.positions.hands import D_MODEL, DIMS, T, wave
 
 K_SHIFT = 3.0
 EVERY_PLACE = (T, D_MODEL)
 
 
-def add(w: Workbook, hands: Hands) -> Area:
-    """Add the sheet; returns the difference between the matrix and the formula, 0 everywhere."""
+def add(w: Workbook) -> None:
+    """Add the sheet, with the difference between the matrix and the formula, 0 everywhere."""
     ws = w.sheet(
         "Shift",
         "one matrix moves every place by k: relative position is a linear map",
         widths={0: 9, **dict.fromkeys(range(1, 31), 6.5)},
     )
     k = ws.typed("shift", K_SHIFT, ["shift k"], style="input setting")
-    matrix = shift_matrix(ws, k, hands.frequencies)
+    places, frequencies, encoding = w["places"], w["frequencies"], w["encoding"]
+    matrix = shift_matrix(ws, k, frequencies)
     ws.heading(
         "Every place moved by W_k; the same by the formula; the difference",
         "W_k · P_t = P_(t+k), whatever t is   [T, d_model]",
@@ -28,7 +29,7 @@ def add(w: Workbook, hands: Hands) -> Area:
     moved = ws.computed(
         "moved",
         EVERY_PLACE,
-        lambda t, j: SUMPRODUCT(hands.encoding[t, :], matrix[j, :]),
+        lambda t, j: SUMPRODUCT(encoding[t, :], matrix[j, :]),
         [f"row {t}" for t in range(T)],
         DIMS,
         "W_k · P_t   [T, d_model]",
@@ -36,12 +37,12 @@ def add(w: Workbook, hands: Hands) -> Area:
     later = ws.computed(
         "later",
         EVERY_PLACE,
-        lambda t, j: wave((hands.places[t] + k) * hands.frequencies[j // 2], j),
+        lambda t, j: wave((places[t] + k) * frequencies[j // 2], j),
         cols=DIMS,
         title="P_(t+k)",
         beside=moved,
     )
-    gap = ws.computed(
+    ws.computed(
         "gap",
         EVERY_PLACE,
         lambda t, j: moved[t, j] - later[t, j],
@@ -51,7 +52,6 @@ def add(w: Workbook, hands: Hands) -> Area:
     )
     for table in (matrix, moved, later):
         ws.dress(table, "diverging")
-    return gap
 
 
 def shift_matrix(ws: Composer, k: Area, frequencies: Area) -> Area:
