@@ -32,7 +32,6 @@ def book() -> Book:
         "A key that comes after its query is not seen: cells above the diagonal do nothing.",
     )
     scores = ws.typed("scores", SCORES, WORDS, WORDS, QUERIES_DOWN)
-
     ws.heading("Exponentials of the scores that are seen, less the largest of their row")
     exps = ws.computed(
         "exps",
@@ -60,7 +59,6 @@ def book() -> Book:
         "row_sums", (N, 1), lambda i, j: SUM(rows[i, :]), cols=["sum →"], beside=rows
     )
     down = ws.computed("rows_down", (1, N), lambda i, j: SUM(rows[:, j]), ["sum ↓"])
-
     ws.heading("As the drawing has it: a query is a column, and its column sums to 1")
     cols = ws.computed(
         "by_columns", (N, N), lambda i, j: rows[j, i], WORDS, WORDS, KEYS_DOWN, "attention"

@@ -156,7 +156,6 @@ def scoring(ws: Composer) -> None:
     columns = ws.columns(len(REPORTS), top + 18)
     reports = columns.typed("reports", "report q", REPORTS, SETTING)
     costs = [expected_cost(columns, rule, belief, reports) for rule in RULES]
-
     ws.cursor, shape = top - 1, (1, len(RULES))
     least = ws.computed("least", shape, lambda _, j: MIN(costs[j]), ["least"], RULE_NAMES)
     ws.computed(
@@ -195,16 +194,13 @@ def sentence(ws: Composer) -> None:
     words = ws.typed("next_words", [VOCABULARY], style="label", top=top)
     ws.cursor = top + 1  # the words head the table
     after = ws.typed("after", list(CHANCES.values()), [f"after {word}" for word in CHANCES])
-
     columns = ws.columns(len(TARGETS), top, left=5)
     targets = columns.typed("targets", "next word", TARGETS, "token")
-
     chances = columns.computed(
         "chances", "p", lambda i: MAX(SUMIF(words.fixed, targets[i], after[i, :]), LEAST)
     )
     losses = columns.computed("losses", "loss", lambda i: -LN(chances[i]), "readout")
     inverses = columns.computed("inverses", "1 / p", lambda i: 1 / chances[i])
-
     columns = ws.columns(1, ws.cursor + 1, left=1)
     columns.computed("total", "sum", lambda _: SUM(losses.fixed))
     mean = columns.computed("mean", "mean", lambda _: AVERAGE(losses.fixed))

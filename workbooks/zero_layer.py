@@ -5,10 +5,6 @@ restores the table. Look at the difference, and at the loss: a model that sees o
 no better. Try another corpus, or give two words the same vector.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from cellformer.engine.cells.access import Span
@@ -17,7 +13,8 @@ from cellformer.engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SU
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.exporters.assemble.worksheets import Workbook, near
 from cellformer.exporters.compose.book import Book, Chart, Series
-from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.composer import Composer, Formula, Texts
+from cellformer.exporters.compose.dressing import Dressing
 from cellformer.exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "", 1
@@ -36,52 +33,41 @@ LN_0 = -800  # in place of the logarithm of 0: e to it is 0 in any spreadsheet
 SMALLEST = expression(10) ** -300  # counts as this: a probability of 0, in the loss
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """A sheet whose tables have the vocabulary as row labels, column labels, or both."""
+def labelled(
+    ws: Composer,
+    name: str,
+    shape: Span,
+    formula: Formula,
+    beside: Area | None = None,
+    style: str = "activation",
+    dress: Dressing | None = None,
+) -> Area:
+    """A table whose axes of V entries are labelled with the vocabulary, and follow it."""
+    rows, cols = (words(ws) if n == V else [""] for n in shape)
+    return ws.computed(name, shape, formula, rows, cols, name, style, beside, dress=dress)
 
-    ws: Composer
-    vocabulary: Area  # [V, 1]
 
-    def typed(self, name: str, values: np.ndarray, style: str) -> Area:
-        """A table of inputs, at the cursor."""
-        return self.ws.typed(name, values, self.words(V), self.words(V), name, style)
-
-    def computed(
-        self,
-        name: str,
-        shape: Span,
-        formula: Callable[[int, int], Any],
-        beside: Area | None = None,
-        style: str = "activation",
-    ) -> Area:
-        """A table of formulas, at the cursor or to the right of another."""
-        rows, cols = map(self.words, shape)
-        return self.ws.computed(name, shape, formula, rows, cols, name, style, beside)
-
-    def words(self, n: int) -> list[str | int | Expression]:
-        """The labels of an axis: they follow the vocabulary."""
-        return [self.vocabulary[k] for k in range(V)] if n == V else [""]
+def words(ws: Composer) -> Texts:
+    """The vocabulary, a cell for each word."""
+    return ws["vocabulary"].cells
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("zero-layer")
     bigrams = w.sheet("Bigrams", "how often each word follows each")
-    vocabulary, added = read_corpus(bigrams)
-    counts, shares = count_pairs(Labelled(bigrams, vocabulary), w["pairs"], added)
+    read_corpus(bigrams)
+    count_pairs(bigrams)
     ws = w.sheet("Model", "embed, unembed, softmax, for every word: the bigram table again")
-    probs = model(Labelled(ws, vocabulary), shares)
-    losses(Labelled(ws, vocabulary), counts, probs)
-    ws = w.sheet("Next word", "the probabilities after a word that you type")
-    next_word(Labelled(ws, vocabulary), probs)
+    model(ws)
+    losses(ws)
+    next_word(w.sheet("Next word", "the probabilities after a word that you type"))
     checks(w)
     return w.done(story(w))
 
 
-def read_corpus(ws: Composer) -> tuple[Area, Area]:
-    """Add the corpus and its pairs; returns the vocabulary, and the smoothing added to each
-    count."""
+def read_corpus(ws: Composer) -> None:
+    """Add the corpus and its pairs, the vocabulary, and the smoothing added to each count."""
     ws.heading(
         "A corpus, read line by line, and its pairs",
         "Type other words of the vocabulary. A pair stands where its first word does.",
@@ -95,15 +81,14 @@ def read_corpus(ws: Composer) -> tuple[Area, Area]:
         return corpus[i, j] & " " & ("/" if ends else corpus[divmod(following, length)])
 
     pairs = ws.computed("pairs", corpus.shape, pair, title="pairs", beside=corpus)
-    words = [[word] for word in WORDS]
-    vocabulary = ws.typed("vocabulary", words, title="vocabulary", beside=pairs)
-    added = ws.typed("added", 0.0, title="added to counts", beside=vocabulary)
-    return vocabulary, added
+    listed = [[word] for word in WORDS]
+    vocabulary = ws.typed("vocabulary", listed, title="vocabulary", beside=pairs)
+    ws.typed("added", 0.0, title="added to counts", beside=vocabulary)
 
 
-def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Area]:
+def count_pairs(ws: Composer) -> None:
     """Add how often each word follows each, and the shares: each [V, V]."""
-    ws, vocabulary = labelled.ws, labelled.vocabulary
+    pairs, added, vocabulary = ws["pairs"].fixed, ws["added"].fixed, ws["vocabulary"]
     ws.heading(
         "How often each word (row) is followed by each (column), and the shares",
         "counts[a, b] = pairs ‘a b’;   bigrams[a, b] = (counts[a, b] + added) / sum of row a"
@@ -112,35 +97,31 @@ def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Are
     )
 
     def share(i: int, j: int) -> Expression:
-        return IF(sums[i] > 0, (counts[i, j] + added.fixed) / sums[i], expression(1) / V)
+        return IF(sums[i] > 0, (counts[i, j] + added) / sums[i], expression(1) / V)
 
-    counts = labelled.computed(
+    counts = labelled(
+        ws,
         "counts",
         (V, V),
-        lambda i, j: COUNTIF(pairs.fixed, vocabulary[i] & " " & vocabulary[j]),
+        lambda i, j: COUNTIF(pairs, vocabulary[i] & " " & vocabulary[j]),
         style="activation count",
     )
-    sums = labelled.computed(
-        "sums", (V, 1), lambda i, _: SUM(counts[i, :]) + V * added.fixed, beside=counts
-    )
-    shares = labelled.computed("bigrams", (V, V), share, beside=sums)
-    ws.dress(shares, "scale")
-    return counts, shares
+    sums = labelled(ws, "sums", (V, 1), lambda i, _: SUM(counts[i, :]) + V * added, beside=counts)
+    labelled(ws, "bigrams", (V, V), share, beside=sums, dress="scale")
 
 
-def model(labelled: Labelled, shares: Area) -> Area:
-    """Add the model for every word at once; returns the probabilities [V, V]."""
-    ws = labelled.ws
+def model(ws: Composer) -> None:
+    """Add the model for every word at once."""
+    shares = ws["bigrams"]
     ws.heading(
         "Weights: a column for every word, as it goes in (W_E) and as it comes out (W_U)",
         "W_E: the identity, a direction of the stream for every word     [d_model, d_vocab]",
         f"W_U = ln bigrams, and {LN_0} for a share of 0: e to it is 0     [d_model, d_vocab]",
         style="equation",
     )
-
-    W_E = labelled.typed("W_E", np.eye(V), "weight")
-    W_U = labelled.computed(
-        "W_U", (V, V), lambda i, j: IF(shares[i, j] > 0, LN(shares[i, j]), LN_0), beside=W_E
+    W_E = ws.typed("W_E", np.eye(V), words(ws), words(ws), "W_E", "weight")
+    W_U = labelled(
+        ws, "W_U", (V, V), lambda i, j: IF(shares[i, j] > 0, LN(shares[i, j]), LN_0), beside=W_E
     )
     ws.heading(
         "Logits, softmax, and the difference from the bigram table",
@@ -148,20 +129,17 @@ def model(labelled: Labelled, shares: Area) -> Area:
         "probs = exps / sum of the row;   difference = probs - bigrams     all [d_vocab, d_vocab]",
         style="equation",
     )
-
-    logits = labelled.computed("logits", (V, V), lambda i, j: SUMPRODUCT(W_E[:, i], W_U[:, j]))
-    exps = labelled.computed(
-        "exps", (V, V), lambda i, j: EXP(logits[i, j] - MAX(logits[i, :])), beside=logits
+    logits = labelled(ws, "logits", (V, V), lambda i, j: SUMPRODUCT(W_E[:, i], W_U[:, j]))
+    exps = labelled(
+        ws, "exps", (V, V), lambda i, j: EXP(logits[i, j] - MAX(logits[i, :])), beside=logits
     )
-    probs = labelled.computed("probs", (V, V), lambda i, j: exps[i, j] / SUM(exps[i, :]))
-    labelled.computed("difference", (V, V), lambda i, j: probs[i, j] - shares[i, j], beside=probs)
-    ws.dress(probs, "scale")
-    return probs
+    probs = labelled(ws, "probs", (V, V), lambda i, j: exps[i, j] / SUM(exps[i, :]), dress="scale")
+    labelled(ws, "difference", (V, V), lambda i, j: probs[i, j] - shares[i, j], beside=probs)
 
 
-def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
+def losses(ws: Composer) -> None:
     """Add the model's loss on the corpus, and the lowest loss possible from one word."""
-    ws = labelled.ws
+    counts, probs = ws["counts"], ws["probs"]
     ws.heading(
         "Loss: the mean of -ln p over the pairs of the corpus, in nats",
         "-counts · ln p: for p = probs, and for the plain shares of counts",
@@ -172,8 +150,9 @@ def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
         """-ln p of a pair, times how often it occurs."""
         return IF(counts[i, j] > 0, -counts[i, j] * LN(MAX(p, SMALLEST)), 0)
 
-    ours = labelled.computed("surprise", (V, V), lambda i, j: surprise(i, j, probs[i, j]))
-    plain = labelled.computed(
+    ours = labelled(ws, "surprise", (V, V), lambda i, j: surprise(i, j, probs[i, j]))
+    plain = labelled(
+        ws,
         "least_surprise",
         (V, V),
         lambda i, j: surprise(i, j, counts[i, j] / SUM(counts[i, :])),
@@ -186,20 +165,17 @@ def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
     ws.computed("loss", (1, 2), loss, cols=["loss", "least"])
 
 
-def next_word(labelled: Labelled, probs: Area) -> None:
+def next_word(ws: Composer) -> None:
     """The probabilities after a typed word, with a chart."""
-    ws = labelled.ws
+    vocabulary, probs = ws["vocabulary"], ws["probs"]
     ws.heading(
         "A word, and the next: a one-hot vector picks its row of the table",
         "p[b] = one_hot · probs[:, b]     [1, d_vocab]",
         style="equation",
     )
     word = ws.typed("word", [[WORDS[0]]], ["type a word"])
-
-    one_hot = labelled.computed(
-        "one_hot", (V, 1), lambda i, _: IF(labelled.vocabulary[i] == word.fixed, 1, 0)
-    )
-    p = labelled.computed("p", (1, V), lambda _, j: SUMPRODUCT(one_hot.fixed, probs[:, j]))
+    one_hot = labelled(ws, "one_hot", (V, 1), lambda i, _: IF(vocabulary[i] == word.fixed, 1, 0))
+    p = labelled(ws, "p", (1, V), lambda _, j: SUMPRODUCT(one_hot.fixed, probs[:, j]))
     values = ws.rect(p)
     series = Series("p", ws.sheet[values.top - 1, values.left : values.right], p)
     ws.chart(Chart(6, 9, "column", "The next word", [series], (520, 300), shares=True))

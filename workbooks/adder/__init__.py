@@ -19,11 +19,11 @@ from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.learning.training import Progress
 from cellformer.engine.models import checkpoint
+from cellformer.engine.models.forward import Forward
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story
 from cellformer.workbooks.adder import learning, machine, sheets, sums, trained
-from cellformer.workbooks.adder.machine import Adder
 from cellformer.workbooks.adder.trained import HEADS
 
 TOPIC, AFTER, LEVEL = "A first model", "", 1
@@ -41,12 +41,13 @@ is_part = checkpoint.is_part
 
 def book() -> Book:
     """The workbook."""
-    w = Workbook("adder", (adder := machine.build(transformer())).graph)
-    sheets.add_sheet(w, adder)
-    sheets.looks_sheet(w, adder)
-    sheets.inside_sheet(w, adder)
-    checks(w, adder)
-    return w.done(story(w, adder))
+    g = machine.build(transformer())
+    w = Workbook("adder", g)
+    sheets.add_sheet(w, g)
+    sheets.looks_sheet(w, g)
+    sheets.inside_sheet(w, g)
+    checks(w, g)
+    return w.done(story(w))
 
 
 def transformer() -> Model:
@@ -83,16 +84,15 @@ def hard() -> np.ndarray:
     return sums.tokens(*(sums.digits(numbers) for numbers in zip(*HARD, strict=True)))
 
 
-def checks(w: Workbook, adder: Adder) -> None:
+def checks(w: Workbook, g: Forward) -> None:
     """Claims that hold whatever numbers and weights are typed."""
-    g = adder.graph
     shares = [SUM(g[f"{head}.pattern"][:, : machine.N_TOKENS].as_range) for head in HEADS]
     gap = MAX(*[ABS(total - machine.N_TOKENS) for total in shares])
     tokens = g["tokens"].area.as_range
     by_hand: Expression = ABS(
-        machine.number(adder.right, 0)
-        - machine.number(adder.digits, 0)
-        - machine.number(adder.digits, 1)
+        machine.number(g["right"], 0)
+        - machine.number(g["digits"], 0)
+        - machine.number(g["digits"], 1)
     )
     w.checks([
         ("all that a head looks at from one token sums to 1", gap < NEAR),
@@ -101,9 +101,9 @@ def checks(w: Workbook, adder: Adder) -> None:
     ])  # fmt: skip
 
 
-def story(w: Workbook, adder: Adder) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    typed, found = adder.typed, adder.sums
+    typed, found = w["typed"], w["sums"]
     return Story(
         title=TITLE,
         source="Trained for this workbook, on sums alone; a contest of 2026, AdderBoard, asks for the smallest such model.",
@@ -132,12 +132,12 @@ def story(w: Workbook, adder: Adder) -> Story:
             ),
             w.suggestion(
                 "Type 0: without head 0 the model writes {then:,.0f}.",
-                {adder.graph[f"{HEADS[0]}.switch"][0, 0]: 0.0},
+                {w[f"{HEADS[0]}.switch"][0, 0]: 0.0},
                 found[0, 0],
             ),
             w.suggestion(
                 "Type 0, one number of the vector for the digit 9: the sum becomes {then:,.0f}.",
-                {adder.graph["W_E"][9, 0]: 0.0},
+                {w["W_E"][9, 0]: 0.0},
                 found[0, 0],
             ),
         ],

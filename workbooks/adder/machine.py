@@ -7,8 +7,6 @@ Numbers of eleven digits fit, too. The model has never seen any: what follows th
 stands a place further on, and its heads look beside the digits.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cellformer.engine import Model
@@ -44,51 +42,30 @@ OF_TWO = ("number", "place")
 ONE = (1, 1)
 
 
-class Adder(NamedTuple):
-    """The blocks that sheets show."""
-
-    graph: Forward
-    typed: Block  # [2, 1]
-    text: Block  # [2, 1], what is typed, as a text
-    least: Block  # [2, 1], below 0 if a character is no digit
-    fits: Block  # [1, 1], 1 if both are numbers
-    places: Block  # [1, 1], 10, or 11 if a number has as many digits
-    digits: Block  # [2, COLUMNS]
-    carry: Block  # [1, COLUMNS], into each place, by arithmetic
-    right: Block  # [1, COLUMNS], the digits of the sum
-    row: Block  # [1, COLUMNS], the token after which a digit is written, counted from 1
-    written: Block  # [1, COLUMNS], by the model
-    sure: Block  # [1, COLUMNS], the probability of what it wrote
-    total: Block  # [1, COLUMNS], both digits and the carry, as the stream holds them
-    sums: Block  # [2, 1]: the model's, and that of +
-
-
 def column(place: int) -> int:
     """The column of a place, counted from the ones."""
     return COLUMNS - 1 - place
 
 
-def build(model: Model) -> Adder:
+def build(model: Model) -> Forward:
     """The pass over two typed numbers."""
     ids = sums.tokens(*(sums.digits([x]) for x in TYPED))[0]
     g = model.graph([*ids, *[0] * (N_TOKENS - LENGTH)], Readout(by_head=False))
-    typed = g.input("typed", np.array(TYPED, dtype=object).reshape(2, 1), kind="table")
-    text, least, fits, places, digits = read(g, typed)
-    chosen = likeliest(g)
-    follow(g, places, digits, chosen)
-    carry, right = by_hand(g, digits)
-    row, written, sure, total = read_out(g, places, chosen)
-    numbers = [*(number(digits, i) for i in (0, 1)), number(written, 0)]
+    read(g)
+    likeliest(g)
+    follow(g)
+    by_hand(g)
+    read_out(g)
+    numbers = [*(number(g["digits"], i) for i in (0, 1)), number(g["written"], 0)]
     value = g.table("value", (2, 1), lambda i, _: numbers[i])
-    both = (numbers[2], value[0, 0] + value[1, 0])
-    found = g.table("sums", (2, 1), lambda i, _: IF(fits[0, 0] == 1, both[i], ""))
-    return Adder(
-        g, typed, text, least, fits, places, digits, carry, right, row, written, sure, total, found
-    )
+    both, fits = (numbers[2], value[0, 0] + value[1, 0]), g["fits"]
+    g.table("sums", (2, 1), lambda i, _: IF(fits[0, 0] == 1, both[i], ""))
+    return g
 
 
-def read(g: Forward, typed: Block) -> tuple[Block, ...]:
-    """The digits of what is typed, and whether it is two numbers."""
+def read(g: Forward) -> None:
+    """Add what is typed, its digits, and whether it is two numbers."""
+    typed = g.input("typed", np.array(TYPED, dtype=object).reshape(2, 1), kind="table")
     at = g.at("typed")
     text = at.table("text", (2, 1), lambda i, _: TRIM(typed[i, 0] & ""))
 
@@ -102,25 +79,23 @@ def read(g: Forward, typed: Block) -> tuple[Block, ...]:
     whole = AND(MIN(*sizes) > 0, MAX(*sizes) <= MOST, MIN(least.area.as_range) >= 0)
     fits = g.table("fits", ONE, lambda *_: IF(whole, 1, 0))
     longer = AND(fits[0, 0] == 1, MAX(*sizes) > PLACES)
-    places = g.table("places", ONE, lambda *_: IF(longer, MOST, PLACES))
-    digits = g.table(
-        "digits", (2, COLUMNS), lambda i, j: IF(fits[0, 0] == 1, seen[i, j], 0), OF_TWO
-    )
-    return text, least, fits, places, digits
+    g.table("places", ONE, lambda *_: IF(longer, MOST, PLACES))
+    g.table("digits", (2, COLUMNS), lambda i, j: IF(fits[0, 0] == 1, seen[i, j], 0), OF_TWO)
 
 
-def likeliest(g: Forward) -> Block:
+def likeliest(g: Forward) -> None:
     """Add the digit with the largest logit after each token: [n_tokens, 1]."""
 
     def digit(t: int, _: int) -> Expression:
         logits = g["logits"][t, :].as_range
         return MATCH(MAX(logits), logits, 0) - 1
 
-    return g.table("likeliest", (N_TOKENS, 1), digit, ("token", ""))
+    g.table("likeliest", (N_TOKENS, 1), digit, ("token", ""))
 
 
-def follow(g: Forward, places: Block, digits: Block, chosen: Block) -> None:
+def follow(g: Forward) -> None:
     """Make the tokens follow the digits, and then what the model chose."""
+    places, digits, chosen = g["places"], g["digits"], g["likeliest"]
 
     def of(size: int, t: int) -> Expression:
         """Token t of a sum of numbers with so many digits."""
@@ -139,8 +114,9 @@ def follow(g: Forward, places: Block, digits: Block, chosen: Block) -> None:
     g.follow("tokens", token)
 
 
-def by_hand(g: Forward, digits: Block) -> tuple[Block, Block]:
+def by_hand(g: Forward) -> None:
     """Add the carry into each place and the digit of the sum, as one adds on paper."""
+    digits = g["digits"]
 
     def total(j: int) -> Expression:
         return digits[0, j] + digits[1, j] + carry[0, j]
@@ -149,12 +125,12 @@ def by_hand(g: Forward, digits: Block) -> tuple[Block, Block]:
         return expression(0) if j == column(0) else IF(total(j + 1) > PLACES - 1, 1, 0)
 
     carry = g.table("carry", (1, COLUMNS), carried, ACROSS)
-    return carry, g.table("right", (1, COLUMNS), lambda _, j: MOD(total(j), PLACES), ACROSS)
+    g.table("right", (1, COLUMNS), lambda _, j: MOD(total(j), PLACES), ACROSS)
 
 
-def read_out(g: Forward, places: Block, chosen: Block) -> tuple[Block, ...]:
+def read_out(g: Forward) -> None:
     """Add after which token each place is written; what, how surely, and from what total."""
-    probs, mid = g["probs"], g["blocks.0.resid_mid"]
+    probs, mid, places = g["probs"], g["blocks.0.resid_mid"], g["places"]
     probe, shift = g.input("probe", [PROBE], ("", "d_model")), g.input("probe.shift", SHIFT)
 
     def total(t: int, _: int) -> Expression:
@@ -168,10 +144,12 @@ def read_out(g: Forward, places: Block, chosen: Block) -> tuple[Block, ...]:
         found = Nth(block.area.fixed.as_range, row[0, j])
         return IF(places[0, 0] < column(j), 0, found) if column(j) == MOST else found
 
-    def across(name: str, block: Block) -> Block:
-        return g.table(name, (1, COLUMNS), lambda _, j: at(block, j), ACROSS)
+    def across(name: str, block: Block) -> None:
+        g.table(name, (1, COLUMNS), lambda _, j: at(block, j), ACROSS)
 
-    return row, across("written", chosen), across("sure", best), across("total", held)
+    across("written", g["likeliest"])
+    across("sure", best)
+    across("total", held)
 
 
 def number(digits: Block, i: int) -> Expression:

@@ -5,13 +5,14 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Expression, Nth, expression
 from cellformer.engine.cells.functions import AND, IF, LEN, MIN
 from cellformer.engine.cells.language import worded
+from cellformer.engine.models.forward import Forward
 from cellformer.exporters.assemble.block_list import stack
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import When, between
 from cellformer.exporters.compose.sentences import quote, sentence, sureness
 from cellformer.workbooks.adder import sums
-from cellformer.workbooks.adder.machine import COLUMNS, MOST, N_TOKENS, Adder, column
+from cellformer.workbooks.adder.machine import COLUMNS, MOST, N_TOKENS, column
 from cellformer.workbooks.adder.sums import PLACES
 from cellformer.workbooks.adder.trained import BLOCK, HEADS, KEYS
 
@@ -52,7 +53,7 @@ TABLES = {  # row and place in the row -> a table of weights, what it is, whethe
 }
 
 
-def add_sheet(w: Workbook, adder: Adder) -> None:
+def add_sheet(w: Workbook, g: Forward) -> None:
     """The first sheet: two typed numbers, their sum digit by digit, and all weights."""
     ws = w.sheet(
         "Add",
@@ -62,51 +63,51 @@ def add_sheet(w: Workbook, adder: Adder) -> None:
         | {WEIGHT_COL - 2: 1.5, WEIGHT_COL - 1: 2.5}
         | {WEIGHT_COL + k: 1 if k % STEP == STEP - 1 else 4.6 for k in range(4 * STEP - 1)},
     )
-    typed(ws, adder)
-    places(ws, adder)
-    switches(ws, adder)
-    weights(ws, adder)
+    typed(ws, g)
+    places(ws, g)
+    switches(ws, g)
+    weights(ws, g)
 
 
-def typed(ws: Composer, adder: Adder) -> None:
+def typed(ws: Composer, g: Forward) -> None:
     """The two numbers, each with what is wrong with it; the sum twice, and the verdict."""
-    row, fits = TYPE_ROW, adder.fits[0, 0]
-    ws.lay(adder.typed, (row, 0), "number large")
-    ws.lay(adder.sums, (row + 2, 0), "sum large")
-    written, right = adder.sums[0, 0], adder.sums[1, 0]
+    row, fits = TYPE_ROW, g["fits"][0, 0]
+    ws.lay(g["typed"], (row, 0), "number large")
+    ws.lay(g["sums"], (row + 2, 0), "sum large")
+    written, right = g["sums"][0, 0], g["sums"][1, 0]
 
     def said(i: int, _: int) -> Expression:
-        text = adder.text[i, 0]
+        text = g["typed.text"][i, 0]
         fault = sentence(
             "{typed} is no whole number of up to ten digits: type digits alone", typed=quote(text)
         )
         many = sentence("{n} digits: it has room for ten, and for eleven", n=LEN(text))
         usual = sentence("← type a number" if i == 0 else "← and another, of up to ten digits")
-        kinds = IF(adder.least[i, 0] < 0, fault, IF(LEN(text) > MOST, many, usual))
+        kinds = IF(g["typed.least"][i, 0] < 0, fault, IF(LEN(text) > MOST, many, usual))
         return IF(LEN(text) == 0, sentence("← type a whole number here"), kinds)
 
     ws.show("said", (row, PLACE_COL), said, "note", (2, 1))
     ws.sheet.put(row + 2, PLACE_COL, "= the sum that the model writes, digit by digit", "note")
     ws.sheet.put(row + 3, PLACE_COL, "= the sum by + of your spreadsheet", "note")
     verdict = IF(fits == 0, "", IF(written == right, worded("right"), worded("wrong")))
-    found = ws.book.graph.table("verdict", (1, 1), lambda *_: verdict)
+    found = g.table("verdict", (1, 1), lambda *_: verdict)
     ws.lay(found, (row + 4, 0), "status")
     ws.dress(
         found[0, 0],
         When("right", found[0, 0] == worded("right")),
         When("differs", found[0, 0] == worded("wrong")),
     )
-    ws.show("why", (row + 4, PLACE_COL), why(adder, found), "note")
-    ws.lay(adder.places, (row + 5, 0), "digit grey")
-    ws.show("room", (row + 5, PLACE_COL), room(adder), "note")
+    ws.show("why", (row + 4, PLACE_COL), why(g, found), "note")
+    ws.lay(g["places"], (row + 5, 0), "digit grey")
+    ws.show("room", (row + 5, PLACE_COL), room(g), "note")
 
 
-def why(adder: Adder, verdict: Block) -> Expression:
+def why(g: Forward, verdict: Block) -> Expression:
     """A sentence about the result."""
-    least = MIN(adder.sure[0, column(PLACES) :].as_range)
+    least = MIN(g["sure"][0, column(PLACES) :].as_range)
     right = sentence("It was at least {p} sure of each digit.", p=sureness(least))
     wrong = IF(
-        adder.places[0, 0] == MOST,
+        g["places"][0, 0] == MOST,
         sentence("Eleven digits: it has learnt ten. All that follows the first"),
         sentence("The orange digits are not those of the sum."),
     )
@@ -114,16 +115,16 @@ def why(adder: Adder, verdict: Block) -> Expression:
     return IF(is_right, right, IF(is_wrong, wrong, ""))
 
 
-def room(adder: Adder) -> Expression:
+def room(g: Forward) -> Expression:
     """What the number of digits means, and the rest of that sentence where it is too large."""
     return IF(
-        adder.places[0, 0] == MOST,
+        g["places"][0, 0] == MOST,
         sentence("number stands further on, and its heads look beside the digits."),
         sentence("digits of each number are read, with zeros in front."),
     )
 
 
-def places(ws: Composer, adder: Adder) -> None:
+def places(ws: Composer, g: Forward) -> None:
     """The sum as on paper, place by place: the carry, both digits, what is written, how surely."""
     row, col = PLACE_ROW, PLACE_COL
     ws.sheet.put(row - 1, 0, "As on paper, from right to left: one step for each digit", "block")
@@ -131,27 +132,27 @@ def places(ws: Composer, adder: Adder) -> None:
     for j in range(COLUMNS):
         ws.sheet.put(row, col + j, COLUMNS - j, "label number")
     rows = {
-        ("carry",): (adder.carry, "digit carry"),
-        ("first number", "second number"): (adder.digits, "digit"),
-        ("it has added up",): (adder.total, "digit total"),
-        ("the model writes",): (adder.written, "digit written"),
-        ("it is sure",): (adder.sure, "digit sure"),
-        ("right is",): (adder.right, "digit grey"),
+        ("carry",): (g["carry"], "digit carry"),
+        ("first number", "second number"): (g["digits"], "digit"),
+        ("it has added up",): (g["total"], "digit total"),
+        ("the model writes",): (g["written"], "digit written"),
+        ("it is sure",): (g["sure"], "digit sure"),
+        ("right is",): (g["right"], "digit grey"),
     }
-    unused = When("stale", adder.places[0, 0].fixed == PLACES)
+    unused = When("stale", g["places"][0, 0].fixed == PLACES)
     for labels, (block, style) in rows.items():
         ws.lay(block, (row + 1, col), style)
         ws.dress(block[:, 0], unused)
         for label in labels:
             row += 1
             ws.sheet.put(row, 0, label, "row label")
-    ws.dress(adder.written.area, When("differs", adder.written[0, 0] != adder.right[0, 0]))
-    ws.dress(adder.sure.area, "scale")
+    ws.dress(g["written"].area, When("differs", g["written"][0, 0] != g["right"][0, 0]))
+    ws.dress(g["sure"].area, "scale")
 
 
-def switches(ws: Composer, adder: Adder) -> None:
+def switches(ws: Composer, g: Forward) -> None:
     """The parts that can be switched off."""
-    row, g = SWITCH_ROW, adder.graph
+    row = SWITCH_ROW
     ws.sheet.put(row, 0, "Switches: 1 is on, 0 is off", "block")
     parts = {worded("head {n}", n=n): head for n, head in enumerate(HEADS)} | {
         "MLP": f"{BLOCK}.mlp"
@@ -164,9 +165,8 @@ def switches(ws: Composer, adder: Adder) -> None:
     ws.sheet.put(row + 2, PLACE_COL + 2, "Then change a weight, and see the sum break.", "note")
 
 
-def weights(ws: Composer, adder: Adder) -> None:
+def weights(ws: Composer, g: Forward) -> None:
     """All weights."""
-    g = adder.graph
     for (row, k), (name, text, turned) in TABLES.items():
         col = WEIGHT_COL + k * STEP
         if text:
@@ -178,7 +178,7 @@ def weights(ws: Composer, adder: Adder) -> None:
         ws.sheet.put(TYPE_ROW + 1 + digit, WEIGHT_COL - 1, digit, "label number")
 
 
-def looks_sheet(w: Workbook, adder: Adder) -> None:
+def looks_sheet(w: Workbook, g: Forward) -> None:
     """Where each head looks at each step."""
     ws = w.sheet(
         "Looks",
@@ -188,7 +188,7 @@ def looks_sheet(w: Workbook, adder: Adder) -> None:
         "So it adds a + b + (a' + b' - s') / 10, where ' is the place before: what those two digits had too much for the digit written is ten times the carry.",
         widths={0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1),
     )
-    row, g, n = ws.cursor + 1, adder.graph, adder.places[0, 0]
+    row, n = ws.cursor + 1, g["places"][0, 0]
     ws.show("roles", (row, 2), lambda _, t: role(n, t), "label", (1, N_TOKENS))
     ws.lay(g["tokens"], (row + 1, 2), "digit", turned=True)
     ws.sheet.put(row + 1, 1, "token", "row label")
@@ -199,7 +199,7 @@ def looks_sheet(w: Workbook, adder: Adder) -> None:
         pattern, top = g[f"{head}.pattern"], ws.cursor + 1
 
         def look(i: int, t: int, pattern: Block = pattern) -> Expression:
-            after = adder.row[0, column(i)]
+            after = g["row"][0, column(i)]
             return IF(AND(after > t, n >= i), Nth(pattern[:, t].fixed.as_range, after), 0)
 
         table = g.table(f"looks.{head}", (COLUMNS, N_TOKENS), look)
@@ -208,7 +208,7 @@ def looks_sheet(w: Workbook, adder: Adder) -> None:
         ws.show(
             f"writes.{k}",
             (top, 1),
-            lambda i, _: adder.written[0, column(i)] + 0,
+            lambda i, _: g["written"][0, column(i)] + 0,
             "digit written",
             (COLUMNS, 1),
         )
@@ -223,14 +223,14 @@ def role(n: Expression, t: int) -> Expression:
     return IF(AND(expression(t) > 0, n >= t), "a", second)
 
 
-def inside_sheet(w: Workbook, adder: Adder) -> None:
+def inside_sheet(w: Workbook, g: Forward) -> None:
     """Every other block, in the order of computation."""
     ws = w.sheet(
         "Inside",
         "every step of the pass, from the tokens to the digits, with its formula",
         "Rows or columns 0 to 36 are the tokens. Each block has its formula above it; the weights stand on Add.",
     )
-    for block in [*adder.graph]:
+    for block in [*g]:
         if block.name not in w.book.places:
             meaning = MEANINGS.get(block.name, "")
             stack(ws, block, {}, "", across=block.name in ACROSS, meaning=meaning)

@@ -88,7 +88,6 @@ def _situation(book: ModelBook, page: Composer, given: Area, col: int) -> None:
     typed, name = book.graph["calibration.temperature"][0, 0], given.grid.name
     heat = MAX(IFERROR(N(typed), 0), COLDEST)  # whatever is typed
     shares, said = given[:, 0], given[:, 1]  # [n_words, 1] each
-
     one = (N_WORDS, 1)
     exps = page.computed_at(
         f"{name}.exp",
@@ -100,7 +99,6 @@ def _situation(book: ModelBook, page: Composer, given: Area, col: int) -> None:
     total = SUM(exps)
     page.computed_at(f"{name}.model", (SHARES_ROW, col + 3), one, lambda k, _: exps[k, 0] / total, "live here")  # fmt: skip
     page.show(f"{name[-1]}.total", (END, col + 2), total, "total")
-
     page.computed_at(
         f"{name}.loss",
         (END, col + 3),

@@ -56,7 +56,6 @@ def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
     counts = page.typed_at(f"reliability.{n}.words", (top + 1, 1), words, "count")
     shares = [[low, high, said, right] for low, high, _, said, right in bins]
     cells = page.typed_at(f"reliability.{n}", (top + 1, 2), shares, "basis")
-
     page.computed_at(
         f"reliability.{n}.gap",
         (top + 1, 1 + GAP),

@@ -16,11 +16,11 @@ from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.learning.training import Progress
 from cellformer.engine.models import checkpoint
+from cellformer.engine.models.forward import Forward
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story
 from cellformer.workbooks.digits import canvas, learning, sheets, trained
-from cellformer.workbooks.digits.canvas import Canvas
 from cellformer.workbooks.digits.drawings import MOST, N_HELD_OUT, every
 
 TOPIC, AFTER, LEVEL = "A whole model", "tool-call", 3
@@ -32,14 +32,14 @@ is_part = checkpoint.is_part
 
 def book() -> Book:
     """The workbook."""
-    drawing = canvas.build(transformer())
-    w = Workbook("digits", drawing.graph)
-    sheets.draw_sheet(w, drawing, accuracy())
-    sheets.looks_sheet(w, drawing)
-    sheets.held_sheet(w, drawing)
-    sheets.inside_sheets(w, drawing)
-    checks(w, drawing)
-    return w.done(story(w, drawing))
+    g = canvas.build(transformer())
+    w = Workbook("digits", g)
+    sheets.draw_sheet(w, g, accuracy())
+    sheets.looks_sheet(w, g)
+    sheets.held_sheet(w, g)
+    sheets.inside_sheets(w, g)
+    checks(w, g)
+    return w.done(story(w))
 
 
 def accuracy() -> str:
@@ -77,12 +77,11 @@ def figures(model: Model) -> list[tuple[str, str]]:
     ]
 
 
-def checks(w: Workbook, drawing: Canvas) -> None:
+def checks(w: Workbook, g: Forward) -> None:
     """Claims that hold whatever is drawn."""
-    g = drawing.graph
     patterns = [block.area for block in g.find("*.pattern")]
     rows = [SUM(pattern[0, :].as_range) for pattern in patterns]
-    seen = drawing.seen.area.as_range
+    seen = g["seen"].area.as_range
     w.checks([
         ("the probabilities of the ten digits sum to 1", ABS(SUM(g["probs"].area.as_range) - 1) < NEAR),
         ("all that [CLS] looks at sums to 1, in each head", MAX(*[ABS(row - 1) for row in rows]) < NEAR),
@@ -91,9 +90,9 @@ def checks(w: Workbook, drawing: Canvas) -> None:
     ])  # fmt: skip
 
 
-def story(w: Workbook, drawing: Canvas) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    typed, guess, sure = drawing.typed, drawing.guess[0, 0], drawing.sure[0, 0]
+    typed, guess, sure = w["drawing"], w["guess"], w["sure"]
     return Story(
         title=TITLE,
         source="After Dosovitskiy et al., An Image is Worth 16x16 Words (2021); trained for this workbook on scikit-learn's digits (Alpaydin and Kaynak 1998).",
@@ -129,7 +128,7 @@ def story(w: Workbook, drawing: Canvas) -> Story:
             ),
             w.suggestion(
                 "Type 4, and 1 below for ‘read it’: a held-out 4 that it reads as {then:.0f}, and is {sure.then:.0%} sure. Where did it look?",
-                {drawing.number[0, 0]: 4.0, drawing.reads_held[0, 0]: 1.0},
+                {w["number"]: 4.0, w["reads_held_out"]: 1.0},
                 guess,
                 sure=sure,
             ),

@@ -1,11 +1,8 @@
 """The model as cells: a drawing that is typed, or a held-out one, and one pass that names it."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cellformer.engine import Model
-from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Expression, Nth
 from cellformer.engine.cells.functions import AND, IF, INT, ISNUMBER, LEN, MATCH, MAX, MIN, TRIM
 from cellformer.engine.models.architectures.vit import VitSpec, places
@@ -28,25 +25,6 @@ ACROSS = ("row", "column")
 FINE, BLANK, TEXT, LOW, HIGH = range(5)  # what is typed in a cell
 
 
-class Canvas(NamedTuple):
-    """The blocks that sheets show."""
-
-    graph: Forward
-    typed: Block  # [SIDE, SIDE], what the reader draws
-    kinds: Block  # [SIDE, SIDE], whether each cell holds a number that fits
-    number: Block  # [1, 1], of the held-out drawing
-    held: Block  # [N_SHOWN, SIDE * SIDE]
-    meant: Block  # [N_SHOWN, 1], the digit of each
-    picked: Block  # [SIDE, SIDE], the held-out drawing
-    digit: Block  # [1, 1], what it is meant to be
-    reads_held: Block  # [1, 1], 1 if the model reads that one
-    seen: Block  # [SIDE, SIDE], what the model reads
-    chances: Block  # [N_DIGITS, 1], the probability of each digit
-    guess: Block  # [1, 1]
-    sure: Block  # [1, 1], its probability
-    looks: Block  # [SIDE, SIDE], how much [CLS] attends to each pixel's patch, of its most
-
-
 def drawn() -> np.ndarray:
     """The drawing at first: [SIDE, SIDE]."""
     return np.array([[MOST * (c == "#") for c in line.split()] for line in DRAWN.split("\n")[1:-1]])
@@ -58,13 +36,14 @@ def shown() -> Drawings:
     return Drawings(held_out.pixels[:N_SHOWN], held_out.digits[:N_SHOWN])
 
 
-def build(model: Model) -> Canvas:
+def build(model: Model) -> Forward:
     """The pass over a drawing."""
     g = model.graph(drawn().ravel().tolist(), ONE_TOKEN)
     typed = g.input("drawing", drawn().astype(object), ACROSS, kind="table")
     kinds = g.table("drawing.kind", IMAGE, lambda i, j: kind(typed[i, j]), ACROSS)
     ink = g.table("ink", IMAGE, lambda i, j: inked(typed[i, j], kinds[i, j]), ACROSS)
-    number, held, meant, picked, digit = pick(g)
+    pick(g)
+    picked = g["picked"]
     reads_held = g.input("reads_held_out", 0, kind="table")
     seen = g.table(
         "seen",
@@ -80,9 +59,9 @@ def build(model: Model) -> Canvas:
     chances = g.table("chances", (N_DIGITS, 1), lambda k, _: probs[0, k] + 0, ("vocab_out", ""))
     every = chances.area.as_range
     sure = g.table("sure", ONE, lambda *_: MAX(every))
-    guess = g.table("guess", ONE, lambda *_: MATCH(sure[0, 0], every, 0) - 1)
-    drawings = (number, held, meant, picked, digit, reads_held, seen)
-    return Canvas(g, typed, kinds, *drawings, chances, guess, sure, look(g, spec, at))
+    g.table("guess", ONE, lambda *_: MATCH(sure[0, 0], every, 0) - 1)
+    look(g, spec, at)
+    return g
 
 
 def kind(x: Expression) -> Expression:
@@ -97,8 +76,8 @@ def inked(x: Expression, kind: Expression) -> Expression:
     return MAX(0, MIN(MOST, IF(kind == FINE, x, IF(kind == HIGH, MOST, 0))))
 
 
-def pick(g: Forward) -> tuple[Block, ...]:
-    """The held-out drawings, and the one whose number is typed; any other number is the first's."""
+def pick(g: Forward) -> None:
+    """Add the held-out drawings, and the one whose number is typed; any other number is the first's."""
     drawings = shown()
     number = g.input("number", 1, kind="table")
     held = g.input("held_out", drawings.pixels.reshape(N_SHOWN, -1), ("drawing", "pixel"))
@@ -106,15 +85,13 @@ def pick(g: Forward) -> tuple[Block, ...]:
     x = number[0, 0]
     known = IF(ISNUMBER(x), IF(AND(x >= 1, x < N_SHOWN + 1), INT(x), 1), 1)
     at = g.table("number.known", ONE, lambda *_: known)[0, 0]
-
-    picked = g.table(
+    g.table(
         "picked", IMAGE, lambda i, j: Nth(held[:, SIDE * i + j].fixed.as_range, at.fixed), ACROSS
     )
-    digit = g.table("picked.digit", ONE, lambda *_: Nth(meant[:, 0].fixed.as_range, at))
-    return number, held, meant, picked, digit
+    g.table("picked.digit", ONE, lambda *_: Nth(meant[:, 0].fixed.as_range, at))
 
 
-def look(g: Forward, spec: VitSpec, at: np.ndarray) -> Block:
+def look(g: Forward, spec: VitSpec, at: np.ndarray) -> None:
     """Add how much [CLS] attends to each patch in the last layer, the mean of its heads, and the
     same as a share of the largest, on the pixels of each patch: [SIDE, SIDE]."""
     last = f"blocks.{spec.n_layers - 1}.attn"
@@ -130,6 +107,6 @@ def look(g: Forward, spec: VitSpec, at: np.ndarray) -> Block:
     most = g.table("looks.most", ONE, lambda *_: MAX(each.area.as_range))[0, 0]
     patch_of = {int(pixel): p for p, row in enumerate(at) for pixel in row}
 
-    return g.table(
+    g.table(
         "looks", IMAGE, lambda i, j: each[0, patch_of[SIDE * i + j]] / MAX(most.fixed, 1e-9), ACROSS
     )

@@ -7,12 +7,13 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import COUNTIF, IF, MAX, SUM
 from cellformer.engine.cells.language import worded
+from cellformer.engine.models.forward import Forward
 from cellformer.exporters.assemble.block_list import Labels, stack
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import When, between
 from cellformer.exporters.compose.sentences import percent, sentence
-from cellformer.workbooks.digits.canvas import BLANK, HIGH, LOW, N_SHOWN, TEXT, Canvas
+from cellformer.workbooks.digits.canvas import BLANK, HIGH, LOW, N_SHOWN, TEXT
 from cellformer.workbooks.digits.drawings import MOST, N_DIGITS, SIDE
 
 TOP = 7  # the first row of the drawings
@@ -33,7 +34,7 @@ MEANINGS = {  # of the tables around the pass, and of what is called otherwise f
 }
 
 
-def draw_sheet(w: Workbook, canvas: Canvas, accuracy: str) -> None:
+def draw_sheet(w: Workbook, g: Forward, accuracy: str) -> None:
     """The first sheet: the drawing, the guess, a held-out drawing, and where [CLS] looks."""
     ws = w.sheet(
         "Draw",
@@ -44,10 +45,10 @@ def draw_sheet(w: Workbook, canvas: Canvas, accuracy: str) -> None:
         | dict.fromkeys((YOURS + SIDE, LOOKS + SIDE), GAP)
         | {col: PIXEL for left in (YOURS, HELD, LOOKS) for col in range(left, left + SIDE)}
     )
-    yours(ws, canvas)
-    bars(ws, canvas)
-    held_out(ws, canvas)
-    looks(ws, canvas)
+    yours(ws, g)
+    bars(ws, g)
+    held_out(ws, g)
+    looks(ws, g)
     ws.cursor = TOP + N_DIGITS + 1
     ws.text(
         "Type 16 into a cell; or select several, type 16 and press Ctrl+Enter (in LibreOffice Alt+Enter). A blank cell counts as 0.",
@@ -57,28 +58,28 @@ def draw_sheet(w: Workbook, canvas: Canvas, accuracy: str) -> None:
     ws.text(accuracy)
 
 
-def yours(ws: Composer, canvas: Canvas) -> None:
+def yours(ws: Composer, g: Forward) -> None:
     """The cells to draw in, and one line about them."""
     ws.sheet.put(TOP - 2, YOURS, "Your drawing", "block")
-    ws.lay(canvas.typed, (TOP, YOURS), "pixel typed")
-    ws.dress(canvas.typed.area, When("pixel dark", canvas.typed[0, 0] > MOST / 2), "paper")
+    ws.lay(g["drawing"], (TOP, YOURS), "pixel typed")
+    ws.dress(g["drawing"].area, When("pixel dark", g["drawing"][0, 0] > MOST / 2), "paper")
     rule = between(0, MOST, "A number from 0, no ink, to 16, full ink.")
     for i, j in np.ndindex(SIDE, SIDE):
         ws.sheet.rules[TOP + i, YOURS + j] = rule
-    ws.show("said", (TOP - 3, YOURS), said(canvas), "note")
+    ws.show("said", (TOP - 3, YOURS), said(g), "note")
 
 
-def said(canvas: Canvas) -> Expression:
+def said(g: Forward) -> Expression:
     """What is wrong with the drawing, in a line, or what to do."""
-    kinds = canvas.kinds.area.as_range
+    kinds = g["drawing.kind"].area.as_range
     texts, low, high, blank = (COUNTIF(kinds, kind) for kind in (TEXT, LOW, HIGH, BLANK))
     usual = IF(
-        SUM(canvas.seen.area.as_range) > 0,
+        SUM(g["seen"].area.as_range) > 0,
         sentence("Change a cell below: the bars move at once."),
         sentence("Nothing is drawn: type 16 into a few cells below."),
     )
     usual = IF(
-        canvas.reads_held[0, 0] == 1,
+        g["reads_held_out"][0, 0] == 1,
         sentence(
             "The model reads the held-out drawing: type 0 beside ‘read it’ to have it read yours."
         ),
@@ -98,11 +99,11 @@ def said(canvas: Canvas) -> Expression:
     )
 
 
-def bars(ws: Composer, canvas: Canvas) -> None:
+def bars(ws: Composer, g: Forward) -> None:
     """The guess, and how likely each digit is."""
-    guess, chances = canvas.guess, canvas.chances
+    chances = g["chances"]
     ws.sheet.put(TOP - 2, BARS, "The model’s guess", "block")
-    ws.lay(guess, (TOP - 2, BARS + 1), "guess")
+    ws.lay(g["guess"], (TOP - 2, BARS + 1), "guess")
     ws.lay(chances, (TOP, BARS), "bar share")
     ws.dress(chances.area, "bar")
     percents = ws.show(
@@ -113,51 +114,51 @@ def bars(ws: Composer, canvas: Canvas) -> None:
     ws.dress(percents, When("right", percents[0, 0] == MAX(percents.fixed.as_range)))
 
 
-def held_out(ws: Composer, canvas: Canvas) -> None:
+def held_out(ws: Composer, g: Forward) -> None:
     """A drawing that training never saw, by its number, and the switch that has it read."""
     ws.sheet.put(TOP - 2, HELD, "A held-out drawing, number", "block")
     at = (TOP - 2, HELD + SIDE - 1)
-    ws.lay(canvas.number, at, "dial")
+    ws.lay(g["number"], at, "dial")
     ws.sheet.rules[at] = {"validate": "list", "source": [str(n) for n in range(1, N_SHOWN + 1)]}
-    ws.lay(canvas.picked, (TOP, HELD), "pixel")
-    ws.dress(canvas.picked.area, When("pixel dark", canvas.picked[0, 0] > MOST / 2), "ink")
-    ws.show("meant", (TOP + SIDE, HELD), meant(canvas), "note")
+    ws.lay(g["picked"], (TOP, HELD), "pixel")
+    ws.dress(g["picked"].area, When("pixel dark", g["picked"][0, 0] > MOST / 2), "ink")
+    ws.show("meant", (TOP + SIDE, HELD), meant(g), "note")
     switch = (TOP + SIDE + 1, HELD)
-    ws.lay(canvas.reads_held, switch, "switch")
+    ws.lay(g["reads_held_out"], switch, "switch")
     ws.sheet.rules[switch] = between(0, 1, "1: the model reads this one; 0: yours.", whole=True)
     ws.sheet.put(switch[0], HELD + 1, "← read it: 1; read yours: 0", "note")
 
 
-def meant(canvas: Canvas) -> Expression:
+def meant(g: Forward) -> Expression:
     """What the held-out drawing is meant to be, and whether its number is one of the list."""
     return IF(
-        canvas.graph["number.known"][0, 0] == canvas.number[0, 0],
-        sentence("It is meant to be a {digit}.", digit=canvas.digit[0, 0]),
+        g["number.known"][0, 0] == g["number"][0, 0],
+        sentence("It is meant to be a {digit}.", digit=g["picked.digit"][0, 0]),
         sentence("Type 1 to 50: this is drawing 1."),
     )
 
 
-def looks(ws: Composer, canvas: Canvas) -> None:
+def looks(ws: Composer, g: Forward) -> None:
     """Where [CLS] looks, as a picture of the drawing's size."""
     ws.sheet.put(TOP - 2, LOOKS, "Where the model looks", "block")
-    ws.lay(canvas.looks, (TOP, LOOKS), "heat")
-    ws.dress(canvas.looks.area, "scale")
+    ws.lay(g["looks"], (TOP, LOOKS), "heat")
+    ws.dress(g["looks"].area, "scale")
     ws.show(
         "most",
         (TOP + SIDE, LOOKS),
         sentence(
             "Darkest: {share} of its attention.",
-            share=percent(MAX(canvas.graph["looks.mean"].area.as_range), 0),
+            share=percent(MAX(g["looks.mean"].area.as_range), 0),
         ),
         "note",
     )
     ws.sheet.put(TOP + SIDE + 1, LOOKS, "Sheet Looks has each head.", "note")
 
 
-def looks_sheet(w: Workbook, canvas: Canvas) -> None:
+def looks_sheet(w: Workbook, g: Forward) -> None:
     """Where [CLS] looks in each head of each layer, patch by patch."""
     ws = w.sheet("Looks", "how much [CLS] attends to each patch of the drawing, in each head")
-    g, spec = canvas.graph, canvas.graph.spec
+    spec = g.spec
     side = SIDE // 2  # patches of a side
     ws.widths({0: 14} | dict.fromkeys(range(1, 1 + 3 * side), 7))
     ws.text(
@@ -184,7 +185,7 @@ def looks_sheet(w: Workbook, canvas: Canvas) -> None:
         ws.cursor = top + side + 1
 
 
-def held_sheet(w: Workbook, canvas: Canvas) -> None:
+def held_sheet(w: Workbook, g: Forward) -> None:
     """The held-out drawings to pick from, a row for each."""
     ws = w.sheet(
         "Held out",
@@ -196,15 +197,15 @@ def held_sheet(w: Workbook, canvas: Canvas) -> None:
     ws.heads_at((top - 1, 0), "no.", "digit", style="label")
     for n in range(N_SHOWN):
         ws.sheet.put(top + n, 0, n + 1, "row number")
-    ws.lay(canvas.meant, (top, 1), "digit")
-    ws.lay(canvas.held, (top, 3), "pixel")
-    ws.dress(canvas.held.area, When("pixel dark", canvas.held[0, 0] > MOST / 2), "ink")
+    ws.lay(g["held_out.digit"], (top, 1), "digit")
+    ws.lay(g["held_out"], (top, 3), "pixel")
+    ws.dress(g["held_out"].area, When("pixel dark", g["held_out"][0, 0] > MOST / 2), "ink")
     ws.sheet.print_area = Rect(0, top + N_SHOWN, 0, 3 + SIDE)
 
 
-def inside_sheets(w: Workbook, canvas: Canvas) -> None:
+def inside_sheets(w: Workbook, g: Forward) -> None:
     """Every other block, in the order of computation: before the layers, each layer, and after."""
-    g, spec = canvas.graph, canvas.graph.spec
+    spec = g.spec
     layers = {
         f"blocks.{n}.": (worded("Layer {n}", n=n), "attention, then the MLP, each with its formula")
         for n in range(spec.n_layers)

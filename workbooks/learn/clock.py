@@ -195,7 +195,6 @@ def steps(g: Graph) -> Area:
 def add_total(g: Graph, loss: Area) -> dict[str, Block]:
     """Add `pass.next`, the sum of the losses of this pass so far: a state to keep."""
     g.input("pass.total", 0)
-
     return {
         "pass.total": g.table(
             "pass.next",
@@ -210,7 +209,6 @@ def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:
     changes at most one. What is still to come is 0."""
     points, total = g.input("points", [[0.0]] * n_points), g["pass.next"][0, 0].fixed
     step = g["step"][0, 0].fixed
-
     return {
         "points": g.table(
             "next.points",

@@ -41,7 +41,6 @@ def three_states(ws: Composer) -> None:
     scale, offset = settings[0], settings[1]
     typed = ws.typed("typed", [X, GAIN, BIAS], ["x   [d_model]", "gain γ", "bias β"], ENTRIES)
     x = typed[0, :]
-
     ws.heading("The vector in three states: what a norm ignores, it makes the same in two of them")
     states = ws.computed(
         "states", ALL, lambda i, j: (x[j], x[j] * scale, x[j] + offset)[i], STATES, ENTRIES

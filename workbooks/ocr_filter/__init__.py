@@ -4,9 +4,7 @@ Draw in the grid: 1 is ink. Look at each filter's result at each position, and a
 leaves. Try a horizontal stroke, a shifted one, another weight.
 """
 
-from typing import NamedTuple
-
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import EXP, MAX, MIN, SUM, SUMPRODUCT
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
 from cellformer.exporters.compose.book import Book
@@ -32,23 +30,6 @@ SIDE_BY_SIDE = (
 )
 
 
-class Filter(NamedTuple):
-    """The tables of one filter."""
-
-    weights: Area  # [3, 3]
-    conv: Area  # [3, 3]: one number for each stop
-    relu: Area  # [3, 3]
-    pool: Area  # [2, 2]
-
-
-class Classifier(NamedTuple):
-    """The tables of the classifier over both filters."""
-
-    features: Area  # [1, 8]
-    logits: Area  # [2, 1]
-    probs: Area  # [2, 1]
-
-
 def book() -> Book:
     """The workbook."""
     w = Workbook("ocr-filter")
@@ -60,25 +41,27 @@ def book() -> Book:
     ws.heading("The image, 5 x 5: type 1 for ink, 0 for blank")
     image = ws.typed("image", STROKE, range(N), range(N), style="dial")
     ws.mark(image, "ink", image[0, 0] == 1)
-    vertical, horizontal = (convolve(ws, name, image) for name in FILTERS)
-    sums = row_sums(ws, image, vertical.weights)
-    reading = classify(ws, [vertical.pool, horizontal.pool])
-    head.add(w, image, vertical.conv)
+    for name in FILTERS:
+        convolve(ws, name)
+    row_sums(ws)
+    classify(ws)
+    head.add(w, image, w["conv_vertical"])
     side_by_side(w)
-    compare(w, vertical, horizontal, sums, reading)
+    compare(w)
     w.checks([
-        ("probabilities sum to 1", near(SUM(reading.probs.fixed))),
-        ("nothing after ReLU is below zero", MIN(reading.features.fixed) >= 0),
+        ("probabilities sum to 1", near(SUM(w["probs"].fixed))),
+        ("nothing after ReLU is below zero", MIN(w["features"].fixed) >= 0),
         (
             "the first stop's row sums add up to its entry of the map",
-            near(SUM(sums[:, 0]), vertical.conv[0, 0]),
+            near(SUM(w["row_sums"][:, 0]), w["conv_vertical"][0, 0]),
         ),
     ])  # fmt: skip
-    return w.done(story(w, image, vertical, reading))
+    return w.done(story(w))
 
 
-def convolve(ws: Composer, name: str, image: Area) -> Filter:
+def convolve(ws: Composer, name: str) -> None:
     """Add one filter: weights, feature map, ReLU and pool, side by side."""
+    image = ws["image"]
     ws.heading(
         f"The {name} filter at its nine stops, ReLU, max-pool",
         "conv[i, j] = sum of window(i, j) · weights  [3, 3];  pool: largest of 2 x 2  [2, 2]",
@@ -90,24 +73,24 @@ def convolve(ws: Composer, name: str, image: Area) -> Filter:
         top, middle, bottom = (SUMPRODUCT(image[i + k, j : j + 3], kernel[k, :]) for k in range(3))
         return top + middle + bottom
 
-    conv = ws.computed(f"conv_{name}", (3, 3), stop, title="conv", beside=kernel)
+    conv = ws.computed(f"conv_{name}", (3, 3), stop, title="conv", beside=kernel, dress="diverging")
     relu = ws.computed(
         f"relu_{name}", (3, 3), lambda i, j: MAX(conv[i, j], 0), title="ReLU", beside=conv
     )
-    pool = ws.computed(
+    ws.computed(
         f"pool_{name}",
         (2, 2),
         lambda i, j: MAX(relu[i : i + 2, j : j + 2]),
         title="pool",
         beside=relu,
     )
-    ws.dress(conv, "diverging")
-    return Filter(kernel, conv, relu, pool)
 
 
-def row_sums(ws: Composer, image: Area, kernel: Area) -> Area:
-    """Add the filter's first two positions row by row, beside the image: [rows, positions]."""
-    return ws.computed(
+def row_sums(ws: Composer) -> None:
+    """Add the first two positions of the vertical filter row by row, beside the image: [rows,
+    positions]."""
+    image, kernel = ws["image"], ws[VERTICAL]
+    ws.computed(
         "row_sums",
         (3, 2),
         lambda k, j: SUMPRODUCT(image[k, j : j + 3], kernel[k, :]),
@@ -118,14 +101,14 @@ def row_sums(ws: Composer, image: Area, kernel: Area) -> Area:
     )
 
 
-def classify(ws: Composer, pools: list[Area]) -> Classifier:
+def classify(ws: Composer) -> None:
     """Flatten, a linear layer of two classes, softmax."""
     ws.heading(
         "Flatten: four features of each filter; a linear layer; softmax",
         "logits = read · features  [2];  probs = exp(logits - largest) / sum",
         style="equation",
     )
-    flat = [pool[i, j] for pool in pools for i in range(2) for j in range(2)]
+    flat = [cell for name in FILTERS for cell in ws[f"pool_{name}"].cells]
     features = ws.computed("features", (1, len(flat)), lambda _, j: flat[j], ["features"])
     read = ws.typed("read", READ, FILTERS, title="read", style="weight")
     logits = ws.computed(
@@ -134,8 +117,7 @@ def classify(ws: Composer, pools: list[Area]) -> Classifier:
     exps = ws.computed(
         "exps", (2, 1), lambda i, _: EXP(logits[i] - MAX(logits.fixed)), title="exp", beside=logits
     )
-
-    probs = ws.computed(
+    ws.computed(
         "probs",
         (2, 1),
         lambda i, _: exps[i] / SUM(exps.fixed),
@@ -143,7 +125,6 @@ def classify(ws: Composer, pools: list[Area]) -> Classifier:
         style="readout",
         beside=exps,
     )
-    return Classifier(features, logits, probs)
 
 
 def side_by_side(w: Workbook) -> None:
@@ -158,36 +139,36 @@ def side_by_side(w: Workbook) -> None:
             ws.sheet.put(ws.cursor + k, col, text, "text" if k and col else "block")
 
 
-def compare(
-    w: Workbook, vertical: Filter, horizontal: Filter, sums: Area, reading: Classifier
-) -> None:
+def compare(w: Workbook) -> None:
     """Every number that the appendix prints."""
     printed = [
-        ("vertical row sums", sums, [[-1, 2]] * 3),
-        ("vertical conv", vertical.conv, [[-3, 6, -3]] * 3),
-        ("vertical relu", vertical.relu, [[0, 6, 0]] * 3),
-        ("vertical pool", vertical.pool, [[6, 6]] * 2),
-        ("horizontal conv", horizontal.conv, [[0, 0, 0]] * 3),
-        ("horizontal relu", horizontal.relu, [[0, 0, 0]] * 3),
-        ("horizontal pool", horizontal.pool, [[0, 0]] * 2),
+        ("vertical row sums", "row_sums", [[-1, 2]] * 3),
+        ("vertical conv", "conv_vertical", [[-3, 6, -3]] * 3),
+        ("vertical relu", "relu_vertical", [[0, 6, 0]] * 3),
+        ("vertical pool", "pool_vertical", [[6, 6]] * 2),
+        ("horizontal conv", "conv_horizontal", [[0, 0, 0]] * 3),
+        ("horizontal relu", "relu_horizontal", [[0, 0, 0]] * 3),
+        ("horizontal pool", "pool_horizontal", [[0, 0]] * 2),
     ]
     rows = [
-        Comparison(f"{what} [{i}, {j}]", value, table[i, j], decimals=0)
-        for what, table, lines in printed
+        Comparison(f"{what} [{i}, {j}]", value, w[name][i, j], decimals=0)
+        for what, name, lines in printed
         for i, line in enumerate(lines)
         for j, value in enumerate(line)
     ]
-    for k, value in enumerate([6] * 4 + [0] * 4):
-        rows.append(Comparison(f"feature {k}", value, reading.features[k], decimals=0))
+    rows += [
+        Comparison(f"feature {k}", value, w["features"][k], decimals=0)
+        for k, value in enumerate([6] * 4 + [0] * 4)
+    ]
     for k, (name, logit, prob) in enumerate([(VERTICAL, 24, 1), (HORIZONTAL, 0, 0)]):
-        rows.append(Comparison(f"logit, {name}", logit, reading.logits[k], decimals=0))
-        rows.append(Comparison(f"probability, {name}", prob, reading.probs[k]))
+        rows.append(Comparison(f"logit, {name}", logit, w["logits"][k], decimals=0))
+        rows.append(Comparison(f"probability, {name}", prob, w["probs"][k]))
     w.compare(rows, "QKV Attention, appendix B")
 
 
-def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    logits, probs = reading.logits, reading.probs
+    image, probs = w["image"], w["probs"]
     ends = (0, 1, 3, 4)  # all but the middle
     lying = {image[2, j]: 1.0 for j in ends} | {image[i, 2]: 0.0 for i in ends}
     moved = {image[i, 1]: 1.0 for i in range(N)} | {image[i, 2]: 0.0 for i in range(N)}
@@ -220,11 +201,11 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
             w.suggestion(
                 "Move the stroke from column 2 to column 1: the pool keeps half, and vertical's logit goes from {now:.0f} to {then:.0f}.",
                 moved,
-                logits[0],
+                w["logits"][0],
             ),
             w.suggestion(
                 "Type -6 in the middle of the vertical filter: every stop is below zero, and vertical goes from {now:.2f} to {then:.2f}.",
-                {vertical.weights[1, 1]: -6.0},
+                {w[VERTICAL][1, 1]: -6.0},
                 probs[0],
             ),
         ],

@@ -71,7 +71,6 @@ def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
     ws.heading(
         heading, "share = exp(score - largest of its row) / sum of the row's", style="equation"
     )
-
     exps = ws.computed(
         f"{name}row_exps", SHAPE, lambda i, j: EXP(scores[i, j] - MAX(scores[i, :])), QUERIES, KEYS
     )

@@ -56,7 +56,6 @@ def cut(ws: Composer, q: Area) -> None:
     )
     shape = (T, D_HEAD)
     right = ws.computed("head_0", shape, lambda i, j: q[i, j], TOKENS, ("d0", "d1"), "right")
-
     wrong = ws.computed(
         "reshaped",
         shape,

@@ -45,7 +45,6 @@ def embed(page: MatrixSheet) -> None:
     vocabulary = page.given("vocabulary", switches, "token")
     page.section("Embedding", "x_0 = W_E t + W_pos    [d_model × n], t one-hot [n_vocab × n]")
     W_E = page.given("W_E")
-
     t = page.computed(
         "t",
         Matrix((vocabulary.shape[0], N), lambda i, j: IF(tokens[0, j] == vocabulary[i, 0], 1, 0)),
@@ -70,13 +69,11 @@ def norm(page: MatrixSheet, k: int, where: str) -> None:
     sigma = page.computed(f"sigma_{k}", spreads, mu)
     gamma = page.given(f"gamma_{k}")
     beta = page.given(f"beta_{k}", gamma)
-
     unit = page.computed(
         f"unit_{k}",
         Matrix(x.shape, lambda i, j: IF(sigma[0, j] > NEAR, (x[i, j] - mu[0, j]) / sigma[0, j], 0)),
         beta,
     )
-
     page.computed(
         f"x_{k}_LN",
         Matrix(
@@ -164,7 +161,6 @@ def unembed(page: MatrixSheet) -> None:
     )
     W_U = page.given("W_U")
     logits = page.computed("logits", W_U @ page["x_2"], W_U)
-
     e = page.computed(
         "exp_logits",
         Matrix(logits.shape, lambda i, j: EXP(logits[i, j] - MAX(logits[:, j]))),

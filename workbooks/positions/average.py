@@ -71,7 +71,6 @@ def sentence(ws: Composer, k: int) -> None:
         cols=[f"x, {dim}" for dim in DIMS],
         beside=words,
     )
-
     scores = ws.computed(
         f"scores_{k}",
         (N, 1),

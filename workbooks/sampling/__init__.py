@@ -6,7 +6,6 @@ what each step drops. Try a high temperature, then 0, then neither top-k nor top
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -43,38 +42,11 @@ TEN_PRINTED = (0.04, 0.07, 0.42, 0.02, 0.08, 0.02, 0.01, 0.16, 0.10, 0.08)
 FIRST_PRINTED = (0.32, 0.24, 0.16)
 
 
-class Settings(NamedTuple):
-    """The settings of sampling, a cell each."""
-
-    temperature: Area
-    top_k: Area
-    top_p: Area
-    random: Area  # in [0, 1)
-
-
-class Ranked(NamedTuple):
-    """The words, most likely first: each [n_words, 1]."""
-
-    places: Area  # 1, 2, 3, ...
-    words: Area
-    logits: Area
-
-
-class Kept(NamedTuple):
-    """The ranked words that top-k and top-p keep: each [n_words, 1]."""
-
-    flags: Area  # 1: the word is kept
-    shares: Area  # they sum to 1
-    starts: Area  # where each begins on the line from 0 to 1
-
-
 def book() -> Book:
     """The workbook."""
     w = Workbook("sampling")
-    ranked, kept = choice(
-        w.sheet("Choice", "one word is chosen: a column is a step, a row is a word")
-    )
-    draws(w.sheet("Draws", "1,000 typed random numbers, their words, and the counts"), ranked, kept)
+    choice(w.sheet("Choice", "one word is chosen: a column is a step, a row is a word"))
+    draws(w.sheet("Draws", "1,000 typed random numbers, their words, and the counts"))
     ten_words(w.sheet("Ten words", "the essay's other logits, at temperature 1"))
     last_row.add(w.sheet(last_row.SHEET, last_row.PURPOSE))
     w.compare(
@@ -88,7 +60,7 @@ def book() -> Book:
     w.checks(
         [
             ("the probabilities of all words sum to 1", near(SUM(w["probs"].fixed))),
-            ("what is kept sums to 1", near(SUM(kept.shares.fixed))),
+            ("what is kept sums to 1", near(SUM(w["kept"].fixed))),
             ("every draw is counted once", SUM(w["counts"].fixed) == len(NUMBERS)),
         ]
     )
@@ -98,8 +70,8 @@ def book() -> Book:
 # --- one word is chosen ---------------------------------------------------------------------
 
 
-def choice(ws: Composer) -> tuple[Ranked, Kept]:
-    """The sheet that chooses one word."""
+def choice(ws: Composer) -> None:
+    """Add the sheet that chooses one word."""
     ws.widths({0: 12, 4: 6, **dict.fromkeys((1, 2, 3, *range(5, 16)), 9)})
     ws.text(
         "exp = e^((logit - largest) / temperature)    prob = exp / sum of exps    "
@@ -109,96 +81,86 @@ def choice(ws: Composer) -> tuple[Ranked, Kept]:
         style="equation",
     )
     top, n = ws.cursor + 1, len(WORDS)
-    how = settings(ws.columns(1, top))
-    words, logits, ranks = ranking(ws.columns(n, top + 3))
+    one = ws.columns(1, top)
+    for name, value in {"temperature": 1.0, "top_k": 10, "top_p": 0.9, "random": 0.66}.items():
+        one.typed(name, name.replace("_", "-"), [value], "input setting")
+    ranking(ws.columns(n, top + 3))
     steps = ws.columns(n, top + 3, left=4)
-    ranked = by_rank(steps, words, logits, ranks)
-    in_k, shares = top_k(steps, how, ranked, exponentials(steps, how, ranked))
-    kept = top_p(steps, how, ranked, in_k, shares)
+    by_rank(steps)
+    exponentials(steps)
+    top_k(steps)
+    top_p(steps)
 
-    found = MATCH(MAX(how.random, 0), kept.starts.fixed, 1)
-    word = INDEX(ranked.words.fixed, MIN(found, SUM(kept.flags.fixed)))
+    words, flags, starts = ws["ranked"], ws["in_p"], ws["starts"]
+    found = MATCH(MAX(ws["random"], 0), starts.fixed, 1)
+    word = INDEX(words.fixed, MIN(found, SUM(flags.fixed)))
     ws.columns(1, top, left=5).computed("chosen", "chosen", lambda i: word, "word")
-    all_steps = ws.rect(ranked.words)._replace(right=ws.rect(kept.starts).right)
-    ws.mark(Area(ws.sheet, all_steps), "stale", kept.flags[0].fixed_cols == 0)  # what is dropped
-    return ranked, kept
+    all_steps = ws.rect(words)._replace(right=ws.rect(starts).right)
+    ws.mark(Area(ws.sheet, all_steps), "stale", flags[0].fixed_cols == 0)  # what is dropped
 
 
-def settings(columns: Columns) -> Settings:
-    """Add the settings of sampling."""
-
-    def setting(name: str, value: float) -> Area:
-        return columns.typed(name, name.replace("_", "-"), [value], "input setting")
-
-    return Settings(
-        temperature=setting("temperature", 1.0),
-        top_k=setting("top_k", 10),
-        top_p=setting("top_p", 0.9),
-        random=setting("random", 0.66),
-    )
-
-
-def ranking(columns: Columns) -> tuple[Area, Area, Area]:
-    """The words, their logits, and their ranks: each [n_words, 1]."""
-    words = columns.typed("words", "word", WORDS, "token")
+def ranking(columns: Columns) -> None:
+    """Add the words, their logits, and their ranks: each [n_words, 1]."""
+    columns.typed("words", "word", WORDS, "token")
     logits = columns.typed("logits", "logit", LOGITS)
 
     def rank(i: int) -> Expression:
         """The rank of a logit; the first of equal ones comes first."""
         return RANK(logits[i], logits.fixed) + COUNTIF(logits[: i + 1].fixed_first, logits[i]) - 1
 
-    return words, logits, columns.computed("ranks", "rank", rank, "id")
+    columns.computed("ranks", "rank", rank, "id")
 
 
-def by_rank(columns: Columns, words: Area, logits: Area, ranks: Area) -> Ranked:
+def by_rank(columns: Columns) -> None:
     """Add the words and logits again, most likely first."""
-    places = columns.typed("places", "rank", range(1, columns.n + 1), "row number")
+    ws, places = columns.ws, columns.typed("places", "rank", range(1, columns.n + 1), "row number")
 
     def ordered(column: Area) -> Callable[[int], Expression]:
-        return lambda i: INDEX(column.fixed, MATCH(places[i], ranks.fixed, 0))
+        return lambda i: INDEX(column.fixed, MATCH(places[i], ws["ranks"].fixed, 0))
 
-    return Ranked(
-        places,
-        columns.computed("ranked", "word", ordered(words), "word"),
-        columns.computed("scores", "logit", ordered(logits)),
-    )
+    columns.computed("ranked", "word", ordered(ws["words"]), "word")
+    columns.computed("scores", "logit", ordered(ws["logits"]))
 
 
-def exponentials(columns: Columns, how: Settings, ranked: Ranked) -> Area:
+def exponentials(columns: Columns) -> None:
     """Add the exponentials of the logits over the temperature; at temperature 0, 1 for the first
     and 0 for others."""
-    temperature = how.temperature.fixed
+    ws = columns.ws
+    temperature, places, logits = ws["temperature"].fixed, ws["places"], ws["scores"]
 
     def over_temperature(i: int) -> Expression:
-        return (ranked.logits[i] - ranked.logits[0].fixed) / IF(temperature > 0, temperature, 1)
+        return (logits[i] - logits[0].fixed) / IF(temperature > 0, temperature, 1)
 
     def exponential(i: int) -> Expression:
-        is_first = IF(ranked.places[i] == 1, 1, 0)
+        is_first = IF(places[i] == 1, 1, 0)
         return IFERROR(IF(temperature > 0, EXP(scaled[i]), is_first), is_first)
 
     scaled = columns.computed("scaled", "÷ T", over_temperature)
     exps = columns.computed("exps", "exp", exponential)
     columns.computed("probs", "prob", lambda i: exps[i] / SUM(exps.fixed), "readout")
-    return exps
 
 
-def top_k(columns: Columns, how: Settings, ranked: Ranked, exps: Area) -> tuple[Area, Area]:
+def top_k(columns: Columns) -> None:
     """Add which words top-k keeps, and their probabilities; 0 keeps all."""
-    k = how.top_k.fixed
-
+    k, places, exps = (columns.ws[name] for name in ("top_k", "places", "exps"))
     in_k = columns.computed(
-        "in_k", "in top-k", lambda i: IFERROR(IF(OR(k < 1, ranked.places[i] <= k), 1, 0), 1), "id"
+        "in_k",
+        "in top-k",
+        lambda i: IFERROR(IF(OR(k.fixed < 1, places[i] <= k.fixed), 1, 0), 1),
+        "id",
     )
-    return in_k, columns.computed(
+    columns.computed(
         "shares", "share", lambda i: in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
     )
 
 
-def top_p(columns: Columns, how: Settings, ranked: Ranked, in_k: Area, shares: Area) -> Kept:
+def top_p(columns: Columns) -> None:
     """Add which words top-p keeps, their probabilities, and where each begins between 0 and 1."""
+    ws = columns.ws
+    p, places, in_k, shares = ws["top_p"].fixed, ws["places"], ws["in_k"], ws["shares"]
 
     def is_in(i: int) -> Expression:
-        return IF(OR(ranked.places[i] == 1, sums[i] - shares[i] < how.top_p.fixed), in_k[i], 0)
+        return IF(OR(places[i] == 1, sums[i] - shares[i] < p), in_k[i], 0)
 
     sums = columns.computed("sums", "sum", lambda i: SUM(shares[: i + 1].fixed_first))
     in_p = columns.computed("in_p", "in top-p", is_in, "id")
@@ -208,31 +170,29 @@ def top_p(columns: Columns, how: Settings, ranked: Ranked, in_k: Area, shares: A
         lambda i: in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed),
         "readout",
     )
-    starts = columns.computed("starts", "from", lambda i: SUM(kept[: i + 1].fixed_first) - kept[i])
-    return Kept(in_p, kept, starts)
+    columns.computed("starts", "from", lambda i: SUM(kept[: i + 1].fixed_first) - kept[i])
 
 
 # --- a thousand draws -----------------------------------------------------------------------
 
 
-def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
+def draws(ws: Composer) -> None:
     """Add a thousand random numbers, the words that they fall on, and how often each word came."""
     ws.widths({0: 10, 1: 9, 2: 3, **dict.fromkeys(range(3, 8), 11)})
     ws.text("drawn = count / 1,000    spread = sqrt(kept · (1 - kept) / 1,000)", style="equation")
     top, n = ws.cursor + 1, len(WORDS)
-
+    words, kept, starts = ws["ranked"], ws["kept"], ws["starts"]
     columns = ws.columns(len(NUMBERS), top)
     numbers = columns.typed("numbers", "number", NUMBERS, "input setting")
     drawn_words = columns.computed(
         "draws",
         "word",
-        lambda i: INDEX(ranked.words.fixed, MATCH(numbers[i], kept.starts.fixed, 1)),
+        lambda i: INDEX(words.fixed, MATCH(numbers[i], starts.fixed, 1)),
         "word",
     )
-
     columns = ws.columns(n, top, left=3)
-    names = columns.computed("names", "word", lambda i: ranked.words[i], "word")
-    targets = columns.computed("targets", "kept", lambda i: kept.shares[i], "readout")
+    names = columns.computed("names", "word", lambda i: words[i], "word")
+    targets = columns.computed("targets", "kept", lambda i: kept[i], "readout")
     counts = columns.computed(
         "counts", "count", lambda i: COUNTIF(drawn_words.fixed, names[i]), "id"
     )

@@ -101,7 +101,6 @@ def _dial(book: ModelBook, page: Composer) -> None:
     given = book.graph["probes.components"][0, 0]
     used = IF(ISNUMBER(given), given, BUILT)
     page.sheet.put(WORK_ROW + 3, 0, "1: used", "row label")
-
     page.computed_at(
         "probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), lambda _, k: IF(used > k, 1, 0), "id"
     )
@@ -115,7 +114,6 @@ def _axes(book: ModelBook, page: Composer) -> None:
     page.sheet.put(WORK_ROW, 0, "mean", "row label")
     page.sheet.put(WORK_ROW + 1, 0, "spread", "row label")
     mean = page.computed_at("probes.mean", (WORK_ROW, 1), (1, N_AXES), lambda _, a: SUM(table[:, a]) / N_WORDS, "step")  # fmt: skip
-
     page.computed_at(
         "probes.spread",
         (WORK_ROW + 1, 1),

@@ -71,7 +71,6 @@ def _asked(book: ModelBook, page: Composer) -> None:
     asked = page.typed_at("study.asked", (ASKED_ROW, 0), [[*semantics.ANALOGIES[0][:3]]], "token")
     for k in range(3):
         page.sheet.lists[ASKED_ROW, k] = page.sheet[TOP : TOP + N_WORDS, 0].fixed
-
     page.computed_at(
         "study.place",
         (ASKED_ROW + 1, 0),
@@ -116,7 +115,6 @@ def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int)
     """Add the five nearest words, without those of the analogy."""
     page.sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
     cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
-
     row, shape, name = ASKED_ROW - 1, (NEAREST, 1), f"study.nearest_{asked.name}"
     page.computed_at(
         name,
