@@ -111,9 +111,6 @@ def of_text(ws: Composer) -> tuple[Area, Area]:
             found = found & " " & words[k, 0]
         return found
 
-    def count(t: int, j: int) -> Expression:
-        return COUNTIF(keys[:, j].fixed, keys[t, j]) if t >= j else expression(0)
-
     def known(t: int, j: int) -> Expression:
         if t < KNOWN:
             return expression(0)
@@ -123,7 +120,13 @@ def of_text(ws: Composer) -> tuple[Area, Area]:
     shape = (n, LONGEST)
     keys = ws.computed("ends_here", shape, key, cols=heads, style="text", left=2)
     counts = ws.computed(
-        "times", shape, count, cols=heads, style="activation count", left=8, top=top
+        "times",
+        shape,
+        lambda t, j: COUNTIF(keys[:, j].fixed, keys[t, j]) if t >= j else expression(0),
+        cols=heads,
+        style="activation count",
+        left=8,
+        top=top,
     )
     ws.computed("known", shape, known, cols=heads, style="activation count", left=14, top=top)
     ws.sheet.put(top - 1, 2, "the words that end here", "block")

@@ -95,10 +95,6 @@ def count_pairs(ws: Composer) -> None:
         "     both [d_vocab, d_vocab]",
         style="equation",
     )
-
-    def share(i: int, j: int) -> Expression:
-        return IF(sums[i] > 0, (counts[i, j] + added) / sums[i], expression(1) / V)
-
     counts = labelled(
         ws,
         "counts",
@@ -107,7 +103,14 @@ def count_pairs(ws: Composer) -> None:
         style="activation count",
     )
     sums = labelled(ws, "sums", (V, 1), lambda i, _: SUM(counts[i, :]) + V * added, beside=counts)
-    labelled(ws, "bigrams", (V, V), share, beside=sums, dress="scale")
+    labelled(
+        ws,
+        "bigrams",
+        (V, V),
+        lambda i, j: IF(sums[i] > 0, (counts[i, j] + added) / sums[i], expression(1) / V),
+        beside=sums,
+        dress="scale",
+    )
 
 
 def model(ws: Composer) -> None:
@@ -159,10 +162,12 @@ def losses(ws: Composer) -> None:
         beside=ours,
     )
 
-    def loss(_: int, j: int) -> Expression:
-        return SUM((ours, plain)[j].fixed) / MAX(1, SUM(counts.fixed))
-
-    ws.computed("loss", (1, 2), loss, cols=["loss", "least"])
+    ws.computed(
+        "loss",
+        (1, 2),
+        lambda _, j: SUM((ours, plain)[j].fixed) / MAX(1, SUM(counts.fixed)),
+        cols=["loss", "least"],
+    )
 
 
 def next_word(ws: Composer) -> None:

@@ -264,14 +264,12 @@ def product(x: Array, W: Array) -> Array:
 
 def mixed(shares: Array, vectors: Array) -> Array:
     """The same over many columns: [n, a, b] and [n, b, d] give [n, a, d]."""
-    found: Array = (shares[..., None] * vectors[:, None]).sum(2)
-    return found
+    return np.asarray((shares[..., None] * vectors[:, None]).sum(2))
 
 
 def outer(x: Array, y: Array) -> Array:
     """Each row of one as a column, times that of the other: [n, a] and [n, b] give [n, a, b]."""
-    found: Array = x[:, :, None] * y[:, None, :]
-    return found
+    return np.asarray(x[:, :, None] * y[:, None, :])
 
 
 def exp(x: Array) -> Array:
@@ -281,5 +279,4 @@ def exp(x: Array) -> Array:
     found = np.full_like(rest, SERIES[0])
     for term in SERIES[1:]:
         found = found * rest + term
-    scaled: Array = np.ldexp(found, whole.astype(int))
-    return scaled
+    return np.asarray(np.ldexp(found, whole.astype(int)))

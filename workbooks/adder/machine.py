@@ -121,10 +121,12 @@ def by_hand(g: Forward) -> None:
     def total(j: int) -> Expression:
         return digits[0, j] + digits[1, j] + carry[0, j]
 
-    def carried(_: int, j: int) -> Expression:
-        return expression(0) if j == column(0) else IF(total(j + 1) > PLACES - 1, 1, 0)
-
-    carry = g.table("carry", (1, COLUMNS), carried, ACROSS)
+    carry = g.table(
+        "carry",
+        (1, COLUMNS),
+        lambda _, j: expression(0) if j == column(0) else IF(total(j + 1) > PLACES - 1, 1, 0),
+        ACROSS,
+    )
     g.table("right", (1, COLUMNS), lambda _, j: MOD(total(j), PLACES), ACROSS)
 
 

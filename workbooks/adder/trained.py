@@ -85,5 +85,4 @@ def right(model: Model, ids: np.ndarray, at_once: int = 500) -> np.ndarray:
         read(some[:, :-1])[:, FIRST:].argmax(-1) == some[:, FIRST + 1 :]
         for some in np.split(ids, range(at_once, len(ids), at_once))
     ]
-    every: np.ndarray = np.all(np.concatenate(found), axis=1)
-    return every
+    return np.asarray(np.all(np.concatenate(found), axis=1))

@@ -157,5 +157,4 @@ def figures(model: Model) -> list[tuple[str, str]]:
 
 def _next(model: Model, prompt: str) -> np.ndarray:
     """The probabilities of the next word: [d_vocab]."""
-    probs: np.ndarray = model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
-    return probs
+    return np.asarray(model.graph(model.vocabulary.encode(prompt)).values["probs"][-1])

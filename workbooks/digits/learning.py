@@ -130,5 +130,4 @@ def guesses(shape: Decoder, weights: Mapping[str, np.ndarray], pixels: np.ndarra
     """The likeliest digit of each drawing: [n]."""
     rows = {name: np.atleast_2d(w) for name, w in weights.items()}
     logits = filled(blank(shape, rows), {"tokens": in_patches(pixels)})["logits"]
-    found: np.ndarray = logits[:, 0].argmax(axis=-1)
-    return found
+    return np.asarray(logits[:, 0].argmax(axis=-1))

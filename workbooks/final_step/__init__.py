@@ -99,16 +99,6 @@ HEADINGS = {
 }
 
 
-def exponential(g: Graph, _: int, j: int) -> Expression:
-    """The exponential of a score."""
-    return EXP(g["logits"][0, j])
-
-
-def their_sum(g: Graph, *_: int) -> Expression:
-    """The sum of the exponentials of all scores."""
-    return added(EXP(score) for score in g["logits"][0, :].cells)
-
-
 def tripled(g: Graph, _: int, j: int) -> Expression:
     """A score for three times the query."""
     return 3 * g["logits"][0, j] / g["query_length"][0, 0]
@@ -121,9 +111,9 @@ def share_tripled(g: Graph, _: int, j: int) -> Expression:
 
 PRINTED = (
     Printed("Scores", [[1.42, 0.76, -0.58]], "logits"),
-    Printed("Exponentials: e^x", [[4.14, 2.14, 0.56]], "logits", cell=exponential,
+    Printed("Exponentials: e^x", [[4.14, 2.14, 0.56]], "logits", cell=lambda g, _, j: EXP(g["logits"][0, j]),
             note="The sheet Readout takes the largest score off first, and the shares are the same."),
-    Printed("Their sum", [[6.84]], "tokens", cell=their_sum),
+    Printed("Their sum", [[6.84]], "tokens", cell=lambda g, *_: added(EXP(score) for score in g["logits"][0, :].cells)),
     Printed("Probabilities", [[0.61, 0.31, 0.08]], "probs"),
     Printed("Scores of three times the query", [[4.26, 2.28, -1.74]], "logits", cell=tripled),
     Printed("Probabilities of three times the query", [[0.87, 0.12, 0.01]], "logits",

@@ -115,9 +115,6 @@ def count(ws: Composer, prompt: Area, sizes: Area) -> None:
         last, first = tokens[i], tokens[i] - new[i]
         return layers * heads * (3 * new[i] * d_k + (last * (last + 1) - first * (first + 1)) / 2)
 
-    def without(i: int, _: int) -> Expression:
-        return layers * heads * (3 * tokens[i] * d_k + tokens[i] * (tokens[i] + 1) / 2)
-
     n = (len(STEPS), 1)
     thousands = "thousands"
     tokens = ws.computed("count_0", n, lambda i, _: prompt + i, STEPS, ["tokens"], style=thousands)
@@ -132,7 +129,14 @@ def count(ws: Composer, prompt: Area, sizes: Area) -> None:
     kept = ws.computed(
         "count_2", n, with_cache, cols=["with the cache"], style=thousands, beside=new
     )
-    again = ws.computed("count_3", n, without, cols=["without"], style=thousands, beside=kept)
+    again = ws.computed(
+        "count_3",
+        n,
+        lambda i, _: layers * heads * (3 * tokens[i] * d_k + tokens[i] * (tokens[i] + 1) / 2),
+        cols=["without"],
+        style=thousands,
+        beside=kept,
+    )
     ws.computed(
         "count_4", n, lambda i, _: kept[i] / again[i], cols=["share"], style="percent", beside=again
     )

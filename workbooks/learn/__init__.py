@@ -70,16 +70,17 @@ def follow(p: Parts) -> None:
     g, w, n = p.step.graph, p.w, game.LENGTH - 1
     corpus, vocabulary = w["corpus"].fixed, w["words"].fixed
 
-    def word(i: int, j: int) -> Expression:
-        return INDEX(corpus, MOD(clock.steps(g) * p.batch + i, p.n_sentences) + 1, j + 1)
-
     def identity(later: int) -> Callable[[int, int], Expression]:
         def cell(k: int, _: int) -> Expression:
             return MATCH(g["batch.words"][k // n, k % n + later].fixed, vocabulary, 0) - 1
 
         return cell
 
-    g.table("batch.words", (p.batch, game.LENGTH), word)
+    g.table(
+        "batch.words",
+        (p.batch, game.LENGTH),
+        lambda i, j: INDEX(corpus, MOD(clock.steps(g) * p.batch + i, p.n_sentences) + 1, j + 1),
+    )
     first = step.inputs(step.ids_of(game.sentences()[: p.batch], game.WORDS))
     for name, later in (("tokens", 0), ("loss.targets", 1)):
         g.fill(name, first[name])

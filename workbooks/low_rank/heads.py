@@ -6,7 +6,6 @@ A word is a row vector: x W.
 import numpy as np
 
 from cellformer.engine.cells.access import Span
-from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import EXP, MAX, SQRT
 from cellformer.exporters.assemble.matrices import (
     Cells,
@@ -70,11 +69,9 @@ def match(page: MatrixSheet, h: int) -> None:
 
 def causal_exponentials(S: Cells) -> Matrix:
     """The exponentials of the scores up to the diagonal, minus the largest in their row."""
-
-    def exponential(i: int, j: int) -> Expression | int:
-        return EXP(S[i, j] - MAX(*[S[i, k] for k in range(i + 1)])) if j <= i else 0
-
-    return Matrix(S.shape, exponential)
+    return Matrix(
+        S.shape, lambda i, j: EXP(S[i, j] - MAX(*[S[i, k] for k in range(i + 1)])) if j <= i else 0
+    )
 
 
 def write(page: MatrixSheet, h: int) -> None:

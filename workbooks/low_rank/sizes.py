@@ -65,11 +65,13 @@ def fill(ws: Composer) -> Counts:
         style="thousands",
     )
 
-    def ratio(i: int, j: int) -> Expression:
-        return n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j]
-
     labels = ["full / thin", "all layers, full, billions", "all layers, thin, billions"]
-    ws.computed("ratios", (3, width), ratio, labels)
+    ws.computed(
+        "ratios",
+        (3, width),
+        lambda i, j: n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j],
+        labels,
+    )
     W_E = ws.computed(
         "W_E",
         (1, width),

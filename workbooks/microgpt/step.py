@@ -106,9 +106,6 @@ def add_writer(made: Step, drawn: Drawn) -> None:
     probs, n_words = g[f"{WRITES}.probs"], len(program.WORDS)
     used, numbers = g["used"][0, 0].fixed, g["random"].area.fixed
 
-    def start(t: int, j: int) -> Expression:
-        return own[f"{WRITES}.start"][t, j - 1] + probs[t, j - 1] if j else expression(0)
-
     def number(t: int, _: int) -> Expression:
         at = MIN(used + t, len(drawn.numbers) - 1)
         return INDEX(numbers, INT(at / PLACES) + 1, MOD(at, PLACES) + 1)
@@ -118,7 +115,12 @@ def add_writer(made: Step, drawn: Drawn) -> None:
         total = line[n_words - 1] + probs[t, n_words - 1]
         return MATCH(own[f"{WRITES}.chance"][t, 0] * total, line, 1) - 1
 
-    g.table(f"{WRITES}.start", (PLACES, n_words), start, ("token", "vocab"))
+    g.table(
+        f"{WRITES}.start",
+        (PLACES, n_words),
+        lambda t, j: own[f"{WRITES}.start"][t, j - 1] + probs[t, j - 1] if j else expression(0),
+        ("token", "vocab"),
+    )
     g.table(f"{WRITES}.chance", (PLACES, 1), number, ("token", ""))
     g.table(f"{WRITES}.picked", (PLACES, 1), falls, ("token", ""))
     chosen = g[f"{WRITES}.picked"]

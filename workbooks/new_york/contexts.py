@@ -43,16 +43,19 @@ def _looks(book: ModelBook, page: Composer) -> None:
     g, n = book.graph, book.graph["tokens"].shape[0]
     words, n_prompt = g["vocabulary"].area.fixed, g["n_prompt"][0, 0]
 
-    def word(_: int, t: int) -> Expression:
-        return IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), "")
-
     def weight(h: int, t: int) -> Expression:
         pattern = g[f"blocks.0.attn.h{h}.pattern"].area
         return IF(expression(t) < n_prompt, Nth(pattern[:, t], n_prompt), "")
 
     n_heads = book.model.spec.n_heads
     page.sheet.put(LOOKS_ROW, 0, "its last word looks at", "row label")
-    page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
+    page.computed_at(
+        "contexts.word",
+        (LOOKS_ROW, 1),
+        (1, n),
+        lambda _, t: IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), ""),
+        "word",
+    )
     for h in range(n_heads):
         page.sheet.put(LOOKS_ROW + 1 + h, 0, worded("head {head}", head=f"0.h{h}"), "row label")
     looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent")

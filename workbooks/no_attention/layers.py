@@ -44,21 +44,6 @@ def switched(t: Tables, row: int, head: int, x: Expression) -> Expression:
 # --- attention: the formula of a cell ----------------------------------------------------------
 
 
-def query(t: Tables, i: int, j: int) -> Expression:
-    """Q = h W_Q."""
-    return dot(t["x"][i, :], t["W_Q"][:, j])
-
-
-def key(t: Tables, i: int, j: int) -> Expression:
-    """K = h W_K."""
-    return dot(t["x"][i, :], t["W_K"][:, j])
-
-
-def value(t: Tables, i: int, j: int) -> Expression:
-    """V = h W_V, times the switch of the head."""
-    return switched(t, W_V_TIMES, j // D_HEAD, dot(t["x"][i, :], t["W_V"][:, j]))
-
-
 def score(t: Tables, i: int, j: int) -> Expression | int:
     """The score of a visible key for a query."""
     head, at = divmod(j, N_TOKENS)
@@ -66,19 +51,9 @@ def score(t: Tables, i: int, j: int) -> Expression | int:
     return dot(t["q"][i, lane], t["k"][at, lane]) / SQRT(D_HEAD) if at <= i else 0
 
 
-def exponential(t: Tables, i: int, j: int) -> Expression | int:
-    """The exponentials of the visible scores."""
-    return EXP(t["scores"][i, j]) if j % N_TOKENS <= i else 0
-
-
 def share(t: Tables, i: int, j: int) -> Expression:
     """The share of a query's attention that a key gets."""
     return t["exps"][i, j] / added(t["exps"][i, KEYS[j // N_TOKENS]].cells)
-
-
-def mixed_value(t: Tables, i: int, j: int) -> Expression:
-    """The values weighted by a head's shares."""
-    return dot(t["pattern"][i, KEYS[j // D_HEAD]], t["v"][:, j])
 
 
 def write_back(t: Tables, i: int, j: int) -> Expression:
@@ -90,47 +65,50 @@ def write_back(t: Tables, i: int, j: int) -> Expression:
     return added(switched(t, W_O_TIMES, head, share) for head, share in enumerate(shares))
 
 
-def after_attention(t: Tables, i: int, j: int) -> Expression:
-    """The stream plus the output of attention."""
-    return t["x"][i, j] + t["attn"][i, j]
-
-
 PATTERNS = ("scores", "exps", "pattern")  # queries down, each head's keys across
 ATTENTION = (
-    Step("q", "Q = h W_Q    [3 × 6: head 1 in columns 1 to 3, head 2 in 4 to 6]", query),
-    Step("k", "K = h W_K    [3 × 6]", key),
-    Step("v", "V = h W_V    [3 × 6]; transparent: each head's columns times its switch", value),
+    Step(
+        "q",
+        "Q = h W_Q    [3 × 6: head 1 in columns 1 to 3, head 2 in 4 to 6]",
+        lambda t, i, j: dot(t["x"][i, :], t["W_Q"][:, j]),
+    ),
+    Step("k", "K = h W_K    [3 × 6]", lambda t, i, j: dot(t["x"][i, :], t["W_K"][:, j])),
+    Step(
+        "v",
+        "V = h W_V    [3 × 6]; transparent: each head's columns times its switch",
+        lambda t, i, j: switched(t, W_V_TIMES, j // D_HEAD, dot(t["x"][i, :], t["W_V"][:, j])),
+    ),
     Step(
         "scores",
         "scores = Q Kᵀ / √3    [queries × keys, for each head]; a later key is not seen",
         score,
     ),
-    Step("exps", "exponentials of the scores that are seen", exponential),
+    Step(
+        "exps",
+        "exponentials of the scores that are seen",
+        lambda t, i, j: EXP(t["scores"][i, j]) if j % N_TOKENS <= i else 0,
+    ),
     Step(
         "pattern",
         "pattern = exponentials / their sum in the row    [queries × keys, for each head]",
         share,
     ),
-    Step("z", "z = pattern V    [3 × 6: the two heads side by side]", mixed_value),
+    Step(
+        "z",
+        "z = pattern V    [3 × 6: the two heads side by side]",
+        lambda t, i, j: dot(t["pattern"][i, KEYS[j // D_HEAD]], t["v"][:, j]),
+    ),
     Step(
         "attn",
         "write-back = z W_O    [3 × 6]; transparent: each head's share times its switch",
         write_back,
     ),
-    Step("mid", "h_mid = h + write-back    [3 × 6]", after_attention),
+    Step(
+        "mid", "h_mid = h + write-back    [3 × 6]", lambda t, i, j: t["x"][i, j] + t["attn"][i, j]
+    ),
 )
 
 # --- the MLP -----------------------------------------------------------------------------------
-
-
-def before_relu(t: Tables, i: int, j: int) -> Expression:
-    """The hidden cells of the MLP before ReLU."""
-    return dot(t["mid"][i, :], t["W_1"][:, j])
-
-
-def relu(t: Tables, i: int, j: int) -> Expression:
-    """ReLU: max(x, 0)."""
-    return MAX(0, t["pre"][i, j])
 
 
 def mlp(t: Tables, i: int, j: int) -> Expression:
@@ -138,16 +116,20 @@ def mlp(t: Tables, i: int, j: int) -> Expression:
     return dot(t["act"][i, :], t["W_2"][:, j])
 
 
-def after_mlp(t: Tables, i: int, j: int) -> Expression:
-    """The stream plus the output of the MLP."""
-    return t["mid"][i, j] + t["mlp"][i, j]
-
-
 MLP = (
-    Step("pre", "pre = h_mid W_1    [3 × 8]; deleted: h W_1", before_relu, D_MLP),
-    Step("act", "act = max(0, pre)    [3 × 8]", relu, D_MLP),
+    Step(
+        "pre",
+        "pre = h_mid W_1    [3 × 8]; deleted: h W_1",
+        lambda t, i, j: dot(t["mid"][i, :], t["W_1"][:, j]),
+        D_MLP,
+    ),
+    Step("act", "act = max(0, pre)    [3 × 8]", lambda t, i, j: MAX(0, t["pre"][i, j]), D_MLP),
     Step("mlp", "mlp = act W_2    [3 × 6]", mlp),
-    Step("h", "h = h_mid + mlp    [3 × 6]; deleted: h + mlp", after_mlp),
+    Step(
+        "h",
+        "h = h_mid + mlp    [3 × 6]; deleted: h + mlp",
+        lambda t, i, j: t["mid"][i, j] + t["mlp"][i, j],
+    ),
 )
 
 # --- a layer's sheet ---------------------------------------------------------------------------

@@ -143,8 +143,11 @@ def copies(ws: Composer, h0: Area) -> None:
     top = ws.cursor
     own = ws.typed("copy_pattern", np.eye(N_TOKENS), PROMPT, title="pattern")
     ws.cursor = top
-
-    def doubled(i: int, j: int) -> Expression:
-        return added([h0[i, j], *[own[i, word] * h0[word, j] for word in range(N_TOKENS)]])
-
-    ws.computed("copy_mid", h0.shape, doubled, PROMPT, title="h_mid", left=LEFT[1])
+    ws.computed(
+        "copy_mid",
+        h0.shape,
+        lambda i, j: added([h0[i, j], *[own[i, word] * h0[word, j] for word in range(N_TOKENS)]]),
+        PROMPT,
+        title="h_mid",
+        left=LEFT[1],
+    )

@@ -57,9 +57,7 @@ def backward(t: Tables, d: Tables, words: Area, following: Area) -> dict[str, Fo
         """The gradient of a word's vector: through key and value; for the last word also through
         the query, and directly."""
         total = SUMPRODUCT(d["k"][i, :], t["W_K"][c, :]) + SUMPRODUCT(d["v"][i, :], t["W_V"][c, :])
-        if i < LAST:
-            return total
-        return total + SUMPRODUCT(d["q"], t["W_Q"][c, :]) + d["h"][c]
+        return total if i < LAST else total + SUMPRODUCT(d["q"], t["W_Q"][c, :]) + d["h"][c]
 
     return {
         "loss": lambda *_: 1,

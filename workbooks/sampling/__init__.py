@@ -128,14 +128,15 @@ def exponentials(columns: Columns) -> None:
     ws = columns.ws
     temperature, places, logits = ws["temperature"].fixed, ws["places"], ws["scores"]
 
-    def over_temperature(i: int) -> Expression:
-        return (logits[i] - logits[0].fixed) / IF(temperature > 0, temperature, 1)
-
     def exponential(i: int) -> Expression:
         is_first = IF(places[i] == 1, 1, 0)
         return IFERROR(IF(temperature > 0, EXP(scaled[i]), is_first), is_first)
 
-    scaled = columns.computed("scaled", "÷ T", over_temperature)
+    scaled = columns.computed(
+        "scaled",
+        "÷ T",
+        lambda i: (logits[i] - logits[0].fixed) / IF(temperature > 0, temperature, 1),
+    )
     exps = columns.computed("exps", "exp", exponential)
     columns.computed("probs", "prob", lambda i: exps[i] / SUM(exps.fixed), "readout")
 
@@ -158,12 +159,13 @@ def top_p(columns: Columns) -> None:
     """Add which words top-p keeps, their probabilities, and where each begins between 0 and 1."""
     ws = columns.ws
     p, places, in_k, shares = ws["top_p"].fixed, ws["places"], ws["in_k"], ws["shares"]
-
-    def is_in(i: int) -> Expression:
-        return IF(OR(places[i] == 1, sums[i] - shares[i] < p), in_k[i], 0)
-
     sums = columns.computed("sums", "sum", lambda i: SUM(shares[: i + 1].fixed_first))
-    in_p = columns.computed("in_p", "in top-p", is_in, "id")
+    in_p = columns.computed(
+        "in_p",
+        "in top-p",
+        lambda i: IF(OR(places[i] == 1, sums[i] - shares[i] < p), in_k[i], 0),
+        "id",
+    )
     kept = columns.computed(
         "kept",
         "kept",

@@ -226,8 +226,7 @@ def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:
         slopes = np.linalg.lstsq((rest - middle) @ parts.T, known - mean, rcond=None)[0]
         errors[i] = wanted[i] - mean - (vectors[i] - middle) @ parts.T @ slopes
     spread = ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
-    found: np.ndarray = 1 - (errors**2).sum(axis=0) / spread
-    return found
+    return np.asarray(1 - (errors**2).sum(axis=0) / spread)
 
 
 def _charts(page: Composer, probed: Sequence[Probed]) -> None:

@@ -260,8 +260,7 @@ def held_out_errors(x: np.ndarray, y: np.ndarray, penalties: np.ndarray) -> np.n
     shrunk = s**2 / (s**2 + penalties[:, None])  # [n_penalties, k]
     fitted = y.mean() + (shrunk * (U.T @ y)) @ U.T  # [n_penalties, n]
     leverage = 1 / len(y) + shrunk @ (U**2).T  # [n_penalties, n]
-    errors: np.ndarray = (y - fitted) / (1 - leverage)
-    return errors
+    return np.asarray((y - fitted) / (1 - leverage))
 
 
 def _r2(y: np.ndarray, predicted: np.ndarray) -> float:

@@ -36,5 +36,4 @@ def shares(p: float) -> np.ndarray:
     """The probability that each example stands for, if a feature is present with probability p:
     [examples], summing to 1."""
     odds = p**N_PRESENT * (1 - p) ** (N_FEATURES - N_PRESENT)
-    found: np.ndarray = odds / np.take(DRAWS, N_PRESENT)
-    return found
+    return np.asarray(odds / np.take(DRAWS, N_PRESENT))

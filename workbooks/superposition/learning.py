@@ -183,15 +183,13 @@ def cosines(learned: Learned) -> np.ndarray:
     [penalties, latents, features]."""
     W = _seen(learned.W)
     lengths = np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
-    found: np.ndarray = learned.decoder @ (W / np.linalg.norm(W, axis=0)) / lengths
-    return found
+    return np.asarray(learned.decoder @ (W / np.linalg.norm(W, axis=0)) / lengths)
 
 
 def _seen(W: np.ndarray) -> np.ndarray:
     """The W [hidden, features] of the toy model for the autoencoders: features of equal importance,
     and rare."""
-    found: np.ndarray = W[DECAYS.index(1.0), PROBABILITIES.index(SEEN)]
-    return found
+    return np.asarray(W[DECAYS.index(1.0), PROBABILITIES.index(SEEN)])
 
 
 def save(learned: Learned, folder: Path, force: bool) -> None:

@@ -148,10 +148,11 @@ def _cosines(ws: Composer, top: int, k: int) -> None:
 
     cosines = ws.computed(f"cosines_{k}", (N, N), cosine, KEPT, tight=True, dress="scale")
 
-    def is_kept(_: int, j: int) -> Expression | int:
-        return IF(SUMIF(cosines[j, :j], ">=" & near, kept[0, :j]) > 0, 0, 1) if j else 1
-
-    ws.fill(kept, is_kept, "readout count")
+    ws.fill(
+        kept,
+        lambda _, j: IF(SUMIF(cosines[j, :j], ">=" & near, kept[0, :j]) > 0, 0, 1) if j else 1,
+        "readout count",
+    )
 
 
 def spread(ws: Composer) -> None:

@@ -71,9 +71,6 @@ def _belt(book: ModelBook, page: Composer) -> None:
             IF(answers[t, 0] >= 0, worded(TOOL), worded(MODEL)),
         )
 
-    def said(t: int, _: int) -> Expression:
-        return Nth(words, g["choice.chosen"][t - 1, 0] + 1) if t else expression("")
-
     def share(t: int, _: int) -> Expression:
         if not t:
             return expression("")
@@ -93,7 +90,13 @@ def _belt(book: ModelBook, page: Composer) -> None:
         "belt.word", (TOP, WORD), one, lambda t, _: Nth(words, g["tokens"][t, 0] + 1), "word"
     )
     page.computed_at("belt.writer", (TOP, WRITER), one, writer, "label")
-    page.computed_at("belt.alone", (TOP, ALONE), one, said, "label")
+    page.computed_at(
+        "belt.alone",
+        (TOP, ALONE),
+        one,
+        lambda t, _: Nth(words, g["choice.chosen"][t - 1, 0] + 1) if t else expression(""),
+        "label",
+    )
     page.computed_at("belt.share", (TOP, SHARE), one, share, "percent")
     page.computed_at("belt.sum", (TOP, SUM_COL), one, asked, "label")
     page.computed_at("belt.answer", (TOP, ANSWER), one, answer, "label")
