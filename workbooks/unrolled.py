@@ -97,10 +97,7 @@ def settings(ws: Composer, steps: list[list[Block]]) -> None:
         "Change the optimizer or a number: all steps are computed anew at once. Each step starts from the weights that the one before it leaves."
     )
     ws.cursor += 1
-    sheets.setting(ws, "optimizer", "optimizer", "SGD, momentum or Adam", "dial")
-    sheets.choices(ws, "optimizer", sheets.OPTIMIZERS)
-    for name, (what, why) in sheets.SETTINGS.items():
-        sheets.setting(ws, name, what, why)
+    sheets.settings(ws, sheets.SETTINGS, optimizer=sheets.OPTIMIZERS)
     ws.heading("The loss of the sentence, in nats for each word")
     found = [block for blocks in steps for block in blocks if block.leaf == "loss" and block.op]
     losses = [block for block in found if block.kind != "gradient"]

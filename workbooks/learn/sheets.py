@@ -18,14 +18,31 @@ from cellformer.workbooks.learn.step import Step
 
 OPTIMIZERS = ("SGD", "momentum", "Adam")  # methods 0, 1 and 2
 N_POINTS = 250  # passes through the corpus that the curve has room for
-SETTINGS = {  # block -> what it is called, what it is for
+SETTINGS: dict[str, tuple[str, ...]] = {  # block -> what it is called, what it is for, its style
+    "optimizer": ("optimizer", "SGD, momentum or Adam", "dial"),
     "rate": ("learning rate", "how far each step goes"),
     "beta1": ("momentum", "kept of the last direction; SGD: none"),
     "beta2": ("memory of sizes", "Adam: kept of gradients' usual sizes"),
     "epsilon": ("epsilon", "Adam: keeps its divisor above zero"),
     "decay": ("weight decay", "pulls every weight towards 0"),
 }
-CLOCK = {  # the same
+SWITCH = {  # the same
+    "state": ("learning", "start, learn or pause", "switch"),
+    "latch.tick": ("recalculations", "counted while it learns", "count"),
+    "made": ("steps made", "each has changed every weight once", "count"),
+    "ready": ("ready", "the beat in which all that this step writes was written", "count"),
+}
+PROGRESS = {
+    "passed": ("passes", "through the whole corpus", "step"),
+    "this_loss": ("loss of this batch", "surprise at each word, in nats", "step green"),
+    "mean_loss": ("loss of this pass", "mean of its batches so far", "step green"),
+    "floor": ("the least possible", "(ln 3 + ln 2) / 7", "constant"),
+    "moved": ("a weight moves by", "the first of W_E", "change fine"),
+}
+RECALCULATIONS = {
+    "recalculations": ("of them for each step", "2; type more where the sheet How says so"),
+}
+CLOCK = {
     "beat": ("beat", "recalculations in fours, say, where four are typed above"),
     "phase": ("phase", "which recalculation of its beat it is, from 0"),
     "latch.count": ("count", "steps made: one more if the beat before wrote everything"),
@@ -70,12 +87,25 @@ class Parts:
         return self.n_sentences // self.batch
 
 
-def setting(ws: Composer, name: str, what: str, why: str, style: str = "input setting") -> None:
-    """Add a block of one cell at the cursor, with its meaning and why it matters."""
-    ws.book.lay(Place(ws.book.graph[name], ws.sheet.name, ws.cursor, 1, turned=False), style)
-    ws.sheet.put(ws.cursor, 0, what, "row label")
-    ws.sheet.put(ws.cursor, 2, why, "note")
-    ws.cursor += 1
+def settings(
+    ws: Composer,
+    rows: Mapping[str, Sequence[str]],
+    style: str = "input setting",
+    **choices: Sequence[str],
+) -> None:
+    """Add blocks of one cell from the cursor on, each with its meaning, why it matters and, if it
+    has one, a style of its own. `choices` are the possible values of some, listed far to the
+    right."""
+    for name, (what, why, *own) in rows.items():
+        ws.lay(ws.book.graph[name], (ws.cursor, 1), own[0] if own else style)
+        ws.sheet.put(ws.cursor, 0, what, "row label")
+        ws.sheet.put(ws.cursor, 2, why, "note")
+        if name in choices:
+            col, n = 24 + len(ws.sheet.lists), len(choices[name])
+            for k, text in enumerate(choices[name], ws.cursor):
+                ws.sheet.hold(k, col, text, "constant")
+            ws.sheet.lists[ws.cursor, 1] = ws.sheet[ws.cursor : ws.cursor + n, col].fixed
+        ws.cursor += 1
 
 
 def method(g: Graph) -> Callable[[int, int], Expression]:
@@ -114,40 +144,15 @@ def control(ws: Composer, p: Parts) -> None:
         "Choose ‘pause’ before you change anything else. If nothing moves at ‘learn’, or a program warns of a circular reference, see the sheet How.",
     )
     ws.cursor += 1
-    setting(ws, "state", "learning", "start, learn or pause", "switch")
-    choices(ws, "state", clock.STATES)
-    setting(ws, "latch.tick", "recalculations", "counted while it learns", "count")
-    setting(ws, "made", "steps made", "each has changed every weight once", "count")
-    setting(
-        ws, "ready", "ready", "the beat in which all that this step writes was written", "count"
-    )
+    settings(ws, SWITCH, state=clock.STATES)
     ws.cursor += 1
-    setting(ws, "optimizer", "optimizer", "SGD, momentum or Adam", "dial")
-    choices(ws, "optimizer", OPTIMIZERS)
-    for name, (what, why) in SETTINGS.items():
-        setting(ws, name, what, why)
+    settings(ws, SETTINGS, optimizer=OPTIMIZERS)
     ws.heading("How far it is")
-    setting(ws, "passed", "passes", "through the whole corpus", "step")
-    setting(ws, "this_loss", "loss of this batch", "surprise at each word, in nats", "step green")
-    setting(ws, "mean_loss", "loss of this pass", "mean of its batches so far", "step green")
-    setting(ws, "floor", "the least possible", "(ln 3 + ln 2) / 7", "constant")
-    setting(ws, "moved", "a weight moves by", "the first of W_E", "change fine")
+    settings(ws, PROGRESS)
     expected(ws, p)
     ws.heading("The clock")
-    setting(
-        ws, "recalculations", "of them for each step", "2; type more where the sheet How says so"
-    )
-    for name, (what, why) in CLOCK.items():
-        setting(ws, name, what, why, "count")
-    setting(ws, "method", "method", "0 SGD, 1 momentum, 2 Adam", "count")
-
-
-def choices(ws: Composer, name: str, texts: Sequence[str]) -> None:
-    """Add the list of a cell's possible values, far to the right."""
-    place, col = ws.book.places[name], 24 + len(ws.sheet.lists)
-    for k, text in enumerate(texts, place.top):
-        ws.sheet.hold(k, col, text, "constant")
-    ws.sheet.lists[place.top, 1] = ws.sheet[place.top : place.top + len(texts), col].fixed
+    settings(ws, RECALCULATIONS)
+    settings(ws, CLOCK | {"method": ("method", "0 SGD, 1 momentum, 2 Adam")}, "count")
 
 
 def expected(ws: Composer, p: Parts) -> None:

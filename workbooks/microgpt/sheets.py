@@ -30,10 +30,10 @@ from cellformer.workbooks.learn import clock
 from cellformer.workbooks.learn.sheets import (
     CLOCK,
     LATCHES,
-    choices,
+    RECALCULATIONS,
     columns,
     latches,
-    setting,
+    settings,
     small_latches,
 )
 from cellformer.workbooks.microgpt import program, step
@@ -48,13 +48,32 @@ LABELS = {
     "n_ctx": [str(t) for t in range(PLACES)],
     "vocab": list(WORDS),
 }
-SETTINGS = {  # block -> what it is called, what it is for
+SWITCH = {  # block -> what it is called, what it is for, its style
+    "state": ("learning", "start, learn or pause", "switch"),
+    "begin": ("begin with", "new: random; trained: after 1,000 steps", "dial"),
+    "made": ("steps made", "each has changed every weight once", "count"),
+    "doc.now": ("it reads", "the name of this step", "word"),
+    "this_loss": ("loss", "surprise at each next letter, in nats", "step green"),
+    "mean_loss": ("mean loss", "of up to 20 steps: a point of the curve", "step green"),
+    "guess": ("a guess", "the loss without knowledge: ln 27", "constant"),
+    "name.now": ("it writes", "a name, with the weights as they are", "word"),
+}
+SETTINGS: dict[str, tuple[str, ...]] = {  # the same
     "rate": ("learning rate", "of the first step; learning_rate"),
     "num_steps": ("steps", "until the rate is 0; num_steps"),
     "beta1": ("beta1", "Adam: how much of m is kept"),
     "beta2": ("beta2", "Adam: how much of v is kept"),
     "epsilon": ("epsilon", "Adam: its divisor is not 0; eps_adam"),
     f"{WRITES}.temperature": ("temperature", "of names: lower is safer, higher bolder"),
+    "lr_t.now": ("rate of this step", "lr_t: it falls to 0 after the last step", "step green"),
+    "moved": ("a weight moves by", "the first of <BOS> in wte", "change fine"),
+}
+TICKS = {
+    "latch.tick": ("recalculations", "counted while it learns"),
+    "ready": ("ready", "the beat in which all that this step writes was written"),
+}
+NAME = {
+    "write.name": ("name", "of the list that this step writes; -1: those of the beginning"),
 }
 FORWARD = {  # the first block of each part of `gpt(token_id, pos_id, keys, values)`
     "tokens": "x = wte[token_id] + wpe[pos_id]: a vector for each letter, and one for its place",
@@ -102,7 +121,7 @@ def data(p: Parts) -> None:
     g.input("docs", np.array([[name] for name in names], dtype=object))
     now = IFERROR(LOWER(INDEX(g["docs"].area.fixed, MOD(clock.steps(g), len(names)) + 1, 1)), "")
     g.table("doc", (1, 1), lambda i, j: now)
-    setting(ws, "doc", "doc", "the name of this step: docs[step % len(docs)]", "word")
+    settings(ws, {"doc": ("doc", "the name of this step: docs[step % len(docs)]", "word")})
     ws.cursor += 1
     top = ws.cursor
     ws.book.lay(Place(g["docs"], ws.sheet.name, top, 1, turned=False), "token")
@@ -121,7 +140,7 @@ def tokenizer(p: Parts) -> None:
         style="equation",
     )
     ws.cursor += 1
-    setting(ws, "alphabet", "uchars", "", "constant")
+    settings(ws, {"alphabet": ("uchars", "", "constant")})
     doc, letters = g["doc"][0, 0].fixed, g["alphabet"][0, 0].fixed
 
     def letter(t: int, _: int) -> Expression:
@@ -138,7 +157,8 @@ def tokenizer(p: Parts) -> None:
     g.table("letters", (PLACES + 1, 1), letter)
     g.table("ids", (PLACES + 1, 1), number)
     g.table("n", (1, 1), lambda i, j: MIN(PLACES, LEN(doc) + 1))
-    setting(ws, "n", "n", "how many letters it predicts: with the <BOS> at its end", "count")
+    told = "how many letters it predicts: with the <BOS> at its end"
+    settings(ws, {"n": ("n", told, "count")})
     ws.cursor += 1
     top = ws.cursor + 1
     for col, (name, style) in enumerate((("letters", "word"), ("ids", "id")), 1):
@@ -240,43 +260,15 @@ def control(ws: Composer, p: Parts) -> None:
     )
     ws.cursor += 1
     top = ws.cursor
-    setting(ws, "state", "learning", "start, learn or pause", "switch")
-    choices(ws, "state", clock.STATES)
-    setting(ws, "begin", "begin with", "new: random; trained: after 1,000 steps", "dial")
-    choices(ws, "begin", BEGINNINGS)
-    setting(ws, "made", "steps made", "each has changed every weight once", "count")
-    setting(ws, "doc.now", "it reads", "the name of this step", "word")
-    setting(ws, "this_loss", "loss", "surprise at each next letter, in nats", "step green")
-    setting(ws, "mean_loss", "mean loss", "of up to 20 steps: a point of the curve", "step green")
-    setting(ws, "guess", "a guess", "the loss without knowledge: ln 27", "constant")
-    setting(ws, "name.now", "it writes", "a name, with the weights as they are", "word")
+    settings(ws, SWITCH, state=clock.STATES, begin=BEGINNINGS)
     ws.cursor += 1
-    for name, (what, why) in SETTINGS.items():
-        setting(ws, name, what, why)
-    setting(
-        ws, "lr_t.now", "rate of this step", "lr_t: it falls to 0 after the last step", "step green"
-    )
-    setting(ws, "moved", "a weight moves by", "the first of <BOS> in wte", "change fine")
+    settings(ws, SETTINGS)
     _names(ws, top)
     _expected(ws)
     ws.cursor += PLACES
     ws.heading("The clock")
-    setting(
-        ws, "recalculations", "of them for each step", "2; type more where the sheet How says so"
-    )
-    setting(ws, "latch.tick", "recalculations", "counted while it learns", "count")
-    setting(
-        ws, "ready", "ready", "the beat in which all that this step writes was written", "count"
-    )
-    for name, (what, why) in CLOCK.items():
-        setting(ws, name, what, why, "count")
-    setting(
-        ws,
-        "write.name",
-        "name",
-        "of the list that this step writes; -1: those of the beginning",
-        "count",
-    )
+    settings(ws, RECALCULATIONS)
+    settings(ws, TICKS | CLOCK | NAME, "count")
 
 
 def _copied(texts: Area) -> Callable[[int, int], Expression]:
@@ -364,7 +356,8 @@ def step_sheets(p: Parts) -> None:
         elsewhere = block.part in (*BEGINNINGS, "latch", "start") or block.name in ELSEWHERE
         if block.name not in placed and not elsewhere:
             _one(sheets[_kind(p, block)], block)
-    setting(sheets["names"], "name", "name", "its letters: the name that this step writes", "word")
+    told = "its letters: the name that this step writes"
+    settings(sheets["names"], {"name": ("name", told, "word")})
 
 
 ELSEWHERE = ("names", "name", "settled")

@@ -12,8 +12,7 @@ the table, but not without the word. The result of finding them again without ea
 below, as constants.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -52,14 +51,6 @@ SETS = (
 )
 
 
-class Probed(NamedTuple):
-    """A set of vectors to probe: its name, its description, and the vectors [n_words, d]."""
-
-    name: str
-    title: str
-    vectors: np.ndarray
-
-
 def add(book: ModelBook) -> None:
     """Add the setting, the explained shares, two charts, three suggested edits; the computations
     below."""
@@ -68,26 +59,23 @@ def add(book: ModelBook) -> None:
     _dial(book, page)
     _axes(book, page)
     probed = _probed(book)
-    for n, one in enumerate(probed):
-        _probe(book, page, one, n)
-    _results(book, page, probed)
+    for n, (name, vectors) in enumerate(probed.items()):
+        _probe(book, page, name, vectors, n)
+    _results(book, page, list(probed))
     _anew(page, probed)
-    _charts(page, probed)
+    _charts(page, list(probed))
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions(), at=(13, 15, 0))
 
 
-def _probed(book: ModelBook) -> list[Probed]:
-    """Untrained vectors, those of the model with wide initial vectors, and of this one."""
+def _probed(book: ModelBook) -> dict[str, np.ndarray]:
+    """The vectors to probe [n_words, d] by name: untrained ones, those of the model with wide
+    initial vectors, and those of this one."""
     rng = np.random.default_rng(semantics.SEEDS[0])
     untrained = semantics.decoder().initial(semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
-    wide, narrow = (
-        np.array(book.values[f"models.{name}"], dtype=np.float64) for name in ("wide", "narrow")
-    )
-    return [
-        Probed("untrained", "untrained", untrained),
-        Probed("wide", "wide", wide),
-        Probed("narrow", "narrow", narrow),
-    ]
+    return {"untrained": untrained} | {
+        name: np.array(book.values[f"models.{name}"], dtype=np.float64)
+        for name in ("wide", "narrow")
+    }
 
 
 def _dial(book: ModelBook, page: Composer) -> None:
@@ -123,22 +111,22 @@ def _axes(book: ModelBook, page: Composer) -> None:
     )
 
 
-def _probe(book: ModelBook, page: Composer, probed: Probed, n: int) -> None:
+def _probe(book: ModelBook, page: Composer, name: str, vectors: np.ndarray, n: int) -> None:
     """Add one set's components, coefficients of the six probes, leverages, held-out errors."""
     table, mean, on = (book.graph[x] for x in ("study.table", "probes.mean", "probes.on"))
     top, right = WORK_ROW + 5 + n * (N_WORDS + N_AXES + 5), 2 + N_PARTS
-    page.sheet.put(top, 0, f"{probed.title}: coefficients", "block")
+    page.sheet.put(top, 0, f"{name}: coefficients", "block")
     page.sheet.down(top + 1, 0, semantics.AXES, "row label")
     first = top + 2 + N_AXES
     text = "words along each component, brought to one length: constants"
     page.sheet.put(first - 1, 1, text, "note")
     page.heads_at((first - 1, right), *("leverage", *semantics.AXES), style="label")
     page.sheet.put(first - 2, right + 1, "error when held out", "block")
-    centred = probed.vectors - probed.vectors.mean(axis=0)
+    centred = vectors - vectors.mean(axis=0)
     unit = np.linalg.svd(centred, full_matrices=False)[0]  # [n_words, N_PARTS]
     unit = unit * np.sign(unit[np.abs(unit).argmax(axis=0), range(N_PARTS)])
     page.sheet.down(first, 0, semantics.CONTENT, "row label")
-    name = f"probes.{probed.name}"
+    name = f"probes.{name}"
     parts = page.typed_at(f"{name}.unit", (first, 1), unit.tolist(), "basis")
 
     shape = (N_AXES, N_PARTS)
@@ -166,18 +154,18 @@ def _probe(book: ModelBook, page: Composer, probed: Probed, n: int) -> None:
     page.computed_at(f"{name}.error", (first, right + 1), shape, error, "step")
 
 
-def _results(book: ModelBook, page: Composer, probed: Sequence[Probed]) -> None:
+def _results(book: ModelBook, page: Composer, probed: Sequence[str]) -> None:
     """Add the explained share of each axis, for the words fitted to and for words held out; and how
     many of the six pass."""
     spread = book.graph["probes.spread"]
     for way, text in enumerate(WAYS):
         first = 1 + way * len(probed)
         page.sheet.put(TABLE_ROW, first, text, "block")
-        page.heads_at((TABLE_ROW + 1, first), *[one.title for one in probed], style="label")
+        page.heads_at((TABLE_ROW + 1, first), *probed, style="label")
     page.sheet.down(TABLE_ROW + 2, 0, semantics.AXES, "row label")
 
     def explained(a: int, col: int) -> Expression:
-        name = f"probes.{probed[col % len(probed)].name}"
+        name = f"probes.{probed[col % len(probed)]}"
         if col < len(probed):
             slopes = book.graph[f"{name}.slope"][a, :]
             share = SUMPRODUCT(slopes, slopes) / spread[0, a]
@@ -202,14 +190,14 @@ def _results(book: ModelBook, page: Composer, probed: Sequence[Probed]) -> None:
     page.dress(page.sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
 
 
-def _anew(page: Composer, probed: Sequence[Probed]) -> None:
+def _anew(page: Composer, probed: Mapping[str, np.ndarray]) -> None:
     """Add the results if components, too, are found without the held-out word: constants."""
     text = f"of words held out, the {BUILT} components found anew without each: constants"
     page.sheet.put(ANEW_ROW, 1, text, "block")
-    page.heads_at((ANEW_ROW + 1, 1), *[one.title for one in probed], style="label")
-    for col, one in enumerate(probed, 1):
-        for a, share in enumerate(held_out_anew(one.vectors, BUILT), ANEW_ROW + 2):
-            page.sheet.put(a, col, float(share), "constant")
+    page.heads_at((ANEW_ROW + 1, 1), *probed, style="label")
+    for col, vectors in enumerate(probed.values(), 1):
+        shares = held_out_anew(vectors, BUILT).tolist()
+        page.sheet.down(ANEW_ROW + 2, col, shares, "constant")
     page.sheet.down(ANEW_ROW + 2, 0, semantics.AXES, "row label")
 
 
@@ -229,13 +217,13 @@ def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:
     return np.asarray(1 - (errors**2).sum(axis=0) / spread)
 
 
-def _charts(page: Composer, probed: Sequence[Probed]) -> None:
+def _charts(page: Composer, probed: Sequence[str]) -> None:
     """Add the two halves of the table as charts, side by side."""
     rows = slice(TABLE_ROW + 2, TABLE_ROW + 2 + N_AXES)
     for way, text in enumerate(WAYS):
         series = [
-            Series(one.title, page.sheet[rows, 0], page.sheet[rows, 1 + way * len(probed) + n])
-            for n, one in enumerate(probed)
+            Series(name, page.sheet[rows, 0], page.sheet[rows, 1 + way * len(probed) + n])
+            for n, name in enumerate(probed)
         ]
         at = (CHART_ROW, CHART_COLS[way])
         page.sheet.charts.append(Chart(*at, "column", f"R², {text}", series, SIZE, number="0.0"))
