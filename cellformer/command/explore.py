@@ -1,11 +1,9 @@
 """Commands that evaluate a model and print: run, trace, ablate, sweep, generate, info."""
 
-import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -16,17 +14,14 @@ from cellformer import budget, names
 from cellformer.command import printing, prompting, results
 from cellformer.command.answer import Answer
 from cellformer.command.build import plain_forecast, with_digits
-from cellformer.command.cells import Cells, is_cell, watched_cell
+from cellformer.command.cells import Cells
 from cellformer.command.console import console, line
-from cellformer.command.many import Many
 from cellformer.command.options import (
     Ablate,
     Adapter,
     Beyond,
     Chat,
-    Dask,
     Ids,
-    Jobs,
     Lens,
     Mean,
     MinP,
@@ -34,9 +29,7 @@ from cellformer.command.options import (
     NoSpecial,
     Prompt,
     PromptFile,
-    Prompts,
     RepetitionPenalty,
-    Resume,
     Second,
     Seed,
     Sets,
@@ -48,16 +41,12 @@ from cellformer.command.options import (
     Tokens,
     TopK,
     TopP,
-    block_names,
 )
-from cellformer.command.printing import Curve
-from cellformer.command.sharing import Sharing
 from cellformer.engine import Evaluator, Graph, InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.errors import nearest
-from cellformer.engine.cells.files import replacing
-from cellformer.engine.cells.texts import in_csv, readable
+from cellformer.engine.cells.texts import readable
 from cellformer.engine.models import encoding
 from cellformer.engine.models import prompt as prompts
 from cellformer.engine.models.architectures.mixtral import MoeSpec
@@ -66,15 +55,12 @@ from cellformer.engine.models.generate import Step, passage
 from cellformer.engine.models.generate import generate as steps
 from cellformer.engine.studies import ablation
 from cellformer.engine.studies import lens as lenses
-from cellformer.engine.studies import sweep as sweeping
 from cellformer.engine.studies.forecast import Forecast, forecast, kv_numbers, parameters
 from cellformer.engine.studies.study import word_of
 from cellformer.engine.text.tokenizer import shown, stream, until
-from cellformer.exporters.compose.cells import SheetCell
 from cellformer.exporters.edits.edited import Edited, EditedModel
 from cellformer.exporters.model.plan import for_model
 from cellformer.names import needs_words
-from cellformer.studies import Task, absolute
 
 FEW = 40  # tokens to generate
 
@@ -206,87 +192,6 @@ def _shown(graph: Graph, patterns: Sequence[str] | None) -> list[str]:
             raise InputError(f"no block's name fits {text!r}; {nearest(text, graph.blocks)}")
         found |= dict.fromkeys(block.name for block in blocks)
     return list(found)
-
-
-CurveFile = Annotated[
-    Path | None, typer.Option("-o", help="Output file, .csv, .png, .parquet (default: print).")
-]
-
-
-def sweep(
-    name: Name,
-    cell: Annotated[
-        str,
-        typer.Argument(
-            help="A cell: 'blocks.0.attn.h1.W_Q[3,2]', or 'Weights!C9'.",
-            autocompletion=block_names,
-        ),
-    ],
-    start: Annotated[float, typer.Option("--from", help="First value.")] = -1.0,
-    stop: Annotated[float, typer.Option("--to", help="Last value.")] = 1.0,
-    n_steps: Annotated[
-        int, typer.Option("--steps", min=2, max=sweeping.MOST_STEPS, help="Number of values.")
-    ] = 21,
-    prompt: Prompt = None,
-    ids: Ids = None,
-    no_special: NoSpecial = False,
-    target: Target = None,
-    output: CurveFile = None,
-    prompts: Prompts = None,
-    jobs: Jobs = 1,
-    dask: Dask = None,
-    resume: Resume = False,
-    force: Beyond = False,
-) -> Answer:
-    """Run one cell through a range of values, and report the target word's logit and probability.
-
-    In a workbook without a transformer, --target is a cell: 'loss[0,0]'. With --prompts, each
-    prompt of a file is studied, and the result is one table.
-    """
-    many = Many(prompts, output, Sharing(jobs, dask, resume))
-    asked = sweeping.Options(cell, start, stop, n_steps)
-    if many.wanted(prompt=prompt, ids=ids):
-        where = absolute(name), not no_special, force
-        return many.report(Task("sweep", *where, target or "", options=asked))
-    if output and output.suffix.lower() not in (".csv", ".png"):
-        raise InputError(f"{output}: the name of an output file must end in .csv or .png")
-    if start == stop:
-        raise InputError(
-            f"--from and --to are both {start:g}: {cell} would not change; give two values"
-        )
-    values = np.array(asked.values)
-    given = {"prompt": prompt, "ids": ids, "no_special": no_special}
-    if names.is_workbook(name):
-        names.check_keeps(name, **given)
-        curve = _curve_of_opened(names.opened(name), cell, values, target)
-    elif names.is_worksheet(name):
-        names.check_takes(name, **given)
-        curve = _curve_of_opened(names.opened(name), cell, values, target)
-    else:
-        loaded = names.load(name, prompt, ids, not no_special, force=force)
-        curve = _curve_of_word(loaded, asked, target or "", force)
-    if output is None:
-        return Answer(lambda: printing.curve(curve), lambda: _swept(curve), "values")
-    draw = _write_csv if output.suffix.lower() == ".csv" else _draw
-    draw(output, curve)
-    told = f"{output}: {n_steps} values of {curve.cell}"
-    return Answer(lambda: line(told), lambda: _swept(curve), "values")
-
-
-def _swept(curve: Curve) -> results.Sweep:
-    """A sweep as JSON."""
-    keys = ("logit", "probability") if curve.first else ("watched",)
-    columns = dict(zip(keys, curve.columns.values(), strict=True))
-    steps = [
-        results.Step(
-            value=float(x),
-            **{key: float(column[k]) for key, column in columns.items()},  # type: ignore[typeddict-item]
-        )
-        for k, x in enumerate(curve.values)
-    ]
-    for step, word in zip(steps, curve.first, strict=False):
-        step["first"] = word
-    return {"cell": curve.cell, "target": curve.target, "values": steps}
 
 
 def generate(
@@ -530,92 +435,9 @@ def _run_opened(
     return Answer(tell, result, rows if changed or blocks else "tables")
 
 
-def _curve_of_word(
-    loaded: names.Loaded, options: sweeping.Options, target: str, force: bool
-) -> Curve:
-    """The target word's logit and probability at the prompt's end."""
-    block, i, j = Cells(loaded.graph, loaded.built).parse(options.cell)
-    cell = f"{block.name}[{i},{j}]"
-    asked = loaded.asked(force, target=target, options=replace(options, cell=cell))
-    word, found = sweeping.STUDY.rows(asked)
-    rows = list(found)
-    columns = {
-        f"logit of {word}": np.array([row.logit for row in rows]),
-        "probability": np.array([row.probability for row in rows]),
-    }
-    values, first = np.array([row.value for row in rows]), [row.first for row in rows]
-    return Curve(cell, values, columns, word, f"‘{word}’", first)
-
-
-def _curve_of_opened(opened: Edited, cell: str, values: np.ndarray, target: str | None) -> Curve:
-    """A computed cell of a workbook, as its file has it: `target`, or the one that the first
-    suggested edit watches; of a model, `target` may be a word (default: the likeliest)."""
-    found, graph, live = opened.book, opened.book.graph, opened.live()
-    block, i, j = Cells(graph, lambda: found).parse(cell)
-    if isinstance(opened, EditedModel) and not (target and is_cell(target)):
-        return _curve_of_opened_word(opened, live, (block.name, i, j), values, target)
-    watch = found.suggestions[0].watch if found.suggestions else None
-    if target is not None:
-        watched = watched_cell(found, target)
-    elif watch is not None:
-        watched = SheetCell(found.clean, *found.cell(*watch))
-    else:
-        raise InputError(f"name the cell to watch: --target '{list(graph.blocks)[-1]}[0,0]'")
-    shown = []
-    for x in values.tolist():
-        live.set(block.name, i, j, x)
-        shown.append(replace(watched, reading=found.reading(live)).value)
-    if any(isinstance(x, str) for x in shown):
-        raise InputError(f"{watched.name} shows a text; watch a number with --target")
-    columns = {watched.name: np.array(shown, dtype=np.float64)}
-    return Curve(f"{block.name}[{i},{j}]", values, columns, watched.name, watched.name)
-
-
-def _curve_of_opened_word(
-    opened: EditedModel,
-    live: Evaluator,
-    cell: tuple[str, int, int],
-    values: np.ndarray,
-    target: str | None,
-) -> Curve:
-    """The target word's logit and probability at the end of the file's prompt."""
-    row, words = opened.position, printing.output_words(opened.model)
-    if target is None:
-        wanted = int(np.argmax(live["logits"][row]))
-    else:
-        wanted = word_of(opened.model, target, opened.book.graph, row)
-    name, i, j = cell
-    logits, probs, first = [], [], []
-    for x in values.tolist():
-        live.set(name, i, j, x)
-        finite.check(opened.book.graph, live)
-        logits.append(live["logits"][row, wanted])
-        probs.append(live["probs"][row, wanted])
-        first.append(words[int(np.argmax(live["logits"][row]))])
-    word = words[wanted]
-    columns = {f"logit of {word}": np.array(logits), "probability": np.array(probs)}
-    return Curve(f"{name}[{i},{j}]", values, columns, word, f"‘{word}’", first)
-
-
 def _rows(values: np.ndarray) -> list[list[float | str | None]]:
     """Rows for JSON, which has no -inf or nan: blank cells are null."""
     return [
         [x if isinstance(x, str) or np.isfinite(x) else None for x in row]
         for row in values.tolist()
     ]
-
-
-def _write_csv(path: Path, curve: Curve) -> None:
-    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        heads = [curve.cell, *curve.columns, *(["first"] if curve.first else [])]
-        writer.writerow(map(in_csv, heads))
-        for k, x in enumerate(curve.values.tolist()):
-            row = [repr(x), *(repr(float(column[k])) for column in curve.columns.values())]
-            writer.writerow([*row, *map(in_csv, curve.first[k : k + 1])])
-
-
-def _draw(path: Path, curve: Curve) -> None:
-    from cellformer import plot
-
-    plot.save(plot.curve(curve.cell, curve.values, curve.columns, curve.subject), path)

@@ -42,7 +42,7 @@ HOMES = {  # each command, in the order of the help: its module of cellformer/co
     "gradient": ("gradient", "gradient"),
     "why": ("why", "why"),
     "steer": ("steer", "steer"),
-    "sweep": ("explore", "sweep"),
+    "sweep": ("sweep", "sweep"),
     "generate": ("explore", "generate"),
     "info": ("explore", "info"),
     "edit": ("edit", "edit"),

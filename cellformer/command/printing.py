@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -211,27 +210,6 @@ def rows(found: Sequence[Any], title: str = "", hidden: Sequence[str] = ()) -> N
     for texts in columns.shown(found):
         cells = zip(heads, texts, strict=True)
         table.add_row(*(Text(text) for head, text in cells if head not in hidden))
-    console.print(table)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A sweep: some numbers as one cell runs through values; arrays are [n_steps]."""
-
-    cell: str
-    values: np.ndarray
-    columns: Mapping[str, np.ndarray]
-    target: str  # the word, or the cell that is watched
-    subject: str  # of the title: "‘Tarso’", "loss[0,0]"
-    first: Sequence[str] = ()  # a model's most likely word at each value
-
-
-def curve(found: Curve) -> None:
-    """Print a sweep as a table."""
-    table = table_of("value", *found.columns, *(["first"] if found.first else []))
-    for k, x in enumerate(found.values):
-        cells = [f"{x:.4f}", *(f"{column[k]:.4f}" for column in found.columns.values())]
-        table.add_row(*cells, *(Text(word, "bold") for word in found.first[k : k + 1]))
     console.print(table)
 
 

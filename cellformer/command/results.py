@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # their rows; no command waits for studies that it does not n
         probes,
         quantization,
         sensitivity,
+        sweep,
     )
 
 Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
@@ -202,22 +203,11 @@ class Explain(TypedDict):
     cells: Annotated[list[Explained], "in the order given"]
 
 
-class Step(TypedDict):
-    """A value of a sweep."""
-
-    value: Annotated[float, "of the cell"]
-    logit: NotRequired[Annotated[float, "of the target"]]
-    probability: NotRequired[Annotated[float, "of the target"]]
-    first: NotRequired[Annotated[str, "the likeliest word"]]
-    watched: NotRequired[Annotated[float, "the cell that is watched, without a model"]]
-
-
 class Sweep(TypedDict):
     """`sweep`"""
 
-    cell: Annotated[str, "the cell that runs through the values"]
     target: Annotated[str, "the word, or the cell that is watched"]
-    values: Annotated[list[Step], "in order"]
+    rows: Annotated["list[sweep.Row] | list[sweep.Watched]", "in order"]
 
 
 class Written(TypedDict):
@@ -582,7 +572,7 @@ ROWS = {  # of each result the list that --csv prints
     "WhyWord": "edges",
     "WhyChannel": "taken",
     "Steer": "texts",
-    "Sweep": "values",
+    "Sweep": "rows",
     "Study": "rows",
     "Generate": "tokens",
     "Info": "parts",

@@ -25,6 +25,16 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Watched:
+    """A value of the cell, and that of another cell, in a workbook without a model."""
+
+    cell: Annotated[str, "that runs through the values"]
+    value: Annotated[float, "of the cell", ".4f"]
+    watched: Annotated[str, "the cell that is watched"]
+    shows: Annotated[float, "what it shows", ".4f"]
+
+
+@dataclass(frozen=True)
 class Options:
     """The cell, and its values."""
 

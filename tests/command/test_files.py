@@ -91,10 +91,10 @@ def test_trace_run_and_sweep_take_an_edited_file(folder: Path) -> None:
     assert "typed: 0.5, as built 0.3" in tree
     swept = told("sweep", folder / "edited.xlsx", "Embedding!B11", "--from", "0.5", "--to", "1")
     first = told("run", folder / "edited.xlsx")["words"][0]
-    assert swept["values"][0]["logit"] == pytest.approx(first["logit"], abs=1e-12)
+    assert swept["rows"][0]["logit"] == pytest.approx(first["logit"], abs=1e-12)
     watched = ("--target", "Play!C12", "--from", "0.5", "--to", "1")
     seen = told("sweep", folder / "edited.xlsx", "W_E[1,0]", *watched)
-    assert seen["values"][0]["watched"] == pytest.approx(first["logit"], abs=1e-12)
+    assert seen["rows"][0]["shows"] == pytest.approx(first["logit"], abs=1e-12)
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_worksheets_are_run_as_they_were_saved(folder: Path) -> None:
     assert changes["counts[0,0]"] == {"cell": "counts[0,0]", "was": 8.0, "now": 5.0}
     assert "true_P[0,0]" in changes
     swept = told("sweep", folder / "loss-edited.xlsx", "counts[0,0]", "--target", "bits[0,0]")
-    assert len(swept["values"]) == 21
+    assert len(swept["rows"]) == 21
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The command on workbooks without a transformer: run, trace, sweep, diff."""
 
+import csv
 import re
 import zipfile
 from pathlib import Path
@@ -43,9 +44,9 @@ def test_sweep_follows_a_cell(tmp_path: Path) -> None:
     watched = ("--target", "loss[0,0]", "--steps", 3, "-o", curve)
     done = cli("sweep", "zero-layer", "added[0,0]", "--from", 0, "--to", 2, *watched)
     assert done.code == 0, done.err
-    head, *rows = curve.read_text().splitlines()
-    assert "added[0,0]" in head and "loss[0,0]" in head
-    losses = [float(row.split(",")[1]) for row in rows]
+    rows = list(csv.DictReader(curve.read_text().splitlines()))
+    assert {(row["cell"], row["watched"]) for row in rows} == {("added[0,0]", "loss[0,0]")}
+    losses = [float(row["shows"]) for row in rows]
     assert losses == sorted(losses) and len(losses) == 3  # what is added blurs the table
     assert cli("sweep", "loss", "weights[0,0]", "--steps", 3).code == 0
 

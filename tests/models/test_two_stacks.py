@@ -285,7 +285,7 @@ def test_what_is_ablated_and_swept_is_of_both_stacks(name: str) -> None:
     assert all(change.values())
     cell = "encoder.blocks.0.attn.switch[0,0]"
     asked = ("--ids", "3,1,4", "--from", "0", "--to", "1", "--steps", "2")
-    off, on = told("sweep", GOLDEN / name, cell, *asked)["values"]
+    off, on = told("sweep", GOLDEN / name, cell, *asked)["rows"]
     moved = off["probability"] - on["probability"]
     assert moved == pytest.approx(change["encoder.blocks.0.attn"], abs=1e-12)
 

@@ -77,8 +77,8 @@ def test_run_and_sweep(file: Path) -> None:
     out = cli("run", file, "--set", "inputs[0,0]=2").out
     assert f"{scored(INPUTS):.6g}" in out and f"{scored(other):.6g}" in out
     ends = ("--from", "0.73", "--to", "2", "--steps", "2")
-    points = told("sweep", file, "inputs[0,0]", "--target", LAST, *ends)["values"]
-    found = [point["watched"] for point in points]
+    points = told("sweep", file, "inputs[0,0]", "--target", LAST, *ends)["rows"]
+    found = [point["shows"] for point in points]
     assert found == pytest.approx([scored(INPUTS), scored(other)], abs=1e-15)
 
 
