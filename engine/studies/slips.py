@@ -313,9 +313,13 @@ def _is_line(part: Expression) -> bool:
 
 def _shorter(line: Area) -> Area:
     rect = line.rect
-    down = line.shape[0] > 1
-    cut = rect._replace(bottom=rect.bottom - 1) if down else rect._replace(right=rect.right - 1)
-    return Area(line.grid, cut, line.stays, True)
+    cut = {"bottom": rect.bottom - 1} if line.shape[0] > 1 else {"right": rect.right - 1}
+    return _at(line, **cut).as_range
+
+
+def _at(line: Area, **edges: int) -> Area:
+    """An area with other edges."""
+    return Area(line.grid, line.rect._replace(**edges), line.stays, line.range)
 
 
 # --- what is read instead -----------------------------------------------------------------------
@@ -330,13 +334,16 @@ def _instead(asked: Asked, formula: Expression) -> Expression | None:
     return None
 
 
+def _two_lines(part: Expression) -> list[Area]:
+    """The two lines whose products a part adds up; none for another part."""
+    lines = [line for line in part.parts if isinstance(line, Area) and _is_line(line)]
+    return lines if _calls(part, SUMPRODUCT) and len(lines) == len(part.parts) == 2 else []
+
+
 def _one_by_one(part: Expression) -> Expression | None:
     """A sum of products of two lines, spelt, since blocks may lie on their sheets in two ways."""
-    if not _calls(part, SUMPRODUCT) or len(part.parts) != 2 or not all(map(_is_line, part.parts)):
-        return None
-    a, b = part.parts
-    assert isinstance(a, Area) and isinstance(b, Area)
-    return dot(a, b) if a.rect.size == b.rect.size <= MOST_WRITTEN else None
+    sizes = {line.rect.size for line in _two_lines(part)}
+    return dot(*_two_lines(part)) if len(sizes) == 1 and max(sizes) <= MOST_WRITTEN else None
 
 
 def _sibling(graph: Graph, letters: str, part: Expression) -> Expression | None:
@@ -356,19 +363,14 @@ def _sibling(graph: Graph, letters: str, part: Expression) -> Expression | None:
 
 def _swapped(part: Expression) -> Expression | None:
     """Row i of one table with row j of another: row j with row i."""
-    if not _calls(part, SUMPRODUCT) or len(part.parts) != 2 or not all(map(_is_line, part.parts)):
-        return None
-    a, b = part.parts
-    assert isinstance(a, Area) and isinstance(b, Area)
-    down = a.shape[0] > 1
-    if a.grid is b.grid or a.shape != b.shape or not _whole_line(a) or not _whole_line(b):
-        return None
-    if a.grid.shape != b.grid.shape:  # type: ignore[attr-defined]
-        return None
-    one, two = (a.rect[2], b.rect[2]) if down else (a.rect[0], b.rect[0])
-    if one == two:
-        return None
-    return SUMPRODUCT(_line_of(a, two, down), _line_of(b, one, down))
+    match _two_lines(part):
+        case [Area(grid=Block() as one) as a, Area(grid=Block() as other) as b]:
+            down = a.shape[0] > 1
+            i, j = (a.rect.left, b.rect.left) if down else (a.rect.top, b.rect.top)
+            alike = one.shape == other.shape and a.shape == b.shape
+            if alike and one is not other and i != j and _whole_line(a) and _whole_line(b):
+                return SUMPRODUCT(_line_of(a, j, down), _line_of(b, i, down))
+    return None
 
 
 def _whole_line(line: Area) -> bool:
@@ -378,10 +380,7 @@ def _whole_line(line: Area) -> bool:
 
 def _line_of(line: Area, k: int, down: bool) -> Area:
     """The k-th column of an area's block, or its k-th row."""
-    rect = line.rect
-    if down:
-        return Area(line.grid, rect._replace(left=k, right=k + 1), line.stays, line.range)
-    return Area(line.grid, rect._replace(top=k, bottom=k + 1), line.stays, line.range)
+    return _at(line, left=k, right=k + 1) if down else _at(line, top=k, bottom=k + 1)
 
 
 def _transposed(asked: Asked, formula: Expression) -> Expression | None:
@@ -390,18 +389,14 @@ def _transposed(asked: Asked, formula: Expression) -> Expression | None:
 
 
 def _across(part: Expression) -> Expression | None:
-    if not _calls(part, SUMPRODUCT) or len(part.parts) != 2 or not all(map(_is_line, part.parts)):
-        return None
-    for k in (1, 0):
-        line, other = part.parts[k], part.parts[1 - k]
-        assert isinstance(line, Area) and isinstance(other, Area)
+    lines = _two_lines(part)
+    for line, other in zip(lines[::-1], lines, strict=True):
         block = line.grid
-        if not isinstance(block, Block) or block.partial or block.shape[0] != block.shape[1]:
+        if not isinstance(block, Block) or block.partial or not _whole_line(line):
             continue
-        if not _whole_line(line) or block.shape[0] > MOST_WRITTEN:
-            continue
-        top, bottom, left, right = line.rect
-        return dot(Area(block, Rect(left, right, top, bottom)), other)
+        if block.shape[0] == block.shape[1] <= MOST_WRITTEN:
+            top, bottom, left, right = line.rect
+            return dot(Area(block, Rect(left, right, top, bottom)), other)
     return None
 
 
@@ -575,10 +570,10 @@ def _to_the_end(_: Asked, formula: Expression) -> Expression | None:
 def _lengthened(line: Area) -> Area:
     block = line.grid
     assert isinstance(block, Block)
-    rect = line.rect
-    if line.shape[0] > 1:
-        return Area(block, rect._replace(top=0, bottom=block.shape[0]), line.stays, line.range)
-    return Area(block, rect._replace(left=0, right=block.shape[1]), line.stays, line.range)
+    down = line.shape[0] > 1
+    return (
+        _at(line, top=0, bottom=block.shape[0]) if down else _at(line, left=0, right=block.shape[1])
+    )
 
 
 # --- other cells, and numbers rounded before -----------------------------------------------------
