@@ -11,6 +11,7 @@ picked ids, and whatever is wrapped in `Held`, such as a softmax's maximum, whic
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
@@ -79,19 +80,10 @@ def formula(p: Product) -> Expression:
         factor, divisor = factor / divisor, 1
     if factor == 0:
         return Constant(0)
-    found = _chain("*", above) if above else number(factor)
+    found = reduce(partial(Operation, "*"), above) if above else number(factor)
     if above and factor != 1:
         found = Operation("*", number(factor), found)
-    for x in [*below, *([number(divisor)] if divisor != 1 else [])]:
-        found = Operation("/", found, x)
-    return found
-
-
-def _chain(sign: str, xs: list[Expression]) -> Expression:
-    found = xs[0]
-    for x in xs[1:]:
-        found = Operation(sign, found, x)
-    return found
+    return reduce(partial(Operation, "/"), below + [number(divisor)] * (divisor != 1), found)
 
 
 def number(x: float) -> Constant:
@@ -185,9 +177,7 @@ def own(block: Block) -> Subscript:
 def shared(block: Block) -> Expression:
     """The simplified formula of a block's cells, over operands with as few indices as possible."""
     assert block.op is not None
-    rows, cols = block.shape
-    fewer = {"i": "i" if rows > 1 else "0", "j": "j" if cols > 1 else "0"}
-    fewer |= {"≤i": "≤i" if block.mask.causal else ":"}
+    fewer = dict(zip("ij", own(block), strict=True)) | {"≤i": "≤i" if block.mask.causal else ":"}
     reads = [
         (name, Read(operand, (fewer.get(at[0], at[0]), fewer.get(at[1], at[1]))))
         for name, at, operand in block.sources

@@ -85,8 +85,7 @@ def _with_absent(array: np.ndarray, rect: Rect, further: int) -> np.ndarray:
     n = rect.bottom - rect.top
     missing = n - array.shape[-2]
     first = min(missing, max(0, -(rect.top + further)))
-    around = [(0, 0)] * (array.ndim - 2) + [(first, missing - first), (0, 0)]
-    return np.pad(array, around)
+    return np.pad(array, [(0, 0)] * (array.ndim - 2) + [(first, missing - first), (0, 0)])
 
 
 def _view(
@@ -94,14 +93,13 @@ def _view(
 ) -> Any:
     """An op's view of an operand, whose rectangle `read` is in `array`."""
     rows, cols = subscript
-    if cols in ALONG:
-        seen = _seen(cols, read[2:], out, mask)
-        along, blank = "j" if rows == "j" else "i", None if seen is None else _blank(operand, mask)
-        return Line(array, along, seen, False, blank)
-    if rows in ALONG:
-        seen = _seen(rows, read[:2], out, mask)
-        along, blank = "j" if cols == "j" else "i", None if seen is None else _blank(operand, mask)
-        return Line(array.swapaxes(-1, -2), along, seen, True, blank)
+    if cols in ALONG or rows in ALONG:
+        down = cols not in ALONG
+        code, entries, other = (rows, read[:2], cols) if down else (cols, read[2:], rows)
+        seen = _seen(code, entries, out, mask)
+        blank = None if seen is None else _blank(operand, mask)
+        lines = array.swapaxes(-1, -2) if down else array
+        return Line(lines, "j" if other == "j" else "i", seen, down, blank)
     if cols[0] == "@":
         n = int(cols[1:]) - read.left
         array = array[..., n : n + 1]

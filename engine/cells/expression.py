@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from cellformer.engine.cells.access import ALONG, Rect, Subscript
-from cellformer.engine.cells.values import SIGNS, CellError, FormulaError, as_array, number, scalar
+from cellformer.engine.cells.values import SIGNS, FormulaError, as_array, no_error, number, scalar
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
 LEVELS = {
@@ -507,9 +507,7 @@ class Nth(Expression):
         k = int(number(scalar(self.k.value(look)))) - self.first
         if not 0 <= k < len(cells):
             raise FormulaError("#REF!")
-        if isinstance(cells[k], CellError):
-            raise FormulaError(str(cells[k]))
-        return cells[k]
+        return no_error(cells[k])
 
 
 @dataclass(slots=True, eq=False)
@@ -580,12 +578,13 @@ def steps(root: Expression) -> Steps:
     waiting = [root]
     while waiting:
         part = waiting[-1]
-        missing = [x for x in part.parts if id(x) not in done]
+        parts = part.parts
+        missing = [x for x in parts if id(x) not in done]
         if missing:
             waiting += reversed(missing)
             continue
         waiting.pop()
-        of = tuple(done[id(x)] for x in part.parts)
+        of = tuple([done[id(x)] for x in parts])
         name = (part.name, part.first) if isinstance(part, Nth) else part.name
         key = (type(part), name, of if of else part.key)
         if key not in known:

@@ -15,6 +15,12 @@ def json_object(path: Path) -> dict[str, Any]:
     return values
 
 
+def content_of(value: Any) -> str | None:
+    """The text that a field gives, as a string or as the `content` of an object, as tokens are."""
+    found = value.get("content") if isinstance(value, dict) else value
+    return found if isinstance(found, str) else None
+
+
 class Fields:
     """The values of a JSON object by name; read from `path` unless they are given."""
 

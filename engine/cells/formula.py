@@ -162,20 +162,16 @@ class Formulas:
         self, halves: dict[int, tuple[str, list[int]]], i: int, j: int, single: Single
     ) -> tuple[str, list[int]]:
         """A column's formula with placeholders for what its rows differ in, and what fills them."""
-        if len(self._rows) > MOST_KEPT:
-            self._rows.clear()
-        if len(self._cols) > MOST_KEPT:
-            self._cols.clear()
-        if len(halves) > MOST_KEPT:
-            halves.clear()
+        for kept in (self._rows, self._cols, halves):
+            if len(kept) > MOST_KEPT:
+                kept.clear()
         texts, ones = self._cols.get(j) or self._along(self._cols, j, 1, i, j)
         rows = dict.fromkeys(self._both, True) | dict(single)
         flags = dict(ones) | rows
         key = tuple([flags[k] for k in range(len(flags))])
         text, order = self._templates.get(key) or self._template(key)
         filled = tuple(["%s" if k in rows else texts[k] for k in order])
-        left = [k for k in order if k in rows]
-        halves[j] = text.replace("%%", "%%%%") % filled, left
+        halves[j] = text.replace("%%", "%%%%") % filled, [k for k in order if k in rows]
         return halves[j]
 
     def _read(self, k: int, i: int, j: int) -> tuple[str, bool | None]:
@@ -234,9 +230,9 @@ def in_a_row(part: Expression) -> Expression:
 
 def _depends(subscript: Subscript) -> frozenset[int]:
     """Which of the output's axes a subscript follows: 0 its row, 1 its column."""
-    rows = 0 if any(code in ("i", "≤i", "≥i") or shift(code) for code in subscript) else None
-    cols = 1 if any(code == "j" or code[0] == "~" for code in subscript) else None
-    return frozenset(axis for axis in (rows, cols) if axis is not None)
+    rows = any(code in ("i", "≤i", "≥i") or shift(code) for code in subscript)
+    cols = any(code == "j" or code[0] == "~" for code in subscript)
+    return frozenset(axis for axis, follows in enumerate((rows, cols)) if follows)
 
 
 def readable(block: Block, i: int, j: int) -> str:
@@ -247,8 +243,7 @@ def readable(block: Block, i: int, j: int) -> str:
     def address(operand: Block, rect: Rect) -> str:
         spans = [_slice(rect[:2], operand.shape[0]), _slice(rect[2:], operand.shape[1])]
         spans = [s for s, axis in zip(spans, operand.axes, strict=True) if axis]
-        index = f"[{','.join(spans)}]" if spans else ""
-        return short_name(operand.name, block.name) + index
+        return short_name(operand.name, block.name) + (f"[{','.join(spans)}]" if spans else "")
 
     return Formulas(block, InWords(block.name), address)(i, j)
 

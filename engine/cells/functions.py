@@ -50,13 +50,13 @@ from cellformer.engine.cells.values import (
     NUMBERS,
     SIGNS,
     TRUTHS,
-    CellError,
     FormulaError,
     as_array,
     as_number,
     checked,
     is_number,
     is_numeric,
+    no_error,
     number,
     numbers,
     numbers_or_0,
@@ -410,8 +410,7 @@ def _count(*xs: Any) -> float:
 
 
 def _n_numbers(x: Any) -> int:
-    cells = np.asarray(x, dtype=object).flat
-    return sum(map(is_number, cells))
+    return sum(map(is_number, np.asarray(x, dtype=object).flat))
 
 
 def _rank(x: Any, among: Any) -> float:
@@ -568,7 +567,7 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
     height, width = x.shape
     row, col = number(row), number(col)
     if type(row) is type(col) is float and 1 <= row < height + 1 and 1 <= col < width + 1:
-        return _no_error(x.item(int(row) - 1, int(col) - 1))  # as most are
+        return no_error(x.item(int(row) - 1, int(col) - 1))  # as most are
     i, j = np.trunc(row), np.trunc(col)
     many = bool(i.ndim or j.ndim)  # of which each is a cell: 0 is no row or column of them
     if i.min() < many or j.min() < many:
@@ -581,14 +580,7 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
     rows = slice(None) if i == 0 else slice(int(i) - 1, int(i))
     cols = slice(None) if j == 0 else slice(int(j) - 1, int(j))
     found = x[rows, cols]
-    return _no_error(found.item()) if found.size == 1 else found
-
-
-def _no_error(x: Any) -> Any:
-    """A cell's value. Raises FormulaError for an error."""
-    if isinstance(x, CellError):
-        raise FormulaError(str(x))
-    return x
+    return no_error(found.item()) if found.size == 1 else found
 
 
 def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:

@@ -86,8 +86,7 @@ def backward(
             + "; a gradient is of one computed cell"
         )
     wanted = [b for b in graph if b.kind == "weight"] if to is None else list(to)
-    ratios = {block.name for block in secants}
-    found = _Backward(graph, name, columns, ratios).run(of, wanted, held)
+    found = _Backward(graph, name, columns, {block.name for block in secants}).run(of, wanted, held)
     graph.gradients |= found
     return found
 

@@ -31,6 +31,7 @@ from cellformer.engine.cells.expression import (
 
 ROW, COLUMN = frozenset("i"), frozenset("j")
 CELL = ROW | COLUMN
+SEEN = {"≤i": "keys", "≥i": "queries"}  # what a mask is asked for
 COMPARISONS = {"=": "===", "<>": "!==", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
@@ -57,7 +58,7 @@ class Line:
     @property
     def span(self) -> tuple[str, str]:
         """The first place, and the one after the last."""
-        if self.code in "≤i≥i":
+        if self.code in SEEN:
             return f"p{self.k}[0]", f"p{self.k}[1]"
         return "0", f"x{self.k}.{'cols' if self.axis else 'rows'}"
 
@@ -172,7 +173,7 @@ class Writer:
     def products(self, *xs: Line) -> Term:
         """The sum of the products along lines. A matrix that is read down its columns is gone
         through row by row, as it lies in memory."""
-        lines = sorted(xs, key=lambda x: x.code not in "≤i≥i")  # which end with the row
+        lines = sorted(xs, key=lambda x: x.code not in SEEN)  # which end with the row
         for x, w in (lines, lines[::-1]) if len(lines) == 2 else ():
             if w.axis == 0 and w.at[1] == "j" and "j" not in x.follows:
                 name, (first, last) = self.name(), lines[0].span
@@ -251,14 +252,13 @@ def _named(term: Term, writer: Writer) -> Term:
 
 
 def _function(block: Block, writer: Writer, value: Term) -> str:
-    ks = range(len(block.sources))
-    views = "".join(f",x{k}=x[{k}],v{k}=x{k}.v,s{k}=x{k}.s" for k in ks)
-    spans = []
-    for k, (_, at, _) in enumerate(block.sources):
-        for axis, code in enumerate(at):
-            if code in ("≤i", "≥i"):
-                ask = "keys" if code == "≤i" else "queries"
-                spans.append(f"const p{k}=mask.{ask}(i,x{k}.{'cols' if axis else 'rows'});")
+    views = "".join(f",x{k}=x[{k}],v{k}=x{k}.v,s{k}=x{k}.s" for k in range(len(block.sources)))
+    spans = [
+        f"const p{k}=mask.{SEEN[code]}(i,x{k}.{'cols' if axis else 'rows'});"
+        for k, (_, at, _) in enumerate(block.sources)
+        for axis, code in enumerate(at)
+        if code in SEEN
+    ]
     first, last = "left", "right"
     if block.partial:
         spans.append("const seen=mask.keys(i,out.cols);")
@@ -314,8 +314,7 @@ def _printed(
 def _called(part: Call, of: Sequence[Term | Line], writer: Writer) -> Term:
     spelt = part.function.javascript
     if isinstance(spelt, str) and not any(isinstance(x, Line) for x in of):
-        given = [_text(x) for x in of]
-        return writer.term(spelt.format(*given), *of)
+        return writer.term(spelt.format(*[_text(x) for x in of]), *of)
     if callable(spelt):
         found: Term | None = spelt(writer, *of)
         if found is not None:

@@ -61,22 +61,17 @@ class Op:
             raise InputError(f"{self.name} takes {', '.join(self._parameters)}, each once")
         if missing := [parameter for parameter in self._needed if parameter not in given]:
             raise InputError(f"{self.name} lacks {', '.join(missing)}; give a block for each")
-        pairs: list[tuple[str, Any]] = []
-        for parameter in named:
-            for operand in given[parameter] if parameter in self.many else (given[parameter],):
-                if operand is not None:
-                    pairs.append((parameter, operand))
-        return pairs
+        return [
+            (parameter, operand)
+            for parameter in named
+            for operand in (given[parameter] if parameter in self.many else (given[parameter],))
+            if operand is not None
+        ]
 
     def formula(self, pairs: list[tuple[str, Expression]]) -> Expression:
         """The formula over operands as `bind` listed them."""
-        given: dict[str, Any] = {p: [] for p in self.many}
-        for parameter, x in pairs:
-            if parameter in self.many:
-                given[parameter].append(x)
-            else:
-                given[parameter] = x
-        return expression(self.function(**given))
+        lists = {many: [x for name, x in pairs if name == many] for many in self.many}
+        return expression(self.function(**dict(pairs) | lists))
 
 
 def op(

@@ -318,6 +318,5 @@ def _decimals(flat: np.ndarray) -> np.ndarray:
     found /= scale
     wrong = np.flatnonzero(found.astype(np.float32) != flat)
     if len(wrong):
-        text = orjson.dumps(flat[wrong], option=orjson.OPT_SERIALIZE_NUMPY)
-        found[wrong] = orjson.loads(text)
+        found[wrong] = orjson.loads(orjson.dumps(flat[wrong], option=orjson.OPT_SERIALIZE_NUMPY))
     return found

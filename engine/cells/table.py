@@ -37,10 +37,7 @@ PENDING, UNDER_WAY = _Pending("pending"), _Pending("under way")
 
 
 class _DeeperError(Exception):
-    """An area whose cells must be computed before its readers go on."""
-
-    def __init__(self, block: Block, rect: Rect):
-        self.asked = block, rect
+    """An area, block and rectangle, whose cells must be computed before its readers go on."""
 
 
 def pending(block: Block) -> np.ndarray:
@@ -95,21 +92,21 @@ class Reader:
         except _DeeperError as deeper:
             if self._depth > 1:
                 raise
-            self._settle_all([(block, rect), deeper.asked])
+            self._settle_all([(block, rect), deeper.args])
         finally:
             self._depth -= 1
 
-    def _settle_all(self, waiting: list[tuple[Block, Rect]]) -> None:
+    def _settle_all(self, waiting: list[tuple[Any, ...]]) -> None:
         """Compute areas, last one first, and before each the ones that turn out to be needed."""
         while waiting:
             try:
                 self._compute_area(*waiting[-1])
                 waiting.pop()
             except _DeeperError as deeper:
-                block, (top, _, left, _) = deeper.asked
-                if deeper.asked in waiting:
+                if deeper.args in waiting:
+                    block, (top, _, left, _) = deeper.args
                     raise ValueError(f"{block.name}[{top},{left}] waits for itself") from None
-                waiting.append(deeper.asked)
+                waiting.append(deeper.args)
 
     def _compute_area(self, block: Block, rect: Rect) -> None:
         array = self.values[block.name]
@@ -196,8 +193,7 @@ def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
     return isinstance(first, Area) and first.grid is area.grid and first.rect == area.rect
 
 
-@np.errstate(all="ignore")  # an overflow shows as inf or nan in its cell
-@np.errstate(all="ignore")  # what is not finite is found by `finite`
+@np.errstate(all="ignore")  # an overflow is inf or nan in its cell, which `finite` finds
 def compute(
     blocks: Iterable[Block],
     values: MutableMapping[str, Any],

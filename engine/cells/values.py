@@ -56,6 +56,13 @@ def as_array(x: Any) -> np.ndarray:
     return np.asarray(x, object if isinstance(x, str) else None)
 
 
+def no_error(x: Any) -> Any:
+    """A cell's value. Raises FormulaError for an error."""
+    if isinstance(x, CellError):
+        raise FormulaError(str(x))
+    return x
+
+
 def checked(x: Any) -> Any:
     """A number that a cell can show. Raises FormulaError for others."""
     if isinstance(x, float) and not math.isfinite(x):
@@ -126,8 +133,7 @@ def is_number(x: Any) -> bool:
 def refuse_errors(x: np.ndarray) -> None:
     """Raise FormulaError if a range contains an error."""
     for v in x.flat:
-        if isinstance(v, CellError):
-            raise FormulaError(str(v))
+        no_error(v)
 
 
 def text_of(x: Any) -> str:

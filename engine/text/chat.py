@@ -122,8 +122,7 @@ def _stripped(at: Graph, name: str, text: Expression) -> Expression:
     codes = at.input("blanks", np.array(BLANKS, dtype=np.float64)[:, None], kind="table")
 
     def spaced(k: int, _: int) -> Expression:
-        before = plain[k - 1, 0] if k else text & ""
-        return SUBSTITUTE(before, UNICHAR(codes[k, 0]), " ")
+        return SUBSTITUTE(plain[k - 1, 0] if k else text & "", UNICHAR(codes[k, 0]), " ")
 
     plain = at.table("plain", (len(BLANKS), 1), spaced)
     whole = plain[len(BLANKS) - 1, 0].fixed

@@ -29,8 +29,7 @@ class Generation(jinja2.ext.Extension):
     def parse(self, parser: Any) -> Any:
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        call = self.call_method("_as_it_is")
-        return jinja2.nodes.CallBlock(call, [], [], body).set_lineno(line)
+        return jinja2.nodes.CallBlock(self.call_method("_as_it_is"), [], [], body).set_lineno(line)
 
     def _as_it_is(self, caller: Any) -> Any:
         return caller()

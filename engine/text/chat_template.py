@@ -17,7 +17,7 @@ from typing import Any
 
 from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.cells.fields import json_object
+from cellformer.engine.cells.fields import content_of, json_object
 
 FILE, FOLDER, KEY = "chat_template.jinja", "additional_chat_templates", "chat_template"
 LONGEST = 500_000  # characters of a template; those of 2026 have 20,000
@@ -134,8 +134,7 @@ def of_folder(folder: Path, values: Mapping[str, Any]) -> ChatTemplate | None:
     """The template of a checkpoint's folder, where `values` are the fields of its
     tokenizer_config.json; None if it has none. A file of its own comes first, as in
     transformers."""
-    beside = json_object(folder / "chat_template.json").get(KEY)  # of processors
-    source = values.get(KEY) or beside
+    source = values.get(KEY) or json_object(folder / "chat_template.json").get(KEY)
     if (folder / FILE).is_file():
         source = _text(folder / FILE)
     elif (folder / FOLDER / "default.jinja").is_file():
@@ -144,7 +143,7 @@ def of_folder(folder: Path, values: Mapping[str, Any]) -> ChatTemplate | None:
         named = [each for each in source if isinstance(each, dict)]
         own = [each.get("template") for each in named if each.get("name") == "default"]
         source = own[-1] if own else None
-    tokens = {name: _content(value) for name, value in values.items() if name.endswith("_token")}
+    tokens = {name: content_of(value) for name, value in values.items() if name.endswith("_token")}
     return of_text(source, {name: token for name, token in tokens.items() if token is not None})
 
 
@@ -168,11 +167,6 @@ def _text(path: Path) -> str:
             return file.read()
     except UnicodeDecodeError:
         raise InputError(f"{path} is not a text in UTF-8; fetch it again") from None
-
-
-def _content(token: Any) -> str | None:
-    content = token.get("content") if isinstance(token, dict) else token
-    return content if isinstance(content, str) else None
 
 
 # --- what it writes around texts ----------------------------------------------------------------

@@ -197,12 +197,10 @@ class Fallback(Line):
             return IF(IF(open_, goes_on, begins), before(sound, t, 1), 0)
 
         def sounds(t: int) -> Expression:
-            here = IF(piece(t, "byte") == 0, 1, fits(t))
-            return self.unless_left_out(t, sound, here, 1)
+            return self.unless_left_out(t, sound, IF(piece(t, "byte") == 0, 1, fits(t)), 1)
 
         def counts(t: int) -> Expression:
-            here = IF(piece(t, "byte") == 0, 0, before(run, t) + 1)
-            return self.unless_left_out(t, run, here)
+            return self.unless_left_out(t, run, IF(piece(t, "byte") == 0, 0, before(run, t) + 1))
 
         def joins(t: int) -> Expression:
             closed = IF(columns["to come"][t, 0] == 0, character(columns["bits"][t, 0]), "")
@@ -218,14 +216,16 @@ class Fallback(Line):
             waits = piece(t, "left out") + piece(t, "byte") > 0
             return IF(waits, "", before(stood, t, "") & self.own(self.later, t))
 
-        columns: dict[str, Block] = {}
-        for name, on in (
-            ("to come", lambda t: before(columns["to come"], t) - 1),
-            ("bits", lambda t: before(columns["bits"], t) * 64 + piece(t, "bits 1")),
-            ("lowest", lambda t: 128),
-            ("highest", lambda t: 191),
-        ):
-            columns[name] = self.column(name.replace(" ", "_"), follows(name, on))
+        goes_on: dict[str, Callable[[int], Any]] = {
+            "to come": lambda t: before(columns["to come"], t) - 1,
+            "bits": lambda t: before(columns["bits"], t) * 64 + piece(t, "bits 1"),
+            "lowest": lambda t: 128,
+            "highest": lambda t: 191,
+        }
+        columns = {
+            name: self.column(name.replace(" ", "_"), follows(name, on))
+            for name, on in goes_on.items()
+        }
         sound = self.column("sound", sounds)
         run = self.column("run", counts)
         joined = self.column("joined", joins)

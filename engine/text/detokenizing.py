@@ -97,8 +97,7 @@ def _of_byte_level(pieces: Sequence[str]) -> Decoding:
     texts, odd, alphabet = [], {}, byte_alphabet()
     for i, piece in enumerate(pieces):
         spelled = all(c in alphabet for c in piece)
-        held = bytes(alphabet[c] for c in piece) if spelled else piece.encode()
-        text, fields = _of_bytes(held)
+        text, fields = _of_bytes(bytes(alphabet[c] for c in piece) if spelled else piece.encode())
         texts.append(text)
         if any(fields):
             odd[i] = (i, 0, 0, 0, *fields)
@@ -149,10 +148,8 @@ def _of_sentence_pieces(pieces: Sequence[str], steps: list[dict[str, Any]]) -> D
             texts = [text.replace(old, new) for text in texts]
     for i, text in enumerate(texts if "ByteFallback" in kinds else ()):
         if BYTE.fullmatch(text):
-            byte = int(text[3:5], 16)
-            texts[i], fields = _of_bytes(bytes([byte]))
-            unfit = texts[i] == NO_TEXT
-            odd[i] = (i, 0, 1, int(unfit), *(fields or (0,) * (len(FIELDS) - 4)))
+            texts[i], fields = _of_bytes(bytes([int(text[3:5], 16)]))
+            odd[i] = (i, 0, 1, int(texts[i] == NO_TEXT), *(fields or (0,) * (len(FIELDS) - 4)))
     of: Literal["texts", "fallback"] = "fallback" if odd else "texts"
     return Decoding(texts, texts[:], odd, of, strip is not None)
 

@@ -12,12 +12,11 @@ from functools import cached_property
 from pathlib import Path
 
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.cells.fields import json_object
+from cellformer.engine.cells.fields import content_of, json_object
 from cellformer.engine.cells.files import read_json
 from cellformer.engine.text import sentencepiece
 from cellformer.engine.text.sentencepiece import UnreadError
 from cellformer.engine.text.subwords import check_known
-from cellformer.engine.text.tokenizer_config import content_of
 from cellformer.engine.text.tokenizers_library import check_pieces
 from cellformer.engine.text.unigram import SPACE, Unigram
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.cells.fields import Fields, json_object
+from cellformer.engine.cells.fields import Fields, content_of, json_object
 from cellformer.engine.cells.values import is_whole
 from cellformer.engine.text import chat_template, sentencepiece
 from cellformer.engine.text import tokenizers_library as library
-from cellformer.engine.text.tokenizer_config import content_of, heed
+from cellformer.engine.text.tokenizer_config import heed
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
 OF_BERT = {  # what the library calls options of tokenizer_config.json
@@ -92,8 +92,7 @@ def byte_alphabet() -> dict[str, int]:
 def _spelled_bytes(error: UnicodeError) -> tuple[str, int]:
     """Bytes that are not valid UTF-8, written as SentencePiece writes a byte: <0x0A>."""
     assert isinstance(error, UnicodeDecodeError)
-    found = error.object[error.start : error.end]
-    return "".join(f"<0x{byte:02X}>" for byte in found), error.end
+    return "".join(f"<0x{byte:02X}>" for byte in error.object[error.start : error.end]), error.end
 
 
 codecs.register_error("spelled bytes", _spelled_bytes)
@@ -227,19 +226,10 @@ class _Config:
 
     def post_process(self, inner: Any) -> None:
         """Add begin- and end-of-text tokens to every text if the files ask for them."""
-        from tokenizers import processors
+        from cellformer.engine.text.vocabularies import put_around
 
-        wanted = {p: self.values.get(f"add_{p}_token") and self.token(p) for p in ("bos", "eos")}
-        found = {p: (t, inner.token_to_id(t)) for p, t in wanted.items() if t}
-        found = {p: pair for p, pair in found.items() if pair[1] is not None}
-        template = ["$A"]
-        if "bos" in found:
-            template.insert(0, found["bos"][0])
-        if "eos" in found:
-            template.append(found["eos"][0])
-        inner.post_processor = processors.TemplateProcessing(
-            single=template, special_tokens=list(dict.fromkeys(found.values()))
-        )
+        wanted = [self.values.get(f"add_{p}_token") and self.token(p) for p in ("bos", "eos")]
+        put_around(inner, [t if t and inner.token_to_id(t) is not None else None for t in wanted])
 
     def _special(self) -> Iterator[str]:
         more = [self.values.get(f"{kind}_special_tokens") for kind in ("additional", "extra")]

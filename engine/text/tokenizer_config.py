@@ -8,7 +8,7 @@ or their own defaults, and take tokens alone from tokenizer.json (their `tokeniz
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cellformer.engine.cells.fields import Fields
+from cellformer.engine.cells.fields import Fields, content_of
 
 Spec = dict[str, Any]  # the content of a tokenizer.json
 
@@ -172,9 +172,3 @@ def put_around(spec: Spec, first: Sequence[str], known: Mapping[str, int], last:
             token: {"id": token, "ids": [i], "tokens": [token]} for token, i in known.items()
         },
     }
-
-
-def content_of(token: Any) -> str | None:
-    """The text of a token that a file gives as a string or as an object."""
-    found = token.get("content") if isinstance(token, dict) else token
-    return found if isinstance(found, str) else None

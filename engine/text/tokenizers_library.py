@@ -104,7 +104,7 @@ def from_text(text: str) -> Any:
 
 def encode(inner: Any, text: str, special: bool) -> list[int]:
     """The ids of a text. Raises InputError, with the word, for a text without ids."""
-    if len(text) * _growth_of(inner) > MOST_TEXT:
+    if len(text) * _facts(inner)[0] > MOST_TEXT:
         raise InputError(
             f"a text of {len(text):,} characters is too long for this tokenizer; give a shorter one"
         )
@@ -335,10 +335,6 @@ def quick(pattern: str) -> bool:
 
 def _slow(inner: Any) -> bool:
     return not all(map(quick, _facts(inner)[1]))
-
-
-def _growth_of(inner: Any) -> float:
-    return _facts(inner)[0]
 
 
 def _facts(inner: Any) -> tuple[float, tuple[str, ...]]:

@@ -156,8 +156,7 @@ def sentence_pieces(
     merged = [p for p, kind in zip(pieces, kinds, strict=True) if kind == Kind.NORMAL]
     merges = _merges(merged, dict(zip(pieces, scores, strict=True)))
     with asked("its pieces"):
-        model = BPE(used, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
-        inner = Tokenizer(model)
+        inner = Tokenizer(BPE(used, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
     spaces = normalizers.Replace(" ", "▁")
     prepend = [normalizers.Prepend("▁")] if space_before else []
     inner.normalizer = normalizers.Sequence([*prepend, spaces])
@@ -193,7 +192,12 @@ def _finish(inner: Tokenizer, pieces: Sequence[str], kinds: Sequence[int], ends:
         ]
     )
     if any(ends):
-        template = [piece for piece in (ends[0], "$A", ends[1]) if piece]
-        ids = [(piece, inner.token_to_id(piece)) for piece in ends if piece]
-        inner.post_processor = TemplateProcessing(single=template, special_tokens=ids)
+        put_around(inner, ends)
     return inner
+
+
+def put_around(inner: Tokenizer, ends: Ends) -> None:
+    """Put tokens before and after every text."""
+    template = [piece for piece in (ends[0], "$A", ends[1]) if piece]
+    ids = {piece: inner.token_to_id(piece) for piece in ends if piece}
+    inner.post_processor = TemplateProcessing(single=template, special_tokens=[*ids.items()])

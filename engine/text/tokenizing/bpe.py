@@ -19,7 +19,7 @@ from cellformer.engine.text.tokenizers_library import unmade
 from cellformer.engine.text.tokenizing import normalizing, pretokens, result
 from cellformer.engine.text.tokenizing.result import Result
 from cellformer.engine.text.tokenizing.settings import SPACE_SIGN, Settings
-from cellformer.engine.text.tokenizing.steps import Steps, shifted
+from cellformer.engine.text.tokenizing.steps import Steps, listed, shifted
 from cellformer.engine.text.tokenizing.unicode import ALONE, END, OUTSIDE, TAB_IN_LINES, table
 
 NO_RANK = 10_000_000  # of a pair that is not merged
@@ -54,8 +54,7 @@ def check(settings: Settings) -> None:
 
 def _pairs(settings: Settings) -> list[list[str]]:
     """The merges by rank."""
-    merges = settings.model["merges"]
-    return [pair.split(" ") if isinstance(pair, str) else pair for pair in merges]
+    return [pair.split(" ") if isinstance(pair, str) else pair for pair in settings.model["merges"]]
 
 
 # --- the first symbols ----------------------------------------------------------------------
@@ -81,8 +80,7 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
         symbol: Expression = INDEX(of_bytes[:, 0].fixed, at)
         if ends is not None:
             last = symbols.within[0, k] + 1 == symbols.of(symbols.gives, k)
-            ending = INDEX(of_bytes[:, 1].fixed, at)
-            symbol = IF(AND(last, symbols.of(ends, k) > 0), ending, symbol)
+            symbol = IF(AND(last, symbols.of(ends, k) > 0), INDEX(of_bytes[:, 1].fixed, at), symbol)
         return _begun(steps, words, k, symbol)
 
     return first
@@ -114,8 +112,7 @@ def _of_characters(steps: Steps, settings: Settings) -> Any:
         if k == 0:
             return expression(0)
         within = [] if words.begins is None else [words.begins[0, k] == 0]
-        both = AND(single[0, k] == lacking, single[0, k - 1] == lacking, *within)
-        return IF(both, 1, 0)
+        return IF(AND(single[0, k] == lacking, single[0, k - 1] == lacking, *within), 1, 0)
 
     single = steps.row("single", own, runs=True)
     fused = steps.row("fused", joined) if lacking and settings.model.get("fuse_unk") else None
@@ -221,9 +218,7 @@ def _merges(steps: Steps, settings: Settings, first: Any) -> Block:
     symbols: Block
 
     def rank(s: int, k: int) -> Expression:
-        key = ABS(symbols[s, k]) * base + symbols[s, k + 1]
-        at = MATCH(key, keys, 1)
-        return IF(INDEX(keys, at) == key, INDEX(ranks, at), NO_RANK)
+        return listed(ABS(symbols[s, k]) * base + symbols[s, k + 1], keys, ranks, NO_RANK)
 
     rank_of = steps.graph.table("rank", (n - 1, n - 1), rank, runs=True)
 
@@ -287,7 +282,6 @@ def _told(steps: Steps, symbols: Block, places: Block, merges: Block) -> None:
         row, place = symbols[s, :], places[s, 0]
         left = INDEX(pieces, ABS(INDEX(row, 1, place)))
         right = INDEX(pieces, ABS(INDEX(row, 1, place + 1)))
-        text = left & " + " & right & " → " & INDEX(pieces, merges[s, 0])
-        return IF(place > steps.n, "", text)
+        return IF(place > steps.n, "", left & " + " & right & " → " & INDEX(pieces, merges[s, 0]))
 
     steps.graph.table("told", (steps.n - 1, 1), told)

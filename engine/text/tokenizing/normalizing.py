@@ -19,7 +19,7 @@ from cellformer.engine.cells.expression import Expression, expression
 from cellformer.engine.cells.functions import AND, IF, INDEX, LARGE, MATCH, MOD
 from cellformer.engine.text.tokenizers_library import normalizing
 from cellformer.engine.text.tokenizing.settings import Settings
-from cellformer.engine.text.tokenizing.steps import Steps, shifted
+from cellformer.engine.text.tokenizing.steps import Steps, listed, shifted
 from cellformer.engine.text.tokenizing.unicode import (
     FIRST_MARK,
     MOST_OUT,
@@ -72,8 +72,7 @@ def plan(parts: Parts) -> Plan:
     if not composes and "StripAccents" in kinds[at:]:
         left = frozenset(mark for mark in combining() if moved(parts).get(mark) != "")
         return Plan(parts, outside=left)
-    apart = [*parts[:at], {"type": DECOMPOSED[form]}]
-    return Plan(apart, parts[: at + 1], True, composes, then)
+    return Plan([*parts[:at], {"type": DECOMPOSED[form]}], parts[: at + 1], True, composes, then)
 
 
 def sorts_marks(parts: Parts) -> bool:
@@ -210,15 +209,13 @@ def _sorted(steps: Steps) -> Block:
         return 1 if k == 0 else letter[0, k - 1] + IF(rank[0, k] > 0, 0, 1)
 
     def key(k: int) -> Expression:
-        number = steps.number[0, k].fixed_rows
-        return (letter[0, k] * CLASSES + rank[0, k]) * n + number
+        return (letter[0, k] * CLASSES + rank[0, k]) * n + steps.number[0, k].fixed_rows
 
     letter = steps.row("letter", letters)
     keys = steps.row("key", key)
 
     def place(k: int) -> Expression:
-        backwards = steps.n + 1 - steps.number[0, k].fixed_rows
-        return MOD(LARGE(keys.area.fixed, backwards), n)
+        return MOD(LARGE(keys.area.fixed, steps.n + 1 - steps.number[0, k].fixed_rows), n)
 
     order = steps.row("order", place)
     steps.code = steps.row("sorted", lambda k: INDEX(code.area.fixed, 1, order[0, k]), runs=True)
@@ -236,11 +233,8 @@ def _composed(steps: Steps, rank: Block) -> Block:
         if k == 0:
             return 0
         first, second, last = letter[0, k - 1], code[0, k], between[0, k - 1]
-        key = first * BASE + second
-        at = MATCH(key, numbers, 1)
-        found = IF(
-            INDEX(numbers, at) == key, INDEX(table[:, 1].fixed, at), _syllable(first, second)
-        )
+        other = _syllable(first, second)
+        found = listed(first * BASE + second, numbers, table[:, 1].fixed, other)
         near = IF(last > 0, rank[0, k] > last, second > 0x2FF)
         return IF(second < 0x300, 0, IF(near, found, 0))
 
@@ -249,15 +243,13 @@ def _composed(steps: Steps, rank: Block) -> Block:
         return IF(gone[0, k] > 0, gone[0, k], IF(rank[0, k] > 0, before, code[0, k]))
 
     def marks(k: int) -> Expression:
-        before = between[0, k - 1] if k else expression(0)
-        return IF(gone[0, k] > 0, before, rank[0, k])
+        return IF(gone[0, k] > 0, between[0, k - 1] if k else expression(0), rank[0, k])
 
     def final(k: int) -> Expression:
         """The letter with all that is composed with it."""
         if k + 1 == steps.n:
             return letter[0, k] + 0
-        ends = AND(rank[0, k + 1] == 0, gone[0, k + 1] == 0)
-        return IF(ends, letter[0, k], result[0, k + 1])
+        return IF(AND(rank[0, k + 1] == 0, gone[0, k + 1] == 0), letter[0, k], result[0, k + 1])
 
     gone = steps.row("composed", whole)
     letter = steps.row("composed_letter", so_far)

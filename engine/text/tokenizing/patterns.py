@@ -172,8 +172,7 @@ class _Reader:
     def sequence(self) -> Sequence:
         found: Sequence = ()
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
-            part = self.part()
-            found += self.repeated(part)
+            found += self.repeated(self.part())
         return found
 
     def part(self) -> Part:

@@ -73,13 +73,12 @@ class Words:
         """A row for each class: 1 where a character belongs to it."""
         steps = self.steps
         table = steps.input("classes", of_kind)
-        steps.input("class", np.array([[one.text] for one in self.classes], dtype=object))
+        steps.texts("class", (one.text for one in self.classes))
 
         def belongs(c: int, k: Any) -> Expression:
             return INDEX(table[:, c].fixed, steps.kind[0, k] + 1)
 
-        shape = len(self.classes), steps.n
-        return steps.graph.table("belongs", shape, belongs, runs=True)
+        return steps.graph.table("belongs", (len(self.classes), steps.n), belongs, runs=True)
 
     def has(self, one: One, k: int) -> Expression:
         """Whether a character belongs to a class."""
@@ -109,8 +108,7 @@ class Splitting:
         steps, graph = self.steps, self.steps.graph
         parts = [parts for _, parts in self.rows.values()]
         if parts:
-            texts = np.array([[text_of(sequence)] for sequence in parts], dtype=object)
-            steps.input(f"part{self.suffix}", texts)
+            steps.texts(f"part{self.suffix}", map(text_of, parts))
             self.match = graph.table(
                 f"match{self.suffix}", (len(parts), self.n), lambda r, k: self._row(parts[r], k)
             )
@@ -147,8 +145,7 @@ class Splitting:
         if isinstance(first, One):
             return self._ones(parts, k, other)
         if isinstance(first, Ahead):
-            none = self._value(parts[1:], k, other)
-            return IF(self.words.has(first.one, k), other, none)
+            return IF(self.words.has(first.one, k), other, self._value(parts[1:], k, other))
         whole = self._at(parts, k)
         return whole if infallible(parts) else IF(whole < 0, other, whole)
 

@@ -1,7 +1,8 @@
 """The result of a tokenizer in cells: the ids, their number, and a message for the user."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Expression, expression
@@ -39,17 +40,16 @@ def add(
     """Add the ids of the text (`ident(k)` is the k-th of `n`), between the special tokens."""
     before = settings.before if settings and special else []
     after = settings.after if settings and special else []
-    problem = steps.one("problem", _first(steps))
-    count = steps.one("count", n)
-    fixed, wrong = count[0, 0].fixed, problem[0, 0].fixed
+    first = first_of([(holds, k) for k, (holds, _) in enumerate(steps.problems, 1)], expression(0))
+    wrong = steps.one("problem", first)[0, 0].fixed
+    fixed = steps.one("count", n)[0, 0].fixed
 
     def id_of(t: int, _: int) -> Expression:
         k = t - len(before)
         if k < 0:
             return IF(wrong > 0, NO_ID, before[t])
-        found: Expression = expression(NO_ID)
-        for place, last in reversed(list(enumerate(after))):
-            found = IF(fixed == k - place, last, found)
+        ends = [(fixed == k - place, last) for place, last in enumerate(after)]
+        found = first_of(ends, expression(NO_ID))
         if k < steps.n:
             found = IF(fixed > k, ident(k), found)
         return IF(wrong > 0, NO_ID, found)
@@ -70,14 +70,13 @@ def add(
     message = IF(
         whole == 0, sentence("nothing is typed"), IF(whole > steps.n_tokens, left_out, told)
     )
-    for k, (_, text) in reversed(list(enumerate(steps.problems, 1))):
-        message = IF(wrong == k, text, message)
+    refusals = [(wrong == k, text) for k, (_, text) in enumerate(steps.problems, 1)]
+    message = first_of(refusals, message)
     return Result(steps.sentence, ids, n_ids, steps.one("message", message), fine)
 
 
-def _first(steps: Steps) -> Expression:
-    """The number of the first problem that applies; 0 for none."""
-    found: Expression = expression(0)
-    for k, (condition, _) in reversed(list(enumerate(steps.problems, 1))):
-        found = IF(condition, k, found)
-    return found
+def first_of(cases: Sequence[tuple[Expression, Any]], otherwise: Expression) -> Expression:
+    """The value of the first condition that holds."""
+    for condition, value in reversed(cases):
+        otherwise = IF(condition, value, otherwise)
+    return otherwise

@@ -1,6 +1,6 @@
 """Steps that all tokenizers share: the sentence, its characters, and symbols made of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -103,8 +103,11 @@ class Steps:
     @cached_property
     def pieces(self) -> Block:
         """The vocabulary in readable form, by symbol: a symbol is an id plus 1."""
-        texts = shown(self.tokenizer.texts)
-        return self.input("pieces", np.array([[text] for text in texts], dtype=object))
+        return self.texts("pieces", shown(self.tokenizer.texts))
+
+    def texts(self, name: str, texts: Iterable[str]) -> Block:
+        """A constant table of texts, one a row."""
+        return self.input(name, np.array([[text] for text in texts], dtype=object))
 
     def one(self, name: str, formula: Any) -> Block:
         """A table of a single cell."""
@@ -138,7 +141,7 @@ class Steps:
         """Refuse a text that is an added token wherever it stands."""
         if not added:
             return
-        texts = self.input("added", np.array([[text] for text in added], dtype=object))
+        texts = self.texts("added", added)
         typed = self.sentence[0, 0].fixed
 
         def holds(k: int, j: int) -> Expression:
@@ -157,8 +160,7 @@ class Steps:
     def _marked(self, typed: Expression) -> Expression:
         """The text with each added token replaced by one private-use character."""
         n = len(self.marks)
-        texts = np.array([[mark.text] for mark in self.marks], dtype=object)
-        self.mark_texts = self.input("marks", texts)
+        self.mark_texts = self.texts("marks", (mark.text for mark in self.marks))
         whole = typed.fixed if isinstance(typed, Area) else typed
 
         def marked(k: int, _: int) -> Expression:
@@ -193,8 +195,7 @@ class Steps:
         clashes = self.graph.table("clash", (n, 1), clash)
         which = IFERROR(MATCH(1, clashes.area.as_range, 0), 0)
         name = INDEX(self.mark_texts.area, which, 1) if n > 1 else self.mark_texts[0, 0]
-        message = sentence("what is typed about {token} has no ids here", token=name)
-        self.refuse(which > 0, message)
+        self.refuse(which > 0, sentence("what is typed about {token} has no ids here", token=name))
         return self.marked[n - 1, 0]
 
     def _parted(self, typed: Expression, settings: Settings) -> Expression:
@@ -288,6 +289,14 @@ class Steps:
         """A field of the character table, for a character."""
         return INDEX(self.characters[:, column].fixed, entry)
 
+    def normalized(self, k: int) -> Expression:
+        """The code of the character that symbol k is: its entry has how far the first is from what
+        was typed, and the others."""
+        entry, place = self.symbols.of(self.entry, k), self.symbols.within[0, k]
+        first = self.symbols.of(self.code, k) + self.field_of(3, entry)
+        other = IF(place == 1, self.field_of(4, entry), self.field_of(5, entry))
+        return IF(place == 0, first, other)
+
     def refuse(self, condition: Expression, message: Expression) -> None:
         """If a condition holds, show a message and no ids."""
         self.problems.append((condition, message))
@@ -321,8 +330,7 @@ class Steps:
             return IF(number > total, 0, MATCH(number - 0.5, starts, 1))
 
         def place(k: Any) -> Expression:
-            here = self.number[0, k].fixed_rows - 1 - found.of(before, k)
-            return IF(source[0, k] > 0, here, 0)
+            return IF(source[0, k] > 0, self.number[0, k].fixed_rows - 1 - found.of(before, k), 0)
 
         source = self.row(f"{prefix}source", of, runs=True)
         found = Spread(gives, source, self.row(f"{prefix}within", place, runs=True))
@@ -340,8 +348,7 @@ class Steps:
     def utf8(self, k: Any) -> Expression:
         """The number of UTF-8 bytes of a character."""
         code = self.code[0, k]
-        long = IF(code < 2048, 2, IF(code < 65536, 3, 4))
-        return IF(code < 1, 0, IF(code < 128, 1, long))
+        return IF(code < 1, 0, IF(code < 128, 1, IF(code < 2048, 2, IF(code < 65536, 3, 4))))
 
     def bytes(self) -> Block:
         """Add the UTF-8 byte of each symbol: six bits of the code point, with the prefix of its
@@ -398,6 +405,12 @@ def _prefixed(typed: Expression, settings: Settings) -> Expression:
     code = UNICODE(typed)
     there = OR(code == 32, code == ord(SPACE_SIGN)) if settings.signed else code == 32
     return IF(LEN(typed) > 0, IF(there, typed, with_space), "")
+
+
+def listed(key: Expression, keys: Area, values: Area, otherwise: Any) -> Expression:
+    """The value beside a number in a list sorted by numbers, or another if it is not there."""
+    at = MATCH(key, keys, 1)
+    return IF(INDEX(keys, at) == key, INDEX(values, at), otherwise)
 
 
 def shifted(

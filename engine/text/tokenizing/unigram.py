@@ -31,13 +31,13 @@ UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
     """Add normalized characters, the tree of tokens, the best path."""
-    vocabulary = settings.model["vocab"]
-    unknown = settings.model["unk_id"]
-    symbols = [-1 if i == unknown else i + 1 for i in range(len(vocabulary))]
-    scored = zip(symbols, vocabulary, strict=True)
-    pieces = [(0, piece, symbol, score) for symbol, (piece, score) in scored]
-    signs = enumerate(settings.marks)
-    found = tree([*pieces, *((0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in signs)])
+    vocabulary, unknown = settings.model["vocab"], settings.model["unk_id"]
+    pieces = [
+        (0, piece, -1 if i == unknown else i + 1, score)
+        for i, (piece, score) in enumerate(vocabulary)
+    ]
+    pieces += [(0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)]
+    found = tree(pieces)
     if len(found.rows) > MOST_NODES:
         raise InputError("this tokenizer's vocabulary is larger than a sheet")
     steps.text(settings)
@@ -85,15 +85,10 @@ class Path:
 
     def _symbol(self, k: int) -> Expression:
         """The code of a normalized character; SentencePiece's ▁ for a space."""
-        steps = self.steps
-        entry = steps.symbols.of(steps.entry, k)
-        first = steps.symbols.of(steps.code, k) + steps.field_of(3, entry)
-        place = steps.symbols.within[0, k]
-        other = IF(place == 1, steps.field_of(4, entry), steps.field_of(5, entry))
-        code = IF(place == 0, first, other)
+        code = self.steps.normalized(k)
         if self.settings.signed:
             code = IF(code == 32, ord(SPACE_SIGN), code)
-        return IF(steps.symbols.source[0, k] > 0, code, 0)
+        return IF(self.steps.symbols.source[0, k] > 0, code, 0)
 
     def _begins(self, k: int) -> Any:
         """Whether a word begins here: at the space before it, at an added token and behind it."""
@@ -130,8 +125,7 @@ class Path:
         if length == 1:
             unknown = self.so_far[0, start] + self.unknown
         own = IF(node > 0, node, 1)
-        score = self.so_far[0, start] + self.walk.score(own)
-        return IF(self.walk.symbol(own) == 0, unknown, score)
+        return IF(self.walk.symbol(own) == 0, unknown, self.so_far[0, start] + self.walk.score(own))
 
     def _behind(self, row: int, k: int) -> Expression:
         """A path's score minus a number near the best one. The same tokens in another order give
@@ -170,8 +164,7 @@ class Path:
         if k == 0:
             return one
         before = AND(self.piece[0, k] == 0, self.begins[0, k] == 0, self.ends[0, k - 1] > 0)
-        joined = AND(before, self.piece[0, k - 1] == 0)
-        return self.taken[0, k - 1] + IF(joined, 0, one)
+        return self.taken[0, k - 1] + IF(AND(before, self.piece[0, k - 1] == 0), 0, one)
 
     def result(self, special: bool) -> Result:
         """The ids of the tokens."""

@@ -44,8 +44,7 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     steps.look_up(_characters(settings))
     unknown = vocabulary[settings.model["unk_token"]]
     longest = settings.model["max_input_chars_per_word"]
-    words = Words(steps, tree(pieces, 2), longest)
-    return words.result(unknown, settings, special)
+    return Words(steps, tree(pieces, 2), longest).result(unknown, settings, special)
 
 
 @lru_cache(maxsize=16)  # it asks the library about every character
@@ -105,11 +104,7 @@ class Words:
 
     def _symbol(self, k: int) -> Expression:
         """The code of a normalized character."""
-        steps, entry = self.steps, self.steps.symbols.of(self.steps.entry, k)
-        first = steps.symbols.of(steps.code, k) + steps.field_of(3, entry)
-        place = steps.symbols.within[0, k]
-        other = IF(place == 1, steps.field_of(4, entry), steps.field_of(5, entry))
-        return IF(steps.symbols.source[0, k] > 0, IF(place == 0, first, other), 0)
+        return IF(self.steps.symbols.source[0, k] > 0, self.steps.normalized(k), 0)
 
     def _kind(self, k: int) -> Expression:
         steps = self.steps
@@ -121,8 +116,7 @@ class Words:
         kind = self.word_kind[0, k]
         if k == 0:
             return IF(kind == SPACE, 0, 1)
-        differs = self.word_kind[0, k - 1] != kind
-        return IF(kind == SPACE, 0, IF(OR(kind == ALONE, differs), 1, 0))
+        return IF(kind == SPACE, 0, IF(OR(kind == ALONE, self.word_kind[0, k - 1] != kind), 1, 0))
 
     def _room(self, k: int) -> Expression:
         """The number of symbols up to the end of the word, including this one."""
@@ -154,8 +148,7 @@ class Words:
 
     def _next(self, k: int) -> Expression:
         """Where the next token begins; infinity after a token that is not in the vocabulary."""
-        number = self.steps.number[0, k].fixed_rows
-        own = IF(self._own(k) > 0, number + self._own(k), 0)
+        own = IF(self._own(k) > 0, self.steps.number[0, k].fixed_rows + self._own(k), 0)
         return IF(self.starts[0, k] > 0, own, self.next[0, k - 1] if k else 0)
 
     def _failing(self, k: int) -> Expression:
@@ -182,8 +175,7 @@ class Words:
         def ident(k: int) -> Expression:
             length = self._own(k)
             node = INDEX(nodes[:, k], IF(length > 0, length, 1), 1)
-            piece = self.walk.symbol(IF(node > 0, node, 1)) - 1
-            return IF(self.fails[0, k] > 0, unknown, piece)
+            return IF(self.fails[0, k] > 0, unknown, self.walk.symbol(IF(node > 0, node, 1)) - 1)
 
         def taken(k: int) -> Expression:
             if k == 0:
