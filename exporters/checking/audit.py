@@ -82,12 +82,8 @@ def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:
     once = [c.get("iterate") == "1" and c.get("iterateCount") == "1" for c in book.iterfind(CALC)]
     if not any(once):
         return []
-    found = []
-    for name in names:
-        if name.get("name", "").startswith(LATCH):
-            area = name.text or ""
-            found.append((parsed(area)[0], rectangle(area)))
-    return found
+    areas = [name.text or "" for name in names if name.get("name", "").startswith(LATCH)]
+    return [(parsed(area)[0], rectangle(area)) for area in areas]
 
 
 def _parts(archive: ZipFile, names: Iterable[str]) -> Iterator[tuple[str, Element]]:

@@ -23,8 +23,8 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Constant, Function, Operation
 from cellformer.engine.cells.files import replacing
 from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
-from cellformer.exporters.compose.address import a1, column
-from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook
+from cellformer.exporters.compose.address import a1, of_cell
+from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook, gap
 from cellformer.exporters.file.xlsx import CREATED
 
 FORMS = Path(__file__).with_name("forms.txt")
@@ -297,10 +297,7 @@ class Answered(NamedTuple):
     def gap(self) -> float:
         """Relative for large numbers; infinite for another text, or an error. TRUE is 1, as which
         LibreOffice saves it in arrays."""
-        a, b = self.ours, self.theirs
-        if isinstance(a, NUMBERS) and isinstance(b, NUMBERS):
-            return abs(a - b) / max(1.0, abs(a))
-        return 0.0 if (a or "") == (b or "") else float("inf")
+        return gap(self.ours, self.theirs)
 
     @property
     def agrees(self) -> bool:
@@ -316,13 +313,12 @@ def read(path: Path) -> tuple[str, list[Answered]]:
     shown = file[SHEET].values
     for at, value in _typed().items():
         if at[1] != OURS and (shown.get(at) or "") != (value or ""):
-            where = a1(Rect(at[0], at[0] + 1, at[1], at[1] + 1))
             raise InputError(
-                f"{path}: {SHEET}!{where} is not what this version of cellformer wrote; write the "
-                "workbook anew with cellformer bless -o FILE.xlsx"
+                f"{path}: {SHEET}!{of_cell(*at)} is not what this version of cellformer wrote; "
+                "write the workbook anew with cellformer bless -o FILE.xlsx"
             )
     found = [
-        Answered(one, f"{column(THEIRS)}{row + 1}", ours, shown.get((row, THEIRS)))
+        Answered(one, of_cell(row, THEIRS), ours, shown.get((row, THEIRS)))
         for one in examples()
         for row, ours in enumerate(one.ours, one.row)
     ]

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.values import CellError
-from cellformer.exporters.compose.address import a1
+from cellformer.exporters.compose.address import of_cell
 from cellformer.exporters.file.reading import Value
 
 Where = tuple[str, int, int]
@@ -53,18 +52,13 @@ def in_formualizer(path: Path, cells: Iterable[Where]) -> Values:
     book.register_function("_xlfn.ISFORMULA", _all_true, **override)
     book.set_temporal_egress("serial")  # dates as numbers
     book.evaluate_all()
-    return {at: _of_formualizer(book.get_value(at[0], at[1] + 1, at[2] + 1)) for at in cells}
+    found: dict[Where, Any] = {at: book.get_value(at[0], at[1] + 1, at[2] + 1) for at in cells}
+    return {at: _error(x["kind"]) if isinstance(x, dict) else x for at, x in found.items()}
 
 
 def _all_true(cells: Any) -> Any:
     """TRUE for a cell, or for each cell of a range."""
     return [[True] * len(row) for row in cells] if isinstance(cells, list) else True
-
-
-def _of_formualizer(found: Any) -> Value:
-    if not isinstance(found, dict):
-        return found  # type: ignore[no-any-return]
-    return _error(found["kind"])
 
 
 def _error(name: str) -> CellError:
@@ -96,7 +90,7 @@ def in_betteroffice(path: Path, cells: Iterable[Where]) -> Values:
 
     def value(at: Where) -> Value:
         sheet, row, col = at
-        found: Any = book.value(sheet, a1(Rect(row, row + 1, col, col + 1)))
+        found: Any = book.value(sheet, of_cell(row, col))
         return CellError(found.code) if isinstance(found, Error) else found
 
     return {at: value(at) for at in cells}

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.cells.values import CellError
@@ -32,8 +31,8 @@ from cellformer.exporters.checking.programs import (
     recompute_in_gnumeric,
     recompute_in_libreoffice,
 )
-from cellformer.exporters.compose.address import a1, column, index, position
-from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook, related
+from cellformer.exporters.compose.address import column, index, of_cell, rectangle
+from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook, gap, related
 from cellformer.exporters.model import source
 
 # INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
@@ -55,7 +54,6 @@ Change = Callable[[bytes], bytes]  # of a part of a workbook
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 SECONDS = 600.0  # that an engine is given
 MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
-NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
 
 
 @dataclass(frozen=True)
@@ -190,30 +188,20 @@ def _functions(formulas: Iterable[str]) -> set[str]:
 
 
 def _gap(a: Value, b: Value) -> float:
-    """The difference of two values, relative for large ones; inf for a different text or an
-    error."""
-    if isinstance(a, NUMBERS) and isinstance(b, NUMBERS):
-        return abs(a - b) / max(1.0, abs(a))
-    if isinstance(a, CellError):
-        return float("inf")  # an error is never right, not even twice
-    return 0.0 if (a or "") == (b or "") else float("inf")
+    """The difference of two values; inf for an error, which is never right, not even twice."""
+    return float("inf") if isinstance(a, CellError) else gap(a, b)
 
 
 def _describe(book: FormulaCells, cell: Where) -> str:
     """A cell's address, and the name of its block."""
     sheet, row, col = cell
-    at = f"{sheet}!{_address(row, col)}"
+    at = f"{sheet}!{of_cell(row, col)}"
     for name, areas in book.names.items():
         for there, area in areas:
-            first, _, last = area.partition(":")
-            (top, left), (bottom, right) = position(first), position(last or first)
-            if there == sheet and top <= row <= bottom and left <= col <= right:
+            top, bottom, left, right = rectangle(area)
+            if there == sheet and top <= row < bottom and left <= col < right:
                 return f"{at} ({name})"
     return at
-
-
-def _address(row: int, col: int) -> str:
-    return a1(Rect(row, row + 1, col, col + 1))
 
 
 def poison(source: Path, target: Path) -> None:
@@ -306,7 +294,7 @@ def _formulas(path: Path, book: FormulaCells) -> Values:
     found: Values = {}
     for cell in book.formulas:
         sheet, *at = cell
-        key = f"'[{path.name}]{sheet.upper()}'!{_address(*at)}"
+        key = f"'[{path.name}]{sheet.upper()}'!{of_cell(*at)}"
         if key in solution:
             value = solution[key].value[0, 0]
             value = value.item() if hasattr(value, "item") else value

@@ -68,6 +68,11 @@ def _cell(row: int, col: int, fixed: Fixed) -> str:
     return f"{before_column}{column(col)}{before_row}{row + 1}"
 
 
+def of_cell(row: int, col: int) -> str:
+    """The address of a single cell."""
+    return f"{column(col)}{row + 1}"
+
+
 def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: bool = False) -> str:
     """The address of a rectangle, with its sheet's name unless that is `here`, the formula's own
     sheet."""
@@ -166,6 +171,17 @@ def position(address: str) -> Span:
     """The row and column of an address: B5 is (4, 1)."""
     letters = address.rstrip("0123456789")
     return int(address[len(letters) :]) - 1, index(letters)
+
+
+def rectangle(area: str) -> Rect:
+    """The cells of an area by its address, such as B2:C9, or B2."""
+    (top, left), *_, (bottom, right) = map(position, area.split(":") * 2)
+    return Rect(top, bottom + 1, left, right + 1)
+
+
+def unquoted(sheet: str) -> str:
+    """A sheet's name as it stands in an address, without its quotes."""
+    return sheet.removeprefix("'").removesuffix("'").replace("''", "'")
 
 
 def moved(formula: str, down: int, right: int) -> str:

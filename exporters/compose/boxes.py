@@ -6,7 +6,6 @@ formula that a reader adds elsewhere cannot make up for one that was typed over.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +18,7 @@ from cellformer.exporters.compose.ranges import Range
 RECENT = 8  # boxes that a range may join
 
 
-class Box(NamedTuple):
-    """A rectangle of a sheet, and how many formulas it holds."""
-
-    sheet: str
-    rect: Rect
-    n_formulas: int
+Box = tuple[str, Rect, int]  # a rectangle of a sheet, and how many formulas it holds
 
 
 def boxes(book: Book, ranges: Sequence[Range], blank: Mapping[str, Collection[Span]]) -> list[Box]:
@@ -55,7 +49,7 @@ def _of_sheet(
                 break
         else:
             found.append(one.rect)
-    yield from (Box(name, rect, int(held[rect.slices].sum())) for rect in found)
+    yield from ((name, rect, int(held[rect.slices].sum())) for rect in found)
 
 
 def _held(book: Book, one: Range) -> NDArray[np.bool_] | bool:

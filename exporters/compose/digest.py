@@ -111,23 +111,6 @@ def counts(x: Any) -> float:
         return NO_NUMBER
 
 
-@dataclass
-class Off:
-    """The differences of every range; 0 while cells do not rest, where a condition says when."""
-
-    table: Table
-    rests: Expression | None
-
-    @property
-    def sheet(self) -> Sheet:
-        return self.table.sheet
-
-    def put(self, i: int, j: int, formula: Any, style: str, array: bool = False) -> Area:
-        """Put the formula of a difference; returns its cell."""
-        compared = formula if self.rests is None else IF(self.rests, formula, 0)
-        return self.table.put(i, j, compared, style, array)
-
-
 class Watch(NamedTuple):
     """What is asked of a ledger."""
 
@@ -151,9 +134,12 @@ def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = Non
     _helpers(sheet, [one.rect for one in (*found, *inputs)])
     copies = dict[Copied, int]()
     page = Composer(book, SHEET)
-    off = Off(page.table("off", (TOP, OFF[0]), (max(end - TOP, 1), len(OFF))), rests)
+    off = page.table("off", (TOP, OFF[0]), (max(end - TOP, 1), len(OFF)))
     for row, one in enumerate((*found, *inputs), TOP):
         _line(book, off, one, row, copies)
+    for at in page.rect(off.area).cells() if rests is not None else ():
+        if (entry := sheet.entries.get(at)) is not None:  # 0 while cells do not rest
+            sheet.entries[at] = entry._replace(formula=IF(rests, entry.formula, 0))
     formulas = slice(TOP, TOP + len(found))
     differs, gaps = _differs(sheet, formulas), sheet[formulas, OFF.start : OFF.stop]
     summary = (
@@ -179,9 +165,10 @@ def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = Non
 def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> None:
     """Add which formula was typed over, and which functions are not computed."""
     sheet, lines = page.sheet, slice(TOP, TOP + len(found))
-    probed = probes.add(page, edits, (below, 4), probes.used(page.book))
+    at, used = (below, 4), probes.used(page.book)
+    uncounted, n_uncomputed, uncomputed = probes.add(page, edits, at, used)
     sheet.down(TOP, BEGINS, typed_over.begins(found), "count")
-    numbered = typed_over.Numbered(sheet[_run(sheet, DOWN)], sheet[_run(sheet, COPIES)])
+    numbered = sheet[_run(sheet, DOWN)], sheet[_run(sheet, COPIES)]
     index = typed_over.add(page, found, (below, 0), numbered)
     text, count, claim = TYPED_OVER
     starts = sheet[lines, BEGINS].as_range
@@ -190,13 +177,13 @@ def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> N
     k = index - INDEX(starts, line, 1)
     where = IF(line == 0, "", on & "!" & cell(INT(k / wide), MOD(k, wide)))
     first = page.show("typed_over", (text, 0), IFERROR(where, ""), "text")
-    page.show("typed_over.n", (count, 0), IF(first == "", probed.formulas, 1), "count")
+    page.show("typed_over.n", (count, 0), IF(first == "", uncounted, 1), "count")
     large = sum(one.n_cells for one in found) > typed_over.MOST_SINGLE
-    told = IF(probed.formulas == 0, worded(KEPT_LARGE if large else KEPT), worded(NOT_CHECKED))
+    told = IF(uncounted == 0, worded(KEPT_LARGE if large else KEPT), worded(NOT_CHECKED))
     page.show("typed_over.claim", (claim, 0), told, "text")
     text, count, claim = FUNCTIONS
-    missing = page.show("functions", (text, 0), probed.told, "text")
-    page.show("functions.n", (count, 0), probed.others, "count")
+    missing = page.show("functions", (text, 0), uncomputed, "text")
+    page.show("functions.n", (count, 0), n_uncomputed, "count")
     told = IF(missing == "", worded(COMPUTED), missing)
     page.show("functions.claim", (claim, 0), told, "text")
 
@@ -295,7 +282,7 @@ def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
 # --- a line -------------------------------------------------------------------------------
 
 
-def _line(book: Book, off: Off, one: Range, row: int, copies: dict[Copied, int]) -> None:
+def _line(book: Book, off: Table, one: Range, row: int, copies: dict[Copied, int]) -> None:
     """Add a range's row: its address, its sums, their differences."""
     top, bottom, left, right = one.rect
     off.sheet.hold(row, ON, quoted(one.sheet), "text")
@@ -308,7 +295,7 @@ def _line(book: Book, off: Off, one: Range, row: int, copies: dict[Copied, int])
         _of_numbers(book, off, one, row)
 
 
-def _of_one(book: Book, off: Off, one: Range, row: int) -> None:
+def _of_one(book: Book, off: Table, one: Range, row: int) -> None:
     """A range of a single cell."""
     held = book.clean.cell(one.sheet, one.rect.top, one.rect.left)
     cell: Expression = one.area[0, 0]
@@ -322,7 +309,7 @@ def _of_one(book: Book, off: Off, one: Range, row: int) -> None:
     off.put(row - TOP, 0, differs, "off")
 
 
-def _of_numbers(book: Book, off: Off, one: Range, row: int) -> None:
+def _of_numbers(book: Book, off: Table, one: Range, row: int) -> None:
     """A range of numbers: its sums, and their differences relative to its size."""
     sheet, now = off.sheet, Numbers(one.area)
     held = now.value(book.clean)
@@ -340,7 +327,7 @@ def _bounded(off: Expression) -> Expression:
     return IFERROR(MAX(-MOST_OFF, MIN(MOST_OFF, off)), MOST_OFF)
 
 
-def _of_copied(book: Book, off: Off, one: Range, row: int, copies: dict[Copied, int]) -> None:
+def _of_copied(book: Book, off: Table, one: Range, row: int, copies: dict[Copied, int]) -> None:
     """A range with a copy as built: the share of its cells that differ, and the first of them. The
     three numbers are those of a difference in that cell alone."""
     sheet, area, (top, bottom, left, right) = off.sheet, one.area, one.rect

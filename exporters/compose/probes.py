@@ -167,16 +167,12 @@ def used(book: Book) -> list[str]:
     return sorted({SPELT.get(name, name) for name in found})
 
 
-class Probed(NamedTuple):
-    """The cells that tell what a program does not compute."""
-
-    formulas: Area  # 1 if ISFORMULA is not computed
-    others: Expression  # how many others are not
-    told: Expression  # a sentence that names them; "" if there are none
-
-
-def add(page: Composer, edits: Expression, at: Span, names: Sequence[str]) -> Probed:
-    """Add a probe of each of some functions, computed from the number of edits."""
+def add(
+    page: Composer, edits: Expression, at: Span, names: Sequence[str]
+) -> tuple[Area, Expression, Expression]:
+    """Add a probe of each of some functions, computed from the number of edits. Returns the cell
+    that is 1 if ISFORMULA is not computed, how many others are not, and a sentence that names
+    them; "" if there are none."""
     top, left = at
     page.heads_at((top - 1, left), *HEADS)
     given = page.table("given", (top, left + 5), (3, 2))
@@ -196,4 +192,4 @@ def add(page: Composer, edits: Expression, at: Span, names: Sequence[str]) -> Pr
     n = added(differs.values())
     listed = reduce(and_, [IF(cell == 0, "", f", {name}") for name, cell in differs.items()])
     told = sentence("this program does not compute {functions}", functions=MID(listed, 3, LONGEST))
-    return Probed(formulas, n, IF(n == 0, "", told))
+    return formulas, n, IF(n == 0, "", told)

@@ -37,13 +37,7 @@ TOGETHER = 40  # boxes, or ranges, of a formula
 EACH = 48  # cells of a formula: the sum of so many powers of two has 15 digits
 ISFORMULA = Function("ISFORMULA", lambda x: True)
 Piece = tuple[Range, int, int]  # of a range, the cells from one index up to another
-
-
-class Numbered(NamedTuple):
-    """Cells that hold 0, 1, 2, ...: down a column, and across a row."""
-
-    down: Area
-    across: Area
+Numbered = tuple[Area, Area]  # cells that hold 0, 1, 2, ...: down a column, across a row
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +77,7 @@ class InBoxes(Expression):
 
     def areas(self) -> Iterator[Area]:
         yield from self.numbered
-        yield from (self.book.sheets[box.sheet][box.rect] for box in self.boxes)
+        yield from (self.book.sheets[name][rect] for name, rect, _ in self.boxes)
 
 
 @dataclass(slots=True, eq=False)

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cellformer.engine.cells.access import Rect
 from cellformer.exporters.compose import digest
-from cellformer.exporters.compose.address import address
+from cellformer.exporters.compose.address import of_cell, quoted
 from cellformer.exporters.compose.book import START, Book, Sheet
 from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.file.scanning import MAX_ROWS, Cells, Positions
@@ -54,10 +53,9 @@ def cells(book: Book, file: WorkbookFile) -> list[AddedCell]:
             known = sheet is not None and at[0] < told and not own
             holds = known and (formula or value not in (None, ""))
             if holds or OUTSIDE.search(QUOTED.sub("", formula)):
-                where = address(name, Rect(at[0], at[0] + 1, at[1], at[1] + 1))
                 now = "=" + formula if formula else value
                 assert isinstance(now, float | int | str)
-                found.append(AddedCell(where, now, bool(formula)))
+                found.append(AddedCell(f"{quoted(name)}!{of_cell(*at)}", now, bool(formula)))
     return sorted(found, key=lambda cell: not cell.is_formula)
 
 

@@ -6,7 +6,6 @@ tokens, which are compared.
 """
 
 import re
-from functools import lru_cache
 from itertools import compress
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from cellformer.engine.cells.expression import expression
 from cellformer.engine.cells.rounding import LAST_DIGIT
+from cellformer.exporters.compose.address import unquoted
 from cellformer.exporters.compose.book import Book, Place, Sheet
 from cellformer.exporters.file.scanning import Cells, Positions
 
@@ -108,12 +108,6 @@ def words(formula: str, sheet: str) -> list[str | float]:
             found.pop()  # TRUE()
         elif kind != "sheet":
             found.append(text)
-        elif _sheet(text) != sheet:
-            found.append(_sheet(text) + "!")
+        elif (named := unquoted(text[:-1])) != sheet:
+            found.append(named + "!")
     return found
-
-
-@lru_cache
-def _sheet(text: str) -> str:
-    """The name in a sheet reference, `'Weights 2'!`."""
-    return text[:-1].removeprefix("'").removesuffix("'").replace("''", "'")

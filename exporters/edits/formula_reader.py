@@ -23,6 +23,7 @@ from cellformer.engine.cells.expression import (
     Operation,
 )
 from cellformer.engine.cells.texts import cut
+from cellformer.exporters.compose.address import unquoted
 from cellformer.exporters.edits.typed_formula import AREA, LATER, PLACE, RefusedError, rect, tokens
 
 KNOWN = {x.name: x for x in vars(functions).values() if isinstance(x, Function) and not x.cells}
@@ -115,8 +116,7 @@ class Reader:
         cells = AREA.fullmatch(place[2]) if place else None
         if place is None or cells is None:
             self._refuse(value)
-        sheet = place[1]
-        name = sheet.removeprefix("'").removesuffix("'").replace("''", "'") if sheet else self.here
+        name = unquoted(place[1]) if place[1] else self.here
         try:
             area = self.area(name, rect(value, *cells.groups()))
         except RefusedError as error:

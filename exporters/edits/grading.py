@@ -24,7 +24,7 @@ from cellformer.engine.studies.answers import DATE, NUMBER, SIGN, Verdict, exact
 from cellformer.exporters.assemble import answer_key, exercise
 from cellformer.exporters.assemble.answer_key import KEY, Answer
 from cellformer.exporters.compose import theme
-from cellformer.exporters.compose.address import a1, quoted
+from cellformer.exporters.compose.address import of_cell, quoted
 from cellformer.exporters.compose.book import Book, Entry, Place, Reading, Sheet
 from cellformer.exporters.edits.typed_formula import Names, RefusedError, TypedFormula
 from cellformer.exporters.file import xlsx
@@ -332,8 +332,7 @@ class Hidden:
         expected = self.expected.items()
         changed |= {at for at, cell in expected if not _same(cell, cells.get(at, Cell(None)))}
         if changed:
-            row, col = min(changed)
-            where = a1(Rect(row, row + 1, col, col + 1))
+            where = of_cell(*min(changed))
             raise InputError(f"its hidden sheet {KEY} was changed at {where}; take a new file")
 
 

@@ -8,7 +8,6 @@ out. What reads like a number is one; a text that does begins with '. Nothing is
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from cellformer.engine.cells.block import Block
@@ -31,22 +30,16 @@ AGAIN = "copy the link again"
 Value = float | str | None  # None: blank
 
 
-class Link(NamedTuple):
-    """A link: the name of its page and its checksums, and its cells, not yet looked up."""
-
-    name: str
-    weights: str
-    whole: str
-    cells: list[tuple[str, int, int, str]]
-
-
 def is_link(text: str) -> bool:
     """Whether a text is the address of a page with a state."""
     return STATE.search(text) is not None
 
 
-def parsed(text: str) -> Link:
-    """A link's parts. Raises InputError for a damaged link, or one of another version."""
+def parsed(text: str) -> tuple[str, str, list[tuple[str, int, int, str]]]:
+    """The name of a link's page, the sum of its weights, and its cells, not yet looked up.
+
+    Raises InputError for a damaged link, or one of another version.
+    """
     found = STATE.search(text)
     assert found is not None
     version, page, cells = found.groups()
@@ -55,11 +48,11 @@ def parsed(text: str) -> Link:
             f"the link is of version {version}, not {VERSION}; import the workbook that its page "
             "saves"
         )
-    name, _, sums = _plain(page).rpartition(".")
-    name, _, weights = name.rpartition(".")
-    if not name:
+    named = _plain(page).rsplit(".", 2)
+    if len(named) < 3 or not named[0]:
         raise InputError(f"the link names no model: {_short(page)}; {AGAIN}")
-    return Link(name, weights, sums, [_cell(part) for part in (cells or "").split("&") if part])
+    name, weights, _ = named
+    return name, weights, [_cell(part) for part in (cells or "").split("&") if part]
 
 
 def _cell(part: str) -> tuple[str, int, int, str]:
@@ -91,15 +84,15 @@ def read(text: str, build: Callable[[str], Book]) -> Edited:
     Raises InputError for a link of other weights, for cells that are not there, and for values that
     they cannot hold.
     """
-    link = parsed(text)
-    book = build(link.name)
-    if weights_sum(book) != link.weights:
+    title, weights, cells = parsed(text)
+    book = build(title)
+    if weights_sum(book) != weights:
         raise InputError(
             f"the link is of other weights than {book.title} has; name its model with --model, or "
             "import the workbook that its page saves"
         )
     found = EditedModel(book) if isinstance(book, ModelBook) else Edited(book)
-    for name, i, j, spelt in link.cells:
+    for name, i, j, spelt in cells:
         block = book.graph[name]
         book.graph.check(block, i, j)
         if (name, i, j) in found.values:

@@ -20,7 +20,7 @@ from cellformer.engine.cells.rounding import NEAR
 from cellformer.exporters.assemble import start
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose import digest
-from cellformer.exporters.compose.address import a1, position
+from cellformer.exporters.compose.address import a1, of_cell, rectangle, unquoted
 from cellformer.exporters.compose.book import START, Book, Entry
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Story
@@ -71,7 +71,11 @@ class _Rebuilding:
     def __init__(self, file: WorkbookFile):
         self.file = file
         self.sheets = [name for name in file if name not in OWN]
-        named = [Named(name, *_area(areas[0])) for name, areas in file.names.items() if areas]
+        named = [
+            Named(name, areas[0][0], rectangle(areas[0][1]))
+            for name, areas in file.names.items()
+            if areas
+        ]
         self.tables = sorted(
             (one for one in named if one.sheet in self.sheets),
             key=lambda one: (self.sheets.index(one.sheet), one.rect),
@@ -169,14 +173,6 @@ class _Rebuilding:
                 page.sheet.hold(*at, value, "heading" if alone else "text")
 
 
-def _area(found: tuple[str, str]) -> tuple[str, Rect]:
-    """The sheet and the cells of a named range."""
-    sheet, cells = found
-    first, _, last = cells.partition(":")
-    (top, left), (bottom, right) = position(first), position(last or first)
-    return sheet, Rect(top, bottom + 1, left, right + 1)
-
-
 def _held(sheet: Sheet, rect: Rect) -> np.ndarray:
     """The values of a range: numbers, or an array of objects if there are texts."""
     top, bottom, left, right = rect
@@ -204,7 +200,7 @@ def _check(file: WorkbookFile, book: Book) -> None:
     while isinstance(sheet := lines[row, digest.ON], str):
         place = [lines[row, col] for col in (digest.ROW, digest.COL, digest.HIGH, digest.WIDE)]
         was, row = lines[row, digest.WAS[0]], row + 1
-        name = sheet.strip("'").replace("''", "'")
+        name = unquoted(sheet)
         if name in OWN or name not in file or not all(isinstance(x, int | float) for x in place):
             continue
         top, left, high, wide = (int(x) for x in place if isinstance(x, int | float))
@@ -214,8 +210,8 @@ def _check(file: WorkbookFile, book: Book) -> None:
         formulas = file[name].formulas
         for at in rect.cells():
             if at not in formulas and file[name][at] is not None:
-                cell = a1(Rect(at[0], at[0] + 1, at[1], at[1] + 1))
-                raise InputError(f"{sheet}!{cell} held a formula, which was typed over; {UNDO}")
+                cell = f"{sheet}!{of_cell(*at)}"
+                raise InputError(f"{cell} held a formula, which was typed over; {UNDO}")
         there = [book.clean.cell(name, *at) for at in rect.cells() if at in formulas]
         now = sum(map(digest.counts, there))
         if isinstance(was, int | float) and abs(was - now) > NEAR * max(1.0, abs(was)):

@@ -13,7 +13,7 @@ from openpyxl.formula.tokenizer import Token, Tokenizer, TokenizerError
 from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.texts import cut
 from cellformer.exporters.assemble.answer_key import KEY
-from cellformer.exporters.compose.address import a1, index, quoted
+from cellformer.exporters.compose.address import a1, index, quoted, unquoted
 from cellformer.exporters.file.xlsx import MAX_COLUMN, MAX_ROW
 
 PLACE = re.compile(r"(?:('(?:[^']|'')+'|[^'!:\[\]]+)!)?([^'!]+)")
@@ -96,7 +96,7 @@ class TypedFormula:
             if place is None:
                 raise _cannot(value)
             sheet, cells = place.groups()
-        name = sheet.removeprefix("'").removesuffix("'").replace("''", "'") if sheet else self.here
+        name = unquoted(sheet) if sheet else self.here
         found = AREA.fullmatch(cells)
         if found is None or name.lower() not in self.names.sheets:
             raise _cannot(value)

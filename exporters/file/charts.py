@@ -9,6 +9,8 @@ from xlsxwriter.worksheet import Worksheet
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Book, Chart, Series
 
+SMALL = {"size": 9}  # a font
+
 
 class _Label(str):
     """A text beside a point. XlsxWriter parses `str(label)`: one like wow!A1 must not count as a
@@ -33,10 +35,10 @@ def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> No
         numbers |= {"min": 0, "max": 1}
     if chart.reach:
         numbers |= {"min": -chart.reach, "max": chart.reach}
-    x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
+    x = {"name": chart.axes[0], "label_position": "low", "num_font": SMALL}
     if chart.kind == "bar":
         drawn.set_x_axis(numbers | {"name": chart.axes[0]})
-        drawn.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
+        drawn.set_y_axis({"reverse": True, "label_position": "low", "num_font": SMALL})
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
@@ -66,10 +68,18 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         if series.joined:
             found |= {"marker": {"type": "none"}, "line": {"color": theme.GRIDLINE, "width": 1.5}}
     if series.bears:
-        place = {"position": series.bears, "font": {"size": 9}}
-        found["data_labels"] = {"series_name": True, "value": False, **place}
+        found["data_labels"] = {
+            "series_name": True,
+            "value": False,
+            "position": series.bears,
+            "font": SMALL,
+        }
     if series.labels:
         texts = [{"value": _Label(text)} for text in series.labels]
-        place = {"position": "above", "font": {"size": 9}}
-        found["data_labels"] = {"value": True, "custom": texts, **place}
+        found["data_labels"] = {
+            "value": True,
+            "custom": texts,
+            "position": "above",
+            "font": SMALL,
+        }
     return found

@@ -9,7 +9,7 @@ them: so one row is written with placeholders, and filled in for the others.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -31,12 +31,7 @@ VALUE = "\0"  # stands where a cell's value goes
 NO_NUMBER = "null"  # what orjson makes of an infinity, and of what is not a number
 
 
-class Template(NamedTuple):
-    """The common text of the rows of a run."""
-
-    text: str  # of a row, with %s where rows differ
-    growing: list[Callable[[int], str]]  # what follows from the row's number
-    pick: Callable[[list[str]], Any]  # of the row's values, and of what grows: what fills the text
+Template = Callable[[int, list[str]], str]  # a row of a run, and its values -> its text
 
 
 def check_length(
@@ -187,8 +182,7 @@ def formulas(
         found = template(row) if steady and row >= begin else None
         if found is None or NO_NUMBER in numbers:
             return [spelt(row, numbers).encode()]
-        text: str = found.text % found.pick(numbers + [grow(row) for grow in found.growing])
-        return [text.encode()]
+        return [found(row, numbers).encode()]
 
     return strip
 
@@ -268,9 +262,13 @@ def _template(
             text.append("%s")
             filling.append(grown.setdefault((a, b), len(unknown) + len(grown)))
     growing = [_growth(a, first) for a, _ in grown]
-    made = Template("".join(text), growing, itemgetter(*filling))
-    at_last = made.pick(unknown + [grow(last) for grow in growing])
-    return made if made.text % at_last == row_of(last) else None
+    common, pick = "".join(text), itemgetter(*filling)
+
+    def filled(row: int, values: list[str]) -> str:
+        found: str = common % pick(values + [grow(row) for grow in growing])
+        return found
+
+    return filled if filled(last, unknown) == row_of(last) else None
 
 
 def _follow(a: str, b: str) -> bool:

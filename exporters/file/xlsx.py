@@ -30,7 +30,7 @@ from cellformer.engine.cells.expression import decimal, expression
 from cellformer.engine.cells.files import replacing
 from cellformer.engine.cells.texts import coded, in_xml, readable, storable
 from cellformer.exporters.compose import theme
-from cellformer.exporters.compose.address import a1, column, quoted
+from cellformer.exporters.compose.address import a1, column, of_cell, quoted
 from cellformer.exporters.compose.book import Book, Entry, Place, Reading, Sheet
 from cellformer.exporters.compose.dressing import (
     UNKNOWN,
@@ -204,7 +204,7 @@ class _Sheet(Worksheet):
             super()._write_cell(row, col, cell)
             return
         style = self.formats[cell.style] if kind is Entry else cell.format
-        at = f'<c r="{column(col)}{row + 1}" s="{style._get_xf_index()}"'
+        at = f'<c r="{of_cell(row, col)}" s="{style._get_xf_index()}"'
         if kind is CellStringTuple:
             self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
             return
@@ -212,7 +212,7 @@ class _Sheet(Worksheet):
             self.fh.write(f"{at}><v>{cell.number!r}</v></c>")
             return
         formula, value = self.spell(cell, row, col), self.shown(row, col)
-        array = f' t="array" ref="{column(col)}{row + 1}"' if cell.array else ""
+        array = f' t="array" ref="{of_cell(row, col)}"' if cell.array else ""
         space = ""
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
@@ -563,7 +563,7 @@ def _rule(
             text = "=" + book.text(condition, sheet.name)
             return {"type": "formula", "criteria": text, "format": formats[style]}
         case AsBuilt(built):
-            first = a1(Rect(area.top, area.top + 1, area.left, area.left + 1))
+            first = of_cell(area.top, area.left)
             here = f"${column(area.left)}${area.top + 1}:{first}"
             was = f"INDEX({built},ROWS({here}),COLUMNS({here}))"
             text = f"={first}<>{decimal(built) if isinstance(built, float) else was}"

@@ -12,7 +12,6 @@ beside the list; those with a row for each feature are below, words across.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
@@ -50,32 +49,24 @@ N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a d
 DECIMALS = 9  # of a cosine: programs agree to so many
 FINER = 1e12  # one part of so many: words that are as near stand in their order
 N_OUT = 2  # components that may be left out
+TOP = 5  # the row of the list, and of tables with a row for each word
+PANEL = (4, 4)  # the cell of the settings
+TABLES, FEATURES = 27, 4  # columns of tables with a row for each word, and for each feature
 N_BEFORE = 22  # columns of the features' tables before the words' vectors
 MAPS = ("concept", "component", "cosine")
 Formula = Callable[[int, int], Expression]
 
 
-@dataclass(frozen=True)
-class Spots:
-    """The places of tables: their first cells on the sheet."""
-
-    words: tuple[int, int]  # the list
-    panel: tuple[int, int]  # directions, a word with its neighbours, components left out
-    tables: tuple[int, int]  # a row for each word
-    features: tuple[int, int]  # a row for each feature, with a column of their numbers before it
-
-
 class Maps:
     """The tables for one list of words, in the order in which they read each other."""
 
-    def __init__(
-        self, book: ModelBook, page: Composer, chosen: Chosen, spots: Spots, x: np.ndarray
-    ):
-        """`x` [n_words, d_model] are the words' vectors as built."""
-        self.book, self.page, self.spots, self.chosen = book, page, spots, chosen
+    def __init__(self, book: ModelBook, page: Composer, chosen: Chosen, below: int, x: np.ndarray):
+        """Tables with a row for each feature begin in row `below`; `x` [n_words, d_model] are the
+        words' vectors as built."""
+        self.book, self.page, self.chosen, self.features = book, page, chosen, below
         self.n, self.d = x.shape
         self.any_word = "look.words" in book.graph.blocks  # is found; else those as built alone
-        self.right, self.below = spots.tables[1], spots.features[1]  # the next free columns
+        self.right, self.below = TABLES, FEATURES  # the next free columns
         self.bases = principal(x, N_COMPONENTS)  # axes [4, d], shares [4]
         self._list()
         self._panel()
@@ -98,7 +89,7 @@ class Maps:
         """Add the words, and their ids: -1 for a blank or unknown word."""
         texts = self.book.labels[self.book.graph["logits"].axes[1]]
         words = [[texts[v]] for v in self.chosen.ids]
-        self._typed("word", self.spots.words, words, "token")
+        self._typed("word", (TOP, 1), words, "token")
         if not self.any_word:
             self._typed("built", self._down("as built", 1), words, "basis")
 
@@ -113,7 +104,7 @@ class Maps:
     def _panel(self) -> None:
         """Add the settings: two directions, the word whose neighbours are shown, the components to
         remove."""
-        row, col = self.spots.panel
+        row, col = PANEL
         texts = self.book.labels[self.book.graph["logits"].axes[1]]
         terms = [
             [*_filled([texts[v] for v in plus]), *_filled([texts[v] for v in minus])]
@@ -131,7 +122,7 @@ class Maps:
     def _vectors(self) -> None:
         """Add the words' vectors [d_model, n_words], and which words the settings name [5,
         n_words]: those of each side of each direction, and the one with neighbours."""
-        (top, left), ids = self.spots.features, self["id"]
+        top, left, ids = self.features, FEATURES, self["id"]
         sides = slice(N_TERMS), slice(N_TERMS, 2 * N_TERMS)
         named = [self["terms"][k, side] for k in range(2) for side in sides]
 
@@ -195,7 +186,7 @@ class Maps:
         removed); one over their lengths, 0 for zero vectors; and the mean of their directions."""
         vectors, out, mean, count = (self[name] for name in ("vectors", "out", "mean", "count"))
         basis, component, ids = self["component_basis"], self["component"], self["id"]
-        top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
+        top, left = self.features, FEATURES + N_BEFORE
 
         def rest(d: int, k: int) -> Expression:
             gone = [(out > c) * component[k, c] * basis[d, c] for c in range(N_OUT)]
@@ -219,7 +210,7 @@ class Maps:
         `axes` [2 for each, d], the components for that many removed ones."""
         bases, out = self._basis("cosine", axes), self["out"]
         kept, inverse = self["kept"], self["inverse"]
-        at = (self.spots.features[0], self._across("drawn", 2))
+        at = (self.features, self._across("drawn", 2))
         unit = self._computed(
             "cosine_axes", at, (self.d, 2), lambda d, c: Nth(bases[d, :], 2 * out + (c + 1))
         )
@@ -233,12 +224,12 @@ class Maps:
 
     def _basis(self, name: str, axes: np.ndarray) -> Area:
         """Add components as built, constants [d_model, n]."""
-        at = (self.spots.features[0], self._across(worded("1 to {n}", n=len(axes)), len(axes)))
+        at = (self.features, self._across(worded("1 to {n}", n=len(axes)), len(axes)))
         return self._typed(f"{name}_basis", at, axes.T.tolist(), "basis")
 
     def _along(self, name: str, mean: Area, axes: Area) -> Area:
         """Add the coordinate of a mean along each axis, above the axes."""
-        at, n = (self.spots.features[0] - 2, self.page.rect(axes).left), axes.shape[1]
+        at, n = (self.features - 2, self.page.rect(axes).left), axes.shape[1]
         return self._computed(
             f"{name}_middle", at, (1, n), lambda _, c: product_sum(mean, axes[:, c])
         )
@@ -285,7 +276,7 @@ class Maps:
 
     def _ranked(self) -> None:
         """Add the nearest words, with their cosines."""
-        n, (row, col) = min(N_NEAREST, self.n - 1), self.spots.panel
+        n, (row, col) = min(N_NEAREST, self.n - 1), PANEL
         cosines, found = self["near_cosine"], SUM(self["hits"][4, :])
 
         def nearest(_: int, k: int) -> Expression:
@@ -339,7 +330,7 @@ class Maps:
         return self._computed(name, self._down(head, width), (self.n, width), formula, style)
 
     def _per_feature(self, name: str, head: str, formula: Formula) -> Area:
-        at = (self.spots.features[0], self._across(head, 1))
+        at = (self.features, self._across(head, 1))
         return self._computed(name, at, (self.d, 1), formula)
 
     def _scalar(self, name: str, head: str, value: Expression, style: str = "step") -> Area:
@@ -347,14 +338,13 @@ class Maps:
 
     def _down(self, head: str, width: int) -> Span:
         """The next free columns for tables with a row for each word."""
-        row, col = self.spots.tables[0], self.right
-        self.page.sheet.put(row - 1, col, head, "label")
+        self.page.sheet.put(TOP - 1, self.right, head, "label")
         self.right += width
-        return row, col
+        return TOP, self.right - width
 
     def _across(self, head: str, width: int) -> int:
         """The next free columns for tables with a row for each feature."""
-        self.page.sheet.put(self.spots.features[0] - 1, self.below, head, "label")
+        self.page.sheet.put(self.features - 1, self.below, head, "label")
         self.below += width
         return self.below - width
 

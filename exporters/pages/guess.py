@@ -6,7 +6,6 @@ Answers are formulas over the model's own sheets: another sentence, typed on Pla
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from cellformer.engine.cells.expression import Area, Expression, Nth, expression
 from cellformer.engine.cells.functions import (
@@ -41,12 +40,8 @@ MOST, FEW_HEADS = 8, 4  # questions of a kind; heads that are asked about at sev
 BY = 0.1  # what the asked weight goes up by
 
 
-class Questions(NamedTuple):
-    """The cells for guesses, 1 beside each that is right, and how many questions there are."""
-
-    guesses: Area
-    right: Area
-    n: Expression
+# The cells for guesses, 1 beside each that is right, and how many questions there are.
+Questions = tuple[Area, Area, Expression]
 
 
 def wanted(book: ModelBook) -> bool:
@@ -66,9 +61,9 @@ def add(book: ModelBook) -> None:
     found = [questions for questions in kinds if questions]
     told = sentence(
         "{right} right of {typed} guesses; {n} questions. No answer is shown before your guess.",
-        right=SUM(*(kind.right.as_range for kind in found)),
-        typed=SUM(*(SUMPRODUCT((kind.guesses.as_range != "") * 1) for kind in found)),
-        n=SUM(*(kind.n for kind in found)),
+        right=SUM(*(right.as_range for _, right, _ in found)),
+        typed=SUM(*(SUMPRODUCT((guesses.as_range != "") * 1) for guesses, *_ in found)),
+        n=SUM(*(n for *_, n in found)),
     )
     page.show("tally", (top, 0), told, "heading")
 
@@ -98,7 +93,8 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
             own=IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–"),
         )
 
-    return _questions(page, "next", n, reply, texts, lambda k: given > k)._replace(n=MIN(given, n))
+    guesses, right, _ = _questions(page, "next", n, reply, texts, lambda k: given > k)
+    return guesses, right, MIN(given, n)
 
 
 def _heads(book: ModelBook, page: Composer) -> Questions | None:
@@ -213,7 +209,7 @@ def _questions(
     )
     page.show(f"{name}.answer", (top, ANSWER), answer, "text", (n, 1))
     page.cursor = top + n
-    return Questions(guess, right, expression(n))
+    return guess, right, expression(n)
 
 
 def _texts(book: ModelBook) -> Area:

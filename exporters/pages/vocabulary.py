@@ -21,7 +21,7 @@ from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Chosen
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.maps import MAPS, Maps, Spots
+from cellformer.exporters.model.maps import MAPS, PANEL, TABLES, TOP, Maps
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import trajectory
 
@@ -30,7 +30,7 @@ PURPOSE = "maps of chosen words: near whom, along which direction, and what a ma
 AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
-TOP, PANEL, TABLES, TSNE = 5, (4, 4), 27, 80  # a row; a cell; columns
+TSNE = 80  # a column
 CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64, 81), (4, 11), (450, 300)
 TRIES = CHART_ROWS[-1]
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
@@ -91,7 +91,7 @@ def add(book: ModelBook) -> None:
     end = max(TOP + len(x), TRIES) + 4
     below = end + 8
     page.sheet.print_area = Rect(0, end, 0, TABLES)
-    maps = Maps(book, page, chosen, Spots((TOP, 1), PANEL, (TOP, TABLES), (below, 4)), x)
+    maps = Maps(book, page, chosen, below, x)
     page.sheet.down(below, 1, range(x.shape[1]), "label number")
     _list(page, chosen)
     _panel(page, maps)

@@ -46,23 +46,17 @@ class Page(NamedTuple):
     kernels: list[str]
 
 
-class Weights:
+class Weights(bytearray):
     """The numbers of large blocks one after another, in the fewest bytes that hold them exactly."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.size = 0
 
     def add(self, values: np.ndarray) -> tuple[str, int]:
         """The type of a block's numbers, and where they begin."""
         with np.errstate(over="ignore"):
             narrow = values.astype("<f4")
         exact = bool((narrow.astype(np.float64) == values).all())
-        raw = (narrow if exact else values.astype("<f8")).tobytes()
-        raw += bytes(-len(raw) % ALIGNED)
-        start = self.size
-        self.parts.append(raw)
-        self.size += len(raw)
+        start = len(self)
+        self.extend((narrow if exact else values.astype("<f8")).tobytes())
+        self.extend(bytes(-len(self) % ALIGNED))
         return "f4" if exact else "f8", start
 
 
@@ -107,11 +101,11 @@ def _of_book(book: Book) -> Page:
         data["vocabulary"] = book.graph.inputs["words"].ravel().tolist()
     data |= {
         "cells": formulas.own_cells(),  # and the shapes of all
-        "shapes": [[s.steps, s.text] for s in formulas.shapes],
+        "shapes": list(formulas.shapes),
         "words": list(words),
         "fingerprint": fingerprint(book),
     }
-    return Page(data, b"".join(weights.parts), list(kernels))
+    return Page(data, bytes(weights), list(kernels))
 
 
 class Numbered(dict[Any, int]):

@@ -32,14 +32,8 @@ from cellformer.exporters.compose.book import Book, Sheet, TableFormula
 WIDTH = 1 << 14  # columns of a sheet
 AREA, CONSTANT = "@", "#"  # steps whose value stands in columns: five for an area, one for another
 Values = list[Any]  # of one cell's formula: what stands in the columns
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What formulas share: their steps, and their text with holes for what they differ in."""
-
-    steps: tuple[tuple[Any, ...], ...]
-    text: str
+# What formulas share: their steps, and their text with holes for what they differ in.
+Shape = tuple[tuple[tuple[Any, ...], ...], str]
 
 
 class Collection:
@@ -63,7 +57,7 @@ class Collection:
             if isinstance(part, Area) or (isinstance(part, Constant) and _varies(part.number)):
                 holes.setdefault(part.key, k)
         found = [self._step(part, of) for part, of in made]
-        shape = Shape(tuple(step for step, _ in found), formula.text(_WithHoles(beside, holes)))
+        shape = tuple(step for step, _ in found), formula.text(_WithHoles(beside, holes))
         values = [value for _, held in found for value in held]
         return self.shapes.setdefault(shape, len(self.shapes)), values
 

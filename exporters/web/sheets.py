@@ -17,7 +17,7 @@ from cellformer.engine.cells.expression import Area, Expression, rebuilt
 from cellformer.engine.cells.language import translated
 from cellformer.engine.studies.addition import additions
 from cellformer.exporters.compose import legend, theme
-from cellformer.exporters.compose.address import position
+from cellformer.exporters.compose.address import position, unquoted
 from cellformer.exporters.compose.book import START, Book, Chart, Place, Series, Sheet
 from cellformer.exporters.compose.dressing import Beyond, Dressing, Unlike, When, in_words
 from cellformer.exporters.compose.story import Suggestion
@@ -215,7 +215,7 @@ class _Page:
         that the page shows otherwise: [row, column, block, i, j, 1]."""
         for (row, col), target in self.sheet.links.items():
             sheet, _, where = target.rpartition("!")
-            sheet = sheet.strip("'").replace("''", "'")
+            sheet = unquoted(sheet)
             if row < self.top or row in self.left_out or not sheet:
                 continue
             there = position(where.partition(":")[0])

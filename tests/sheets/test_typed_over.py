@@ -68,8 +68,8 @@ def all_probes(tmp_path_factory) -> tuple[InIronCalc, dict[str, tuple[str, int, 
     book = Book("probes")
     page = Composer(book, "Probes")
     page.sheet.put(0, 0, 0)
-    probed = probes.add(page, page.sheet[0, 0], (2, 1), [*probes.PROBES])
-    page.show("told", (0, 1), probed.told, "text")
+    _, _, told = probes.add(page, page.sheet[0, 0], (2, 1), [*probes.PROBES])
+    page.show("told", (0, 1), told, "text")
     path = cf.write(book, tmp_path_factory.mktemp("probes") / "probes.xlsx")
     assert audit(path) == []
     return InIronCalc(path), {name: ("Probes", 2 + k, 2) for k, name in enumerate(probes.PROBES)}
@@ -123,6 +123,6 @@ def test_boxes_hold_the_formulas_that_they_count(name: str, built) -> None:
         assert sum(cell.data_type == "f" for cell in cells) == n_formulas
         beyond = [cell for cell in cells if cell.data_type != "f"]  # a mask
         assert all(cell.value is None and cell.protection.locked for cell in beyond)
-    covered = {(box.sheet, *at) for box in found for at in box.rect.cells()}
+    covered = {(sheet, *at) for sheet, rect, _ in found for at in rect.cells()}
     assert {*TYPED_OVER.places(book)} <= covered
     assert len(found) < 0.6 * len(ranges)
