@@ -228,16 +228,17 @@ def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
 
 
 def read_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
-    """The weights of one sheet as they are read, a band for each head, norm and MLP; scales under
-    what is rounded to them."""
+    """The weights of one sheet as they are read, a band for each head, norm and MLP. Scales stand
+    under what is rounded to them, or beside it if they are a column."""
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == sheet:
             band = found.setdefault(Name(block.path).path or block.path, Band())
-            if block.op in SCALES:
+            rows, cols = block.shape[::-1] if turned(block, book) else block.shape
+            if block.op in SCALES and rows == 1:
                 band.totals[f"{block.path}.{USED}"] = [block]
             else:
-                band.add(block, block.shape[0 if turned(block, book) else 1])
+                band.add(block, cols)
     return list(found.values())
 
 

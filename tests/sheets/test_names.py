@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
 import pytest
 from conftest import default_book, golden_models, in_tiers
@@ -9,7 +10,9 @@ from conftest import default_book, golden_models, in_tiers
 from cellformer import workbooks
 from cellformer.engine.cells.access import Span
 from cellformer.engine.models.generate import passage
-from cellformer.engine.studies.addition import Studies
+from cellformer.engine.studies.addition import Addition, Studies, additions
+from cellformer.engine.studies.pair import Against
+from cellformer.engine.studies.steering import contrast
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.compose.book import Book, TableFormula
 from cellformer.exporters.model.plan import Limits
@@ -38,7 +41,7 @@ def named(book: Book) -> dict[Cell, list[str]]:
 def assert_named(book: Book) -> None:
     names = named(book)
     assert [cell for cell in formulas(book) if cell not in names] == []
-    shared = {cell: names[cell] for cell in formulas(book) if len(names[cell]) > 1}
+    shared = {cell: found for cell, found in names.items() if len(found) > 1}
     assert shared == {}, "cells of two tables"
     assert not book.shown.keys() & {*book.graph.blocks, *book.places}
     assert [name for name in book.shown if not A_NAME.fullmatch(name)] == []
@@ -72,3 +75,25 @@ def test_every_formula_cell_of_many_words_has_one_name() -> None:
     model = golden_models()["llama"]
     given = passage(model, [1, 2], 3)
     assert_named(model_workbook.build("llama", model, given, limits=Limits(words=9)))
+
+
+def asked(name: str) -> object:
+    """What an addition may be asked for, of the golden Llama."""
+    model = golden_models()["llama"]
+    lists = {"one": [[1, 2], [3]], "other": [[4, 4], [2, 5, 6]]}
+    some = {"against": Against((1, 4, 3)), "steer": contrast(model, lists), "quantize": {}}
+    return (some | {"why": "", "words": {"words": list(range(8))}}).get(name, True)
+
+
+def together() -> Iterator[tuple[Addition, Addition]]:
+    """Every two additions that can be combined."""
+    for one, other in combinations(additions(), 2):
+        if one.name not in other.apart and other.name not in one.apart:
+            yield one, other
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [(a.name, b.name) for a, b in together()], ids="-".join)
+def test_no_cell_is_of_two_tables_in_two_studies_together(names: tuple[str, str]) -> None:
+    model, studies = golden_models()["llama"], {name: asked(name) for name in names}
+    assert_named(model_workbook.build("both", model, passage(model, [1, 2, 3]), studies=studies))
