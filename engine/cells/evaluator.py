@@ -10,7 +10,7 @@ says, until `reset`. A table may read blocks that come later in the graph, so bl
 until nothing changes any more; only a cell that reads itself is computed once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 
 import numpy as np
@@ -240,16 +240,16 @@ def _onwards(block: Block, rect: Rect) -> Rect:
 
 def _joined(cells: list[Rect]) -> list[Rect]:
     """The same cells in fewer rectangles: first neighbours in a row are joined, then equal rows."""
-    rows: list[Rect] = []
-    for rect in sorted(set(cells)):
-        if rows and rows[-1][:2] == rect[:2] and rows[-1].right == rect.left:
-            rows[-1] = rows[-1]._replace(right=rect.right)
-        else:
-            rows.append(rect)
+    turned = _joined_across(Rect(*rect[2:], *rect[:2]) for rect in _joined_across(set(cells)))
+    return [Rect(*rect[2:], *rect[:2]) for rect in turned]
+
+
+def _joined_across(cells: Iterable[Rect]) -> list[Rect]:
+    """Rectangles of the same rows, side by side, as one."""
     found: list[Rect] = []
-    for rect in sorted(rows, key=lambda rect: (rect.left, rect.right, rect.top)):
-        if found and found[-1][2:] == rect[2:] and found[-1].bottom == rect.top:
-            found[-1] = found[-1]._replace(bottom=rect.bottom)
+    for rect in sorted(cells):
+        if found and found[-1][:2] == rect[:2] and found[-1].right == rect.left:
+            found[-1] = found[-1]._replace(right=rect.right)
         else:
             found.append(rect)
     return found

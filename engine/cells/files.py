@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -105,12 +105,10 @@ def replacing(path: Path) -> Iterator[str]:
         os.replace(temporary, path)
 
 
-@contextmanager
-def temporary_folder(beside: Path) -> Iterator[Path]:
+def temporary_folder(beside: Path) -> AbstractContextManager[Path]:
     """A context manager: a folder for unfinished files, inside another; it is deleted at the
     end."""
-    with _begun(beside, Path.mkdir, partial(shutil.rmtree, ignore_errors=True)) as path:
-        yield path
+    return _begun(beside, Path.mkdir, partial(shutil.rmtree, ignore_errors=True))
 
 
 @contextmanager

@@ -71,6 +71,7 @@ class WordList:
     ends: tuple[int, ...] = ()
 
     ONE: ClassVar = "a word is a text without white space"
+    BETWEEN: ClassVar = " "  # what stands between two entries in a text
 
     def __post_init__(self) -> None:
         if isinstance(self.words, str):
@@ -100,7 +101,7 @@ class WordList:
 
     def decode(self, ids: Sequence[int]) -> str:
         check_known(ids, len(self.words))
-        return " ".join(self.words[i] for i in ids)
+        return self.BETWEEN.join(self.words[i] for i in ids)
 
     def _whole(self, word: str) -> bool:
         """Whether a text, split at white space, is exactly this one word."""
@@ -139,13 +140,10 @@ class Characters(WordList):
     """
 
     ONE: ClassVar = "an entry is one character"
+    BETWEEN: ClassVar = ""
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         return [self._id(character) for character in text]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        check_known(ids, len(self.words))
-        return "".join(self.words[i] for i in ids)
 
     def _whole(self, word: str) -> bool:
         return len(word) == 1
