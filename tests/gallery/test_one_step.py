@@ -40,8 +40,8 @@ def test_every_number_equals_the_engine(model: Model, following: str) -> None:
     gradients = {name: graph.values[x.name] for name, x in backward(graph, loss).items()}
 
     w = Workbook("one-step")
-    step = sheet.add(w, one_step.weights(model))
-    read = w.edited({step.following: following})
+    sheet.add(w, one_step.weights(model))
+    read = w.edited({w["next_word"]: following})
     after = filled(
         graph,
         {
@@ -49,20 +49,20 @@ def test_every_number_equals_the_engine(model: Model, following: str) -> None:
             for name, x in model.weights.items()
         },
     )
-    for lane, values in zip(step.lanes, (graph.values, gradients, after), strict=True):
+    for lane, values in zip(sheet.PREFIXES, (graph.values, gradients, after), strict=True):
         for name, of in (BLOCKS | WHOLE).items():
             expected = values[of] if name in WHOLE else values[of][LAST]
-            found = np.asarray(read(lane[name]))
+            found = np.asarray(read(w[lane + name]))
             found = found.T if name == "W_U" else found.reshape(expected.shape)
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
-        if lane is not step.lanes[sheet.BACK]:
-            assert read(lane["loss"]) == pytest.approx(values["loss"].item(), abs=1e-12)
-            found = np.ravel(read(lane["p"]))
+        if lane != sheet.PREFIXES[sheet.BACK]:
+            assert read(w[f"{lane}loss"]) == pytest.approx(values["loss"].item(), abs=1e-12)
+            found = np.ravel(read(w[f"{lane}p"]))
             np.testing.assert_allclose(found, values["probs"][LAST], atol=1e-12)
 
 
 def test_small_step_follows_the_gradient() -> None:
     w = Workbook("one-step")
-    step = sheet.add(w, one_step.weights(cat_sat.model()))
-    expected, fell = np.ravel(w.edited({step.rate: 1e-5})(step.falls))
+    sheet.add(w, one_step.weights(cat_sat.model()))
+    expected, fell = np.ravel(w.edited({w["rate"]: 1e-5})(w["falls"]))
     assert fell == pytest.approx(expected, rel=1e-4)

@@ -24,16 +24,15 @@ TITLE = "one-step: how a model learns one word, every gradient in view"
 def book() -> Book:
     """The workbook."""
     w = Workbook("one-step")
-    step = sheet.add(w, weights(cat_sat.model()))
-    model, gradients, _ = step.lanes
+    sheet.add(w, weights(cat_sat.model()))
     w.checks(
         [
-            ("what sat looks at are shares of one attention", near(SUM(model["share"]))),
-            ("no score can grow but at the others' cost", near(SUM(gradients["score"]), 0)),
-            ("no logit can grow but at the others' cost", near(SUM(gradients["logit"]), 0)),
+            ("what sat looks at are shares of one attention", near(SUM(w["share"]))),
+            ("no score can grow but at the others' cost", near(SUM(w["gradient_score"]), 0)),
+            ("no logit can grow but at the others' cost", near(SUM(w["gradient_logit"]), 0)),
         ]
     )
-    return w.done(story(w, step))
+    return w.done(story(w))
 
 
 def weights(model: Model) -> dict[str, np.ndarray]:
@@ -42,12 +41,13 @@ def weights(model: Model) -> dict[str, np.ndarray]:
     return {name: found[of].T if name == "W_U" else found[of] for name, of in WEIGHTS.items()}
 
 
-def story(w: Workbook, step: sheet.Step) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
-    loss, share = step.outcome[0, :], step.outcome[1, :]
+    rate, following, falls = w["rate"], w["next_word"], w["falls"]
+    loss, share = w["outcome"][0, :], w["outcome"][1, :]
     small, likely = 0.01, "mat"
-    far: dict[Area, float | str] = {step.rate: 2.0, step.following: "the"}
-    slow, liked = w.edited({step.rate: small}), w.edited({step.following: likely})
+    far: dict[Area, float | str] = {rate: 2.0, following: "the"}
+    slow, liked = w.edited({rate: small}), w.edited({following: likely})
     return Story(
         title=TITLE,
         source="The model is that of L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5; here it learns.",
@@ -70,15 +70,15 @@ def story(w: Workbook, step: sheet.Step) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                f"Type {small}: so small a step does what the gradients say. The loss should fall by {slow(step.falls[0]):.4f}, and "
-                f"falls by {slow(step.falls[1]):.4f}; at {sheet.RATE} it is {w.now(step.falls[0]):.3f} and {w.now(step.falls[1]):.3f}.",
-                {step.rate: small},
-                step.falls[1],
+                f"Type {small}: so small a step does what the gradients say. The loss should fall by {slow(falls[0]):.4f}, and "
+                f"falls by {slow(falls[1]):.4f}; at {sheet.RATE} it is {w.now(falls[0]):.3f} and {w.now(falls[1]):.3f}.",
+                {rate: small},
+                falls[1],
             ),
             w.suggestion(
                 f"Choose ‘{likely}’, which the model held likeliest: the surprise is smaller from the start, and one step makes its "
                 f"share {liked(share[1]):.2f} instead of {liked(share[0]):.2f}.",
-                {step.following: likely},
+                {following: likely},
                 share[1],
             ),
             w.suggestion(

@@ -2,7 +2,6 @@
 them."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,17 +30,7 @@ CHART_SIZE, SUMMARY_ROWS = (690, 330), 15
 Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
 
 
-class Step(NamedTuple):
-    """The cells of the sheet that other sheets read."""
-
-    following: Area  # the word that comes
-    rate: Area
-    outcome: Area  # the loss, and the share of that word: before, after, the change [2, 3]
-    falls: Area  # how far the loss should fall, and did [2, 1]
-    lanes: tuple[Lane, ...]
-
-
-def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
+def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> None:
     """Add the sheet: the inputs, the results, and every block three times."""
     ws = w.sheet(SHEET, PURPOSE)
     gaps = {left - 1: 2.5 for left in LEFT[1:]}
@@ -63,13 +52,12 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     ws.sheet.link(spot.top, 3, "the way back begins here ↓", w.book.address(lanes[BACK]["loss"]))
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
-    outcome = outcomes(ws, lanes, words, following)
-    both = falls(ws, lanes, rate, outcome)
+    outcomes(ws, lanes, words, following)
+    falls(ws)
     shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
     series = [Series(name, words, share) for name, share in shares]
     title = 'What it says comes after "the cat sat"'
     ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE))
-    return Step(following, rate, outcome, both, lanes)
 
 
 def chosen(ws: Composer) -> tuple[Area, Area]:
@@ -124,7 +112,7 @@ def fill(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area, ra
             ws.fill(lane[name], formula, styles[name])
 
 
-def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area) -> Area:
+def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area) -> None:
     """Add the loss, and the probability of the next word, before and after the step."""
     lane = (lanes[MODEL], lanes[AFTER])
 
@@ -133,27 +121,24 @@ def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area
             return outcome[i, 1] - outcome[i, 0]
         return INDEX(lane[j]["p"], MATCH(following, words, 0)) if i else lane[j]["loss"]
 
-    heads = ("before", "after", "change")
     rows = ("loss", sentence("share of {word}", word=following))
-    outcome = ws.promised("outcome", (2, 3), rows, heads)
+    outcome = ws.promised("outcome", (2, 3), rows, ("before", "after", "change"))
     ws.fill(outcome, found, "live here")
-    return outcome
 
 
-def falls(ws: Composer, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> Area:
+def falls(ws: Composer) -> None:
     """Add the fall of the loss that the squared gradients promise, and the real one."""
-    gradients = [lanes[BACK][name] for name in WEIGHTS]
+    gradients = [ws[PREFIXES[BACK] + name] for name in WEIGHTS]
     columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)
     columns.typed("learning", "weights", WEIGHTS, "row label")
-    sizes = [gradient.shape for gradient in gradients]
-    columns.typed("how_many", "numbers", [rows * cols for rows, cols in sizes], "count")
+    columns.typed("how_many", "numbers", [gradient.rect.size for gradient in gradients], "count")
     squares = columns.computed(
         "squares", "sum of d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here"
     )
-    parts = columns.computed("parts", "× rate", lambda n: rate.fixed * squares[n], "live here")
+    parts = columns.computed(
+        "parts", "× rate", lambda n: ws["rate"].fixed * squares[n], "live here"
+    )
     ws.cursor -= 1
-    both = (SUM(parts), -outcome[0, 2])
-    labels = ("the loss should fall by", "and it fell by")
+    both = (SUM(parts), -ws["outcome"][0, 2])
     found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
-    ws.sheet.down(ws.rect(found).top, 2, labels, "row label")
-    return found
+    ws.sheet.down(ws.rect(found).top, 2, ("the loss should fall by", "and it fell by"), "row label")
