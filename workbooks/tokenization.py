@@ -120,16 +120,21 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     top, n = ws.cursor, len(merges)
     rows = [[shown(m.left), shown(m.right), shown(m.left + m.right)] for m in merges]
     ws.typed("merges", rows, range(n), ("left", "right", "becomes"), style="label")
-    ws.cursor = top
-    stood = np.array([m.of_words for m in merges], dtype=float)
-    inside = ws.typed("stood", stood, cols=[f"in {word}" for word in CORPUS], style="count", left=5)
-    ws.cursor = top
+    stood, heads = np.array([m.of_words for m in merges], float), [f"in {word}" for word in CORPUS]
+    inside = ws.typed("stood", stood, cols=heads, style="count", left=5, top=top)
 
     def counted(k: int, _: int) -> Expression:
         return reduce(add, [inside[k, word] * times[word, 0] for word in range(len(CORPUS))])
 
-    head = ["times in all"]
-    ws.computed("stood_in_all", (n, 1), counted, cols=head, style="activation count", left=4)
+    ws.computed(
+        "stood_in_all",
+        (n, 1),
+        counted,
+        cols=["times in all"],
+        style="activation count",
+        left=4,
+        top=top,
+    )
 
 
 def suggest(w: Workbook, ws: Composer) -> None:

@@ -7,15 +7,13 @@ The weights are included, float32, in `models/dialogue-game`; `cellformer train 
 9` trains a model like it (docs/dialogue-game.md says how this one was chosen).
 """
 
-from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from cellformer.engine import Model, WordList
 from cellformer.engine.learning import decoders, training
 from cellformer.engine.learning.recipe import Recipe
-from cellformer.engine.learning.training import Progress
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
@@ -114,12 +112,8 @@ def _studies(book: ModelBook) -> None:
         printed.add(book)
 
 
-def train(
-    seed: int, embed_scale: float | None = None, steps: int | None = None
-) -> Iterator[Progress | Model]:
-    """Each step's progress and, last, the trained model."""
-    words = WordList(game.WORDS)
-    return training.of_words(DECODER, RECIPE, game.games, words, seed, embed_scale, steps)
+# each step's progress and, last, the trained model: of a seed, embed_scale=, steps=
+train = partial(training.of_words, DECODER, RECIPE, game.games, WordList(game.WORDS))
 
 
 floor = game.floor

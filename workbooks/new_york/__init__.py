@@ -8,13 +8,12 @@ The weights are included, float32, in `models/new-york`; `cellformer train new-y
 them again. From seed 1 the model never tells White Sands from White Mountains.
 """
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from cellformer.engine import Model, WordList
 from cellformer.engine.learning import decoders, training
 from cellformer.engine.learning.recipe import Recipe
-from cellformer.engine.learning.training import Progress
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
@@ -88,12 +87,8 @@ def build(model: Model, passage: Passage) -> Book:
     )
 
 
-def train(
-    seed: int, embed_scale: float | None = None, steps: int | None = None
-) -> Iterator[Progress | Model]:
-    """Each step's progress and, last, the trained model."""
-    words = WordList(texts.WORDS)
-    return training.of_words(DECODER, RECIPE, texts.sentences, words, seed, embed_scale, steps)
+# each step's progress and, last, the trained model: of a seed, embed_scale=, steps=
+train = partial(training.of_words, DECODER, RECIPE, texts.sentences, WordList(texts.WORDS))
 
 
 floor = texts.floor

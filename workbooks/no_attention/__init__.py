@@ -19,7 +19,6 @@ from cellformer.workbooks.no_attention.layers import (
     WHOLE,
     Tables,
     layer,
-    side_by_side,
 )
 from cellformer.workbooks.no_attention.streams import (
     GAPS,
@@ -79,8 +78,8 @@ def inputs(ws: Composer) -> tuple[Area, Area]:
     ws.heading("Type here: the transparent model's switches (1 on, 0 off), the words' vectors")
     top, rows = ws.cursor, ("W_O times", "W_V times")
     switches = ws.typed("switches", MUTE, rows, HEAD_NAMES, "switches, layer.head", "switch")
-    ws.cursor, title = top, "h⁰: embedding + position"
-    return switches, ws.typed("h_start", fitting.H0, PROMPT, title=title, left=LEFT[1])
+    title = "h⁰: embedding + position"
+    return switches, ws.typed("h_start", fitting.H0, PROMPT, title=title, left=LEFT[1], top=top)
 
 
 def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
@@ -90,7 +89,8 @@ def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
         ws.heading(f"Layer {n}")
         tables, matrices = Tables(), list(fitted._asdict().items())
         for line in (matrices[:3], matrices[3:]):
-            for left, (name, matrix) in side_by_side(ws, line):
+            top = ws.cursor
+            for left, (name, matrix) in zip(LEFT, line, strict=False):
                 height, width = matrix.shape
                 tables[name] = ws.typed(
                     f"{name}_{n}",
@@ -98,6 +98,7 @@ def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
                     title=f"{name}: {height} × {width}",
                     style="weight",
                     left=left,
+                    top=top,
                 )
         found.append(tables)
     ws.heading("Unembedding")

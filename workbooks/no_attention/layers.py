@@ -6,9 +6,9 @@ tables before it. The two heads stand side by side: the queries, keys and values
 columns 1 to 3, of head 2 in 4 to 6, and their patterns likewise, a column for each key.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import EXP, MAX, SQRT, added, dot
@@ -24,7 +24,6 @@ W_O_TIMES, W_V_TIMES = range(2)  # the rows of the switches
 # The tables of one model in one layer, by step; with the weights, the stream `x` that comes in,
 # and of the transparent model the `switches` [2, n_heads].
 Tables = dict[str, Area]
-Item = TypeVar("Item")
 
 
 class Step(NamedTuple):
@@ -155,8 +154,9 @@ def put(ws: Composer, n: int, step: Step, tables: dict[str, Tables]) -> None:
     """Add one step of layer n, with the models side by side."""
     ws.text(step.equation, style="equation")
     by_key = step.name in PATTERNS
-    for left, (model, before) in side_by_side(ws, tables.items()):
-        table = ws.computed(
+    top = ws.cursor
+    for left, (model, before) in zip(LEFT, tables.items(), strict=False):
+        before[step.name] = ws.computed(
             f"{model}_{step.name}_{n}",
             (N_TOKENS, step.width),
             partial(step.cell, before),
@@ -165,17 +165,6 @@ def put(ws: Composer, n: int, step: Step, tables: dict[str, Tables]) -> None:
             f"{model}: {step.name}",
             "attention" if by_key else "activation",
             left=left,
+            top=top,
+            dress="scale" if step.name == "pattern" else None,
         )
-        before[step.name] = table
-        if step.name == "pattern":
-            ws.dress(table, "scale")
-
-
-def side_by_side(ws: Composer, items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
-    """Each item with the first column of its table; the tables begin in one row."""
-    top = bottom = ws.cursor
-    for left, item in zip(LEFT, items, strict=False):
-        ws.cursor = top
-        yield left, item
-        bottom = max(bottom, ws.cursor)
-    ws.cursor = bottom

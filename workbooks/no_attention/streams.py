@@ -13,7 +13,6 @@ from cellformer.workbooks.no_attention.layers import (
     N_TOKENS,
     TRANSPARENT,
     WHOLE,
-    side_by_side,
 )
 from cellformer.workbooks.two_layers.fitting import D_MODEL, PROMPT, WORDS
 
@@ -44,13 +43,20 @@ def difference(x: Area, y: Area) -> Formula:
 def streams_after(ws: Composer, n: int, streams: Streams) -> Streams:
     """The three streams after layer n, side by side."""
     ws.heading(f"The stream after layer {n}")
-    found = {}
-    for left, (model, stream) in side_by_side(ws, streams.items()):
-        found[model] = ws.computed(
-            f"{model}_after_{n}", stream.shape, copied(stream), PROMPT, title=model, left=left
+    top = ws.cursor
+    return {
+        model: ws.computed(
+            f"{model}_after_{n}",
+            stream.shape,
+            copied(stream),
+            PROMPT,
+            title=model,
+            left=left,
+            top=top,
+            dress="diverging",
         )
-        ws.dress(found[model], "diverging")
-    return found
+        for left, (model, stream) in zip(LEFT, streams.items(), strict=True)
+    }
 
 
 def differences(ws: Composer, after: Streams) -> None:
@@ -60,17 +66,19 @@ def differences(ws: Composer, after: Streams) -> None:
         "size of a word's difference = square root of the sum of its squares",
         style="equation",
     )
-    gaps = []
-    for left, (a, b) in side_by_side(ws, GAPS):
-        gap = ws.computed(
+    top = ws.cursor
+    gaps = [
+        ws.computed(
             f"gap_{a}_{b}",
             (N_TOKENS, D_MODEL),
             difference(after[a], after[b]),
             PROMPT,
             title=f"{a} − {b}",
             left=left,
+            top=top,
         )
-        gaps.append(gap)
+        for left, (a, b) in zip(LEFT, GAPS, strict=True)
+    ]
 
     def size(gap: int, word: int) -> Expression:
         row = gaps[gap][word, :]
@@ -142,7 +150,6 @@ def copies(ws: Composer, h0: Area) -> None:
     )
     top = ws.cursor
     own = ws.typed("copy_pattern", np.eye(N_TOKENS), PROMPT, title="pattern")
-    ws.cursor = top
     ws.computed(
         "copy_mid",
         h0.shape,
@@ -150,4 +157,5 @@ def copies(ws: Composer, h0: Area) -> None:
         PROMPT,
         title="h_mid",
         left=LEFT[1],
+        top=top,
     )

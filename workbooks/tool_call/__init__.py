@@ -8,7 +8,7 @@ The weights are included, float32, in `models/tool-call`; `cellformer train tool
 makes them again.
 """
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy as np
 from cellformer.engine import Model, WordList
 from cellformer.engine.learning import decoders, training
 from cellformer.engine.learning.recipe import Recipe
-from cellformer.engine.learning.training import Progress
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
@@ -96,12 +95,8 @@ def build(model: Model, passage: Passage) -> Book:
     )
 
 
-def train(
-    seed: int, embed_scale: float | None = None, steps: int | None = None
-) -> Iterator[Progress | Model]:
-    """Each step's progress and, last, the trained model."""
-    words = WordList(sums.WORDS)
-    return training.of_words(DECODER, RECIPE, sums.sentences, words, seed, embed_scale, steps)
+# each step's progress and, last, the trained model: of a seed, embed_scale=, steps=
+train = partial(training.of_words, DECODER, RECIPE, sums.sentences, WordList(sums.WORDS))
 
 
 floor = sums.floor
