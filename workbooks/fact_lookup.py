@@ -12,7 +12,7 @@ from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import MAX, MIN, PI, SQRT, SUM, SUMPRODUCT, TANH, added, dot
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
 from cellformer.exporters.compose.book import Book, Chart, Series
-from cellformer.exporters.compose.composer import Composer, Formula
+from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Inside a block", "", 2
@@ -39,19 +39,19 @@ def book() -> Book:
         "from the names that attention has put together to the sport",
         widths={0: 22} | dict.fromkeys(range(1, 20), 14),
     )
-    has, names, facts = inputs(ws)
-    embedded, asked = first_layer(ws, has, names)
-    cut, bent = activations(ws, asked)
+    inputs(ws)
+    first_layer(ws)
+    activations(ws)
     ws.heading("Second linear layer: the fact that each column C writes")
-    writes = ws.typed("writes", WRITES, FACTS, ("C0", "C1"), style="weight")
-    for label, hidden in (("ReLU", cut), ("GELU", bent)):
-        second_layer(ws, label, added_to(embedded, facts, writes, hidden), facts)
+    ws.typed("writes", WRITES, FACTS, ("C0", "C1"), style="weight")
+    for label in ("ReLU", "GELU"):
+        second_layer(ws, label)
     curves(w)
-    w.compare(compared(asked), "Slides, MLP Layers")
+    w.compare(compared(w["asked"]), "Slides, MLP Layers")
     before, after, fact = (SUM(w[name].fixed) for name in ("E", "out_relu", "says_relu"))
     stays = near(before - after + fact, 0)
     claim = "directions at right angles: the names stay as they came"
-    w.checks([("no ReLU cell is below zero", MIN(cut.fixed) >= 0), (claim, stays)])
+    w.checks([("no ReLU cell is below zero", MIN(w["relu"].fixed) >= 0), (claim, stays)])
     return w.done(story(w))
 
 
@@ -73,18 +73,17 @@ def product(
     return ws.computed(name, shape, lambda i, j: SUMPRODUCT(left[:, i], right[:, j]), rows, cols)
 
 
-def inputs(ws: Composer) -> tuple[Area, Area, Area]:
+def inputs(ws: Composer) -> None:
     """Add the inputs: the phrases, and the directions of each name and each fact."""
     ws.heading("Who is meant: attention has added these names up in one vector E")
-    has = ws.typed("has", HAS, NAMES, WHO)
+    ws.typed("has", HAS, NAMES, WHO)
     ws.heading("Directions: at right angles, one for each name and each fact")
     by_name, by_fact = np.split(DIRECTIONS, [len(NAMES)])
-    names = ws.typed("names", by_name, NAMES, FEATURES, style="weight")
-    facts = ws.typed("facts", by_fact, FACTS, style="weight")
-    return has, names, facts
+    ws.typed("names", by_name, NAMES, FEATURES, style="weight")
+    ws.typed("facts", by_fact, FACTS, style="weight")
 
 
-def first_layer(ws: Composer, has: Area, names: Area) -> tuple[Area, Area]:
+def first_layer(ws: Composer) -> None:
     """Add the vectors E [d_model, phrases], and their products with the rows R [hidden cells,
     phrases]."""
     ws.heading(
@@ -92,41 +91,38 @@ def first_layer(ws: Composer, has: Area, names: Area) -> tuple[Area, Area]:
         "E = names^T · has   [d_model, phrases]",
         style="equation",
     )
-    embedded = product(ws, "E", names, has, FEATURES, WHO)
+    names = ws["names"]
+    embedded = product(ws, "E", names, ws["has"], FEATURES, WHO)
     ws.heading("First linear layer: what each row R asks for, in names")
     asks = ws.typed("asks", ASKS, NAMES, ("R0", "R1"), style="weight")
     ws.text("R = names^T · asks   [d_model, hidden cells]: R0 = Michael + Jordan", style="equation")
     rows = product(ws, "rows", names, asks, FEATURES, ("R0", "R1"))
     ws.text("R·E   [hidden cells, phrases]: how many of the two names are there", style="equation")
-    return embedded, product(ws, "asked", rows, embedded, ("R0·E", "R1·E"), WHO)
+    product(ws, "asked", rows, embedded, ("R0·E", "R1·E"), WHO)
 
 
-def activations(ws: Composer, asked: Area) -> tuple[Area, Area]:
+def activations(ws: Composer) -> None:
     """Add the hidden cells [hidden cells, phrases]: a bias that requires more than one yes, then
     ReLU and GELU."""
     ws.heading("Bias and activation: only both names together are above zero, an AND")
-    bias = ws.typed("bias", BIAS, ("b0", "b1"), style="weight")
+    asked, bias = ws["asked"], ws.typed("bias", BIAS, ("b0", "b1"), style="weight")
     pre = ws.computed(
         "pre", asked.shape, lambda i, j: asked[i, j] + bias[i, 0], ("R0·E + b0", "R1·E + b1"), WHO
     )
-    cut = ws.computed("relu", pre.shape, lambda i, j: relu(pre[i, j]), ("ReLU 0", "ReLU 1"))
-    bent = ws.computed("gelu", pre.shape, lambda i, j: gelu(pre[i, j]), ("GELU 0", "GELU 1"))
-    return cut, bent
+    ws.computed("relu", pre.shape, lambda i, j: relu(pre[i, j]), ("ReLU 0", "ReLU 1"))
+    ws.computed("gelu", pre.shape, lambda i, j: gelu(pre[i, j]), ("GELU 0", "GELU 1"))
 
 
-def added_to(embedded: Area, facts: Area, writes: Area, hidden: Area) -> Formula:
-    """E + C · hidden [d_model, phrases]: column k of C is the fact that hidden cell k writes."""
+def second_layer(ws: Composer, label: str) -> None:
+    """Add the vectors after the columns have written, E + C · hidden [d_model, phrases], and their
+    coordinates along each fact. Column k of C is the fact that hidden cell k writes."""
+    kind, phrases = label.lower(), len(WHO)
+    embedded, facts, writes, hidden = ws["E"], ws["facts"], ws["writes"], ws[kind]
 
-    def cell(i: int, j: int) -> Expression:
+    def wrote(i: int, j: int) -> Expression:
         columns = (SUMPRODUCT(facts[:, i], writes[:, k]) for k in range(HIDDEN))
         return added([embedded[i, j], *[column * hidden[k, j] for k, column in enumerate(columns)]])
 
-    return cell
-
-
-def second_layer(ws: Composer, label: str, wrote: Formula, facts: Area) -> None:
-    """Add the vectors after the columns have written, and their coordinates along each fact."""
-    kind, phrases = label.lower(), len(WHO)
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")
     out = ws.computed(f"out_{kind}", (D_MODEL, phrases), wrote, FEATURES, WHO)
     ws.text(f"how far out points to each fact, with {label}", style="equation")

@@ -6,6 +6,7 @@ how many rows it could have, how many the text fills, how few of a new text's it
 
 import re
 from collections import Counter
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -73,21 +74,21 @@ def book() -> Book:
         "Growth", "one word, two, three ...: rows of the table, and how many are known"
     )
     text = w.sheet("Text", "the text a word a row, and what ends at each")
-    keys, counts = of_text(text)
-    of_growth(growth, keys, counts)
+    of_text(text)
+    of_growth(growth)
     w.checks(
         [
             (
                 "as many different single words as first occurrences",
-                different_of(counts, 1) == w["growth"][2, 0],
+                different_of(w["times"], 1) == w["growth"][2, 0],
             ),
-            ("no n-gram occurs more often than its beginning", falls(counts)),
+            ("no n-gram occurs more often than its beginning", falls(w["times"])),
         ]
     )
     return w.done(story(w))
 
 
-def of_text(ws: Composer) -> tuple[Area, Area]:
+def of_text(ws: Composer) -> None:
     """Add the words, the n-grams that end at each, and how often each occurs: [n_words, LONGEST]
     both."""
     widths = {0: 8, 1: 14, 2: 13, 3: 18, 4: 22, 5: 27, 6: 32, 7: 3, 13: 3}
@@ -100,16 +101,13 @@ def of_text(ws: Composer) -> tuple[Area, Area]:
     ws.cursor += 1
     n, top = len(WORDS), ws.cursor
     places = range(1, n + 1)
-    words = ws.typed("words", [[word] for word in WORDS], places, ("word",), style="token", left=1)
-    ws.cursor = top
+    words = ws.typed("words", [[word] for word in WORDS], places, ("word",), style="token")
 
     def key(t: int, j: int) -> Expression:
         if t < j:
             return expression("")
-        found: Expression = words[t - j, 0]
-        for k in range(t - j + 1, t + 1):
-            found = found & " " & words[k, 0]
-        return found
+        spoken: list[Expression] = [*words[t - j : t + 1, 0].cells]
+        return reduce(lambda said, word: said & " " & word, spoken)
 
     def known(t: int, j: int) -> Expression:
         if t < KNOWN:
@@ -118,8 +116,8 @@ def of_text(ws: Composer) -> tuple[Area, Area]:
 
     heads = [f"{j} word{'s' if j > 1 else ''}" for j in SIZES]
     shape = (n, LONGEST)
-    keys = ws.computed("ends_here", shape, key, cols=heads, style="text", left=2)
-    counts = ws.computed(
+    keys = ws.computed("ends_here", shape, key, cols=heads, style="text", left=2, top=top)
+    ws.computed(
         "times",
         shape,
         lambda t, j: COUNTIF(keys[:, j].fixed, keys[t, j]) if t >= j else expression(0),
@@ -132,10 +130,9 @@ def of_text(ws: Composer) -> tuple[Area, Area]:
     ws.sheet.put(top - 1, 2, "the words that end here", "block")
     ws.sheet.put(top - 1, 8, "how often they occur", "block")
     ws.sheet.put(top - 1, 14, "new, and known", "block")
-    return keys, counts
 
 
-def of_growth(ws: Composer, keys: Area, counts: Area) -> None:
+def of_growth(ws: Composer) -> None:
     """Add the figures of the text by n, those of the plays, and the chart."""
     ws.widths({0: 28} | dict.fromkeys(range(1, 6), 13) | {6: 3})
     ws.text(
@@ -143,7 +140,7 @@ def of_growth(ws: Composer, keys: Area, counts: Area) -> None:
         "But a table of four words has a row for every four words there could be, and hardly any of them were ever read.",
     )
     ws.heading("Hamlet's speech: the sheet Text")
-    known, n = ws.book.graph["known"].area, len(WORDS)
+    known, counts, n = ws["known"], ws["times"], len(WORDS)
     heads = [f"n = {j}" for j in SIZES]
 
     def figure(row: int, j: int) -> Expression:

@@ -24,6 +24,7 @@ from cellformer.engine.cells.functions import (
     MIN,
     MOD,
     TRIM,
+    added,
 )
 from cellformer.engine.models.forward import Forward, Readout
 from cellformer.workbooks.adder import sums
@@ -156,7 +157,5 @@ def read_out(g: Forward) -> None:
 
 def number(digits: Block, i: int) -> Expression:
     """The number of a row of digits."""
-    found = expression(digits[i, column(0)])
-    for place in range(1, COLUMNS):
-        found = found + digits[i, column(place)] * 10**place
-    return found
+    rest = (digits[i, column(place)] * 10**place for place in range(1, COLUMNS))
+    return added([digits[i, column(0)], *rest])

@@ -129,8 +129,7 @@ def places(ws: Composer, g: Forward) -> None:
     row, col = PLACE_ROW, PLACE_COL
     ws.sheet.put(row - 1, 0, "As on paper, from right to left: one step for each digit", "block")
     ws.sheet.put(row, 0, "step", "row label")
-    for j in range(COLUMNS):
-        ws.sheet.put(row, col + j, COLUMNS - j, "label number")
+    ws.sheet.across(row, col, range(COLUMNS, 0, -1), "label number")
     rows = {
         ("carry",): (g["carry"], "digit carry"),
         ("first number", "second number"): (g["digits"], "digit"),
@@ -174,8 +173,7 @@ def weights(ws: Composer, g: Forward) -> None:
         ws.lay(g[name], (row + 1 if text else row, col), "weight small", turned)
         ws.dress(g[name].area, "diverging")
     ws.sheet.down(MLP_ROW + 1, WEIGHT_COL + 4 * STEP - 1, GAINS, "small label")
-    for digit in range(len(sums.DIGITS)):
-        ws.sheet.put(TYPE_ROW + 1 + digit, WEIGHT_COL - 1, digit, "label number")
+    ws.sheet.down(TYPE_ROW + 1, WEIGHT_COL - 1, range(len(sums.DIGITS)), "label number")
 
 
 def looks_sheet(w: Workbook, g: Forward) -> None:
@@ -212,8 +210,8 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
             "digit written",
             (COLUMNS, 1),
         )
-        for i in range(COLUMNS):
-            ws.sheet.put(top + i, 0, worded("step {n}", n=i + 1), "row label")
+        steps = (worded("step {n}", n=i) for i in range(1, COLUMNS + 1))
+        ws.sheet.down(top, 0, steps, "row label")
         ws.cursor = top + COLUMNS + 1
 
 

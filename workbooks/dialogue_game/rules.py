@@ -167,8 +167,7 @@ def _table(page: Composer, row: int) -> None:
     )
     for k, (rule, meaning) in enumerate(game.RULES.items(), row + 3):
         page.sheet.put(k, 0, rule, "row label")
-        for col, part in enumerate(found, 1):
-            page.sheet.put(k, col, found[part][rule], "constant percent")
+        page.sheet.across(k, 1, (one[rule] for one in found.values()), "constant percent")
         page.sheet.put(k, len(found) + 1, meaning, "note")
     cells = page.sheet[row + 3 : row + 3 + len(game.RULES), 1 : 1 + len(found)]
     page.dress(cells, When("differs", page.sheet[row + 3, 1] < BROKEN))

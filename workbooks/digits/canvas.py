@@ -4,7 +4,18 @@ import numpy as np
 
 from cellformer.engine import Model
 from cellformer.engine.cells.expression import Expression, Nth
-from cellformer.engine.cells.functions import AND, IF, INT, ISNUMBER, LEN, MATCH, MAX, MIN, TRIM
+from cellformer.engine.cells.functions import (
+    AND,
+    IF,
+    INT,
+    ISNUMBER,
+    LEN,
+    MATCH,
+    MAX,
+    MIN,
+    TRIM,
+    added,
+)
 from cellformer.engine.models.architectures.vit import VitSpec, places
 from cellformer.engine.models.forward import ONE_TOKEN, Forward
 from cellformer.workbooks.digits.drawings import MOST, N_DIGITS, SIDE, Drawings, split
@@ -98,10 +109,8 @@ def look(g: Forward, spec: VitSpec, at: np.ndarray) -> None:
     patterns = [g[f"{last}.h{n}.pattern"] for n in range(spec.n_heads)]
 
     def mean(_: int, p: int) -> Expression:
-        total: Expression = patterns[0][0, p + 1] + 0
-        for pattern in patterns[1:]:
-            total = total + pattern[0, p + 1]
-        return total / len(patterns)
+        first, *rest = (pattern[0, p + 1] for pattern in patterns)
+        return added([first + 0, *rest]) / len(patterns)
 
     each = g.table("looks.mean", (1, len(at)), mean, ("", "patch"))
     most = g.table("looks.most", ONE, lambda *_: MAX(each.area.as_range))[0, 0]

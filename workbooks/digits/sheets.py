@@ -109,8 +109,7 @@ def bars(ws: Composer, g: Forward) -> None:
     percents = ws.show(
         "percent", (TOP, BARS + 1), lambda k, _: chances[k, 0] + 0, "percent", (N_DIGITS, 1)
     )
-    for digit in range(N_DIGITS):
-        ws.sheet.put(TOP + digit, BARS - 1, digit, "digit")
+    ws.sheet.down(TOP, BARS - 1, range(N_DIGITS), "digit")
     ws.dress(percents, When("right", percents[0, 0] == MAX(percents.fixed.as_range)))
 
 
@@ -195,8 +194,7 @@ def held_sheet(w: Workbook, g: Forward) -> None:
     )
     top = ws.cursor + 2
     ws.heads_at((top - 1, 0), "no.", "digit", style="label")
-    for n in range(N_SHOWN):
-        ws.sheet.put(top + n, 0, n + 1, "row number")
+    ws.sheet.down(top, 0, range(1, N_SHOWN + 1), "row number")
     ws.lay(g["held_out.digit"], (top, 1), "digit")
     ws.lay(g["held_out"], (top, 3), "pixel")
     ws.dress(g["held_out"].area, When("pixel dark", g["held_out"][0, 0] > MOST / 2), "ink")

@@ -91,8 +91,7 @@ def _in_words(book: ModelBook, page: Composer) -> None:
     vectors = page.computed_at(
         "search.words", (MODEL_ROW + 2, 1), (n, d), lambda k, i: table[i, k] + 0, "live"
     )
-    for k in range(n):
-        page.sheet.put(MODEL_ROW + 2 + k, 0, words[k], "row label")
+    page.sheet.down(MODEL_ROW + 2, 0, words, "row label")
     page.computed_at(
         "search.logits",
         (MODEL_ROW + 2, SCORE),
@@ -155,8 +154,8 @@ def _scored(page: Composer, stored: Area, asked: Area) -> tuple[Area, Area]:
     texts = page.computed_at(
         "search.text", (top, SCORE + 1), shape, lambda k, _: _joined(stored[k, :]), "text"
     )
-    for k in range(len(STORED)):
-        page.sheet.put(top + k, 0, worded("text {k}", k=k + 1), "row label")
+    labels = (worded("text {k}", k=k) for k in range(1, len(STORED) + 1))
+    page.sheet.down(top, 0, labels, "row label")
     return scores[:, 0], texts[:, 0]
 
 

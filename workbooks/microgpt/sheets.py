@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 import numpy as np
 
@@ -232,10 +234,7 @@ def names(p: Parts) -> None:
 
 def joined(texts: Sequence[Expression]) -> Expression:
     """Texts, one after another."""
-    found = texts[0]
-    for one in texts[1:]:
-        found = found & one
-    return found
+    return reduce(and_, texts)
 
 
 def counted(p: Parts) -> None:

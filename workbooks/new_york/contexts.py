@@ -56,8 +56,8 @@ def _looks(book: ModelBook, page: Composer) -> None:
         lambda _, t: IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), ""),
         "word",
     )
-    for h in range(n_heads):
-        page.sheet.put(LOOKS_ROW + 1 + h, 0, worded("head {head}", head=f"0.h{h}"), "row label")
+    heads = (worded("head {head}", head=f"0.h{h}") for h in range(n_heads))
+    page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
     looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent")
     page.dress(looked, "scale")
 

@@ -109,14 +109,17 @@ def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
 def compared(w: Workbook) -> list[Comparison]:
     """The whole model's last word, compared with section 6 of the source."""
     stream, probs = w["whole_h_2"], w["probs"]
-    rows = [
+    of_stream = [
         Comparison(f"whole model: h² of the last word, number {j + 1}", float(x), stream[LAST, j])
         for j, x in enumerate(fitting.POST[1][LAST])
     ]
-    for j, (word, p) in enumerate(zip(WORDS, fitting.PROBS, strict=True)):
-        note = "the printed logit, -0.48, gives 0.0348 too" if word == "the" else ""
-        rows.append(Comparison(f"whole model: probability of {word}", float(p), probs[0, j], note))
-    return rows
+    notes = {"the": "the printed logit, -0.48, gives 0.0348 too"}
+    return of_stream + [
+        Comparison(
+            f"whole model: probability of {word}", float(p), probs[0, j], notes.get(word, "")
+        )
+        for j, (word, p) in enumerate(zip(WORDS, fitting.PROBS, strict=True))
+    ]
 
 
 def checked(w: Workbook) -> list[tuple[str, Expression]]:

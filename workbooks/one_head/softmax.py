@@ -135,12 +135,20 @@ def printed(w: Workbook) -> list[Comparison]:
         note = again if i else ""
         rows.append(Comparison(f"softmax, printed again, {what}", RIGHT[0][j], cell, note, 4))
     wrong = "printed beside these scores; their softmax is another"
-    for i, j in ((i, j) for i in range(2) for j in range(3)):
-        cell = w["other_by_rows"][i, j]
-        what = f"visual intuition, token {i + 1}, weight {j + 1}"
-        rows.append(Comparison(what, OTHER_PRINTED[i][j], cell, wrong))
-    for j, total in enumerate(SUMS_DOWN):
-        rows.append(Comparison(f"x.sum(dim=0), {j}", total, w["sums_down"][j], "", 4))
-    for i in range(2):
-        rows.append(Comparison(f"x.sum(dim=1), {i}", SUM_ACROSS, w["sums_across"][i], "", 4))
-    return rows
+    rows += [
+        Comparison(
+            f"visual intuition, token {i + 1}, weight {j + 1}",
+            value,
+            w["other_by_rows"][i, j],
+            wrong,
+        )
+        for i, line in enumerate(OTHER_PRINTED)
+        for j, value in enumerate(line)
+    ]
+    rows += [
+        Comparison(f"x.sum(dim=0), {j}", total, w["sums_down"][j], "", 4)
+        for j, total in enumerate(SUMS_DOWN)
+    ]
+    return rows + [
+        Comparison(f"x.sum(dim=1), {i}", SUM_ACROSS, w["sums_across"][i], "", 4) for i in range(2)
+    ]

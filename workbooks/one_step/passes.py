@@ -8,20 +8,22 @@ is the only one, since the loss is that of its next word.
 from collections.abc import Mapping
 
 from cellformer.engine.cells.expression import Area, Expression
-from cellformer.engine.cells.functions import EXP, IF, INDEX, LN, MATCH, MAX, SQRT, SUM, SUMPRODUCT
+from cellformer.engine.cells.functions import (
+    EXP,
+    IF,
+    INDEX,
+    LN,
+    MATCH,
+    MAX,
+    SQRT,
+    SUM,
+    SUMPRODUCT,
+    dot,
+)
 from cellformer.exporters.compose.composer import Formula
 from cellformer.workbooks.one_step.blocks import LAST, D
 
 Tables = Mapping[str, Area]  # by the names of `blocks`
-
-
-def across(row: Area, column: Area) -> Expression:
-    """The dot product of a row and a column, [D] each: term by term, since their orientations
-    differ."""
-    total: Expression = row[0] * column[0]
-    for n in range(1, D):
-        total = total + row[n] * column[n]
-    return total
 
 
 def forward(t: Tables, words: Area, following: Area) -> dict[str, Formula]:
@@ -31,14 +33,14 @@ def forward(t: Tables, words: Area, following: Area) -> dict[str, Formula]:
     logit, e_logit = t["logit"], t["e_logit"]
     said = INDEX(logit, MATCH(following, words, 0))  # the logit of the word that comes
     return {
-        "q": lambda _, c: across(x[LAST, :], t["W_Q"][:, c]),
-        "k": lambda i, c: across(x[i, :], t["W_K"][:, c]),
-        "v": lambda i, c: across(x[i, :], t["W_V"][:, c]),
+        "q": lambda _, c: dot(x[LAST, :], t["W_Q"][:, c]),
+        "k": lambda i, c: dot(x[i, :], t["W_K"][:, c]),
+        "v": lambda i, c: dot(x[i, :], t["W_V"][:, c]),
         "score": lambda i, _: SUMPRODUCT(q, k[i, :]) / SQRT(D),
         "e_score": lambda i, _: EXP(score[i] - MAX(score)),
         "share": lambda i, _: e_score[i] / SUM(e_score),
         "z": lambda _, c: SUMPRODUCT(share, v[:, c]),
-        "out": lambda _, c: across(z, t["W_O"][:, c]),
+        "out": lambda _, c: dot(z, t["W_O"][:, c]),
         "h": lambda _, c: x[LAST, c] + t["out"][c],
         "logit": lambda w, _: SUMPRODUCT(h, t["W_U"][w, :]),
         "e_logit": lambda w, _: EXP(logit[w] - MAX(logit)),

@@ -100,6 +100,5 @@ def _trap(ws: Composer) -> None:
     ws.heads_at((ws.cursor, 2), *("untrained", "untrained", "from 0.02"), style="label")
     for k, axis in enumerate(semantics.AXES, ws.cursor + 2):
         ws.sheet.put(k, 1, axis)
-        for col, (row, way) in enumerate(WAYS, 2):
-            ws.sheet.put(k, col, rows[row]["r2"][axis][way], "basis")
+        ws.sheet.across(k, 2, (rows[row]["r2"][axis][way] for row, way in WAYS), "basis")
     ws.cursor += N_AXES + 3

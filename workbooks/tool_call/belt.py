@@ -57,8 +57,7 @@ def _belt(book: ModelBook, page: Composer) -> None:
     """Add a row for each place of the text."""
     g, n = book.graph, book.graph["tokens"].shape[0]
     page.heads_at((TOP - 1, 0), *HEADS, style="label")
-    for t in range(n):
-        page.sheet.put(TOP + t, PLACE, t, "row number")
+    page.sheet.down(TOP, PLACE, range(n), "row number")
     one, n_prompt, answers = (n, 1), g["n_prompt"][0, 0], g[f"{NAME}.answer"]
     results = g[f"{NAME}.result"]
 
@@ -114,8 +113,7 @@ def _table(book: ModelBook, page: Composer) -> None:
     page.heads_at((TABLE_ROW + 1, READ), "place", "number", "kind", "result", "id", style="label")
     page.sheet.down(TABLE_ROW + 2, 0, book.labels["vocab"], "row label")
     page.lay(g[f"{NAME}.numbers"], (TABLE_ROW + 2, 1), "built")
-    for t in range(n):
-        page.sheet.put(TABLE_ROW + 2 + t, READ, t, "row number")
+    page.sheet.down(TABLE_ROW + 2, READ, range(n), "row number")
     for col, leaf in enumerate(("read", "sum", "result", "answer"), READ + 1):
         page.lay(g[f"{NAME}.{leaf}"], (TABLE_ROW + 2, col), "id")
 

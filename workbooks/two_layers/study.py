@@ -61,16 +61,14 @@ def study(book: ModelBook) -> None:
     sheet.widths = {0: 20, 1: 46, 2: 22, 3: 12} | dict.fromkeys(range(LINKS, 8), 14)
     title = f"From token ids to a distribution: T = {len(book.passage.ids)}, d_model = 6, V = 10"
     sheet.put(top - 1, 0, title, "heading")
-    for col, head in enumerate(STUDY_HEADS):
-        sheet.put(top, col, head, "block")
+    sheet.across(top, 0, STUDY_HEADS, "block")
     for row, shape in enumerate(SHAPES, top + 1):
         shape_row(book, sheet, row, shape)
 
 
 def shape_row(book: ModelBook, sheet: Sheet, row: int, shape: Shape) -> None:
     """Add one step: the source's shape, the shape here, and links to its blocks."""
-    for col, text in enumerate((shape.step, shape.operation, shape.printed)):
-        sheet.put(row, col, text)
+    sheet.across(row, 0, (shape.step, shape.operation, shape.printed), "text")
     for col, name, text in blocks_of(shape):
         sheet.link(row, col, f"→ {text}", book.area(name))
     rows, cols = book.graph[name].shape  # they are all of one shape
