@@ -7,7 +7,7 @@ same head without a cache, computed from all tokens; the difference is 0.
 
 import numpy as np
 
-from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.expression import Expression, expression
 from cellformer.engine.cells.functions import EXP, MAX, SQRT, SUM, SUMPRODUCT, dot
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
@@ -31,61 +31,49 @@ def add(w: Workbook) -> None:
         "the cells of the step before: that is the cache. The query of a step is used and thrown away.",
         widths={0: 16, **dict.fromkeys(range(1, 26), 8)},
     )
-    x = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
-    before = x
+    before = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
     for name, values in WEIGHTS.items():
         title = f"{name}   [d_model, d_head]"
         before = ws.typed(name, values, (), DIMS, title, "weight", beside=before)
-    kept: tuple[Area, Area] | None = None
     for step in range(len(STEPS)):
-        kept = one_step(w, ws, step, kept)
-    without_cache(w, ws)
+        one_step(ws, step)
+    without_cache(ws)
     suggest(w, ws)
 
 
-def product(x: Area, weights: Area, i: int, j: int) -> Expression:
+def product(ws: Composer, weights: str, i: int, j: int) -> Expression:
     """The product of token i and a column of weights."""
-    return dot(x[i, :], weights[:, j])
+    return dot(ws["x"][i, :], ws[weights][:, j])
 
 
-def one_step(
-    w: Workbook, ws: Composer, step: int, kept: tuple[Area, Area] | None
-) -> tuple[Area, Area]:
+def one_step(ws: Composer, step: int) -> None:
     """Add a step: the cache with its new rows, the last token's query, scores and result."""
     ws.heading(STEPS[step])
-    x, n = w["x"], PROMPT + step
-    rows = TOKENS[:n]
-    tables: list[Area] = []
-    for k, name in enumerate(("W_K", "W_V")):
+    n = PROMPT + step
+    beside = None
+    for name in "KV":
 
-        def cell(i: int, j: int, k: int = k, name: str = name) -> Expression:
-            old = kept is not None and i < n - 1
-            return kept[k][i, j] if kept is not None and old else product(x, w[name], i, j)
+        def cell(i: int, j: int, name: str = name) -> Expression:
+            kept = step and i < n - 1
+            return ws[f"{name}_after_{step - 1}"][i, j] if kept else product(ws, f"W_{name}", i, j)
 
-        table = ws.computed(
-            f"{name[-1]}_after_{step}",
-            (n, D_HEAD),
-            cell,
-            rows,
-            DIMS,
-            f"{name[-1]}   [{n}, d_head]",
-            beside=tables[-1] if tables else None,
+        title = f"{name}   [{n}, d_head]"
+        beside = ws.computed(
+            f"{name}_after_{step}", (n, D_HEAD), cell, TOKENS[:n], DIMS, title, beside=beside
         )
-        ws.mark(table[n - 1, :] if kept else table, "generated", ALWAYS)
-        tables.append(table)
-    keys, values = tables
-    attend(w, ws, step, keys, values)
-    return keys, values
+        ws.mark(beside[n - 1, :] if step else beside, "generated", ALWAYS)
+    attend(ws, step)
 
 
-def attend(w: Workbook, ws: Composer, step: int, keys: Area, values: Area) -> None:
+def attend(ws: Composer, step: int) -> None:
     """The last token's query, scores, shares and result over the cache."""
+    keys, values = ws[f"K_after_{step}"], ws[f"V_after_{step}"]
     n = keys.shape[0]
-    last, x = n - 1, w["x"]
+    last = n - 1
     q = ws.computed(
         f"q_of_{step}",
         (1, D_HEAD),
-        lambda _, j: product(x, w["W_Q"], last, j),
+        lambda _, j: product(ws, "W_Q", last, j),
         cols=DIMS,
         title=f"q of {TOKENS[last]}",
         beside=values,
@@ -119,30 +107,20 @@ def attend(w: Workbook, ws: Composer, step: int, keys: Area, values: Area) -> No
     )
 
 
-def without_cache(w: Workbook, ws: Composer) -> None:
+def without_cache(ws: Composer) -> None:
     """The last step once more, every key and value computed anew."""
     ws.heading(
         "The last step without a cache: every key and every value again, and the same result"
     )
-    x, step = w["x"], len(STEPS) - 1
-    anew: list[Area] = []
-    for name in ("W_K", "W_V"):
+    beside = None
+    for name in "KV":
 
         def cell(i: int, j: int, name: str = name) -> Expression:
-            return product(x, w[name], i, j)
+            return product(ws, f"W_{name}", i, j)
 
-        table = ws.computed(
-            f"{name[-1]}_anew",
-            (N, D_HEAD),
-            cell,
-            TOKENS,
-            DIMS,
-            name[-1],
-            beside=anew[-1] if anew else None,
-        )
-        anew.append(table)
-    keys, values = anew
-    q = w[f"q_of_{step}"]
+        beside = ws.computed(f"{name}_anew", (N, D_HEAD), cell, TOKENS, DIMS, name, beside=beside)
+    step = len(STEPS) - 1
+    keys, values, q = ws["K_anew"], ws["V_anew"], ws[f"q_of_{step}"]
     exps = ws.computed(
         "exps_anew",
         (N, 1),
@@ -159,7 +137,7 @@ def without_cache(w: Workbook, ws: Composer) -> None:
         style="readout",
         beside=exps,
     )
-    cached = w[f"z_of_{step}"]
+    cached = ws[f"z_of_{step}"]
     ws.computed(
         "z_gap",
         (1, D_HEAD),

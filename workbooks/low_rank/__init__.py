@@ -40,12 +40,10 @@ def book() -> Book:
     ranks.outer(ranking)
     for name in ranks.RANKED:
         ranks.rank(ranking, name)
-    counts = sizes.fill(
-        w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all")
-    )
-    w.compare(sizes.printed(w, counts), "Slides, Output Matrix")
+    sizes.fill(w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all"))
+    w.compare(sizes.printed(w), "Slides, Output Matrix")
     check(w, page)
-    return w.done(story(w, page, counts))
+    return w.done(story(w, page))
 
 
 def check(w: Workbook, page: MatrixSheet) -> None:
@@ -68,7 +66,7 @@ def check(w: Workbook, page: MatrixSheet) -> None:
     )
 
 
-def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
+def story(w: Workbook, page: MatrixSheet) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
@@ -88,7 +86,7 @@ def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
             "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2; OV of both heads added has rank 4.",
             "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
         ],
-        suggestions=[thinner(w, page), another_key(w, page), slip(w, counts)],
+        suggestions=[thinner(w, page), another_key(w, page), slip(w)],
     )
 
 
@@ -110,10 +108,10 @@ def another_key(w: Workbook, page: MatrixSheet) -> Suggestion:
     )
 
 
-def slip(w: Workbook, counts: sizes.Counts) -> Suggestion:
+def slip(w: Workbook) -> Suggestion:
     """An edit of GPT-3's d_model to a misprint of the slides."""
     return w.suggestion(
         "Type 12888, as the slides print once: d_head goes from {now:.0f} to {then:.2f}: 96 heads do not divide it, so it is a slip.",
-        {counts.sizes[0, sizes.GPT_3]: sizes.MISPRINTED},
-        counts.d_head[0, sizes.GPT_3],
+        {w["sizes"][0, sizes.GPT_3]: sizes.MISPRINTED},
+        w["d_head"][0, sizes.GPT_3],
     )

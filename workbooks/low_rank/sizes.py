@@ -1,10 +1,8 @@
 """low-rank's sheet Sizes: the numbers of full and of thin matrices, in three models."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Expression
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook
 from cellformer.exporters.compose.composer import Composer
 
@@ -17,15 +15,7 @@ MODELS = {
 GPT_3, MISPRINTED = list(MODELS).index("GPT-3"), 12888.0
 
 
-class Counts(NamedTuple):
-    """The tables that are compared with the printed numbers: [rows, models]."""
-
-    sizes: Area
-    d_head: Area
-    W_E: Area
-
-
-def fill(ws: Composer) -> Counts:
+def fill(ws: Composer) -> None:
     """Counts for three models."""
     ws.widths({0: 34, 1: 15, 2: 18, 3: 18})
     ws.heading("Sizes")
@@ -72,18 +62,17 @@ def fill(ws: Composer) -> Counts:
         lambda i, j: n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j],
         labels,
     )
-    W_E = ws.computed(
+    ws.computed(
         "W_E",
         (1, width),
         lambda i, j: d_model[j] * n_vocab[j] / 1000000,
         ["W_E: d_model × n_vocab, millions"],
     )
-    return Counts(sizes, d_head, W_E)
 
 
-def printed(w: Workbook, counts: Counts) -> list[Comparison]:
+def printed(w: Workbook) -> list[Comparison]:
     """The slides' numbers for GPT-3."""
-    sizes, d_head, W_E = (table[:, GPT_3] for table in counts)
+    sizes, d_head, W_E = (w[name][:, GPT_3] for name in ("sizes", "d_head", "W_E"))
     slip = w.edited({sizes[0]: MISPRINTED})
     return [
         Comparison(

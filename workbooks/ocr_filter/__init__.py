@@ -45,7 +45,7 @@ def book() -> Book:
         convolve(ws, name)
     row_sums(ws)
     classify(ws)
-    head.add(w, image, w["conv_vertical"])
+    head.add(w)
     side_by_side(w)
     compare(w)
     w.checks([

@@ -6,7 +6,7 @@ through the middle; the score is minus the squared distance from there, which is
 four numbers. A filter of 3 x 3 needs two layers before one number depends on both corners.
 """
 
-from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.expression import Expression, expression
 from cellformer.engine.cells.functions import EXP, IF, INT, MAX, SUM, SUMPRODUCT
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
@@ -24,8 +24,8 @@ W_K = ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1), (0, 0, 0, 0))
 W_V = ((0,), (0,), (0,), (0,), (1,))
 
 
-def add(w: Workbook, image: Area, conv: Area) -> None:
-    """Add the sheet, with suggested edits. `image` is the picture, `conv` a filter's map of it."""
+def add(w: Workbook) -> None:
+    """Add the sheet, with suggested edits."""
     ws = w.sheet(
         "Head",
         "an attention head on the same pixels: from corner to corner in one step",
@@ -33,8 +33,8 @@ def add(w: Workbook, image: Area, conv: Area) -> None:
         "every pixel. This one, set by hand, asks for the pixel opposite, and brings its ink in one step.",
         widths={0: 18, **dict.fromkeys(range(1, 30), 8)},
     )
-    place = ws.typed("place", [[0.0, 0.0]], ["a pixel"], ("row", "col"), style="dial")
-    sharp = ws.typed("sharpness", SHARPNESS, ["sharpness"], style="input setting")
+    ws.typed("place", [[0.0, 0.0]], ["a pixel"], ("row", "col"), style="dial")
+    ws.typed("sharpness", SHARPNESS, ["sharpness"], style="input setting")
     ws.heading(
         "Every pixel is a token: place and ink. The weights turn them into queries, keys, values",
         "q = x W_Q   k = x W_K   [4];   v = x W_V   [1];   o: the pixel opposite",
@@ -42,10 +42,11 @@ def add(w: Workbook, image: Area, conv: Area) -> None:
     )
     wq = ws.typed("W_Q", W_Q, FEATURES, ASKS, "W_Q   [5, 4]", "weight")
     wk = ws.typed("W_K", W_K, (), IS, "W_K   [5, 4]", "weight", beside=wq)
-    wv = ws.typed("W_V", W_V, (), ["ink"], "W_V   [5, 1]", "weight", beside=wk)
-    shares = look(ws, query(ws, place, image, wq), sharp, image, wk)
-    reach(ws, place, image, shares, wv, conv)
-    suggest(w, ws, shares)
+    ws.typed("W_V", W_V, (), ["ink"], "W_V   [5, 1]", "weight", beside=wk)
+    query(ws)
+    look(ws)
+    reach(ws)
+    suggest(w, ws)
 
 
 def features(row: Expression | int, col: Expression | int, ink: Expression) -> list[Expression]:
@@ -54,18 +55,19 @@ def features(row: Expression | int, col: Expression | int, ink: Expression) -> l
     return [expression(1), row, col, row**2 + col**2, ink]
 
 
-def query(ws: Composer, place: Area, image: Area, wq: Area) -> Area:
-    """The chosen pixel's query [1, 4]."""
-    row, col = place[0], place[1]
+def query(ws: Composer) -> None:
+    """Add the chosen pixel's query [1, 4]."""
+    (row, col), wq = ws["place"].cells, ws["W_Q"]
 
     def entry(_: int, j: int) -> Expression:
         return SUM(*(x * wq[k, j] for k, x in enumerate(features(row, col, expression(0))[:4])))
 
-    return ws.computed("head_q", (1, 4), entry, ["query"], ASKS)
+    ws.computed("head_q", (1, 4), entry, ["query"], ASKS)
 
 
-def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
+def look(ws: Composer) -> None:
     """Add the scores of the 25 keys, and their shares, each at its pixel's place: [5, 5]."""
+    q, sharp, image, wk = (ws[name] for name in ("head_q", "sharpness", "image", "W_K"))
     ws.heading(
         "Where the chosen pixel looks: scores, and shares, each in its key's place",
         "score = sharpness · q · k = -sharpness · (squared distance from the pixel opposite)",
@@ -87,7 +89,7 @@ def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
         title="exponentials",
         beside=scores,
     )
-    shares = ws.computed(
+    ws.computed(
         "head_shares",
         (N, N),
         lambda i, j: exps[i, j] / SUM(exps.fixed),
@@ -97,17 +99,17 @@ def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
         beside=exps,
         dress="scale",
     )
-    return shares
 
 
-def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: Area) -> None:
+def reach(ws: Composer) -> None:
     """Add the head's result, the filter's result there, and how many layers a filter needs."""
     ws.heading(
         "What the pixel gets in one step, and what the vertical filter's first stop has",
         "head = sum of share · v, with v = ink · W_V;   filter: its map at [0, 0]",
         style="equation",
     )
-    formulas = (SUMPRODUCT(shares, image) * wv[4, 0], conv[0, 0])
+    head = SUMPRODUCT(ws["head_shares"], ws["image"]) * ws["W_V"][4, 0]
+    formulas = (head, ws["conv_vertical"][0, 0])
     ws.computed(
         "brought",
         (1, 2),
@@ -126,7 +128,7 @@ def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: 
     ws.computed("steps_of_a_head", (1, 1), IF(side > 0, 1, 0), ["steps of a head"], style="readout")
 
 
-def suggest(w: Workbook, ws: Composer, shares: Area) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: ink in the far corner, another pixel, a larger picture."""
     ws.suggest(
         w.suggestion(
@@ -137,7 +139,7 @@ def suggest(w: Workbook, ws: Composer, shares: Area) -> None:
         w.suggestion(
             "Type 4, the top right pixel: it looks at the bottom left with {then:.2f}.",
             {w["place"][1]: float(N - 1)},
-            shares[N - 1, 0],
+            w["head_shares"][N - 1, 0],
         ),
         w.suggestion(
             "Type 28, a picture of 28 x 28: a filter needs {then:.0f} layers instead of {now:.0f}; a head needs one step as before.",
