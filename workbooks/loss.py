@@ -77,10 +77,15 @@ def book() -> Book:
     scoring(w.sheet("Scoring", "a word comes with probability p: which report q costs least?"))
     sentence(w.sheet("Sentence", "what each next word costs, and the mean"))
     in_nats = w.now(w["as_nats"])
-    note = f"the slides take bits; in nats, as PyTorch has it, it would be {in_nats:.1f}"
     w.compare(
         [
-            Comparison("perplexity of a log loss of 4.087", ALIKE, w["as_bits"], note, 0),
+            Comparison(
+                "perplexity of a log loss of 4.087",
+                ALIKE,
+                w["as_bits"],
+                f"the slides take bits; in nats, as PyTorch has it, it would be {in_nats:.1f}",
+                0,
+            ),
             Comparison("log loss of guessing among 17 words", LOG_LOSS, w["in_bits"], decimals=3),
         ],
         "Slides, Perplexity",

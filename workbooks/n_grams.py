@@ -100,8 +100,7 @@ def of_text(ws: Composer) -> None:
     )
     ws.cursor += 1
     n, top = len(WORDS), ws.cursor
-    places = range(1, n + 1)
-    words = ws.typed("words", [[word] for word in WORDS], places, ("word",), style="token")
+    words = ws.typed("words", [[word] for word in WORDS], range(1, n + 1), ("word",), style="token")
 
     def key(t: int, j: int) -> Expression:
         if t < j:
@@ -189,17 +188,16 @@ def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
             entry = ws.sheet.entries[top + row, col]
             ws.sheet.entries[top + row, col] = entry._replace(style=style)
     sizes = ws.typed("sizes", [list(SIZES)], ["n"], style="label number")
-    series = [
-        Series("Hamlet's speech", sizes, table[5, :]),
-        Series("the plays", sizes, found[5, :]),
-    ]
     ws.chart(
         Chart(
             top - 3,
             7,
             "scatter",
             "Of a new text, how many of its n-grams are in the table?",
-            series,
+            [
+                Series("Hamlet's speech", sizes, table[5, :]),
+                Series("the plays", sizes, found[5, :]),
+            ],
             (480, 235),
             ("n", "known, of a new text"),
             joined=True,

@@ -8,7 +8,6 @@ change one, and the sum breaks. Eleven digits show what it has learnt, and what 
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -36,7 +35,8 @@ HARD = (  # sums that carry far, or not at all
 N_SEEN = learning.RECIPE.steps * learning.RECIPE.batch  # in training
 N_FRESH, FRESH = 10_000, 2026  # sums that no training draws, and their random seed
 
-is_part = checkpoint.is_part
+save, is_part = checkpoint.save, checkpoint.is_part
+transformer = trained.load
 
 
 def book() -> Book:
@@ -50,20 +50,10 @@ def book() -> Book:
     return w.done(story(w))
 
 
-def transformer() -> Model:
-    """The included model."""
-    return trained.load()
-
-
 def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
     for step in learning.learn(seed, steps or learning.RECIPE.steps):
         yield step if isinstance(step, Progress) else trained.model(step)
-
-
-def save(model: Model, folder: Path, force: bool) -> None:
-    """Write a trained model as a checkpoint. Raises InputError."""
-    checkpoint.save(model, folder, force)
 
 
 def figures(model: Model) -> list[tuple[str, str]]:

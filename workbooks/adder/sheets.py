@@ -210,8 +210,7 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
             "digit written",
             (COLUMNS, 1),
         )
-        steps = (worded("step {n}", n=i) for i in range(1, COLUMNS + 1))
-        ws.sheet.down(top, 0, steps, "row label")
+        ws.sheet.down(top, 0, (worded("step {n}", n=i) for i in range(1, COLUMNS + 1)), "row label")
         ws.cursor = top + COLUMNS + 1
 
 

@@ -138,13 +138,12 @@ def _chart(book: ModelBook, page: Composer) -> None:
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         series.append(Series(text, page.sheet[rows, col + 3], page.sheet[rows, col]))
-    title = "What the grammar gives each word, against what the model says"
     page.sheet.charts.append(
         Chart(
             CHART_ROW,
             0,
             "scatter",
-            title,
+            "What the grammar gives each word, against what the model says",
             series,
             (520, 380),
             ("the model says", "the grammar's share"),

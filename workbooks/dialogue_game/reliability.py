@@ -98,7 +98,6 @@ def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> N
         Series(one["name"], cells[:, SAID], cells[:, RIGHT])
         for one, cells in zip(found, tables, strict=True)
     ]
-    axes = ("how sure it is of its first word", "how often that word comes")
     page.sheet.charts.append(
         Chart(
             CHART_ROW,
@@ -107,7 +106,7 @@ def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> N
             "As sure as right? Before and after a reward for being right",
             series,
             (560, 390),
-            axes,
+            ("how sure it is of its first word", "how often that word comes"),
             number="0%",
         )
     )

@@ -8,7 +8,6 @@ a stroke and see which digit it becomes.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from cellformer.engine import Model
 from cellformer.engine.cells.functions import ABS, MAX, MIN, SUM
@@ -27,7 +26,8 @@ TOPIC, AFTER, LEVEL = "A whole model", "tool-call", 3
 TITLE = "digits: draw a digit in cells, and a transformer reads it"
 N_RIGHT = 354  # of the held-out drawings
 
-is_part = checkpoint.is_part
+save, is_part = checkpoint.save, checkpoint.is_part
+transformer = trained.load
 
 
 def book() -> Book:
@@ -52,20 +52,10 @@ def accuracy() -> str:
     )
 
 
-def transformer() -> Model:
-    """The included model."""
-    return trained.load()
-
-
 def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
     for step in learning.learn(seed, steps or learning.RECIPE.steps):
         yield step if isinstance(step, Progress) else trained.model(step)
-
-
-def save(model: Model, folder: Path, force: bool) -> None:
-    """Write a trained model as a checkpoint. Raises InputError."""
-    checkpoint.save(model, folder, force)
 
 
 def figures(model: Model) -> list[tuple[str, str]]:

@@ -43,7 +43,7 @@ def book() -> Book:
     sizes.fill(w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all"))
     w.compare(sizes.printed(w), "Slides, Output Matrix")
     check(w, page)
-    return w.done(story(w, page))
+    return w.done(story(w))
 
 
 def check(w: Workbook, page: MatrixSheet) -> None:
@@ -66,7 +66,7 @@ def check(w: Workbook, page: MatrixSheet) -> None:
     )
 
 
-def story(w: Workbook, page: MatrixSheet) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
@@ -86,32 +86,27 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
             "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2; OV of both heads added has rank 4.",
             "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
         ],
-        suggestions=[thinner(w, page), another_key(w, page), slip(w)],
+        suggestions=suggestions(w),
     )
 
 
-def thinner(w: Workbook, page: MatrixSheet) -> Suggestion:
-    """An edit that makes the two columns of W_V multiples of one another."""
-    return w.suggestion(
-        "Type 0: both columns of W_V now read the same direction, and the rank of OV goes from {now:.0f} to {then:.0f}.",
-        {page["W_V_h1"][2, 1]: 0.0},
-        page["rank_OV_h1"][0, 0],
-    )
-
-
-def another_key(w: Workbook, page: MatrixSheet) -> Suggestion:
-    """An edit of one number of W_K, which changes a score both ways."""
-    return w.suggestion(
-        "Type 3: a whole column of QK moves, and the score of the third word for the first goes from {now:.3f} to {then:.3f}, both ways.",
-        {page["W_K_h1"][0, 0]: 3.0},
-        page["S_circuit_h1"][2, 0],
-    )
-
-
-def slip(w: Workbook) -> Suggestion:
-    """An edit of GPT-3's d_model to a misprint of the slides."""
-    return w.suggestion(
-        "Type 12888, as the slides print once: d_head goes from {now:.0f} to {then:.2f}: 96 heads do not divide it, so it is a slip.",
-        {w["sizes"][0, sizes.GPT_3]: sizes.MISPRINTED},
-        w["d_head"][0, sizes.GPT_3],
-    )
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Three edits: the columns of W_V multiples of one another; one number of W_K, which changes a
+    score both ways; GPT-3's d_model as a misprint of the slides has it."""
+    return [
+        w.suggestion(
+            "Type 0: both columns of W_V now read the same direction, and the rank of OV goes from {now:.0f} to {then:.0f}.",
+            {w["W_V_h1"][2, 1]: 0.0},
+            w["rank_OV_h1"][0, 0],
+        ),
+        w.suggestion(
+            "Type 3: a whole column of QK moves, and the score of the third word for the first goes from {now:.3f} to {then:.3f}, both ways.",
+            {w["W_K_h1"][0, 0]: 3.0},
+            w["S_circuit_h1"][2, 0],
+        ),
+        w.suggestion(
+            "Type 12888, as the slides print once: d_head goes from {now:.0f} to {then:.2f}: 96 heads do not divide it, so it is a slip.",
+            {w["sizes"][0, sizes.GPT_3]: sizes.MISPRINTED},
+            w["d_head"][0, sizes.GPT_3],
+        ),
+    ]

@@ -55,12 +55,11 @@ def fill(ws: Composer) -> None:
         style="thousands",
     )
 
-    labels = ["full / thin", "all layers, full, billions", "all layers, thin, billions"]
     ws.computed(
         "ratios",
         (3, width),
         lambda i, j: n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j],
-        labels,
+        ["full / thin", "all layers, full, billions", "all layers, thin, billions"],
     )
     ws.computed(
         "W_E",

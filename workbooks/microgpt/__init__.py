@@ -40,7 +40,7 @@ LEARNT = {  # the last lines of the sheet How
         "‘cellformer train microgpt -o DIR’ makes the 1,000 steps in seconds, without a spreadsheet: these are the weights of ‘trained’.",
     ),
 }
-is_part = checkpoint.is_part
+save, is_part = checkpoint.save, checkpoint.is_part
 
 __all__ = ["book", "figures", "is_part", "learnt", "save", "train"]
 
@@ -114,11 +114,6 @@ def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
     for k, (loss, weights) in zip(range(n), step.learn(drawn), strict=False):
         yield Progress(k, n, loss, np.array([step.read(program.names()[k]).tokens]), weights)
     yield _model(weights)
-
-
-def save(model: Model, folder: Path, force: bool) -> None:
-    """Write the model as a checkpoint. Raises InputError."""
-    checkpoint.save(model, folder, force)
 
 
 def figures(model: Model) -> list[tuple[str, str]]:

@@ -159,8 +159,7 @@ def tokenizer(p: Parts) -> None:
     g.table("letters", (PLACES + 1, 1), letter)
     g.table("ids", (PLACES + 1, 1), number)
     g.table("n", (1, 1), lambda i, j: MIN(PLACES, LEN(doc) + 1))
-    told = "how many letters it predicts: with the <BOS> at its end"
-    settings(ws, {"n": ("n", told, "count")})
+    settings(ws, {"n": ("n", "how many letters it predicts: with the <BOS> at its end", "count")})
     ws.cursor += 1
     top = ws.cursor + 1
     for col, (name, style) in enumerate((("letters", "word"), ("ids", "id")), 1):

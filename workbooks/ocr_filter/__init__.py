@@ -171,7 +171,6 @@ def story(w: Workbook) -> Story:
     image, probs = w["image"], w["probs"]
     ends = (0, 1, 3, 4)  # all but the middle
     lying = {image[2, j]: 1.0 for j in ends} | {image[i, 2]: 0.0 for i in ends}
-    moved = {image[i, 1]: 1.0 for i in range(N)} | {image[i, 2]: 0.0 for i in range(N)}
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix B.",
@@ -200,7 +199,7 @@ def story(w: Workbook) -> Story:
             ),
             w.suggestion(
                 "Move the stroke from column 2 to column 1: the pool keeps half, and vertical's logit goes from {now:.0f} to {then:.0f}.",
-                moved,
+                {image[i, 1]: 1.0 for i in range(N)} | {image[i, 2]: 0.0 for i in range(N)},
                 w["logits"][0],
             ),
             w.suggestion(

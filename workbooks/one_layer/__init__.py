@@ -40,7 +40,7 @@ def book() -> Book:
     printed = [*tables.padded(ws), *tables.fill(w, listing)]
     w.compare(printed, "Introduction, its examples and key figures")
     check(w, page)
-    return w.done(story(w, page))
+    return w.done(story(w))
 
 
 def check(w: Workbook, page: MatrixSheet) -> None:
@@ -66,7 +66,7 @@ def check(w: Workbook, page: MatrixSheet) -> None:
     )
 
 
-def story(w: Workbook, page: MatrixSheet) -> Story:
+def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
@@ -88,33 +88,29 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
             "Model, the heads together: added one by one, or stacked and multiplied by one W_O, which is the same.",
             "Model, Head 1: later words have scores too, and the mask gives them no weight.",
         ],
-        suggestions=[*switched_on(w, page), unmasked(w, page)],
+        suggestions=suggestions(w),
     )
 
 
-def switched_on(w: Workbook, page: MatrixSheet) -> list[Suggestion]:
-    """An edit that switches LayerNorm on, and one that adds the MLP."""
-    norm, mlp, york = page["switches"][0, 0], page["switches"][1, 0], page["next"][YORK, 0]
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Three edits: LayerNorm on, the MLP added, the mask off."""
+    norm, mlp, york = w["switches"][0, 0], w["switches"][1, 0], w["next"][YORK, 0]
     return [
         w.suggestion(
             "Type 1: LayerNorm. After New, York goes from {now:.2f} to {then:.2f}: the heads now read vectors of spread 1, where that of New had {spread.now:.2f}.",
             {norm: 1.0},
             york,
-            spread=page["sigma_0"][0, model.LAST],
+            spread=w["sigma_0"][0, model.LAST],
         ),
         w.suggestion(
             "Type 1 here and for LayerNorm: the full model. York goes from {now:.2f} to {then:.2f}.",
             {mlp: 1.0, norm: 1.0},
             york,
         ),
+        w.suggestion(
+            "Type 0: the mask is off, and the first word sees what follows. After it, New goes from {now:.2f} to {then:.2f}; after the last word it stays {last.then:.2f}.",
+            {w["switches"][2, 0]: 0.0},
+            w["p"][NEW, 0],
+            last=w["p"][NEW, model.LAST],
+        ),
     ]
-
-
-def unmasked(w: Workbook, page: MatrixSheet) -> Suggestion:
-    """An edit that switches the mask off."""
-    return w.suggestion(
-        "Type 0: the mask is off, and the first word sees what follows. After it, New goes from {now:.2f} to {then:.2f}; after the last word it stays {last.then:.2f}.",
-        {page["switches"][2, 0]: 0.0},
-        page["p"][NEW, 0],
-        last=page["p"][NEW, model.LAST],
-    )

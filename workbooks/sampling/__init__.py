@@ -92,8 +92,7 @@ def choice(ws: Composer) -> None:
     top_p(steps)
 
     words, flags, starts = ws["ranked"], ws["in_p"], ws["starts"]
-    found = MATCH(MAX(ws["random"], 0), starts.fixed, 1)
-    word = INDEX(words.fixed, MIN(found, SUM(flags.fixed)))
+    word = INDEX(words.fixed, MIN(MATCH(MAX(ws["random"], 0), starts.fixed, 1), SUM(flags.fixed)))
     ws.columns(1, top, left=5).computed("chosen", "chosen", lambda i: word, "word")
     all_steps = ws.rect(words)._replace(right=ws.rect(starts).right)
     ws.mark(Area(ws.sheet, all_steps), "stale", flags[0].fixed_cols == 0)  # what is dropped

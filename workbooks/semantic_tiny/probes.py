@@ -196,8 +196,7 @@ def _anew(page: Composer, probed: Mapping[str, np.ndarray]) -> None:
     page.sheet.put(ANEW_ROW, 1, text, "block")
     page.heads_at((ANEW_ROW + 1, 1), *probed, style="label")
     for col, vectors in enumerate(probed.values(), 1):
-        shares = held_out_anew(vectors, BUILT).tolist()
-        page.sheet.down(ANEW_ROW + 2, col, shares, "constant")
+        page.sheet.down(ANEW_ROW + 2, col, held_out_anew(vectors, BUILT).tolist(), "constant")
     page.sheet.down(ANEW_ROW + 2, 0, semantics.AXES, "row label")
 
 
