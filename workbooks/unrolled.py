@@ -15,7 +15,7 @@ from cellformer.engine.cells.expression import Expression, expression
 from cellformer.engine.cells.functions import MATCH
 from cellformer.exporters.assemble.block_list import stack
 from cellformer.exporters.assemble.worksheets import Workbook
-from cellformer.exporters.compose.book import Book, Chart, Place, Series
+from cellformer.exporters.compose.book import Book, Chart, Series
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Story, Suggestion
 from cellformer.workbooks.learn import game, sheets, step
@@ -104,7 +104,7 @@ def settings(ws: Composer, steps: list[list[Block]]) -> None:
     g.table("losses", (N_STEPS, 1), lambda i, j: expression(losses[i][0, 0]))
     g.input("number", [[k] for k in range(N_STEPS)])
     for col, (name, style) in enumerate({"number": "id", "losses": "step green"}.items()):
-        ws.book.lay(Place(g[name], ws.sheet.name, ws.cursor + 1, col, turned=False), style)
+        ws.lay(g[name], (ws.cursor + 1, col), style)
         ws.sheet.put(ws.cursor, col, ("steps made", "loss")[col], "head")
     ws.cursor += N_STEPS + 2
 

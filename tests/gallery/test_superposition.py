@@ -1,6 +1,7 @@
 """superposition: its cells computed a second time, its training held to a gradient by hand."""
 
 import json
+from collections.abc import Generator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from cellformer.command import train
 from cellformer.engine import InputError
 from cellformer.engine.cells.batch import filled
 from cellformer.engine.cells.gradient import backward
+from cellformer.engine.learning.training import Progress
 from cellformer.workbooks.superposition import examples, learning, room
 from cellformer.workbooks.superposition.examples import N_EXAMPLES, N_FEATURES
 
@@ -192,9 +194,8 @@ def test_the_gradient_is_the_one_by_hand() -> None:
         np.testing.assert_allclose(values[names[name].name], wanted, rtol=0, atol=1e-12)
 
 
-def finish(run: learning.Run, start: learning.Weights) -> learning.Weights:
-    """The weights that a run ends in."""
-    steps = run.from_start(start)
+def finish(steps: Generator[Progress, None, learning.Weights]) -> learning.Weights:
+    """The weights that a training ends in."""
     while True:
         try:
             next(steps)
@@ -210,8 +211,8 @@ def test_other_seed_finds_the_same_features() -> None:
         "W": rng.normal(0, 0.5, (1, 4, 2, N_FEATURES)),
         "b": np.zeros((1, 4, 1, N_FEATURES)),
     }
-    run = learning.Run(learning.toy_model(), share, lambda: {"x": examples.drawn(rng)}, 400)
-    W = finish(run, start)["W"][0]
+    draw = lambda: {"x": examples.drawn(rng)}  # noqa: E731
+    W = finish(learning.minimized(learning.toy_model(), share, draw, start, 400))["W"][0]
     np.testing.assert_allclose(np.linalg.norm(W, axis=0), 1.13, atol=0.05)
     np.testing.assert_allclose(degrees_between(W), 72, atol=4)
     D = rng.normal(size=(1, 4, N_FEATURES, 2))
@@ -219,7 +220,7 @@ def test_other_seed_finds_the_same_features() -> None:
     start = {"E": D.swapaxes(-1, -2).copy(), "b": np.zeros((1, 4, 1, N_FEATURES)), "D": D}
     given = share | {"penalty": np.array([[0.2]])}
     draw = lambda: {"h": examples.drawn(rng) @ W.T}  # noqa: E731
-    D = finish(learning.Run(learning.autoencoder(), given, draw, 500), start)["D"][0]
+    D = finish(learning.minimized(learning.autoencoder(), given, draw, start, 500))["D"][0]
     cosines = (D / np.linalg.norm(D, axis=1, keepdims=True)) @ (W / np.linalg.norm(W, axis=0))
     assert (cosines.max(0) > 0.95).all()
 

@@ -47,12 +47,13 @@ def built(spec: ModelSpec, batch: int, rate: float) -> Book:
         "Learn", "switch learning on, press F9, and watch the loss fall", widths={0: 22, 1: 11}
     )
     sheets.corpus(w, game.sentences())
-    counted = clock.add(g, len(game.sentences()) // batch)
+    a_pass = len(game.sentences()) // batch
+    counted = clock.add(g, a_pass)
     made = step.add(g, batch, rate, counted)
     ids = step.ids_of(game.sentences(), game.WORDS)
     losses = [loss for loss, _ in islice(step.learn(made, ids, batch), 3)]
     places = [f"{b}·{t}" for b in range(1, batch + 1) for t in range(1, game.LENGTH)]
-    p = Parts(w, made, batch, {"token": places, "vocab": game.WORDS})
+    p = Parts(w, made, batch, a_pass, {"token": places, "vocab": game.WORDS})
     follow(p)
     sheets.progress(p)
     sheets.control(control, p)
@@ -79,7 +80,9 @@ def follow(p: Parts) -> None:
     g.table(
         "batch.words",
         (p.batch, game.LENGTH),
-        lambda i, j: INDEX(corpus, MOD(clock.steps(g) * p.batch + i, p.n_sentences) + 1, j + 1),
+        lambda i, j: INDEX(
+            corpus, MOD(clock.steps(g) * p.batch + i, len(game.sentences())) + 1, j + 1
+        ),
     )
     first = step.inputs(step.ids_of(game.sentences()[: p.batch], game.WORDS))
     for name, later in (("tokens", 0), ("loss.targets", 1)):

@@ -75,16 +75,8 @@ class Parts:
     w: Workbook
     step: Step
     batch: int
+    a_pass: int  # steps for one pass through the corpus
     labels: Labels
-
-    @property
-    def n_sentences(self) -> int:
-        return self.w["corpus"].shape[0]
-
-    @property
-    def a_pass(self) -> int:
-        """The number of steps for one pass through the corpus."""
-        return self.n_sentences // self.batch
 
 
 def settings(
@@ -220,7 +212,7 @@ def columns(ws: Composer, heads: Mapping[str, str]) -> None:
     """Add blocks of a column each, by name, side by side under their heads; the rows numbered."""
     g, top = ws.book.graph, ws.cursor + 1
     for col, (name, head) in enumerate(heads.items(), 1):
-        ws.book.lay(Place(g[name], ws.sheet.name, top, col, turned=False), "step")
+        ws.lay(g[name], (top, col), "step")
         ws.sheet.put(top - 1, col, head, "label")
     n_rows = g[next(iter(heads))].shape[0]
     numbers = [str(k) for k in range(1, n_rows + 1)]

@@ -26,7 +26,7 @@ from cellformer.engine.cells.name import GRADIENT
 from cellformer.engine.models.model import Model
 from cellformer.exporters.assemble.block_list import stack
 from cellformer.exporters.assemble.worksheets import Workbook
-from cellformer.exporters.compose.book import Chart, Place, Run, Series
+from cellformer.exporters.compose.book import Chart, Run, Series
 from cellformer.exporters.compose.composer import Composer
 from cellformer.workbooks.learn import clock
 from cellformer.workbooks.learn.sheets import (
@@ -126,7 +126,7 @@ def data(p: Parts) -> None:
     settings(ws, {"doc": ("doc", "the name of this step: docs[step % len(docs)]", "word")})
     ws.cursor += 1
     top = ws.cursor
-    ws.book.lay(Place(g["docs"], ws.sheet.name, top, 1, turned=False), "token")
+    ws.lay(g["docs"], (top, 1), "token")
     ws.sheet.runs.append(Run(Rect(top, top + len(names), 0, 1), "row number"))
 
 
@@ -164,7 +164,7 @@ def tokenizer(p: Parts) -> None:
     top = ws.cursor + 1
     for col, (name, style) in enumerate((("letters", "word"), ("ids", "id")), 1):
         ws.sheet.put(ws.cursor, col, name, "head")
-        ws.book.lay(Place(g[name], ws.sheet.name, top, col, turned=False), style)
+        ws.lay(g[name], (top, col), style)
     ws.sheet.runs.append(Run(Rect(top, top + PLACES + 1, 0, 1), "row number"))
     first = step.read(program.names()[0])
     n, ids = g["n"][0, 0].fixed, g["ids"]
@@ -280,7 +280,7 @@ def _names(ws: Composer, top: int) -> None:
     ws.sheet.put(top - 1, 4, "Names that it wrote: a new one replaces the oldest", "block")
     for k in range(2):
         block = g.table(f"listed.{k}", (half, 1), _copied(g["names"][k * half : (k + 1) * half, 0]))
-        ws.book.lay(Place(block, ws.sheet.name, top, 5 + 2 * k, turned=False), "word")
+        ws.lay(block, (top, 5 + 2 * k), "word")
         numbers = [str(k * half + i + 1) for i in range(half)]
         ws.sheet.runs.append(Run(Rect(top, top + half, 4 + 2 * k, 5 + 2 * k), "row label", numbers))
 
@@ -293,7 +293,7 @@ def _expected(ws: Composer) -> None:
     g.table("expected", (PLACES, 1), lambda t, _: IF(t < n, EXP(-surprise[t, 0]), ""))
     g.table("spelt", (PLACES, 1), lambda t, _: letters[t + 1, 0] & "")
     for col, name, style in ((5, "spelt", "word"), (7, "expected", "percent")):
-        ws.book.lay(Place(g[name], ws.sheet.name, top + 1, col, turned=False), style)
+        ws.lay(g[name], (top + 1, col), style)
     ws.sheet.dressings.append((Rect(top + 1, top + 1 + PLACES, 7, 8), "scale"))
 
 
@@ -394,7 +394,7 @@ def _random(ws: Composer, p: Parts) -> None:
     ws.cursor += 1
     g = ws.book.graph
     ws.sheet.put(ws.cursor, 1, "random", "block")
-    ws.book.lay(Place(g["random"], ws.sheet.name, ws.cursor + 1, 1, turned=False), "constant")
+    ws.lay(g["random"], (ws.cursor + 1, 1), "constant")
     ws.cursor += N_NAMES + 2
 
 
@@ -412,11 +412,9 @@ def kept(p: Parts) -> None:
     col = 1
     for title in (*BEGINNINGS, "latch"):
         ws.sheet.put(ws.cursor, col, title, "block")
-        ws.book.lay(
-            Place(g[f"{title}.names"], ws.sheet.name, ws.cursor + 1, col, turned=False), "id"
-        )
+        ws.lay(g[f"{title}.names"], (ws.cursor + 1, col), "id")
         col += PLACES + 2
-    ws.book.lay(Place(g["names"], ws.sheet.name, ws.cursor + 1, col, turned=False), "word")
+    ws.lay(g["names"], (ws.cursor + 1, col), "word")
     ws.cursor += N_NAMES + 2
     small_latches(
         ws,

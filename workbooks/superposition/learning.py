@@ -111,7 +111,7 @@ def _toy_models(
         "W": rng.normal(0, 0.5, (n * m, STARTS, D_HIDDEN, N_FEATURES)),
         "b": np.zeros((n * m, STARTS, 1, N_FEATURES)),
     }
-    best = yield from Run(toy_model(), given, lambda: {"x": drawn(rng)}, steps).from_start(start)
+    best = yield from minimized(toy_model(), given, lambda: {"x": drawn(rng)}, start, steps)
     W = best["W"].reshape(n, m, D_HIDDEN, N_FEATURES)
     return W.round(DECIMALS), best["b"].reshape(n, m, N_FEATURES).round(DECIMALS)
 
@@ -129,53 +129,56 @@ def _autoencoders(
         "b": np.zeros((len(PENALTIES), STARTS, 1, N_LATENTS)),
         "D": writes,
     }
-    run = Run(autoencoder(), given, lambda: {"h": drawn(rng) @ W.T}, steps, done=steps)
-    best = yield from run.from_start(start)
+    best = yield from minimized(
+        autoencoder(), given, lambda: {"h": drawn(rng) @ W.T}, start, steps, done=steps
+    )
     size = np.linalg.norm(best["D"], axis=-1)  # [penalties, latents]
     encoder, bias = best["E"] * size[:, None], best["b"][:, 0] * size
     decoder = best["D"] / size[..., None]
     return encoder.round(DECIMALS), bias.round(DECIMALS), decoder.round(DECIMALS)
 
 
-class Run(NamedTuple):
-    """A training run: the `loss` that it minimizes, and how."""
+def minimized(
+    graph: Graph,
+    given: Mapping[str, np.ndarray],
+    draw: Callable[[], Mapping[str, np.ndarray]],
+    start: Weights,
+    steps: int,
+    done: int = 0,
+) -> Generator[Progress, None, Weights]:
+    """Minimize the `loss` of a graph with Adam, from weights [cases, starts, rows, columns] by
+    name; returns those of the start with the lowest loss, [cases, rows, columns].
 
-    graph: Graph
-    given: Mapping[str, np.ndarray]  # inputs that stay, [cases, 1, rows, columns]
-    draw: Callable[[], Mapping[str, np.ndarray]]  # inputs of a step, [rows, columns]
-    steps: int
-    done: int = 0  # steps of trainings before it, of two that are as long
+    `given` are inputs that stay, [cases, 1, rows, columns]; `draw` gives those of a step, [rows,
+    columns]; `done` counts the steps of the training before it, of two that are as long.
+    """
+    moves = _moves(graph, start)
+    at = dict(start)  # of the moments, 0
 
-    def from_start(self, start: Weights) -> Generator[Progress, None, Weights]:
-        """Train with Adam from weights [cases, starts, rows, columns] by name; returns those of the
-        start with the lowest loss, [cases, rows, columns]."""
-        moves = self._moves(start)
-        at = dict(start)  # of the moments, 0
-        for step in range(self.steps):
-            rate = RATE * (1 + cos(pi * step / self.steps)) / 2
-            when = {"rate": np.array([[rate]]), "step": np.array([[step + 1.0]])}
-            values = self._values(at | when)
-            at = {name: values[after] for name, after in moves.items()}
-            loss = float(values["loss"].mean())
-            yield Progress(self.done + step, 2 * self.steps, loss, NO_IDS, at)
-        losses = np.mean([self._values(at)["loss"] for _ in range(CHECKS)], axis=0)[..., 0, 0]
-        best = losses.argmin(axis=1)  # [cases]
-        return {name: at[name][np.arange(len(best)), best] for name in start}
+    def values(at: Weights) -> Weights:
+        return filled(graph, {**given, **draw(), **at})
 
-    def _moves(self, start: Weights) -> dict[str, str]:
-        """Add a step of Adam to the graph: for each of its inputs, the value after the step."""
-        g, gradients = self.graph, backward(self.graph, self.graph["loss"])
-        shared = optimizers.settings(g, beta1=BETAS[0], beta2=BETAS[1])
-        moves = {}
-        for name in start:
-            speed, size = (g.input(f"{what}.{name}", np.zeros(g[name].shape)) for what in MOMENTS)
-            after = optimizers.updated(g, g[name], gradients[name], speed, size, shared, False)
-            moves[name] = after.weight.name
-            moves |= {speed.name: after.velocity.name, size.name: after.second.name}
-        return moves
+    for step in range(steps):
+        rate = RATE * (1 + cos(pi * step / steps)) / 2
+        found = values(at | {"rate": np.array([[rate]]), "step": np.array([[step + 1.0]])})
+        at = {name: found[after] for name, after in moves.items()}
+        yield Progress(done + step, 2 * steps, float(found["loss"].mean()), NO_IDS, at)
+    losses = np.mean([values(at)["loss"] for _ in range(CHECKS)], axis=0)[..., 0, 0]
+    best = losses.argmin(axis=1)  # [cases]
+    return {name: at[name][np.arange(len(best)), best] for name in start}
 
-    def _values(self, at: Weights) -> dict[str, np.ndarray]:
-        return filled(self.graph, {**self.given, **self.draw(), **at})
+
+def _moves(g: Graph, start: Weights) -> dict[str, str]:
+    """Add a step of Adam to a graph: for each of its inputs, the value after the step."""
+    gradients = backward(g, g["loss"])
+    shared = optimizers.settings(g, beta1=BETAS[0], beta2=BETAS[1])
+    moves = {}
+    for name in start:
+        speed, size = (g.input(f"{what}.{name}", np.zeros(g[name].shape)) for what in MOMENTS)
+        after = optimizers.updated(g, g[name], gradients[name], speed, size, shared, False)
+        moves[name] = after.weight.name
+        moves |= {speed.name: after.velocity.name, size.name: after.second.name}
+    return moves
 
 
 def cosines(learned: Learned) -> np.ndarray:
