@@ -131,13 +131,8 @@ class Writer:
 
     def loop(self, start: str, step: str, line: Line, *others: Term | Line) -> Term:
         """A number that begins with `start` and, for each place r of a line, becomes `step`, in
-        which $ is the number so far."""
-        return self.kept(
-            start, step, line, frozenset().union(*(x.follows for x in (line, *others)))
-        )
-
-    def kept(self, start: str, step: str, line: Line, follows: frozenset[str]) -> Term:
-        """The same; a number for each column is held in an array."""
+        which $ is the number so far. A number for each column is held in an array."""
+        follows = line.follows.union(*(x.follows for x in others))
         name, (first, last) = self.name(), line.span
         body = f"for(let r={first};r<{last};r++)"
         if follows == COLUMN:

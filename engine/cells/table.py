@@ -242,12 +242,9 @@ class Readings:
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
         if (name, changed) not in self._known:
-            self._known[name, changed] = self._meeting(name, changed)
+            top, bottom, left, right = self.rects[name]
+            meets = (top < changed.bottom) & (bottom > changed.top)
+            meets &= (left < changed.right) & (right > changed.left)
+            cells = self.cells[name]
+            self._known[name, changed] = [cells[k] for k in np.flatnonzero(meets)]
         return self._known[name, changed]
-
-    def _meeting(self, name: str, changed: Rect) -> list[tuple[int, int]]:
-        top, bottom, left, right = self.rects[name]
-        meets = (top < changed.bottom) & (bottom > changed.top)
-        meets &= (left < changed.right) & (right > changed.left)
-        cells = self.cells[name]
-        return [cells[k] for k in np.flatnonzero(meets)]

@@ -47,11 +47,6 @@ FIRST_HALF, SECOND_HALF, HALVES, BEYOND = 0xD800, 0xDC00, 1024, 0x10000
 Problem = tuple[Expression, Expression]  # its condition, and its message
 
 
-def one_symbol(mark: Mark) -> float:
-    """The number of symbols of an added token: one."""
-    return 1.0
-
-
 @dataclass(frozen=True)
 class Spread:
     """A column for each symbol: how many each character gives, the number of the character that a
@@ -274,10 +269,11 @@ class Steps:
         return IF(AND(code >= FIRST_MARK, code < FIRST_MARK + n), text, _sign(code))
 
     def look_up(
-        self, characters: np.ndarray, of_mark: Callable[[Mark], float] = one_symbol
+        self, characters: np.ndarray, of_mark: Callable[[Mark], float] = lambda mark: 1.0
     ) -> None:
         """Add each character's row in a table [ranges, fields] (first column: the first code of a
-        range), and its kind (second column). `of_mark` gives the third column for added tokens."""
+        range), and its kind (second column). `of_mark` gives the third column for added tokens: by
+        default how many symbols each is, one."""
         fields = [of_mark(mark) for mark in self.marks]
         self.characters = self.input("characters", with_marks(characters, fields))
         first, kinds = self.characters[:, 0].fixed, self.characters[:, 1].fixed
