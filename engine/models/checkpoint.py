@@ -92,8 +92,8 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
         config.values["tie_word_embeddings"] = False
-    if hasattr(architecture, "as_held"):
-        spec = architecture.as_held(spec, files.held)
+    if as_held := getattr(architecture, "as_held", None):
+        spec = as_held(spec, files.held)
     wanted = weight_shapes(architecture.forward, spec)
     places = held_places(pieces_of(architecture, spec), wanted, files.held)
     check_head(spec, config, files, head)

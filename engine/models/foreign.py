@@ -6,7 +6,7 @@ A `Piece` is a slice of a foreign tensor, transposed if the tensor is [out, in].
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Any
 
@@ -31,7 +31,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "tanh": "tanh",
 }
 USUAL = ("hidden_size", "num_attention_heads", "num_hidden_layers")
-GPT2 = ("n_embd", "n_head", "n_layer")
+ORIGINAL = "original_max_position_embeddings"
+LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, ORIGINAL: 8192}  # Llama 3's scaling
 FULL, WINDOWED = "full_attention", "sliding_attention"  # what `layer_types` calls layers
 # What a config says that no forward pass reads, as patterns.
 OF_TRAINING = ("*dropout*", "*pdrop", "initializer_range", "gradient_checkpointing", "use_bfloat16")
@@ -76,20 +77,21 @@ class Config(Fields):
                     "model computes; if it does not, take it out"
                 )
 
-    def windowed(self, n_layers: int) -> list[bool]:
-        """Which layers have sliding windows, by `layer_types`; empty without that field.
+    def windowed(self, n_layers: int, kind: str = WINDOWED) -> list[bool]:
+        """Which layers have sliding windows, or are of another kind than full attention, by
+        `layer_types`; empty without that field.
 
         Raises InputError for an unknown kind of layer, and for a list of the wrong length.
         """
         kinds = self.listed("layer_types", str)
-        unknown = [kind for kind in kinds if kind not in (WINDOWED, FULL)]
+        unknown = [one for one in kinds if one not in (kind, FULL)]
         if unknown or len(kinds) not in (0, n_layers):
             what = f"has {unknown[0]!r}" if unknown else f"lists {len(kinds)} layers"
             raise InputError(
-                f"{self.path}: layer_types {what}; it says {FULL} or {WINDOWED} for each "
+                f"{self.path}: layer_types {what}; it says {FULL} or {kind} for each "
                 f"of {n_layers} layers"
             )
-        return [kind == WINDOWED for kind in kinds]
+        return [one == kind for one in kinds]
 
     def activation(self, name: str, default: str | None = None) -> Activation:
         """An activation function, by its name here."""
@@ -187,10 +189,13 @@ def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool 
         yield f"{ours}.b_{which}", Piece(f"{theirs}.{name}.bias")
 
 
-def mapped(ours: str, which: str, theirs: str, n: int, size: int, offset: int = 0) -> Pieces:
+def mapped(
+    ours: str, which: str, theirs: str, n: int, size: int, offset: int = 0, stack: int = 0
+) -> Pieces:
     """W_x and b_x of a linear map, x being `which`: the n-th `size` rows, from `offset` on, of a
-    tensor [out, in], and of its bias."""
-    yield f"{ours}.W_{which}", head_of(f"{theirs}.weight", n, size, 0, offset, turn=True)
+    tensor [out, in], or of a `stack`, and of its bias."""
+    rows = head_of(f"{theirs}.weight", n, size, 0, offset, turn=True)
+    yield f"{ours}.W_{which}", replace(rows, stack=stack)
     yield f"{ours}.b_{which}", head_of(f"{theirs}.bias", n, size, 0, offset)
 
 
@@ -263,6 +268,49 @@ def written(ours: str, out: str, spec: ModelSpec) -> Pieces:
 
 
 GATED = (("gate", "gate_proj"), ("in", "up_proj"), ("out", "down_proj"))  # of a gated MLP
+
+OLDER = (("gate", "w1"), ("in", "w3"), ("out", "w2"))  # of Mixtral's experts
+
+
+def joined_mlps(spec: ModelSpec) -> Pieces:
+    """Gated MLPs with one tensor for gate and input."""
+    for layer in range(spec.n_layers):
+        ours, theirs = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
+        for n, which in enumerate(("gate", "in")):
+            yield from mapped(ours, which, f"{theirs}.gate_up_proj", n, spec.d_mlp)
+        yield f"{ours}.W_out", Piece(f"{theirs}.down_proj.weight", transposed=True)
+
+
+def apart(ours: str, theirs: str, n_experts: int, names: Iterable[tuple[str, str]]) -> Pieces:
+    """The router, and each expert's matrices."""
+    yield f"{ours}.W_router", Piece(f"{theirs}.gate.weight", transposed=True)
+    for n in range(n_experts):
+        yield from linear(f"{ours}.e{n}", f"{theirs}.experts.{n}", names)
+
+
+def stacked(
+    ours: str, both: str, out: str, n_experts: int, d_expert: int, d_model: int, stack: int = 0
+) -> Pieces:
+    """All experts' matrices in two tensors; for each expert, the gate's rows come before the
+    input's."""
+    for n in range(n_experts):
+        e = f"{ours}.e{n}"
+        yield f"{e}.W_gate", of_stack(both, 2 * n, d_expert, stack, turn=True)
+        yield f"{e}.W_in", of_stack(both, 2 * n + 1, d_expert, stack, turn=True)
+        yield f"{e}.W_out", of_stack(out, n, d_model, stack, turn=True)
+
+
+def gains_by_head(
+    spec: ModelSpec, gain: Callable[[str, str, int], Piece], leaf: str = ".w"
+) -> Pieces:
+    """The norm of each head's queries and keys: `gain` gives its piece, of a layer's attention, "q"
+    or "k", and a head."""
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}.attn", f"model.layers.{layer}.self_attn"
+        for kind, count, which in (("h", spec.n_heads, "q"), ("kv", spec.kv_heads, "k")):
+            for n in range(count):
+                yield f"{b}.{kind}{n}.{which}_norm{leaf}", gain(f, which, n)
+
 
 TURNED = ("W_U", "W_project_E", "W_project_U", "head.W")  # matrices outside layers, [out, in]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.block import Block
@@ -39,6 +39,9 @@ EVERYTHING = Readout()
 ONE_TOKEN = Readout(one_token=True, by_head=False)
 
 
+S = TypeVar("S", bound=ModelSpec)
+
+
 @explained_class
 class Forward(Graph):
     """The graph of one forward pass, with what an architecture's function needs to fill it."""
@@ -56,6 +59,11 @@ class Forward(Graph):
         self.vocabulary: Tokenizer | None = None  # of what it reads,
         self.outputs: Tokenizer | None = None  # and of the words that get a logit
         self._owner = ("", "")  # a prefix, and that of the weights which stand for its own
+
+    def spec_as(self, kind: type[S]) -> S:
+        """The spec, of the kind that an architecture makes of its configs."""
+        assert isinstance(self.spec, kind)
+        return self.spec
 
     def with_weights_of(self, owner: str) -> Self:
         """This part, which has no weights of its own: it reads those of another, by its whole

@@ -68,6 +68,20 @@ def rms_norm(ln: Forward, x: Block, eps: float, w: Block | None = None) -> Block
     return ln.block("out", ops.affine, normalized, w)  # as x
 
 
+def norm_together(
+    ln: Forward, heads: Sequence[Forward], xs: Sequence[Block], name: str, gain: str
+) -> list[Block]:
+    """RMSNorm over the features of all heads together; each head is [n_tokens, d_head]."""
+    eps = ln.input("eps", ln.spec.norm_eps)
+    size = ln.block("root_mean_square", ops.root_mean_square_of_all, xs, eps)  # [n_tokens, 1]
+    found = []
+    for h, x in zip(heads, xs, strict=True):
+        own = h.at(name)
+        normalized = own.block("normalized", ops.divide_rows, x, size)  # [n_tokens, d_head]
+        found.append(own.block("out", ops.affine, normalized, h.weight(gain, "d_head")))
+    return found
+
+
 def rms_norm_above_one(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
     """RMSNorm whose gain is 1 + w."""
     scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
@@ -287,6 +301,18 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     b_out = mlp.weight("b_out", "d_model") if bias else None
     on = mlp.input("switch", 1.0)
     return b.block("mlp_out", ops.switched_linear, post, W_out, on, stand_in(mlp, on), b_out)
+
+
+def mlp(b: Forward, x: Block, bias: bool, gated: bool = False) -> Block:
+    """An MLP: expand, apply the activation function, multiply if it is gated, contract: [n_tokens,
+    d_model]."""
+    m, axes, act = b.at("mlp"), ("d_model", "d_mlp"), getattr(ops, b.spec.activation)
+    if not gated:
+        pre = linear(m, "pre", x, "in", axes, bias)  # [n_tokens, d_mlp]
+        return contract(b, m.block("post", act, pre), bias)
+    gate = linear(m, "gate", x, "gate", axes, bias)  # [n_tokens, d_mlp]
+    pre = linear(m, "pre", x, "in", axes, bias)  # [n_tokens, d_mlp]
+    return contract(b, m.block("post", ops.gated, m.block("act", act, gate), pre), bias)
 
 
 def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bool = False) -> None:

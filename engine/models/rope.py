@@ -19,9 +19,8 @@ import numpy as np
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.fields import LARGEST
-from cellformer.engine.models.foreign import FULL, WINDOWED, Config
+from cellformer.engine.models.foreign import FULL, ORIGINAL, WINDOWED, Config
 
-ORIGINAL = "original_max_position_embeddings"
 LONGEST = "max_position_embeddings"
 
 
@@ -94,9 +93,9 @@ def said(c: Config, default: Mapping[str, Any] | None = None) -> Any:
     return c.look("rope_scaling") or c.look("rope_parameters") or default or {}
 
 
-def instead(c: Config, turns: Mapping[str, Any]) -> Config:
+def instead(c: Config, turns: Any) -> Config:
     """The config with other rotary positions."""
-    return c.otherwise(rope_scaling=None, rope_parameters=dict(turns))
+    return c.otherwise(rope_scaling=None, rope_parameters=turns)
 
 
 def of_kind(c: Config, d_head: int, kind: str, theta: float, base: str = "rope_theta") -> Rotary:

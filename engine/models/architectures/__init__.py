@@ -34,14 +34,11 @@ class Declared(Protocol):
     EPS: str
     NEW: Mapping[str, Any]
 
-    def forward(self, g: Forward, ids: Sequence[int]) -> None:
-        """Add the blocks of a forward pass over token ids."""
+    def forward(self, g: Forward, ids: Sequence[int]) -> None: ...
 
-    def read_config(self, c: Config) -> ModelSpec:
-        """The ModelSpec of a config.json."""
+    def read_config(self, c: Config) -> ModelSpec: ...
 
-    def pieces(self, spec: ModelSpec) -> Pieces:
-        """Each weight's name here -> the piece of a foreign tensor that holds it."""
+    def pieces(self, spec: ModelSpec) -> Pieces: ...
 
 
 def known() -> dict[str, Declared]:

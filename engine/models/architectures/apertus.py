@@ -2,35 +2,27 @@
 without a gate, whose activation function xIELU (Huang & Schlag 2024) has two weights in each
 layer."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cellformer.engine.cells.block import Block
-from cellformer.engine.models import ops, parts
+from cellformer.engine.models import ops, parts, rope
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import EPS, run, usual
-from cellformer.engine.models.foreign import Config, Piece, Pieces, linear
+from cellformer.engine.models.architectures.llama import run, usual
+from cellformer.engine.models.foreign import LLAMA3, Config, Piece, Pieces, linear
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("apertus",)
+EPS = "rms_norm_eps"
 NEW = {"hidden_act": "xielu"}
 CONSTANTS = {"beta": 0.5, "eps": -1e-6}  # of the activation function
 UNREAD = tuple(f"*.act_fn.{name}" for name in CONSTANTS)
 NORMS = {"ln1": "attention_layernorm", "ln2": "feedforward_layernorm"}  # our name -> theirs
-LLAMA3 = {  # where the config has no rotary positions
-    "rope_type": "llama3",
-    "rope_theta": 12e6,
-    "factor": 8.0,
-    "original_max_position_embeddings": 8192,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-}
+# where the config has no rotary positions
+TURNS = {"rope_type": "llama3", "rope_theta": 12e6, "factor": 8.0, **LLAMA3}
 
 
 def mlp(b: Forward, x: Block) -> Block:
@@ -47,12 +39,10 @@ forward = partial(run, write=mlp)
 
 
 def read_config(c: Config) -> ModelSpec:
-    """Apertus' config."""
     c.assume(num_hidden_layers=32, max_position_embeddings=65536, hidden_act="xielu")
     c.refuse("hidden_act", "xielu", "it is Apertus' own")
-    turns = c.look("rope_scaling") or c.look("rope_parameters") or LLAMA3
-    plain = c.otherwise(hidden_act="silu", rope_scaling=None, rope_parameters=turns)
-    return replace(usual(plain, theta=12e6), qk_norm=True, gated=False)
+    plain = rope.instead(c, rope.said(c, TURNS)).otherwise(hidden_act="silu")
+    return usual(plain, theta=12e6, qk_norm=True, gated=False)
 
 
 def constants(spec: ModelSpec, dtype: np.dtype[Any]) -> dict[str, np.ndarray]:

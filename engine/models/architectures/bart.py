@@ -2,7 +2,7 @@
 of what is embedded. In mBART (Liu et al. 2020) and Blenderbot (Roller et al. 2021) norms come
 before sublayers, and after the last layer.
 
-Marian and Pegasus, in `marian.py`, have sinusoidal positions instead.
+Marian, Pegasus and M2M-100, in `bart_kin.py`, have sinusoidal positions instead.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -50,8 +50,7 @@ class BartSpec(TwoStackSpec):
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the decoder's token ids, after the source sentence of the graph."""
-    spec = g.spec
-    assert isinstance(spec, BartSpec)
+    spec = g.spec_as(BartSpec)
     W_E, words = parts.embed(g, ids, word(spec))  # [n_tokens, d_model]
     source, present = encoder(g, W_E)  # [n_source, d_model], [n_source, 1]
     x = decoder(g, words, source, present)  # [n_tokens, d_model]
@@ -61,8 +60,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     """The first stack: vectors of the source sentence's tokens, and which of them are present."""
     ids, g = g.source, two_stacks.of_encoder(g)
-    spec = g.spec
-    assert isinstance(spec, BartSpec)
+    spec = g.spec_as(BartSpec)
     tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]
     W_E = W_E if spec.tied else g.weight("W_E", "vocab", "d_model")
     stream = embed(g, g.block(word(spec), ops.embed, tokens, W_E), SOURCE)  # [n_source, d_model]
@@ -84,8 +82,7 @@ def word(spec: BartSpec) -> str:
 def embed(g: Forward, words: Block, axis: str) -> list[Block]:
     """What the stream begins with, [tokens, d_model] each: words, scaled, and positions, or the
     norm of their sum."""
-    spec = g.spec
-    assert isinstance(spec, BartSpec)
+    spec = g.spec_as(BartSpec)
     if spec.scales_words:
         length = g.input("embed.sqrt_d_model", sqrt(spec.d_model))
         words = g.block("embed", ops.stretch, words, length)  # [tokens, d_model]
@@ -185,16 +182,14 @@ def as_computed(c: Config, switches: Mapping[str, bool]) -> None:
         c.refuse(name, value, f"transformers computes as if it were {str(value).lower()}")
 
 
-def as_held(spec: ModelSpec, names: Container[str]) -> ModelSpec:
+def as_held(spec: BartSpec, names: Container[str]) -> BartSpec:
     """The spec of a checkpoint with tensors of these names: it may lack the bias of the logits."""
-    assert isinstance(spec, BartSpec)
     return replace(spec, logits_bias=spec.logits_bias and LOGITS_BIAS in names)
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: BartSpec) -> Pieces:
     """Matrices are [out, in]; both stacks and the unembedding share one table of words, or each has
     its own."""
-    assert isinstance(spec, BartSpec)
     shared, own = "model.shared.weight", "model.{}.embed_tokens.weight"
     if spec.tied:  # the first of its names that a file has
         names = (shared, own.format("decoder"), own.format("encoder"), "lm_head.weight", shared)
@@ -205,10 +200,8 @@ def pieces(spec: ModelSpec) -> Pieces:
         yield from ((words, Piece(name)) for name in (own.format("encoder"), shared))
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield "b_U", Piece(LOGITS_BIAS, row=True)
-    for ours, theirs, part in (
-        (f"{ENCODER}.", "model.encoder", spec.encoder),
-        ("", "model.decoder", spec),
-    ):
+    stacks = (f"{ENCODER}.", "model.encoder", spec.encoder), ("", "model.decoder", spec)
+    for ours, theirs, part in stacks:
         yield f"{ours}W_pos", Piece(f"{theirs}.embed_positions.weight")
         yield from norm(f"{ours}ln_embed", f"{theirs}.layernorm_embedding")
         yield from norm(f"{ours}ln_final", f"{theirs}.layer_norm")
@@ -218,10 +211,7 @@ def pieces(spec: ModelSpec) -> Pieces:
 
 def of_layer(b: str, f: str, spec: ModelSpec) -> Pieces:
     """The weights of a layer; cross attention's are the decoder's."""
-    for part, ln, name in (
-        ("attn", "ln1", "self_attn"),
-        ("cross", "ln_cross", "encoder_attn"),
-    ):
+    for part, ln, name in (("attn", "ln1", "self_attn"), ("cross", "ln_cross", "encoder_attn")):
         yield from norm(f"{b}.{ln}", f"{f}.{name}_layer_norm")
         yield from grouped_heads(f"{b}.{part}", f"{f}.{name}", spec, out="out_proj", keys="h")
     yield from norm(f"{b}.ln2", f"{f}.final_layer_norm")

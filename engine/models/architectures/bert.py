@@ -136,10 +136,7 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def of_kin(
-    c: Config,
-    of_words: Activation | None = None,
-    of_classes: Activation = "tanh",
-    first: int = 0,
+    c: Config, of_words: Activation | None = None, of_classes: Activation = "tanh", first: int = 0
 ) -> dict[str, Any]:
     """ModelSpec fields that BERT and its kin read from their configs in the same way.
 
@@ -185,10 +182,7 @@ def of_encoders(c: Config, of_words: Activation, of_classes: Activation = "tanh"
 NORMS = {"ln1": "attention.output.LayerNorm", "ln2": "output.LayerNorm"}
 MLP = {"in": "intermediate.dense", "out": "output.dense"}
 heads = partial(
-    grouped_heads,
-    qkv=("self.query", "self.key", "self.value"),
-    out="output.dense",
-    keys="h",
+    grouped_heads, qkv=("self.query", "self.key", "self.value"), out="output.dense", keys="h"
 )
 
 

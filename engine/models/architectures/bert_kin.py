@@ -54,8 +54,7 @@ def projected(g: Forward, ids: Sequence[int]) -> None:
     """The pass of ELECTRA and ALBERT over token ids. ALBERT's layers of a group read the same
     weights, those of the group's first: the same cells, so that a change of one is a change of
     every layer."""
-    spec = g.spec
-    assert isinstance(spec, ElectraSpec)
+    spec = g.spec_as(ElectraSpec)
     owners = spec.owners if isinstance(spec, AlbertSpec) else ()
     if spec.d_word == spec.d_model and not isinstance(spec, AlbertSpec):
         return bert.forward(g, ids)
@@ -65,7 +64,6 @@ def projected(g: Forward, ids: Sequence[int]) -> None:
 
 
 def of_distilbert(c: Config) -> ModelSpec:
-    """DistilBERT's spec."""
     n_positions = c.get("max_position_embeddings", int)
     return ModelSpec(
         **c.sizes(("dim", "n_heads", "n_layers")),
@@ -90,7 +88,6 @@ def of_electra(c: Config) -> ModelSpec:
 
 
 def of_mpnet(c: Config) -> ModelSpec:
-    """MPNet's spec."""
     c.refuse("relative_attention_num_buckets", BUCKETS.n, "its reference sorts distances into 32")
     return MpnetSpec(**bert.of_kin(c, of_words="gelu", first=PADDING + 1) | {"n_segments": 0})
 
@@ -123,9 +120,8 @@ def electra_pieces(spec: ModelSpec) -> Pieces:
     yield from outside(dict.fromkeys(PROJECTION, "electra.embeddings_project"))
 
 
-def albert_pieces(spec: ModelSpec) -> Pieces:
+def albert_pieces(spec: AlbertSpec) -> Pieces:
     """A tensor for all layers of a group."""
-    assert isinstance(spec, AlbertSpec)
     yield from bert.of_embeddings("albert")
     yield from outside(dict.fromkeys(PROJECTION, "albert.encoder.embedding_hidden_mapping_in"))
     norms = {"ln1": "attention.LayerNorm", "ln2": "full_layer_layer_norm"}

@@ -18,35 +18,22 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope
 from cellformer.engine.models.architectures import glm4_moe
 from cellformer.engine.models.architectures.glm4_moe import GroupedSpec, experts
-from cellformer.engine.models.architectures.llama import EPS, Turn, run
-from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.architectures.llama import Turn, run
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear, mapped
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "UNREAD", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("deepseek_v2", "deepseek_v3")
+EPS = "rms_norm_eps"
 UNREAD = ("model.layers.61.*",)  # of further tokens, in the models of its makers
 NEW = glm4_moe.NEW | {"n_group": 1, "topk_group": 1, "q_lora_rank": 4, "kv_lora_rank": 4}
 NEW |= {"qk_rope_head_dim": 2, "qk_nope_head_dim": 4, "v_head_dim": 4, "head_dim": 2}
-V3 = {  # the reference's defaults
-    "num_hidden_layers": 61,
-    "n_routed_experts": 256,
-    "first_k_dense_replace": 3,
-    "n_group": 8,
-    "topk_group": 4,
-    "moe_intermediate_size": 2048,
-    "routed_scaling_factor": 2.5,
-    "rms_norm_eps": 1e-6,
-}
-V2 = {
-    "num_hidden_layers": 32,
-    "n_routed_experts": 64,
-    "n_shared_experts": 2,
-    "first_k_dense_replace": 0,
-    "moe_intermediate_size": 1407,
-    "rms_norm_eps": 1e-6,
-}
+# The reference's defaults
+V3: dict[str, float] = {"num_hidden_layers": 61, "n_routed_experts": 256}
+V3 |= {"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4}
+V3 |= {"moe_intermediate_size": 2048, "routed_scaling_factor": 2.5}
+V2 = {"num_hidden_layers": 32, "n_routed_experts": 64, "n_shared_experts": 2}
+V2 |= {"first_k_dense_replace": 0, "moe_intermediate_size": 1407}
 LATENT_EPS = 1e-6  # of the latents' norms, whatever the config says
 
 
@@ -63,8 +50,8 @@ class LatentSpec(GroupedSpec):
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
     """The sum of what all heads write, [n_tokens, d_model]."""
-    spec, attn = b.spec, b.at("attn")
-    assert isinstance(spec, LatentSpec) and turn
+    spec, attn = b.spec_as(LatentSpec), b.at("attn")
+    assert turn
     of_all, bias = parts.of_all_heads(attn), spec.qkv_bias
     latent = normed(attn, "latent", "d_latent", x, bias)  # [n_tokens, d_latent]
     of_query, axis = x, "d_model"
@@ -98,8 +85,7 @@ def normed(attn: Forward, name: str, axis: str, x: Block, bias: bool) -> Block:
 def places(attn: Forward) -> tuple[Block, Block]:
     """Which columns of a key the features that do not turn have, and those that do: [d_still,
     d_head] and [d_turned, d_head]."""
-    spec = attn.spec
-    assert isinstance(spec, LatentSpec)
+    spec = attn.spec_as(LatentSpec)
     every = np.eye(spec.d_head)
     still = attn.input("still_columns", every[: spec.d_still], ("d_still", "d_head"))
     return still, attn.input("turned_columns", every[spec.d_still :], ("d_turned", "d_head"))
@@ -111,7 +97,8 @@ forward = partial(run, attend=attention, write=experts)
 def read_config(c: Config) -> ModelSpec:
     """The configs of DeepSeek-V2 and V3."""
     second = c.values["model_type"] == "deepseek_v2"
-    c.assume(**(V2 if second else V3), max_position_embeddings=2048 if second else 4096)
+    length = 2048 if second else 4096
+    c.assume(**(V2 if second else V3), rms_norm_eps=1e-6, max_position_embeddings=length)
     if second:
         c.refuse("mlp_bias", False, "MLPs have no biases here")
         if c.get("topk_method", str, "greedy") == "greedy":
@@ -154,35 +141,26 @@ def read_config(c: Config) -> ModelSpec:
 
 def grown(c: Config) -> float:
     """What yarn multiplies queries and keys by, each."""
-    turns = Config(c.path, c.look("rope_scaling") or c.look("rope_parameters") or {})
+    turns = Config(c.path, rope.said(c))
     all_of, factor = turns.get("mscale_all_dim", float, 0.0), turns.get("factor", float, 1.0)
     return 0.1 * all_of * log(factor) + 1 if factor > 1 else 1.0
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: LatentSpec) -> Pieces:
     """Linear weights are [out, in]; keys and values of a head stand one behind the other."""
-    assert isinstance(spec, LatentSpec)
     both = spec.d_still + spec.d_value
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}.attn", f"model.layers.{layer}.self_attn"
-        query = f"{f}.q_b_proj.weight" if spec.d_query else f"{f}.q_proj.weight"
-        yield f"{b}.W_of_query", Piece(f"{f}.q_a_proj.weight", transposed=True)
-        yield f"{b}.b_of_query", Piece(f"{f}.q_a_proj.bias")
+        query, up = f"{f}.q_b_proj" if spec.d_query else f"{f}.q_proj", f"{f}.kv_b_proj"
+        yield from linear(b, f, (("of_query", "q_a_proj"),))
         yield f"{b}.of_query.w", Piece(f"{f}.q_a_layernorm.weight")
         yield f"{b}.latent.w", Piece(f"{f}.kv_a_layernorm.weight")
-        first, last = spec.d_latent, spec.d_latent + spec.d_turned
-        for which, start, stop in (("latent", 0, first), ("shared", first, last)):
-            down = f"{f}.kv_a_proj_with_mqa"
-            yield f"{b}.W_{which}", Piece(f"{down}.weight", 0, start, stop, transposed=True)
-            yield f"{b}.b_{which}", Piece(f"{down}.bias", 0, start, stop)
+        yield from mapped(b, "latent", f"{f}.kv_a_proj_with_mqa", 0, spec.d_latent)
+        yield from mapped(b, "shared", f"{f}.kv_a_proj_with_mqa", 0, spec.d_turned, spec.d_latent)
         for n in range(spec.n_heads):
-            h, up, start = f"{b}.h{n}", f"{f}.kv_b_proj.weight", n * both
-            middle, stop = start + spec.d_still, start + both
-            d = spec.d_head
-            yield f"{h}.W_Q", Piece(query, 0, n * d, (n + 1) * d, transposed=True)
-            yield f"{h}.W_K", Piece(up, 0, start, middle, transposed=True)
-            yield f"{h}.W_V", Piece(up, 0, middle, stop, transposed=True)
-            d = spec.d_value
-            out = Piece(f"{f}.o_proj.weight", 1, n * d, (n + 1) * d, transposed=True)
-            yield f"{h}.W_O", out
+            h = f"{b}.h{n}"
+            yield from mapped(h, "Q", query, n, spec.d_head)
+            yield from mapped(h, "K", up, 0, spec.d_still, n * both)
+            yield from mapped(h, "V", up, 0, spec.d_value, n * both + spec.d_still)
+            yield f"{h}.W_O", head_of(f"{f}.o_proj.weight", n, spec.d_value, 1, turn=True)
     yield from glm4_moe.pieces(spec)

@@ -42,7 +42,6 @@ class EsmSpec(ModelSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over token ids."""
     spec = g.spec
     present = g.input("attention_mask", np.ones((len(ids), 1)), ("token", ""))  # [n_tokens, 1]
     W_E, x = embed(g, ids, present)  # x: [n_tokens, d_model]
@@ -63,8 +62,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def embed(g: Forward, ids: Sequence[int], present: Block) -> tuple[Block, Block]:
     """The embedding, and the tokens' vectors [n_tokens, d_model]: without those of masked tokens,
     and in ESM-1b with positions and a norm."""
-    spec = g.spec
-    assert isinstance(spec, EsmSpec)
+    spec = g.spec_as(EsmSpec)
     W_E, x = parts.embed(g, ids, "embed" if spec.mask is None else "embed.word")
     if spec.mask is not None:
         e = g.at("embed")
@@ -93,7 +91,6 @@ def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """ESM's config."""
     c.refuse("is_folding_model", False, "of ESMFold the language model alone is read")
     c.refuse("is_decoder", False, "a decoder of this kind is not known here")
     c.refuse("add_cross_attention", False, "there is no other text to attend to")
@@ -108,24 +105,18 @@ def read_config(c: Config) -> ModelSpec:
         )
     first = 1 + c.get("pad_token_id", int) if kind == "absolute" else 0
     n_positions = c.get("max_position_embeddings", int)
-    found = sentence_modules.readout(c)
     return EsmSpec(
         **c.sizes(),
         n_ctx=sentence_modules.longest(c, n_positions - first),
         d_mlp=c.get("intermediate_size", int),
         activation="gelu",
-        position="learned" if kind == "absolute" else "rotary",
-        norm="layer",
         norm_eps=c.get(EPS, float, 1e-12),
         embed_norm=c.get("emb_layer_norm_before", bool, False),
-        final_norm=True,
-        causal=False,
-        bias=True,
         n_positions=n_positions,
         first_position=first,
-        head_activation="tanh" if found["gives"] == "class" else "gelu",
         mask=c.get("mask_token_id", int) if c.get("token_dropout", bool, False) else None,
-        **{"tied": c.get("tie_word_embeddings", bool, True), **found},
+        **bert.of_encoders(c, "gelu")
+        | {"norm_after": False, "position": "learned" if kind == "absolute" else "rotary"},
     )
 
 

@@ -10,13 +10,12 @@ from math import sqrt
 
 from cellformer.engine.models import parts, rope
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import EPS, LlamaSpec, run, usual
+from cellformer.engine.models.architectures.llama import LlamaSpec, run, usual
 from cellformer.engine.models.foreign import WINDOWED, Config, Pieces
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("gemma", "gemma2", "gemma3_text")
+EPS = "rms_norm_eps"
 NEW = {"hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh"}
 BOTH = {  # norms around each sublayer: our name -> theirs
     "ln1": "input_layernorm",
@@ -53,13 +52,10 @@ def read_config(c: Config) -> ModelSpec:
     spec = usual(c, 256, theta=theta, by_kind=third, eps_default=1e-6, act=act)
     every = c.get("sliding_window_pattern", int, 6) if third else 2
     window = c.get("sliding_window", int, 4096)
-    near = c.windowed(spec.n_layers) or [
-        bool((n + 1) % every) if third else n % every == 0 for n in range(spec.n_layers)
-    ]
     return replace(
         scaled(spec, c),
         norms="both",
-        windows=tuple(window if is_near else None for is_near in near),
+        windows=llama.alternating(c, spec.n_layers, window, every),
         sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
         qk_norm=third,
         score_cap=None if third else c.optional("attn_logit_softcapping", float, 50.0),
@@ -76,7 +72,6 @@ def scaled(spec: LlamaSpec, c: Config) -> LlamaSpec:
     return replace(spec, embed_scale=sqrt(spec.d_model), tied=tied)
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: LlamaSpec) -> Pieces:
     """Llama's, with norms around each sublayer from the second generation on."""
-    assert isinstance(spec, LlamaSpec)
     yield from llama.pieces(spec, BOTH if spec.norms == "both" else llama.BEFORE)

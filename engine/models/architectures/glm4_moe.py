@@ -11,22 +11,19 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures import moe_kin
-from cellformer.engine.models.architectures.llama import EPS, run, usual
-from cellformer.engine.models.architectures.mixtral import MoeSpec, expert
+from cellformer.engine.models.architectures import mixtral, moe_kin
+from cellformer.engine.models.architectures.llama import run, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec
 from cellformer.engine.models.foreign import Config, Piece, Pieces
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "UNREAD", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("glm4_moe",)
+EPS = "rms_norm_eps"
 NEW = {"hidden_act": "silu", "n_routed_experts": 4, "num_experts_per_tok": 2}
 NEW |= {"first_k_dense_replace": 0}
-UNREAD = (
-    "model.layers.46.*",
-    "model.layers.92.*",
-)  # of further tokens, in the models of its makers
+# of further tokens, in the models of its makers
+UNREAD = ("model.layers.46.*", "model.layers.92.*")
 FAR = 1000.0  # apart are the scores of groups, so that ranks within a group are told
 
 
@@ -41,25 +38,10 @@ class GroupedSpec(MoeSpec):
     share_scale: float = 1.0  # what the chosen experts' shares sum to
 
 
-def experts(b: Forward, x: Block) -> Block:
-    """The sum of what the chosen experts write, and the one for all tokens: [n_tokens, d_model]."""
-    spec, m = b.spec, b.at("mlp")
-    assert isinstance(spec, GroupedSpec)
-    share = shares(m, x)  # [n_tokens, n_experts]
-    switch = m.input("switch", 1.0)  # of all of them
-    found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
-    chosen, s = parts.sum_of(b, "mlp.chosen", found), m.at("shared")  # [n_tokens, d_model]
-    always = s.input("share", np.ones((x.shape[0], 1)), ("token", ""))
-    post, W_out, result = expert(s, x, "d_shared", always, 0, switch)
-    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
-    return b.block("mlp_out", ops.add, [chosen, result])
-
-
 def shares(m: Forward, x: Block) -> Block:
     """The share of each expert at each token, 0 for experts that are not chosen: [n_tokens,
     n_experts]."""
-    spec, r = m.spec, m.at("router")
-    assert isinstance(spec, GroupedSpec)
+    spec, r = m.spec_as(GroupedSpec), m.at("router")
     scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
     if spec.softmax:
         ranked = suits = parts.softmax(r, scores, out=(r, "share_of_all"))
@@ -80,8 +62,7 @@ def shares(m: Forward, x: Block) -> Block:
 def in_open_groups(r: Forward, ranked: Block, numbers: Block) -> Block:
     """1 for experts of the chosen groups, 0 for others: [n_tokens, n_experts]. A group's score is
     the sum of its two largest, or its largest."""
-    spec, o = r.spec, r.at("groups")
-    assert isinstance(spec, GroupedSpec)
+    spec, o = r.spec_as(GroupedSpec), r.at("groups")
     size = spec.n_experts // spec.n_groups
     group = np.arange(spec.n_experts) // size
     before = (spec.n_groups - 1 - group) * size  # how many come before, in the groups above
@@ -100,6 +81,7 @@ def in_open_groups(r: Forward, ranked: Block, numbers: Block) -> Block:
     return o.block("open_to", ops.linear, chosen, members)  # [n_tokens, n_experts]
 
 
+experts = partial(mixtral.experts, shares=shares, always=True)
 forward = partial(run, write=experts)
 
 
@@ -132,7 +114,7 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: MoeSpec) -> Pieces:
     """Qwen's, with the bias that counts in choosing."""
     for layer in range(spec.n_layers):
         choice = f"blocks.{layer}.mlp.router.b_choice"

@@ -23,8 +23,7 @@ class Gpt2Spec(ModelSpec):
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    spec = g.spec
-    assert isinstance(spec, Gpt2Spec)
+    spec = g.spec_as(Gpt2Spec)
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     places = parts.positions(g, len(ids))  # [n_tokens, 1]
     W_pos = g.weight("W_pos", "n_ctx", "d_model")
@@ -63,14 +62,9 @@ def read_config(c: Config) -> ModelSpec:
     """GPT-2's config."""
     c.assume(n_layer=12, activation_function="gelu_new")
     c.ignore("reorder_and_upcast_attn")  # of half precision
-    d_head = c.divide("n_embd", "n_head")
     return Gpt2Spec(
-        d_vocab=c.get("vocab_size", int),
-        d_model=c.get("n_embd", int),
+        **c.sizes(("n_embd", "n_head", "n_layer")),
         n_ctx=c.get("n_positions", int, c.look("n_ctx") or 1024),
-        n_layers=c.get("n_layer", int),
-        n_heads=c.get("n_head", int),
-        d_head=d_head,
         d_mlp=c.get("n_inner", int, 4 * c.get("n_embd", int)),
         activation=c.activation("activation_function"),
         position="learned",

@@ -12,6 +12,7 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import alibi, parts, rope
+from cellformer.engine.models.architectures import decoder, gpt2
 from cellformer.engine.models.architectures.kin import Kin
 from cellformer.engine.models.architectures.llama import BEFORE, LlamaSpec, attention, run
 from cellformer.engine.models.foreign import (
@@ -23,6 +24,7 @@ from cellformer.engine.models.foreign import (
     heads_at,
     joined_heads,
     layout,
+    outside,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -58,7 +60,6 @@ def forward(
     norm: parts.Norm = parts.layer_norm,
     places: Callable[[Forward, int], Block] = alibi.places,
 ) -> None:
-    """One forward pass over the token ids."""
     place = places(g, len(ids)) if g.spec.position == "none" else None  # [n_tokens, n_heads]
     run(g, ids, norm, partial(attention, places=place))
 
@@ -100,7 +101,6 @@ def of_bloom(c: Config) -> LlamaSpec:
 
 
 def of_falcon(c: Config) -> LlamaSpec:
-    """Falcon's spec."""
     n_heads, new = c.get("num_attention_heads", int), c.get("new_decoder_architecture", bool, False)
     n_kv_heads, one_key = c.get("num_kv_heads", int, n_heads), c.get("multi_query", bool, True)
     parallel, n_norms = c.get("parallel_attn", bool, True), c.get("num_ln_in_parallel_attn", int, 2)
@@ -129,9 +129,8 @@ def rounded_places(g: Forward, n_tokens: int) -> Block:
     return g.at("alibi").input("place", place, ("token", "head"))
 
 
-def falcon_pieces(spec: ModelSpec) -> Pieces:
+def falcon_pieces(spec: LlamaSpec) -> Pieces:
     """One tensor for queries, keys and values, group by group."""
-    assert isinstance(spec, LlamaSpec)
     norms = {"ln1": "ln_attn", "ln2": "ln_mlp"} if spec.own_norms else BEFORE
     yield from layout(OF_WORDS, BLOCKS, norms, fused_heads, "self_attention", FOURFOLD)(spec)
 
@@ -143,7 +142,6 @@ def bigcode_heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
 
 
 def of_neo(c: Config) -> LlamaSpec:
-    """GPT-Neo's spec."""
     n_layers, window = c.get("num_layers", int), c.get("window_size", int, 256)
     kinds: list[str] = []
     for pattern, n in map(pair, c.listed("attention_types", list)):
@@ -169,7 +167,6 @@ def pair(listed: list[Any]) -> tuple[list[str], int]:
 
 
 def of_neox(c: Config) -> LlamaSpec:
-    """GPT-NeoX's spec."""
     c.refuse("rope_theta", None, "here it is rotary_emb_base: rename it, or take it out")
     d_head = c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head, "rotary_emb_base", "rotary_pct", 0.25)
@@ -190,7 +187,6 @@ def of_neox(c: Config) -> LlamaSpec:
 
 
 def of_gptj(c: Config) -> LlamaSpec:
-    """GPT-J's spec."""
     return of_gpt(
         c,
         tied=False,
@@ -220,6 +216,28 @@ def codegen_heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
         return f"{theirs}.qkv_proj", (n // each * 3 + "QVK".index(which)) * each + n % each
 
     yield from heads_at(ours, f"{theirs}.out_proj", spec, place, "kv")
+
+
+def of_first_gpt(c: Config) -> ModelSpec:
+    exact = c.look("afn") == "gelu"  # which is the tanh form there
+    return ModelSpec(
+        **c.sizes(OF_GPT2[:3]),
+        n_ctx=c.get("n_positions", int),
+        d_mlp=4 * c.get("n_embd", int),
+        activation="gelu_tanh" if exact else c.activation("afn"),
+        position="learned",
+        norm="layer",
+        norm_after=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, True),
+        bias=True,
+    )
+
+
+def first_gpt_pieces(spec: ModelSpec) -> Pieces:
+    """GPT-2's layout, with other names of the embeddings."""
+    yield from outside({"W_E": "transformer.tokens_embed", "W_pos": "transformer.positions_embed"})
+    yield from gpt2.pieces(spec)
 
 
 def of_mpt(c: Config) -> LlamaSpec:
@@ -375,6 +393,19 @@ KIN = (
         "in one tensor, in four parts, as four machines trained them",
         read=of_codegen,
         pieces=layout(*OF_GPTJ, codegen_heads, "attn", GPTJ_MLP),
+    ),
+    gpt(
+        ("openai-gpt",),
+        "GPT, the first (Radford et al. 2018, section 3.1): norms after each sublayer's sum, as in "
+        "2017, and learned positions",
+        {"vocab_size": 40478, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 512}
+        | {"afn": "gelu"},
+        of_first_gpt,
+        renames=RENAMED,
+        ignores=("n_ctx", "predict_special_tokens"),
+        NEW={"afn": "gelu"},
+        forward=decoder.forward,
+        pieces=first_gpt_pieces,
     ),
     gpt(
         ("mpt",),

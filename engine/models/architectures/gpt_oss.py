@@ -6,28 +6,21 @@ from functools import partial
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts, rope
-from cellformer.engine.models.architectures.llama import (
-    EPS,
-    alternating,
-    around_mlp,
-    run,
-    usual,
-)
+from cellformer.engine.models.architectures.llama import alternating, around_mlp, run, usual
 from cellformer.engine.models.architectures.mixtral import MoeSpec, shares
-from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, of_stack
+from cellformer.engine.models.foreign import ORIGINAL, Config, Piece, Pieces, head_of, of_stack
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.parts import Head
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("gpt_oss",)
+EPS = "rms_norm_eps"
 NEW = {"num_local_experts": 4, "num_experts_per_tok": 2}
 YARN = {  # where the config has no rotary positions; it may have their theta
     "rope_type": "yarn",
     "factor": 32.0,
     "truncate": False,
-    rope.ORIGINAL: 4096,
+    ORIGINAL: 4096,
 }
 
 
@@ -41,8 +34,7 @@ class GptOssSpec(MoeSpec):
 
 def experts(b: Forward, x: Block) -> Block:
     """The sum of what all experts write, and of their biases: [n_tokens, d_model]."""
-    spec, m = b.spec, b.at("mlp")
-    assert isinstance(spec, GptOssSpec)
+    spec, m = b.spec_as(GptOssSpec), b.at("mlp")
     share = shares(m, x)  # [n_tokens, n_experts]
     switch = m.input("switch", 1.0)  # of all of them
     alpha, limit = m.input("alpha", spec.alpha), m.input("limit", spec.limit)
@@ -71,11 +63,9 @@ forward = partial(run, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:
-    """The config of gpt-oss."""
     c.assume(num_hidden_layers=36, max_position_embeddings=131072, attention_bias=True)
     c.ignore("router_aux_loss_coef", "experts_per_token", "initial_context_length", "hidden_act")
-    turns = c.look("rope_scaling") or c.look("rope_parameters") or YARN
-    inner = c.otherwise(rope_scaling=None, rope_parameters=turns, hidden_act="silu")
+    inner = rope.instead(c, rope.said(c, YARN)).otherwise(hidden_act="silu")
     spec = usual(inner, d_head=64, theta=150000.0)
     window = c.optional("sliding_window", int, 128)
     return GptOssSpec.of(
@@ -91,9 +81,8 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: MoeSpec) -> Pieces:
     """Experts are stacked, [in, out], with the columns of gate and input in turn."""
-    assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"

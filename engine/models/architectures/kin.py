@@ -21,10 +21,11 @@ from cellformer.engine.models.foreign import (
     Config,
     Piece,
     Pieces,
+    gains_by_head,
     grouped_heads,
     joined_heads,
+    joined_mlps,
     layout,
-    mapped,
 )
 from cellformer.engine.models.forward import Architecture, Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -46,10 +47,10 @@ class Kin:
     EPS: str = EPS
     UNREAD: tuple[str, ...] = ()
     forward: Architecture = llama.forward
-    pieces: Callable[[ModelSpec], Pieces] = llama.pieces
+    pieces: Callable[[Any], Pieces] = llama.pieces
+    as_held: Callable[[Any, Any], ModelSpec] | None = None
 
     def read_config(self, c: Config) -> ModelSpec:
-        """The spec of a config."""
         c.rename(**self.renames)
         c.assume(**self.assumes)
         c.ignore(*self.ignores)
@@ -76,16 +77,6 @@ def of_stablelm(c: Config) -> LlamaSpec:
         qk_norm=c.get("qk_layernorm", bool, False),
         parallel=c.get("use_parallel_residual", bool, False),
     )
-
-
-def gains_by_head(spec: ModelSpec, gain: Callable[[str, str, int], Piece]) -> Pieces:
-    """The norm of each head's queries and keys: `gain` gives its piece, of a layer's attention, "q"
-    or "k", and a head."""
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}.attn", f"model.layers.{layer}.self_attn"
-        for kind, count, which in (("h", spec.n_heads, "q"), ("kv", spec.kv_heads, "k")):
-            for n in range(count):
-                yield f"{b}.{kind}{n}.{which}_norm.w", gain(f, which, n)
 
 
 def stablelm_pieces(spec: ModelSpec) -> Pieces:
@@ -162,17 +153,7 @@ def phi3_pieces(spec: ModelSpec) -> Pieces:
     yield from joined_mlps(spec)
 
 
-def joined_mlps(spec: ModelSpec) -> Pieces:
-    """Gated MLPs with one tensor for gate and input."""
-    for layer in range(spec.n_layers):
-        ours, theirs = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
-        for n, which in enumerate(("gate", "in")):
-            yield from mapped(ours, which, f"{theirs}.gate_up_proj", n, spec.d_mlp)
-        yield f"{ours}.W_out", Piece(f"{theirs}.down_proj.weight", transposed=True)
-
-
 def of_starcoder(c: Config) -> LlamaSpec:
-    """StarCoder2's spec."""
     for name, only in (("norm_type", "layer_norm"), ("mlp_type", "default")):  # of its first files
         c.refuse(name, only, f"only {only!r} is known")
     bias, windows = c.get("use_bias", bool, True), llama.everywhere(c)
@@ -181,14 +162,12 @@ def of_starcoder(c: Config) -> LlamaSpec:
 
 
 def of_olmo3(c: Config) -> LlamaSpec:
-    """OLMo 3's spec."""
     spec = usual(c, theta=5e5, by_kind=True, norms="after")
     windows = alternating(c, spec.n_layers, c.get("sliding_window", int, 4096), every=4)
     return replace(spec, windows=windows, local=rope.of_kind(c, spec.d_head, WINDOWED, 5e5))
 
 
 def of_exaone(c: Config) -> LlamaSpec:
-    """EXAONE 4.0's spec."""
     spec, window = usual(c, bias=""), c.optional("sliding_window", int, 4096)
     windows = alternating(c, spec.n_layers, window, c.get("sliding_window_pattern", int, 4))
     still = llama.without_window(windows) if window else ()
@@ -196,7 +175,6 @@ def of_exaone(c: Config) -> LlamaSpec:
 
 
 def of_glm(c: Config) -> LlamaSpec:
-    """GLM-4's spec."""
     return replace(
         usual(c, d_head=128, part="partial_rotary_factor", default_part=0.5, eps_default=1.5625e-7),
         qkv_bias=c.get("attention_bias", bool, True),
@@ -214,7 +192,6 @@ def glm_pieces(spec: ModelSpec) -> Pieces:
 
 
 def of_ernie(c: Config) -> LlamaSpec:
-    """ERNIE 4.5's spec."""
     spec = usual(c, d_head=128, theta=5e5, bias="use_bias", rope_neighbours=True)
     return replace(spec, mlp_bias=spec.qkv_bias, tied=c.get("tie_word_embeddings", bool, True))
 
@@ -331,8 +308,9 @@ KIN = (
         ("phi",),
         "Phi (Li et al. 2023: phi-1, phi-1.5, phi-2): attention and MLP in parallel on the same "
         "norm of the stream, rotary positions on a part of each head's features, biases everywhere",
-        of(24, 2048, vocab_size=51200, hidden_size=2048, intermediate_size=8192)
-        | {"num_attention_heads": 32, "hidden_act": "gelu_new"},
+        {"num_hidden_layers": 24, "num_attention_heads": 32}
+        | {"max_position_embeddings": 2048, "vocab_size": 51200, "hidden_size": 2048}
+        | {"intermediate_size": 8192, "hidden_act": "gelu_new"},
         lambda c: usual(
             c,
             part="partial_rotary_factor",
@@ -351,9 +329,7 @@ KIN = (
         NEW={"hidden_act": "gelu_new"},
         EPS="layer_norm_eps",
         forward=partial(
-            llama.run,
-            norm=parts.layer_norm,
-            attend=partial(llama.attention, norm=normed_with_bias),
+            llama.run, norm=parts.layer_norm, attend=partial(llama.attention, norm=normed_with_bias)
         ),
         pieces=layout(
             llama.WHOLE | {"b_U": "lm_head", "ln_final": "model.final_layernorm"},
@@ -372,11 +348,7 @@ KIN = (
         "rotary positions",
         of(32, 4096),
         lambda c: usual(
-            c,
-            bias="",
-            part="partial_rotary_factor",
-            original=4096,
-            windows=llama.everywhere(c),
+            c, bias="", part="partial_rotary_factor", original=4096, windows=llama.everywhere(c)
         ),
         pieces=phi3_pieces,
     ),

@@ -11,17 +11,17 @@ from functools import partial
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
+from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import LlamaSpec, Turn, attention, run, usual
-from cellformer.engine.models.architectures.mixtral import OLDER
 from cellformer.engine.models.foreign import (
-    FULL,
+    OLDER,
     Config,
     Piece,
     Pieces,
     grouped_heads,
-    head_of,
+    layout,
     linear,
-    norm,
+    mapped,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -55,8 +55,7 @@ forward = partial(run, attend=attend)
 
 def convolution(b: Forward, y: Block) -> Block:
     """What a short convolution writes into the stream: [n_tokens, d_model]."""
-    spec, c, square = b.spec, b.at("conv"), ("d_model", "d_model")
-    assert isinstance(spec, Lfm2Spec)
+    spec, c, square = b.spec_as(Lfm2Spec), b.at("conv"), ("d_model", "d_model")
     enters = parts.linear(c, "enters", y, "enters", square, spec.conv_bias)  # [n_tokens, d_model]
     leaves = parts.linear(c, "leaves", y, "leaves", square, spec.conv_bias)  # [n_tokens, d_model]
     x = parts.linear(c, "x", y, "x", square, spec.conv_bias)  # [n_tokens, d_model]
@@ -72,7 +71,6 @@ def convolution(b: Forward, y: Block) -> Block:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """LFM2's config."""
     c.rename(block_ff_dim="intermediate_size", tie_embedding="tie_word_embeddings")
     c.assume(num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8)
     c.assume(max_position_embeddings=128_000, intermediate_size=12288, tie_word_embeddings=True)
@@ -105,35 +103,28 @@ def adjusted(c: Config, d_mlp: int) -> int:
 def convolved(c: Config, n_layers: int) -> tuple[int, ...]:
     """The layers with a convolution: those that `layer_types` lists, or those that are not among
     the layers with attention."""
-    kinds, attending = c.listed("layer_types", str), c.listed("full_attn_idxs", int)
-    if not kinds:
-        return tuple(n for n in range(n_layers) if attending and n not in attending)
-    if len(kinds) != n_layers or not {*kinds} <= {CONVOLVED, FULL}:
-        raise InputError(
-            f"{c.path}: layer_types says {FULL} or {CONVOLVED} for each of {n_layers} layers"
-        )
-    return tuple(n for n, kind in enumerate(kinds) if kind == CONVOLVED)
+    kinds, attending = c.windowed(n_layers, CONVOLVED), c.listed("full_attn_idxs", int)
+    convolves = kinds or [bool(attending) and n not in attending for n in range(n_layers)]
+    return tuple(n for n in range(n_layers) if convolves[n])
 
 
 def pieces(spec: ModelSpec) -> Pieces:
     """Linear weights are [out, in]; both gates and what is convolved are in one tensor."""
-    yield "W_E", Piece("model.embed_tokens.weight")
-    yield "W_U", Piece("lm_head.weight", transposed=True)
-    yield from norm("ln_final", "model.embedding_norm")
+    yield from layout(
+        llama.WHOLE | {"ln_final": "model.embedding_norm"},
+        "model.layers.{}",
+        {"ln1": "operator_norm", "ln2": "ffn_norm"},
+        partial(grouped_heads, out="out_proj"),
+        "self_attn",
+        {which: f"feed_forward.{name}" for which, name in OLDER},
+    )(spec)
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
-        yield from norm(f"{b}.ln1", f"{f}.operator_norm")
-        yield from norm(f"{b}.ln2", f"{f}.ffn_norm")
-        yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec, "out_proj")
-        yield f"{b}.attn.q_norm", Piece(f"{f}.self_attn.q_layernorm.weight")
-        yield f"{b}.attn.k_norm", Piece(f"{f}.self_attn.k_layernorm.weight")
-        yield from linear(f"{b}.mlp", f"{f}.feed_forward", OLDER)
+        for which in "qk":
+            yield f"{b}.attn.{which}_norm", Piece(f"{f}.self_attn.{which}_layernorm.weight")
         for n, which in enumerate(("enters", "leaves", "x")):
-            place = (n, spec.d_model, 0)
-            yield f"{b}.conv.W_{which}", head_of(f"{f}.conv.in_proj.weight", *place, turn=True)
-            yield f"{b}.conv.b_{which}", head_of(f"{f}.conv.in_proj.bias", *place)
-        filters = Piece(f"{f}.conv.conv.weight", transposed=True, stack=spec.d_model)
-        yield f"{b}.conv.W_conv", filters
-        yield f"{b}.conv.b_conv", Piece(f"{f}.conv.conv.bias")
-        yield f"{b}.conv.W_out", Piece(f"{f}.conv.out_proj.weight", transposed=True)
-        yield f"{b}.conv.b_out", Piece(f"{f}.conv.out_proj.bias")
+            yield from mapped(f"{b}.conv", which, f"{f}.conv.in_proj", n, spec.d_model)
+        yield from mapped(
+            f"{b}.conv", "conv", f"{f}.conv.conv", 0, spec.d_model, stack=spec.d_model
+        )
+        yield from linear(f"{b}.conv", f"{f}.conv", (("out", "out_proj"),))

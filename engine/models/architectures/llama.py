@@ -95,8 +95,7 @@ def run(
 ) -> None:
     """The forward pass of Llama and its relatives, which differ in their norms, in how they attend,
     and in what they write after it: an MLP, or experts."""
-    spec, attend, write = g.spec, attend or attention, write or mlp
-    assert isinstance(spec, LlamaSpec)
+    spec, attend, write = g.spec_as(LlamaSpec), attend or attention, write or mlp
     name = "embed" if spec.embed_scale == 1 else "embed.word"
     W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
     factor = "sqrt_d_model" if spec.embed_scale == sqrt(spec.d_model) else "multiplier"
@@ -173,8 +172,7 @@ def attention(
     Queries and keys are normed, if the model has a `norm` of them, and turned; with `norm_last`
     they are turned first."""
     attn, steps = b.at("attn"), list[Ready]()
-    assert isinstance(b.spec, LlamaSpec)
-    of_all = parts.of_all_heads(attn, b.spec.score_cap)
+    of_all = parts.of_all_heads(attn, b.spec_as(LlamaSpec).score_cap)
     if b.spec.qk_norm:
         steps.append(norm(attn))
     if turn:
@@ -200,8 +198,7 @@ def of_heads(
     """Attention; `ready(h, which, x)` makes queries ("q") and keys ("k") of head h ready to be
     compared: normed, turned. `places` as in `parts.attend`, and so is what `opened(h)` gives of
     head h. [n_tokens, d_model]"""
-    spec, attn = b.spec, b.at("attn")
-    assert isinstance(spec, LlamaSpec)
+    spec, attn = b.spec_as(LlamaSpec), b.at("attn")
     bound = None if spec.bound is None else attn.input("bound", spec.bound)
     keys, values = [], []
     for n in range(spec.kv_heads):
@@ -225,17 +222,8 @@ def of_heads(
 
 def mlp(b: Forward, x: Block) -> Block:
     """The gated MLP: expand, multiply by the gate, contract: [n_tokens, d_model]."""
-    spec, m = b.spec, b.at("mlp")
-    assert isinstance(spec, LlamaSpec)
-    if not spec.gated:
-        pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
-        post = m.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        return parts.contract(b, post, spec.mlp_bias)
-    gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), spec.mlp_bias)
-    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
-    opened = m.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
-    post = m.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
-    return parts.contract(b, post, spec.mlp_bias)
+    spec = b.spec_as(LlamaSpec)
+    return parts.mlp(b, x, spec.mlp_bias, spec.gated)
 
 
 def times(

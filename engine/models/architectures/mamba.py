@@ -10,7 +10,7 @@ from math import ceil
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.foreign import Config, Piece, Pieces, linear
+from cellformer.engine.models.foreign import Config, Piece, Pieces, linear, mapped
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -18,14 +18,9 @@ MODEL_TYPES = ("mamba",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
 N_CTX = 2048  # tokens of its training: it has no table of positions that could end
 OF_KERNELS = ("use_mambapy", "use_associative_scan")  # how its reference computes the same
-OF_START = (  # how its reference begins with random weights
-    "time_step_scale",
-    "time_step_min",
-    "time_step_max",
-    "time_step_init_scheme",
-    "time_step_floor",
-    "rescale_prenorm_residual",
-    "intermediate_size",  # its reference makes it of `expand`
+OF_START = (  # how its reference begins with random weights; a size that it makes of `expand`
+    *("time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme"),
+    *("time_step_floor", "rescale_prenorm_residual", "intermediate_size"),
 )
 
 
@@ -40,7 +35,6 @@ class MambaSpec(ModelSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
     run(g, ids, mixer)
 
 
@@ -63,8 +57,7 @@ def run(g: Forward, ids: Sequence[int], mix: Callable[[Forward, Block], Block]) 
 
 def mixer(b: Forward, y: Block) -> Block:
     """What a block writes into the stream: [n_tokens, d_model]."""
-    spec, m = b.spec, b.at("ssm")
-    assert isinstance(spec, MambaSpec)
+    spec, m = b.spec_as(MambaSpec), b.at("ssm")
     x = parts.linear(m, "x", y, "x", ("d_model", "d_inner"), spec.bias)  # [n_tokens, d_inner]
     gate = parts.linear(m, "gate", y, "gate", ("d_model", "d_inner"), spec.bias)  # as x
     u = convolved(m, x, out=(m, "u"))  # [n_tokens, d_inner]
@@ -84,16 +77,14 @@ def mixer(b: Forward, y: Block) -> Block:
 
     opened = m.block("opened", ops.silu, gate)  # [n_tokens, d_inner], whatever hidden_act says
     gated = m.block("gated", ops.gated, opened, z)  # [n_tokens, d_inner]
-    W_out, b_out = m.weight("W_out", "d_inner", "d_model"), None
-    if spec.bias:
-        b_out = m.weight("b_out", "d_model")
+    W_out = m.weight("W_out", "d_inner", "d_model")
+    b_out = m.weight("b_out", "d_model") if spec.bias else None
     return b.block("ssm_out", ops.linear, gated, W_out, b_out)  # [n_tokens, d_model]
 
 
 def convolved(m: Forward, x: Block, out: tuple[Forward, str]) -> Block:
     """Each channel by itself, over its own token and those before it, then the activation."""
-    spec = m.spec
-    assert isinstance(spec, MambaSpec)
+    spec = m.spec_as(MambaSpec)
     w = m.weight("W_conv", "d_conv", x.axes[1])  # its last row is of the own token
     b = m.weight("b_conv", x.axes[1]) if spec.conv_bias else None
     conv = m.block("conv", ops.convolution, [x] * spec.d_conv, [w] * spec.d_conv, b)  # as x
@@ -101,8 +92,7 @@ def convolved(m: Forward, x: Block, out: tuple[Forward, str]) -> Block:
     return where.block(name, getattr(ops, spec.activation), conv)  # as x
 
 
-def read_config(c: Config) -> ModelSpec:
-    """Mamba's config."""
+def read_config(c: Config) -> MambaSpec:
     c.assume(vocab_size=50280, hidden_size=768, state_size=16, num_hidden_layers=32)
     c.ignore(*OF_KERNELS, *OF_START, "residual_in_fp32", "time_step_rank", "layer_types")
     d_model = c.get("hidden_size", int)
@@ -144,24 +134,19 @@ def around(spec: ModelSpec) -> Pieces:
         yield f"blocks.{layer}.ln1.w", Piece(f"backbone.layers.{layer}.norm.weight")
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: MambaSpec) -> Pieces:
     """Linear weights are [out, in]; `in_proj` holds x and the gate, `x_proj` the low numbers of the
     step, B and C."""
-    assert isinstance(spec, MambaSpec)
     yield from around(spec)
-    inner, low, both = spec.d_inner, spec.d_step, spec.d_step + spec.d_state
-    all_three = both + spec.d_state
+    inner, d_state = spec.d_inner, spec.d_state
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.ssm", f"backbone.layers.{layer}.mixer"
-        for which, start in (("x", 0), ("gate", inner)):
-            stop = start + inner
-            yield f"{m}.W_{which}", Piece(f"{f}.in_proj.weight", 0, start, stop, transposed=True)
-            yield f"{m}.b_{which}", Piece(f"{f}.in_proj.bias", 0, start, stop)
-        for which, start, stop in (("low", 0, low), ("B", low, both), ("C", both, all_three)):
-            yield f"{m}.W_{which}", Piece(f"{f}.x_proj.weight", 0, start, stop, transposed=True)
-        conv = Piece(f"{f}.conv1d.weight", transposed=True, stack=inner)  # one row for each channel
-        yield f"{m}.W_conv", conv
-        yield f"{m}.b_conv", Piece(f"{f}.conv1d.bias")
+        for n, which in enumerate(("x", "gate")):
+            yield from mapped(m, which, f"{f}.in_proj", n, inner)
+        yield from mapped(m, "low", f"{f}.x_proj", 0, spec.d_step)
+        for n, which in enumerate("BC"):
+            yield from mapped(m, which, f"{f}.x_proj", n, d_state, spec.d_step)
+        yield from mapped(m, "conv", f"{f}.conv1d", 0, inner, stack=inner)
         yield f"{m}.A_log", Piece(f"{f}.A_log", transposed=True)
         yield f"{m}.D", Piece(f"{f}.D")
         yield from linear(m, f, (("step", "dt_proj"), ("out", "out_proj")))

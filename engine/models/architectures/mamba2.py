@@ -10,14 +10,13 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import mamba
-from cellformer.engine.models.architectures.mamba import EPS, MambaSpec
-from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of
+from cellformer.engine.models.architectures.mamba import MambaSpec
+from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, mapped
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("mamba2",)
+EPS = "layer_norm_epsilon"
 INFINITY = {"__float__": "Infinity"}  # as transformers writes it in JSON
 
 
@@ -32,14 +31,12 @@ class Mamba2Spec(MambaSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
     mamba.run(g, ids, mixer)
 
 
 def mixer(b: Forward, y: Block) -> Block:
     """What a block writes into the stream: [n_tokens, d_model]."""
-    spec, m = b.spec, b.at("ssm")
-    assert isinstance(spec, Mamba2Spec)
+    spec, m = b.spec_as(Mamba2Spec), b.at("ssm")
     limits = None
     if spec.least_step > 0 or spec.most_step is not None:
         most = None if spec.most_step is None else m.input("most_step", spec.most_step)
@@ -51,7 +48,7 @@ def mixer(b: Forward, y: Block) -> Block:
         B, C = (of_group(group, which, y) for which in "BC")  # each [n_tokens, d_state]
         heads = [m.at(f"h{k}") for k in range(n * size, (n + 1) * size)]
         gated = [head(h, y, B, C, limits) for h in heads]  # each [n_tokens, d_head]
-        zs += norm_of_group(group, heads, gated)
+        zs += parts.norm_together(group.at("norm"), heads, gated, "norm", "norm.w")
         weights += [h.weight("W_out", "d_head", "d_model") for h in heads]
     b_out = m.weight("b_out", "d_model") if spec.bias else None
     return b.block("ssm_out", ops.sum_of_heads, zs, weights, b_out)  # [n_tokens, d_model]
@@ -94,26 +91,11 @@ def head(
     return h.block("gated", ops.gated, opened, z)  # [n_tokens, d_head]
 
 
-def norm_of_group(group: Forward, heads: Sequence[Forward], xs: Sequence[Block]) -> list[Block]:
-    """RMSNorm over the channels of a group's heads together; each head is [n_tokens, d_head]."""
-    ln = group.at("norm")
-    eps = ln.input("eps", group.spec.norm_eps)
-    size = ln.block("root_mean_square", ops.root_mean_square_of_all, xs, eps)  # [n_tokens, 1]
-    found = []
-    for h, x in zip(heads, xs, strict=True):
-        own = h.at("norm")
-        normalized = own.block("normalized", ops.divide_rows, x, size)  # [n_tokens, d_head]
-        found.append(own.block("out", ops.affine, normalized, own.weight("w", "d_head")))
-    return found
-
-
 def read_config(c: Config) -> ModelSpec:
-    """Mamba-2's config."""
     c.assume(vocab_size=32768, hidden_size=4096, state_size=128, num_hidden_layers=64)
     c.assume(tie_word_embeddings=False)
     c.ignore("chunk_size", "time_step_rank")  # how its reference computes; what it does not read
     spec = mamba.read_config(c)
-    assert isinstance(spec, MambaSpec)
     low, high = limits_of_step(c)
     heads, groups = c.get("num_heads", int, 128), c.get("n_groups", int, 8)
     d_head = c.get("head_dim", int, 64)
@@ -146,10 +128,9 @@ def limits_of_step(c: Config) -> tuple[float, float | None]:
     return low, None if high == inf else high
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: Mamba2Spec) -> Pieces:
     """Linear weights are [out, in]. `in_proj` holds, one below the other, all heads' gates, their
     inputs, B and C of all groups, and a step for each head; `conv1d` the inputs, B and C."""
-    assert isinstance(spec, Mamba2Spec)
     yield from mamba.around(spec)
     inner, d_state, d_head = spec.d_inner, spec.d_state, spec.d_head
     wide = spec.n_groups * d_state
@@ -157,10 +138,10 @@ def pieces(spec: ModelSpec) -> Pieces:
         m, f = f"blocks.{layer}.ssm", f"backbone.layers.{layer}.mixer"
         for n in range(spec.n_state_heads):
             h = f"{m}.h{n}"
-            yield from _mapped(h, "gate", f, n, d_head)
-            yield from _mapped(h, "x", f, n, d_head, inner)
-            yield from _convolved(h, f, spec, n, d_head, 0)
-            yield from _mapped(h, "step", f, n, 1, 2 * inner + 2 * wide)
+            yield from mapped(h, "gate", f"{f}.in_proj", n, d_head)
+            yield from mapped(h, "x", f"{f}.in_proj", n, d_head, inner)
+            yield from mapped(h, "conv", f"{f}.conv1d", n, d_head, stack=inner + 2 * wide)
+            yield from mapped(h, "step", f"{f}.in_proj", n, 1, 2 * inner + 2 * wide)
             yield f"{h}.b_shift", head_of(f"{f}.dt_bias", n, 1, 0)
             yield f"{h}.A_log", head_of(f"{f}.A_log", n, 1, 0)
             yield f"{h}.D", head_of(f"{f}.D", n, 1, 0)
@@ -168,27 +149,9 @@ def pieces(spec: ModelSpec) -> Pieces:
             yield f"{h}.W_out", head_of(f"{f}.out_proj.weight", n, d_head, 1, turn=True)
         for n in range(spec.n_groups):
             for which, before in (("B", inner), ("C", inner + wide)):
-                group = f"{m}.g{n}"
-                yield from _mapped(group, which, f, n, d_state, inner + before)
-                yield from _convolved(f"{group}.conv_{which}", f, spec, n, d_state, before)
+                group, place = f"{m}.g{n}", (n, d_state, before)
+                yield from mapped(group, which, f"{f}.in_proj", n, d_state, inner + before)
+                yield from mapped(
+                    f"{group}.conv_{which}", "conv", f"{f}.conv1d", *place, inner + 2 * wide
+                )
         yield f"{m}.b_out", Piece(f"{f}.out_proj.bias")
-
-
-def _mapped(ours: str, which: str, theirs: str, n: int, size: int, offset: int = 0) -> Pieces:
-    """A part of `in_proj`: weight and bias."""
-    weight, bias = f"{theirs}.in_proj.weight", f"{theirs}.in_proj.bias"
-    yield f"{ours}.W_{which}", head_of(weight, n, size, 0, offset, turn=True)
-    yield f"{ours}.b_{which}", head_of(bias, n, size, 0, offset)
-
-
-def _convolved(ours: str, theirs: str, spec: Mamba2Spec, n: int, size: int, offset: int) -> Pieces:
-    """A part of `conv1d`: weight and bias."""
-    all_channels = spec.d_inner + 2 * spec.n_groups * spec.d_state
-    start = offset + n * size
-    yield (
-        f"{ours}.W_conv",
-        Piece(
-            f"{theirs}.conv1d.weight", 0, start, start + size, transposed=True, stack=all_channels
-        ),
-    )
-    yield f"{ours}.b_conv", Piece(f"{theirs}.conv1d.bias", 0, start, start + size)

@@ -9,30 +9,29 @@ import numpy as np
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts, rope
+from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import (
     EPS,
     LlamaSpec,
     Turn,
     mlp,
     of_heads,
-    pieces,
     run,
     usual,
 )
-from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.foreign import ORIGINAL, Config
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("ministral", "ministral3")
 NEW = {"hidden_act": "silu"}
+pieces = llama.pieces
 BETA = "llama_4_scaling_beta"
 YARN = {  # of Ministral 3, where the config has no rotary positions
     "rope_type": "yarn",
     "rope_theta": 1e6,
     "factor": 16.0,
-    rope.ORIGINAL: 16384,
+    ORIGINAL: 16384,
     "mscale": 1.0,
     "mscale_all_dim": 1.0,
     BETA: 0.1,
@@ -48,9 +47,7 @@ class MinistralSpec(LlamaSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    spec, q = g.spec, g.at("query")
-    assert isinstance(spec, MinistralSpec)
+    spec, q = g.spec_as(MinistralSpec), g.at("query")
     if spec.beta:
         position = q.input("positions", np.arange(len(ids)).reshape(-1, 1), ("token", ""))
         beta, trained = q.input("beta", spec.beta), q.input("trained", spec.trained)
@@ -74,12 +71,9 @@ def read_config(c: Config) -> ModelSpec:
     """The configs of both generations."""
     c.assume(num_hidden_layers=32, max_position_embeddings=131072)
     third = c.values["model_type"] == "ministral3"
-    turns = Config(
-        c.path, c.look("rope_scaling") or c.look("rope_parameters") or (YARN if third else {})
-    )
+    turns = Config(c.path, rope.said(c, YARN if third else None))
     plain = {k: v for k, v in turns.values.items() if k not in (BETA, rope.LONGEST)}
-    inner = c.otherwise(rope_scaling=None, rope_parameters=plain)
-    spec = usual(inner, d_head=128 if third else 0, bias="")
+    spec = usual(rope.instead(c, plain), d_head=128 if third else 0, bias="")
     window = c.optional("sliding_window", int, None if third else 4096)
     near = [] if third else c.windowed(spec.n_layers)
     near = near or [window is not None] * spec.n_layers
@@ -88,5 +82,5 @@ def read_config(c: Config) -> ModelSpec:
         norm_eps=c.get(EPS, float, 1e-5 if third else 1e-6),
         windows=tuple(window if is_near else None for is_near in near),
         beta=turns.get(BETA, float, 0.0),
-        trained=turns.get(rope.ORIGINAL, int, spec.n_ctx),
+        trained=turns.get(ORIGINAL, int, spec.n_ctx),
     )

@@ -4,7 +4,7 @@ A router scores the experts at each token. The highest-scoring ones are used the
 share; the hidden cells of the others are 0 (Shazeer et al. 2017, section 2).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,23 +14,20 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures.llama import (
-    EPS,
     LlamaSpec,
     around_mlp,
     everywhere,
     run,
     usual,
 )
-from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, linear
+from cellformer.engine.models.foreign import OLDER, Config, Piece, Pieces, apart, stacked
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.parts import Head
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("mixtral",)
+EPS = "rms_norm_eps"
 NEW = {"hidden_act": "silu", "num_local_experts": 4, "num_experts_per_tok": 2}
-OLDER = (("gate", "w1"), ("in", "w3"), ("out", "w2"))  # of an expert
 MAX_EXPERTS = 50_000  # in all layers; DeepSeek-V3 has 14,848, Kimi K2 23,040
 
 
@@ -44,6 +41,11 @@ class MoeSpec(LlamaSpec):
     shares_of_chosen: bool = True  # the chosen experts' shares sum to 1; else those of all do
     router_bias: bool = False
     d_shared: int = 0  # of an expert that works at every token, beside the others; 0: none
+
+    @property
+    def sizes_of_experts(self) -> tuple[int, int, int]:
+        """The numbers of experts, of an expert's hidden cells, and of features."""
+        return self.n_experts, self.d_expert, self.d_model
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,32 +61,10 @@ class MoeSpec(LlamaSpec):
             )
 
 
-def experts(b: Forward, x: Block) -> Block:
-    """The sum of what all experts write: [n_tokens, d_model]."""
-    return shared_out(b, x, shares(b.at("mlp"), x))
-
-
-def shared_out(b: Forward, x: Block, share: Block) -> Block:
-    """The same, given the share [n_tokens, n_experts] of each expert at each token."""
-    spec, m = b.spec, b.at("mlp")
-    assert isinstance(spec, MoeSpec)
-    switch = m.input("switch", 1.0)  # of all of them
-    found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
-    if not spec.d_shared:
-        return parts.sum_of(b, "mlp_out", found)
-    chosen = parts.sum_of(b, "mlp.chosen", found)  # [n_tokens, d_model]
-    s = m.at("shared")
-    score = parts.linear(s, "score", x, "share", ("d_model", ""), bias=False)  # [n_tokens, 1]
-    post, W_out, result = expert(s, x, "d_shared", s.block("share", ops.logistic, score), 0, switch)
-    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
-    return b.block("mlp_out", ops.add, [chosen, result])
-
-
 def shares(m: Forward, x: Block) -> Block:
     """The share of each expert at each token, 0 for experts that are not chosen: [n_tokens,
     n_experts]. Of equal scores the first is chosen."""
-    spec = m.spec
-    assert isinstance(spec, MoeSpec)
+    spec = m.spec_as(MoeSpec)
     scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), spec.router_bias)
     r = m.at("router")
     of_all = parts.softmax(r, scores, out=(r, "share_of_all"))  # [n_tokens, n_experts]
@@ -96,6 +76,28 @@ def shares(m: Forward, x: Block) -> Block:
     chosen = r.block("chosen", ops.first_k, of_all, rank, k)  # [n_tokens, n_experts]
     total = r.block("total", ops.row_sum, chosen)  # [n_tokens, 1]
     return r.block("share", ops.divide_rows, chosen, total)
+
+
+def experts(
+    b: Forward, x: Block, shares: Callable[[Forward, Block], Block] = shares, always: bool = False
+) -> Block:
+    """The sum of what all experts write: [n_tokens, d_model], by the share [n_tokens, n_experts] of
+    each at each token. An expert beside them has its own share or, if it works `always`, 1."""
+    spec, m = b.spec_as(MoeSpec), b.at("mlp")
+    share = shares(m, x)  # [n_tokens, n_experts]
+    switch = m.input("switch", 1.0)  # of all of them
+    found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
+    if not spec.d_shared:
+        return parts.sum_of(b, "mlp_out", found)
+    chosen, s = parts.sum_of(b, "mlp.chosen", found), m.at("shared")  # [n_tokens, d_model]
+    if always:
+        own = s.input("share", np.ones((x.shape[0], 1)), ("token", ""))
+    else:
+        score = parts.linear(s, "score", x, "share", ("d_model", ""), bias=False)  # [n_tokens, 1]
+        own = s.block("share", ops.logistic, score)  # [n_tokens, 1]
+    post, W_out, result = expert(s, x, "d_shared", own, 0, switch)
+    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
+    return b.block("mlp_out", ops.add, [chosen, result])
 
 
 def expert(e: Forward, x: Block, d: str, share: Block, n: int, of_all: Block) -> Head:
@@ -117,7 +119,6 @@ forward = partial(run, write=experts)
 
 
 def read_config(c: Config) -> ModelSpec:
-    """Mixtral's config."""
     c.assume(num_hidden_layers=32, max_position_embeddings=131072, hidden_act="silu")
     c.ignore("router_aux_loss_coef", "router_jitter_noise")  # of training
     spec = usual(c, theta=1e6, bias="", windows=everywhere(c))
@@ -129,30 +130,16 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: MoeSpec) -> Pieces:
     """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
-    assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}"
-        yield from apart(m, f"{f}.block_sparse_moe", spec, OLDER)
-        yield from stacked(m, f"{f}.mlp", spec)
+        yield from apart(m, f"{f}.block_sparse_moe", spec.n_experts, OLDER)
+        yield f"{m}.W_router", Piece(f"{f}.mlp.gate.weight", transposed=True)
+        yield from stacked(m, *newer(f"{f}.mlp"), *spec.sizes_of_experts)
 
 
-def apart(ours: str, theirs: str, spec: MoeSpec, names: Iterable[tuple[str, str]]) -> Pieces:
-    """The router, and each expert's matrices."""
-    yield f"{ours}.W_router", Piece(f"{theirs}.gate.weight", transposed=True)
-    for n in range(spec.n_experts):
-        yield from linear(f"{ours}.e{n}", f"{theirs}.experts.{n}", names)
-
-
-def stacked(ours: str, theirs: str, spec: MoeSpec) -> Pieces:
-    """All experts' matrices in two tensors; for each expert, the gate's rows come before the
-    input's."""
-    yield f"{ours}.W_router", Piece(f"{theirs}.gate.weight", transposed=True)
-    both, out = f"{theirs}.experts.gate_up_proj", f"{theirs}.experts.down_proj"
-    for n in range(spec.n_experts):
-        e = f"{ours}.e{n}"
-        yield f"{e}.W_gate", head_of(both, 2 * n, spec.d_expert, 0, turn=True)
-        yield f"{e}.W_in", head_of(both, 2 * n + 1, spec.d_expert, 0, turn=True)
-        yield f"{e}.W_out", head_of(out, n, spec.d_model, 0, turn=True)
+def newer(mlp: str) -> tuple[str, str]:
+    """The names of the two tensors with all experts."""
+    return f"{mlp}.experts.gate_up_proj", f"{mlp}.experts.down_proj"

@@ -6,21 +6,22 @@ Texts have at most as many tokens as are near each other, so that no window cuts
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope, sentence_modules
-from cellformer.engine.models.architectures.bert import attention
+from cellformer.engine.models.architectures import bert
 from cellformer.engine.models.foreign import (
     FULL,
     WINDOWED,
     Config,
-    Piece,
     Pieces,
     joined_heads,
-    norm,
+    layout,
+    mapped,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.pooling import of_all_tokens, pool
@@ -45,9 +46,7 @@ class ModernBertSpec(ModelSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over token ids."""
-    spec = g.spec
-    assert isinstance(spec, ModernBertSpec)
+    spec = g.spec_as(ModernBertSpec)
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     stream = layer_norm(g.at("ln_embed"), embed)  # [n_tokens, d_model]
     present = g.input("attention_mask", np.ones((len(ids), 1)), ("token", ""))  # [n_tokens, 1]
@@ -57,9 +56,10 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         b = g.at(f"blocks.{layer}")
         x = b.block("resid_pre", ops.add, [stream])  # [n_tokens, d_model]
         y = layer_norm(b.at("ln1"), x) if layer else x  # [n_tokens, d_model]
-        attn_out = attention(b, y, present, turns[spec.near[layer]])  # [n_tokens, d_model]
+        attn_out = bert.attention(b, y, present, turns[spec.near[layer]])  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
-        mlp_out = mlp(b, layer_norm(b.at("ln2"), x))  # [n_tokens, d_model]
+        read = layer_norm(b.at("ln2"), x)  # [n_tokens, d_model]
+        mlp_out = parts.mlp(b, read, spec.mlp_bias, gated=True)  # [n_tokens, d_model]
         stream = b.block("resid_post", ops.add, [x, mlp_out])  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, [stream])  # [n_tokens, d_model]
@@ -76,8 +76,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def rotation(g: Forward, n_tokens: int, near: bool) -> tuple[Block, Block]:
     """Cosines and sines in the layers whose tokens see all others, or those near them."""
-    spec = g.spec
-    assert isinstance(spec, ModernBertSpec)
+    spec = g.spec_as(ModernBertSpec)
     if not (near and spec.near_turn):
         return parts.rotation(g, n_tokens)
     return parts.rotation(g, n_tokens, "rotary.local", replace(spec, **spec.near_turn.fields))
@@ -85,23 +84,12 @@ def rotation(g: Forward, n_tokens: int, near: bool) -> tuple[Block, Block]:
 
 def layer_norm(ln: Forward, x: Block) -> Block:
     """LayerNorm, with a bias if the model has it: [n_tokens, d_model]."""
-    assert isinstance(ln.spec, ModernBertSpec)
-    return parts.layer_norm(ln, x, ln.spec.norm_eps, ln.spec.norm_bias)
-
-
-def mlp(b: Forward, x: Block) -> Block:
-    """The gated MLP: expand, multiply by the gate, contract: [n_tokens, d_model]."""
-    spec, m = b.spec, b.at("mlp")
-    gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), spec.mlp_bias)
-    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
-    opened = m.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
-    return parts.contract(b, m.block("post", ops.gated, opened, pre), spec.mlp_bias)
+    return parts.layer_norm(ln, x, ln.spec.norm_eps, ln.spec_as(ModernBertSpec).norm_bias)
 
 
 def head(g: Forward, x: Block) -> Block:
     """The dense layer, activation function and norm before the scores: [n_tokens or 1, d_model]."""
-    spec, h = g.spec, g.at("head")
-    assert isinstance(spec, ModernBertSpec)
+    spec, h = g.spec_as(ModernBertSpec), g.at("head")
     b = h.weight("b", "d_model") if spec.head_bias else None
     pre = h.block("pre", ops.linear, x, h.weight("W", "d_model", "d_model"), b)
     post = h.block("post", getattr(ops, spec.head_activation), pre)
@@ -121,22 +109,19 @@ def read_config(c: Config) -> ModelSpec:
     local = rope.of_kind(c, d_head, WINDOWED, 10_000.0, "local_rope_theta")
     reach = c.get("local_attention", int, 128) // 2 + 1
     longest = min(wide.n_ctx, reach) if any(near) else wide.n_ctx
-    found = sentence_modules.readout(c)
+    act = c.activation("classifier_activation", "gelu")
+    encoder = bert.of_encoders(c, act, act) | {"position": "rotary", "norm_after": False}
     pooling = c.get("classifier_pooling", str, "cls")
     if pooling not in POOLING:
         raise InputError(f"{c.path}: classifier_pooling {pooling!r} is neither cls nor mean")
-    of_text = {"pooling": POOLING[pooling]} if found["gives"] == "class" else {}
+    if encoder["gives"] == "class":
+        encoder["pooling"] = POOLING[pooling]
     return ModernBertSpec(
         **c.sizes(),
         n_ctx=sentence_modules.longest(c, longest),
         d_mlp=c.get("intermediate_size", int),
         activation=c.activation("hidden_activation", "gelu"),
-        position="rotary",
-        norm="layer",
         norm_eps=c.get(EPS, float),
-        final_norm=True,
-        causal=False,
-        bias=c.get("attention_bias", bool, False),
         mlp_bias=c.get("mlp_bias", bool, False),
         **wide.fields,
         near=tuple(near),
@@ -144,31 +129,30 @@ def read_config(c: Config) -> ModelSpec:
         norm_bias=c.get("norm_bias", bool, False),
         head_bias=c.get("classifier_bias", bool, False),
         word_bias=c.get("decoder_bias", bool, True),
-        head_activation=c.activation("classifier_activation", "gelu"),
-        **{"tied": c.get("tie_word_embeddings", bool, True), **found, **of_text},
+        **encoder | {"bias": c.get("attention_bias", bool, False)},
     )
 
 
 def pieces(spec: ModelSpec) -> Pieces:
     """ModernBERT's layout: queries, keys and values in one tensor, gate and input in another."""
-    yield "W_E", Piece("model.embeddings.tok_embeddings.weight")
-    yield from norm("ln_embed", "model.embeddings.norm")
-    yield from sentence_modules.pieces()
-    for layer in range(spec.n_layers):
-        b, f = f"blocks.{layer}", f"model.layers.{layer}"
-        yield from joined_heads(f"{b}.attn", f"{f}.attn", spec, "Wqkv", "Wo", keys="h")
-        yield from norm(f"{b}.ln1", f"{f}.attn_norm")
-        yield from norm(f"{b}.ln2", f"{f}.mlp_norm")
-        for k, which in enumerate(("gate", "in")):
-            rows = (0, k * spec.d_mlp, (k + 1) * spec.d_mlp)
-            yield f"{b}.mlp.W_{which}", Piece(f"{f}.mlp.Wi.weight", *rows, transposed=True)
-            yield f"{b}.mlp.b_{which}", Piece(f"{f}.mlp.Wi.bias", *rows)
-        yield f"{b}.mlp.W_out", Piece(f"{f}.mlp.Wo.weight", transposed=True)
-        yield f"{b}.mlp.b_out", Piece(f"{f}.mlp.Wo.bias")
-    yield from norm("ln_final", "model.final_norm")
-    yield "head.W", Piece("head.dense.weight", transposed=True)
-    yield "head.b", Piece("head.dense.bias")
-    yield from norm("ln_head", "head.norm")
     scores = "classifier" if spec.gives in CLASSES else "decoder"
-    yield "W_U", Piece(f"{scores}.weight", transposed=True)
-    yield "b_U", Piece(f"{scores}.bias")
+    yield from sentence_modules.pieces()
+    yield from layout(
+        {
+            "W_E": "model.embeddings.tok_embeddings",
+            "ln_embed": "model.embeddings.norm",
+            "ln_final": "model.final_norm",
+            **dict.fromkeys(("head.W", "head.b"), "head.dense"),
+            "ln_head": "head.norm",
+            **dict.fromkeys(("W_U", "b_U"), scores),
+        },
+        "model.layers.{}",
+        {"ln1": "attn_norm", "ln2": "mlp_norm"},
+        partial(joined_heads, joined="Wqkv", out="Wo", keys="h"),
+        "attn",
+        {"out": "mlp.Wo"},
+    )(spec)
+    for layer in range(spec.n_layers):
+        for n, which in enumerate(("gate", "in")):
+            joined = f"model.layers.{layer}.mlp.Wi"
+            yield from mapped(f"blocks.{layer}.mlp", which, joined, n, spec.d_mlp)

@@ -6,17 +6,17 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models.architectures import llama, olmo2
 from cellformer.engine.models.architectures.kin import SILU, Kin, of
 from cellformer.engine.models.architectures.llama import EPS, around_mlp, usual
-from cellformer.engine.models.architectures.mixtral import (
-    NEW,
+from cellformer.engine.models.architectures.mixtral import NEW, MoeSpec, experts, forward, newer
+from cellformer.engine.models.foreign import (
+    GATED,
     OLDER,
-    MoeSpec,
+    Config,
+    Piece,
+    Pieces,
     apart,
-    experts,
-    forward,
+    linear,
     stacked,
 )
-from cellformer.engine.models.foreign import GATED, Config, Piece, Pieces, linear, of_stack
-from cellformer.engine.models.spec import ModelSpec
 
 
 def of_qwen(c: Config) -> MoeSpec:
@@ -61,10 +61,9 @@ def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
     return tuple(n for n in range(n_layers) if n in listed or not n_experts or (n + 1) % step)
 
 
-def qwen_pieces(spec: ModelSpec, shared: str = "shared_expert") -> Pieces:
+def qwen_pieces(spec: MoeSpec, shared: str = "shared_expert") -> Pieces:
     """Linear weights are [out, in]; experts have separate tensors, or stacked ones. `shared` is the
     name of the one that is used at every token."""
-    assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
@@ -74,31 +73,25 @@ def qwen_pieces(spec: ModelSpec, shared: str = "shared_expert") -> Pieces:
 
 def of_experts(m: str, f: str, spec: MoeSpec, shared: str = "shared_expert") -> Pieces:
     """Experts' matrices, apart or stacked; those of the one that is used at every token."""
-    yield from apart(m, f, spec, GATED)
-    yield from stacked(m, f, spec)
+    yield from apart(m, f, spec.n_experts, GATED)
+    yield from stacked(m, *newer(f), *spec.sizes_of_experts)
     yield from linear(f"{m}.shared", f"{f}.{shared}", GATED)
     yield f"{m}.shared.W_share", Piece(f"{f}.{shared}_gate.weight", transposed=True)
 
 
-def granitemoe_pieces(spec: ModelSpec) -> Pieces:
+def granitemoe_pieces(spec: MoeSpec) -> Pieces:
     """All experts' matrices are stacked, the gate's before the input's, or stand alone, as in GGUF
     files."""
-    assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.block_sparse_moe"
         yield f"{m}.W_router", Piece(f"{f}.router.layer.weight", transposed=True)
         both, out = f"{f}.input_linear.weight", f"{f}.output_linear.weight"
-        for n in range(spec.n_experts):
-            e, stack = f"{m}.e{n}", spec.n_experts
-            yield f"{e}.W_gate", of_stack(both, 2 * n, spec.d_expert, stack, turn=True)
-            yield f"{e}.W_in", of_stack(both, 2 * n + 1, spec.d_expert, stack, turn=True)
-            yield f"{e}.W_out", of_stack(out, n, spec.d_model, stack, turn=True)
-            yield from linear(e, f"{f}.experts.{n}", OLDER)
+        yield from stacked(m, both, out, *spec.sizes_of_experts, stack=spec.n_experts)
+        yield from apart(m, f, spec.n_experts, OLDER)
 
 
 def of_olmoe(c: Config) -> MoeSpec:
-    """OLMoE's spec."""
     c.refuse("clip_qkv", None, "queries, keys and values are not cut off here")
     return MoeSpec.of(
         usual(c),
@@ -109,7 +102,7 @@ def of_olmoe(c: Config) -> MoeSpec:
     )
 
 
-def olmoe_pieces(spec: ModelSpec) -> Pieces:
+def olmoe_pieces(spec: MoeSpec) -> Pieces:
     """Qwen's, with OLMo 2's norms of queries and keys."""
     yield from olmo2.gains_of_all(spec)
     yield from qwen_pieces(spec)

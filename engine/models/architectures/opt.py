@@ -9,11 +9,7 @@ from functools import partial
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures.decoder import attention, mlp
-from cellformer.engine.models.foreign import (
-    Config,
-    grouped_heads,
-    layout,
-)
+from cellformer.engine.models.foreign import Config, grouped_heads, layout
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
@@ -41,9 +37,7 @@ class OptSpec(ModelSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    spec = g.spec
-    assert isinstance(spec, OptSpec)
+    spec = g.spec_as(OptSpec)
     W_E, embed = words(g, ids, spec)  # embed: [n_tokens, d_model]
     places = parts.positions(g, len(ids), FIRST_PLACE)  # [n_tokens, 1]
     W_pos = g.weight("W_pos", "place", "d_model")
@@ -67,13 +61,11 @@ def words(g: Forward, ids: Sequence[int], spec: OptSpec) -> tuple[Block, Block]:
 
 def norm(ln: Forward, x: Block, eps: float) -> Block:
     """LayerNorm, with gain and bias unless the model has none: [n_tokens, d_model]."""
-    assert isinstance(ln.spec, OptSpec)
-    plain = ln.spec.plain_norms
+    plain = ln.spec_as(OptSpec).plain_norms
     return parts.standardize(ln, "out", x, eps) if plain else parts.layer_norm(ln, x, eps)
 
 
 def read_config(c: Config) -> ModelSpec:
-    """OPT's config."""
     c.assume(vocab_size=50272, hidden_size=768, ffn_dim=3072, activation_function="relu")
     c.assume(num_hidden_layers=12, num_attention_heads=12, max_position_embeddings=2048)
     c.ignore("init_std", "layerdrop")  # of training

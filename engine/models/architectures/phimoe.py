@@ -13,21 +13,14 @@ import numpy as np
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts
-from cellformer.engine.models.architectures.llama import EPS, around_mlp, everywhere, run, usual
-from cellformer.engine.models.architectures.mixtral import (
-    OLDER,
-    MoeSpec,
-    apart,
-    shared_out,
-    stacked,
-)
-from cellformer.engine.models.foreign import Config, Piece, Pieces
+from cellformer.engine.models.architectures.llama import around_mlp, everywhere, run, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec, experts, newer
+from cellformer.engine.models.foreign import OLDER, Config, Piece, Pieces, apart, stacked
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
-
 MODEL_TYPES = ("phimoe",)
+EPS = "rms_norm_eps"
 NEW = {"hidden_act": "silu", "num_local_experts": 4, "num_experts_per_tok": 2}
 TWO = ("first", "second")  # experts at each token
 SCALES = ("short_mscale", "long_mscale")  # of cosines and sines
@@ -40,15 +33,9 @@ class PhimoeSpec(MoeSpec):
     reach: float = 0.02  # how far below the best, in parts of the larger score, is near it
 
 
-def experts(b: Forward, x: Block) -> Block:
-    """The sum of what the experts write: [n_tokens, d_model]."""
-    return shared_out(b, x, shares(b.at("mlp"), x))
-
-
 def shares(m: Forward, x: Block) -> Block:
     """The share of each expert at each token, 0 for all but two: [n_tokens, n_experts]."""
-    spec, r = m.spec, m.at("router")
-    assert isinstance(spec, PhimoeSpec)
+    spec, r = m.spec_as(PhimoeSpec), m.at("router")
     scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
     numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
     rank = r.block("rank", ops.rank, scores, scores, numbers, numbers)  # [n_tokens, n_experts]
@@ -64,11 +51,10 @@ def shares(m: Forward, x: Block) -> Block:
     return r.block("share", ops.add, found)  # [n_tokens, n_experts]
 
 
-forward = partial(run, norm=parts.layer_norm, write=experts)
+forward = partial(run, norm=parts.layer_norm, write=partial(experts, shares=shares))
 
 
 def read_config(c: Config) -> ModelSpec:
-    """The config of Phi-3.5-MoE."""
     c.assume(num_hidden_layers=32, max_position_embeddings=131072, hidden_act="silu")
     c.refuse("num_experts_per_tok", 2, "two experts are chosen, one after the other")
     c.ignore("router_aux_loss_coef", "input_jitter_noise")  # of training
@@ -97,13 +83,12 @@ def without_scales(c: Config) -> tuple[Config, float | None]:
     return c.otherwise(**{field: {k: v for k, v in given.items() if k not in SCALES}}), scale
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: MoeSpec) -> Pieces:
     """Mixtral's layout, with biases of norms and words."""
-    assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     yield "b_U", Piece("lm_head.bias")
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}"
-        yield from apart(m, f"{f}.block_sparse_moe", spec, OLDER)
+        yield from apart(m, f"{f}.block_sparse_moe", spec.n_experts, OLDER)
         yield f"{m}.W_router", Piece(f"{f}.mlp.router.weight", transposed=True)
-        yield from stacked(m, f"{f}.mlp", spec)
+        yield from stacked(m, *newer(f"{f}.mlp"), *spec.sizes_of_experts)

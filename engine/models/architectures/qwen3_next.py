@@ -20,21 +20,19 @@ from cellformer.engine.models.architectures.llama import EPS, Turn, of_heads, ru
 from cellformer.engine.models.architectures.mixtral import MoeSpec, experts
 from cellformer.engine.models.architectures.moe_kin import dense, of_experts
 from cellformer.engine.models.foreign import (
-    FULL,
     GATED,
     Config,
     Piece,
     Pieces,
     head_of,
     linear,
+    mapped,
     norm,
     outside,
     written,
 )
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
-
-__all__ = ["EPS", "MODEL_TYPES", "UNREAD", "forward", "pieces", "read_config"]
 
 NEXT, DENSE, MOE = "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"
 MODEL_TYPES = (NEXT, DENSE, MOE)
@@ -116,8 +114,7 @@ def attention(b: Forward, x: Block, turn: Turn) -> Block:
 
 def linear_attention(b: Forward, x: Block) -> Block:
     """Attention by the gated delta rule (section 3.1): [n_tokens, d_model]."""
-    spec, attn = b.spec, b.at("attn")
-    assert isinstance(spec, DeltaSpec)
+    spec, attn = b.spec_as(DeltaSpec), b.at("attn")
     switch = attn.input("switch", 1.0)
     length = attn.input("sqrt_d_key", sqrt(spec.d_key))
     scale = attn.block("scale", ops.reciprocal, length)  # [1, 1]
@@ -157,8 +154,7 @@ def of_length_one(qk: Forward, which: str, x: Block) -> Block:
 def convolved(h: Forward, which: str, x: Block, size: str) -> Block:
     """A linear map of the stream, each feature over its own token and those before it, then the
     activation function: [n_tokens, size]."""
-    spec, out = h.spec, "v" if which == "v" else f"long_{which}"
-    assert isinstance(spec, DeltaSpec)
+    spec, out = h.spec_as(DeltaSpec), "v" if which == "v" else f"long_{which}"
     line = parts.linear(h, f"new_{which}", x, which.upper(), ("d_model", size), bias=False)
     w = h.weight(f"W_conv_{which}", "d_conv", size)  # its last row is of the own token
     conv = h.block(f"conv_{which}", ops.convolution, [line] * spec.d_conv, [w] * spec.d_conv)
@@ -191,8 +187,7 @@ def read_config(c: Config) -> ModelSpec:
     c.ignore(*OF_OTHERS, "router_aux_loss_coef")
     turned = c.look("rope_parameters")
     if isinstance(turned, dict):
-        plain = {name: value for name, value in turned.items() if name not in OF_IMAGES}
-        c = c.otherwise(rope_parameters=plain)
+        c = c.otherwise(rope_parameters={k: v for k, v in turned.items() if k not in OF_IMAGES})
     if kind == MOE:  # all its layers have experts
         c = c.otherwise(intermediate_size=c.get("moe_intermediate_size", int, 512))
     spec = usual(c, 256, part="partial_rotary_factor", default_part=0.25)
@@ -227,21 +222,15 @@ def sizes_of_experts(c: Config, kind: str, n_experts: int) -> dict[str, int | bo
 
 def linear_layers(c: Config, n_layers: int) -> tuple[int, ...]:
     """The layers with linear attention: those that `layer_types` lists, or all but every n-th."""
-    kinds, every = c.listed("layer_types", str), c.get("full_attention_interval", int, 4)
+    kinds, every = c.windowed(n_layers, LINEAR), c.get("full_attention_interval", int, 4)
     if every < 1:
         raise InputError(f"{c.path}: full_attention_interval is {every}; it must be at least 1")
-    if not kinds:
-        return tuple(n for n in range(n_layers) if (n + 1) % every)
-    if len(kinds) != n_layers or not {*kinds} <= {LINEAR, FULL}:
-        raise InputError(
-            f"{c.path}: layer_types says {FULL} or {LINEAR} for each of {n_layers} layers"
-        )
-    return tuple(n for n, kind in enumerate(kinds) if kind == LINEAR)
+    linear = kinds or [(n + 1) % every > 0 for n in range(n_layers)]
+    return tuple(n for n in range(n_layers) if linear[n])
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: DeltaSpec) -> Pieces:
     """Linear weights are [out, in]."""
-    assert isinstance(spec, DeltaSpec)
     yield from outside(llama.WHOLE)
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
@@ -257,17 +246,13 @@ def pieces(spec: ModelSpec) -> Pieces:
 
 def of_attention(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
     """q_proj holds each head's query, then its gate."""
-    d_head = spec.d_head
     for n in range(spec.n_heads):
         for k, which in enumerate(("Q", "opens")):
-            place = (2 * n + k, d_head, 0)
-            yield f"{ours}.h{n}.W_{which}", head_of(f"{theirs}.q_proj.weight", *place, turn=True)
-            yield f"{ours}.h{n}.b_{which}", head_of(f"{theirs}.q_proj.bias", *place)
+            yield from mapped(f"{ours}.h{n}", which, f"{theirs}.q_proj", 2 * n + k, spec.d_head)
     for n in range(spec.kv_heads):
         for which in "KV":
             name = f"{theirs}.{which.lower()}_proj"
-            yield f"{ours}.kv{n}.W_{which}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
-            yield f"{ours}.kv{n}.b_{which}", head_of(f"{name}.bias", n, d_head, 0)
+            yield from mapped(f"{ours}.kv{n}", which, name, n, spec.d_head)
     yield from written(ours, f"{theirs}.o_proj", spec)
     for which in "qk":
         yield f"{ours}.{which}_norm", Piece(f"{theirs}.{which}_norm.weight")
@@ -277,56 +262,48 @@ def of_linear_attention(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
     """One convolution has the features of all queries, then keys, then values."""
     d_key, d_value = spec.d_key, spec.d_value
     all_keys = spec.n_key_heads * d_key
-    conv, n = f"{theirs}.conv1d.weight", 2 * all_keys + spec.n_value_heads * d_value
-    yield from by_head_of_keys(ours, theirs, spec) if spec.fused else by_kind(ours, theirs, spec)
+    conv, n = f"{theirs}.conv1d", 2 * all_keys + spec.n_value_heads * d_value
     for head in range(spec.n_key_heads):
         for k, which in enumerate("qk"):
-            start = k * all_keys + head * d_key
-            filters = Piece(conv, 0, start, start + d_key, transposed=True, stack=n)
-            yield f"{ours}.qk{head}.W_conv_{which}", filters
+            place = (head, d_key, k * all_keys)
+            yield from mapped(f"{ours}.qk{head}", f"conv_{which}", conv, *place, stack=n)
     for head in range(spec.n_value_heads):
-        h, start = f"{ours}.h{head}", 2 * all_keys + head * d_value
-        filters = Piece(conv, 0, start, start + d_value, transposed=True, stack=n)
-        yield f"{h}.W_conv_v", filters
-        yield f"{h}.b_pace", Piece(f"{theirs}.dt_bias", 0, head, head + 1)
-        yield f"{h}.A_log", Piece(f"{theirs}.A_log", 0, head, head + 1)
+        h = f"{ours}.h{head}"
+        yield from mapped(h, "conv_v", conv, head, d_value, 2 * all_keys, stack=n)
+        yield f"{h}.b_pace", head_of(f"{theirs}.dt_bias", head, 1, 0)
+        yield f"{h}.A_log", head_of(f"{theirs}.A_log", head, 1, 0)
         yield f"{h}.W_O", head_of(f"{theirs}.out_proj.weight", head, d_value, 1, turn=True)
     yield f"{ours}.z_norm", Piece(f"{theirs}.norm.weight")
+    yield from by_head_of_keys(ours, theirs, spec) if spec.fused else by_kind(ours, theirs, spec)
 
 
 def by_head_of_keys(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
     """Qwen3-Next's linear maps: two tensors hold those of a head of keys and of the heads that it
     serves, one such group after another."""
     d_key, d_value, group = spec.d_key, spec.d_value, spec.n_value_heads // spec.n_key_heads
-    large, small = f"{theirs}.in_proj_qkvz.weight", f"{theirs}.in_proj_ba.weight"
+    large, small = f"{theirs}.in_proj_qkvz", f"{theirs}.in_proj_ba"
     for key in range(spec.n_key_heads):
         start = key * 2 * (d_key + group * d_value)
         for which in "QK":
-            yield f"{ours}.qk{key}.W_{which}", rows(large, start, d_key)
+            yield from mapped(f"{ours}.qk{key}", which, large, 0, d_key, start)
             start += d_key
         for k, (which, alone) in enumerate((("V", "replaced"), ("opens", "pace"))):
             for n in range(group):
                 h = f"{ours}.h{key * group + n}"
-                yield f"{h}.W_{which}", rows(large, start, d_value)
-                yield f"{h}.W_{alone}", rows(small, (2 * key + k) * group + n, 1)
+                yield from mapped(h, which, large, 0, d_value, start)
+                yield from mapped(h, alone, small, (2 * key + k) * group + n, 1)
                 start += d_value
 
 
 def by_kind(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
     """Qwen3.5's linear maps: a tensor for each kind; queries, keys and values are in one."""
     d_key, d_value = spec.d_key, spec.d_value
-    all_keys = spec.n_key_heads * d_key
+    all_keys, joined = spec.n_key_heads * d_key, f"{theirs}.in_proj_qkv"
     for n in range(spec.n_key_heads):
         for k, which in enumerate("QK"):
-            start = k * all_keys + n * d_key
-            yield f"{ours}.qk{n}.W_{which}", rows(f"{theirs}.in_proj_qkv.weight", start, d_key)
+            yield from mapped(f"{ours}.qk{n}", which, joined, n, d_key, k * all_keys)
     for n in range(spec.n_value_heads):
-        h, start = f"{ours}.h{n}", 2 * all_keys + n * d_value
-        yield f"{h}.W_V", rows(f"{theirs}.in_proj_qkv.weight", start, d_value)
+        h = f"{ours}.h{n}"
+        yield from mapped(h, "V", joined, n, d_value, 2 * all_keys)
         for which, name, size in (("opens", "z", d_value), ("replaced", "b", 1), ("pace", "a", 1)):
-            yield f"{h}.W_{which}", rows(f"{theirs}.in_proj_{name}.weight", n * size, size)
-
-
-def rows(name: str, start: int, size: int) -> Piece:
-    """Rows of a tensor, turned."""
-    return Piece(name, 0, start, start + size, transposed=True)
+            yield from mapped(h, which, f"{theirs}.in_proj_{name}", n, size)

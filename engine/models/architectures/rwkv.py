@@ -47,9 +47,7 @@ class RwkvSpec(ModelSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
-    spec = g.spec
-    assert isinstance(spec, RwkvSpec)
+    spec = g.spec_as(RwkvSpec)
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_embed"), embed, spec.norm_eps)  # [n_tokens, d_model]
 
@@ -118,7 +116,6 @@ def mapped(
 
 
 def read_config(c: Config) -> ModelSpec:
-    """RWKV's config."""
     c.rename(max_position_embeddings="context_length")
     c.assume(vocab_size=50277, hidden_size=4096, num_hidden_layers=32)
     d_model = c.get("hidden_size", int)

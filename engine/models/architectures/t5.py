@@ -14,7 +14,14 @@ from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.models import distance, ops, parts, two_stacks
 from cellformer.engine.models.architectures.llama import times
 from cellformer.engine.models.distance import Buckets
-from cellformer.engine.models.foreign import ACTIVATIONS, Config, Piece, Pieces, head_of
+from cellformer.engine.models.foreign import (
+    ACTIVATIONS,
+    Config,
+    Piece,
+    Pieces,
+    grouped_heads,
+    linear,
+)
 from cellformer.engine.models.forward import SOURCE, Forward
 from cellformer.engine.models.spec import Activation, ModelSpec, TwoStackSpec
 
@@ -43,8 +50,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     """The first stack: vectors of the source sentence's tokens, and which of them are present."""
     ids, g = g.source, two_stacks.of_encoder(g)
-    spec = g.spec
-    assert isinstance(spec, T5Spec)
+    spec = g.spec_as(T5Spec)
     tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=True)
     biases = distance.biases(g, len(ids), SOURCE, buckets, EVERYTHING)
@@ -55,8 +61,7 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
 
 def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> None:
     """The second stack, over the embedded tokens x [n_tokens, d_model], and the output."""
-    spec = g.spec
-    assert isinstance(spec, T5Spec)
+    spec = g.spec_as(T5Spec)
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=False)
     biases = distance.biases(g, x.shape[0], "token", buckets, Mask())
     x = two_stacks.layers(g, [x], parts.rms_norm, mlp, present, source, biases)
@@ -67,20 +72,10 @@ def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> 
 
 def mlp(b: Forward, x: Block) -> Block:
     """The MLP, with a gate in version 1.1: [n_tokens, d_model]."""
-    m, spec, axes = b.at("mlp"), b.spec, ("d_model", "d_mlp")
-    assert isinstance(spec, T5Spec)
-    act = getattr(ops, spec.activation)
-    if not spec.gated:
-        pre = parts.linear(m, "pre", x, "in", axes, bias=False)  # [n_tokens, d_mlp]
-        return parts.contract(b, m.block("post", act, pre), bias=False)
-    gate = parts.linear(m, "gate", x, "gate", axes, bias=False)  # [n_tokens, d_mlp]
-    pre = parts.linear(m, "pre", x, "in", axes, bias=False)  # [n_tokens, d_mlp]
-    post = m.block("post", ops.gated, m.block("act", act, gate), pre)  # [n_tokens, d_mlp]
-    return parts.contract(b, post, bias=False)
+    return parts.mlp(b, x, bias=False, gated=b.spec_as(T5Spec).gated)
 
 
 def read_config(c: Config) -> ModelSpec:
-    """T5's config."""
     c.assume(num_layers=6, num_heads=8, d_model=512, d_kv=64, d_ff=2048, vocab_size=32128)
     c.refuse("is_encoder_decoder", True, "both stacks are read")
     c.ignore("initializer_factor", "dense_act_fn", "is_gated_act", "classifier_dropout")
@@ -128,9 +123,8 @@ def mlp_of(c: Config) -> tuple[bool, Activation]:
     return gate == "gated", ACTIVATIONS[name]
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: T5Spec) -> Pieces:
     """Matrices are [out, in]; a layer's sublayers are numbered."""
-    assert isinstance(spec, T5Spec)
     yield "W_E", Piece("shared.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
     for ours, theirs, own in ((f"{ENCODER}.", "encoder", spec.encoder), ("", "decoder", spec)):
@@ -151,12 +145,6 @@ def of_sublayer(ours: str, theirs: str, spec: T5Spec) -> Pieces:
     """The weights of attention, or of an MLP."""
     if ours.endswith("mlp"):
         names = {"gate": "wi_0", "in": "wi_1"} if spec.gated else {"in": "wi"}
-        for which, name in (names | {"out": "wo"}).items():
-            yield f"{ours}.W_{which}", Piece(f"{theirs}.{name}.weight", transposed=True)
-        return
-    for n in range(spec.n_heads):
-        for which in "QKV":
-            name = f"{theirs}.{which.lower()}.weight"
-            yield f"{ours}.h{n}.W_{which}", head_of(name, n, spec.d_head, 0, turn=True)
-        out = head_of(f"{theirs}.o.weight", n, spec.d_head, 1, turn=True)
-        yield f"{ours}.h{n}.W_O", out
+        yield from linear(ours, theirs, (names | {"out": "wo"}).items())
+    else:
+        yield from grouped_heads(ours, theirs, spec, "o", "h", "qkv")

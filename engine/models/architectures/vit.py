@@ -41,8 +41,7 @@ class VitSpec(ModelSpec):
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the pixels of an image; pixels that are not given are 0."""
-    spec = g.spec
-    assert isinstance(spec, VitSpec)
+    spec = g.spec_as(VitSpec)
     stream = [embed(g, patches(g, spec, ids))]  # [n_tokens, d_model]
     stream.append(g.weight("W_pos", "n_positions", "d_model"))  # [n_tokens, d_model]
     attend = partial(attention, qkv_bias=spec.qkv_bias)
@@ -163,9 +162,8 @@ def levels_of(c: Config, n_channels: int) -> dict[str, Any]:
     }
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: VitSpec) -> Pieces:
     """ViT's layout: matrices are [out, in], patches go through a convolution's filters."""
-    assert isinstance(spec, VitSpec)
     e, filters = "vit.embeddings", (spec.d_model, spec.d_patch // (spec.patch[0] * spec.patch[1]))
     first = f"{e}.patch_embeddings.projection"
     yield "W_E", Piece(f"{first}.weight", transposed=True, shape=(*filters, *spec.patch))

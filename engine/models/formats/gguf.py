@@ -13,7 +13,7 @@ import numpy as np
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.stored import Place, TensorFile
-from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.foreign import LLAMA3, ORIGINAL, Config
 from cellformer.engine.models.formats import Source
 from cellformer.engine.models.gguf_families import FAMILIES, Family, family_of
 from cellformer.engine.models.gguf_file import MAGIC, SPLIT, Values, header, split
@@ -48,7 +48,6 @@ MOST_EXPERTS = 10_000  # of a layer; the largest models have 512
 FACTORS = "rope_freqs.weight"  # what Llama 3 divides its frequencies by
 ROUTER = "ffn_gate_inp_shexp"  # of Qwen's shared expert
 SHORT, LONG = "rope_factors_short.weight", "rope_factors_long.weight"  # of Phi-3
-LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
 
 def reads(name: str) -> bool:
@@ -204,7 +203,7 @@ def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
     factor = float(stretch.max())
     low, high = LLAMA3["low_freq_factor"], LLAMA3["high_freq_factor"]
     radians = theta ** (-np.arange(len(stretch)) / len(stretch))  # a token
-    turns = LLAMA3["original_max_position_embeddings"] * radians / (2 * np.pi)
+    turns = LLAMA3[ORIGINAL] * radians / (2 * np.pi)
     smooth = np.clip((turns - low) / (high - low), 0, 1)
     if not np.allclose(stretch, 1 / ((1 - smooth) / factor + smooth), rtol=1e-4):
         raise InputError(f"{path} scales its frequencies by a {FACTORS} that is not Llama 3's")

@@ -1,0 +1,78 @@
+"""BART's kin: translators, and a summarizer, with sinusoidal positions and without a norm of what
+is embedded, a row each."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models.architectures import bart
+from cellformer.engine.models.architectures.bart import BartSpec
+from cellformer.engine.models.architectures.kin import Kin
+from cellformer.engine.models.foreign import Config
+from cellformer.engine.models.tensors import TensorEntry
+
+ROUNDING = 1e-6  # of the sines in a file of float32
+
+
+def with_tables(spec: BartSpec, held: Mapping[str, TensorEntry]) -> BartSpec:
+    """The spec of a checkpoint with these tensors. A file may have tables of positions; those that
+    are no sines are read as they are, as learned ones."""
+    spec = bart.as_held(spec, held)
+    sines = bart.clock(spec.n_ctx, spec)
+    tables = [held[name] for name in held if name.endswith(".embed_positions.weight")]
+    near = (np.allclose(t.fetch(), sines, rtol=0, atol=ROUNDING) for t in tables)
+    if all(t.shape == sines.shape for t in tables) and all(near):
+        return spec
+    return replace(spec, position="learned")
+
+
+def of_marian(c: Config) -> BartSpec:
+    translates = c.get("model_type", str, "marian") == "marian"
+    if translates:
+        c.assume(vocab_size=58101, decoder_start_token_id=58100)
+        words = c.get("vocab_size", int)
+        c.refuse("share_encoder_decoder_embeddings", True, "both stacks have the same words here")
+        c.refuse("decoder_vocab_size", words, "both stacks have the same words here")
+    c.assume(decoder_start_token_id=0)
+    before = {"normalize_before": not translates, "normalize_embedding": False}
+    bart.as_computed(c, before | {"static_position_embeddings": True})
+    return BartSpec(
+        position="sinusoidal", norm_after=translates, final_norm=not translates, **bart.of_kin(c)
+    )
+
+
+def of_m2m(c: Config) -> BartSpec:
+    """M2M-100's spec. Positions count from the one after the padding token's id."""
+    kin, first = bart.of_kin(c), c.get("pad_token_id", int, 1) + 1
+    if kin["d_model"] < 4:
+        raise InputError(f"{c.path}: d_model is {kin['d_model']}; sines and cosines need 4 or more")
+    places = {"first_place": first, "first_position": first, "to_slowest": True}
+    return BartSpec(position="sinusoidal", final_norm=True, logits_bias=False, **places, **kin)
+
+
+kin = partial(Kin, NEW=None, EPS=bart.EPS, forward=bart.forward, pieces=bart.pieces)
+KIN = (  # of what a file has beside the weights, tables of sines are computed
+    kin(
+        ("marian", "pegasus"),
+        "Marian (Junczys-Dowmunt et al. 2018), which translates, and Pegasus (Zhang et al. 2020), "
+        "which summarizes: BART with sinusoidal positions, and without a norm of what is embedded. "
+        "Pegasus has its norms before sublayers, and after the last layer",
+        {},
+        of_marian,
+        UNREAD=(*bart.UNREAD, "*.embed_positions.weight"),
+        as_held=with_tables,
+    ),
+    kin(
+        ("m2m_100",),
+        "M2M-100 (Fan et al. 2021) and NLLB (NLLB Team 2022), which translate between hundreds of "
+        "languages: mBART with sinusoidal positions, and without a norm of what is embedded",
+        {"activation_function": "relu", "vocab_size": 128112, "decoder_start_token_id": 2}
+        | {"scale_embedding": True},
+        of_m2m,
+        UNREAD=(*bart.UNREAD, "*.embed_positions.weights"),
+        as_held=bart.as_held,
+    ),
+)
