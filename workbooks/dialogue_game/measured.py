@@ -57,7 +57,12 @@ def bins(model: Model, games: np.ndarray) -> list[Bin]:
     said, exact, came = (np.concatenate(x) for x in zip(*_cases(model, games), strict=True))
     place = np.clip(np.searchsorted(EDGES, said, side="right") - 1, 0, len(EDGES) - 2)
     return [
-        Bin(low, high, int(among.sum()), *(_mean(x, among) for x in (said, exact, came)))
+        Bin(
+            low,
+            high,
+            int(among.sum()),
+            *(round(float(x[among].mean()), 9) for x in (said, exact, came)),
+        )
         for k, (low, high) in enumerate(pairwise(EDGES))
         if (among := place == k).any()
     ]
@@ -79,10 +84,6 @@ def shares(state: game.State) -> list[float]:
     """The exact probability of every word that can come next, in the order of WORDS."""
     odds = game.odds(state)
     return [odds.get(word, 0.0) for word in game.WORDS]
-
-
-def _mean(x: np.ndarray, among: np.ndarray) -> float:
-    return round(float(x[among].mean()), 9)
 
 
 def stored() -> dict[str, Any]:

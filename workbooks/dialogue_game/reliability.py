@@ -42,14 +42,9 @@ def add(book: ModelBook) -> None:
     _chart(page, found, tables)
 
 
-def _top(n: int) -> int:
-    """The row of the n-th table's heads, below the figures."""
-    return TABLE_ROW + len(FIGURES) + 4 + n * ROOM
-
-
 def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
     """Add one model's bins, constants, and what each adds to its ECE; returns the bins."""
-    top, bins = _top(n), found["bins"]
+    top, bins = TABLE_ROW + len(FIGURES) + 4 + n * ROOM, found["bins"]  # below the figures
     page.sheet.put(top - 1, 0, found["name"], "block")
     page.heads_at((top, 1), *HEADS, style="label")
     words = [[count] for _, _, count, _, _ in bins]

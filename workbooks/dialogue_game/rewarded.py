@@ -48,7 +48,8 @@ def measure() -> dict[str, Any]:
     )
     decoder, trained = Decoder.of(model), (model.weights, learner.weights)
     before, after = (in_torch.reader(decoder, weights) for weights in trained)
-    fitted = _fitted(after(others[:, :-1]), others)
+    guessed = after(others[:, :-1])
+    fitted = min(TEMPERATURES, key=lambda t: reliability(guessed / t, others)["loss"])
     logits = before(fresh[:, :-1]), after(fresh[:, :-1])
     cases = zip(SETS, (*logits, logits[1]), (1.0, 1.0, fitted), strict=True)
     found = [{"name": n, "temperature": t} | reliability(x / t, fresh) for n, x, t in cases]
@@ -88,12 +89,6 @@ def _shares(logits: np.ndarray, games: np.ndarray) -> tuple[np.ndarray, np.ndarr
     came = games[:, 1:]
     there = came != game.ID[game.PAD]
     return (e / e.sum(axis=-1, keepdims=True))[there], came[there]
-
-
-def _fitted(logits: np.ndarray, games: np.ndarray) -> float:
-    """The temperature at which the loss is least."""
-    losses = [reliability(logits / t, games)["loss"] for t in TEMPERATURES]
-    return TEMPERATURES[int(np.argmin(losses))]
 
 
 def _mean(x: np.ndarray) -> float:

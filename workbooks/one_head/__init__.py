@@ -57,5 +57,21 @@ def story(w: Workbook) -> Story:
             "Tensors: Q cut into heads by columns, which is right, and by a reshape that mixes the tokens, which is not.",
             "Scale: a hundred random q and k, and the variance of their products. The table of scores grows with T².",
         ],
-        suggestions=[softmax.try_first(w), tensors.try_first(w), scale.try_first(w)],
+        suggestions=[
+            w.suggestion(
+                "Type 2, and 4 and 6 beside it: the first row is now the second, and its largest share goes from {now:.3f} to {then:.3f}.",
+                {w["scores"][0, k]: 2 * softmax.SCORES[0][k] for k in range(3)},
+                w["by_rows"][0, 2],
+            ),
+            w.suggestion(
+                "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from {now:.2f} to {then:.2f}.",
+                {w["X"][0, 3]: 3.0},
+                w["reshaped"][1, 1],
+            ),
+            w.suggestion(
+                "Type 32: the variance of q · k falls from {now:.1f} to {then:.1f}, about half.",
+                {w["widths"][2]: 32.0},
+                w["variances"][2],
+            ),
+        ],
     )

@@ -7,7 +7,6 @@ from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, SUMPRODUCT, VARP
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.compose.story import Suggestion
 
 N, D_MOST = 100, 64  # pairs of q and k that are drawn, and how long they are at most
 WIDTHS = (4.0, 16.0, 64.0)
@@ -111,15 +110,6 @@ def grows(ws: Composer) -> None:
         n,
         lambda _, j: squares[j] * 96 * 96 * 2 / 10**9,
         ["GB, 96 layers, 96 heads, 2 bytes"],
-    )
-
-
-def try_first(w: Workbook) -> Suggestion:
-    """An edit: a head of half the width."""
-    return w.suggestion(
-        "Type 32: the variance of q · k falls from {now:.1f} to {then:.1f}, about half.",
-        {w["widths"][2]: 32.0},
-        w["variances"][2],
     )
 
 

@@ -4,7 +4,6 @@ from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.functions import EXP, MAX, SUM
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.compose.story import Suggestion
 
 SCORES = ((1.0, 2.0, 3.0), (2.0, 4.0, 6.0))
 RIGHT = ((0.0900, 0.2447, 0.6652), (0.0159, 0.1173, 0.8668))  # that the notes' code prints
@@ -89,16 +88,6 @@ def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
         lambda i, _: SUM(shares[i, :]),
         cols=["row's sum"],
         beside=shares,
-    )
-
-
-def try_first(w: Workbook) -> Suggestion:
-    """An edit: the scores of a query doubled."""
-    scores, share = w["scores"], w["by_rows"][0, 2]
-    return w.suggestion(
-        "Type 2, and 4 and 6 beside it: the first row is now the second, and its largest share goes from {now:.3f} to {then:.3f}.",
-        {scores[0, k]: 2 * SCORES[0][k] for k in range(3)},
-        share,
     )
 
 

@@ -6,7 +6,6 @@ from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import SQRT, SUMPRODUCT
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.compose.story import Suggestion
 
 T, HEADS, D_HEAD = 3, 2, 2
 D = HEADS * D_HEAD
@@ -122,16 +121,6 @@ def example(ws: Composer) -> None:
     formulas = (SUMPRODUCT(q, k), SUMPRODUCT(q, k) / SQRT(3))
     ws.computed(
         "score_example", (1, 2), lambda _, j: formulas[j], ["score"], ("q · k", "q · k / √3")
-    )
-
-
-def try_first(w: Workbook) -> Suggestion:
-    """An edit of another token's number, which the wrong reshape gives to the first tokens of a
-    head."""
-    return w.suggestion(
-        "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from {now:.2f} to {then:.2f}.",
-        {w["X"][0, 3]: 3.0},
-        w["reshaped"][1, 1],
     )
 
 

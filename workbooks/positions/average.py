@@ -81,7 +81,10 @@ def sentence(ws: Composer, k: int) -> None:
     shares = ws.computed(
         f"shares_{k}",
         (N, 1),
-        lambda i, _: EXP(scores[i] - MAX(scores)) / total(scores),
+        lambda i, _: (
+            EXP(scores[i] - MAX(scores))
+            / SUM(*(EXP(score - MAX(scores)) for score in scores.cells))
+        ),
         cols=["share"],
         style="attention",
         beside=scores,
@@ -96,11 +99,6 @@ def sentence(ws: Composer, k: int) -> None:
         style="readout",
         left=4,
     )
-
-
-def total(scores: Area) -> Expression:
-    """The sum of the exponentials, minus the largest."""
-    return SUM(*(EXP(score - MAX(scores)) for score in scores.cells))
 
 
 def distance(a: Area, b: Area) -> Expression:
