@@ -6,6 +6,7 @@ how many rows it could have, how many the text fills, how few of a new text's it
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -145,23 +146,16 @@ def of_growth(ws: Composer) -> None:
     known, counts, n = ws["known"], ws["times"], len(WORDS)
     heads = [f"n = {j}" for j in SIZES]
 
-    def figure(row: int, j: int) -> Expression:
-        match row:
-            case 0:
-                return table[2, 0] ** (j + 1)
-            case 1:
-                return expression(n - j)
-            case 2:
-                return different_of(counts, j + 1)
-            case 3:
-                return SUMPRODUCT((counts[:, j] == 1) * 1)
-            case 4:
-                return table[3, j] / table[2, j]
-            case _:
-                return SUM(known[:, j]) / (n - KNOWN)
-
     table = ws.promised("growth", (len(ROWS), LONGEST), ROWS, heads)
-    ws.fill(table, figure, "activation")
+    figures: tuple[Callable[[int], Expression], ...] = (
+        lambda j: table[2, 0] ** (j + 1),
+        lambda j: expression(n - j),
+        lambda j: different_of(counts, j + 1),
+        lambda j: SUMPRODUCT((counts[:, j] == 1) * 1),
+        lambda j: table[3, j] / table[2, j],
+        lambda j: SUM(known[:, j]) / (n - KNOWN),
+    )
+    ws.fill(table, lambda row, j: figures[row](j))
     top = ws.rect(table).top
     for row, note in enumerate(NOTES, top):
         ws.sheet.put(row, 7, note, "note")

@@ -7,12 +7,9 @@ The same step as in the workbook `learn`, for a smaller model, laid out five tim
 without iterative calculation, and to see how one step's weights become the next one's.
 """
 
-from collections.abc import Callable
-
 from cellformer.engine import ModelSpec
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.expression import Expression, expression
-from cellformer.engine.cells.functions import MATCH
+from cellformer.engine.cells.expression import expression
 from cellformer.exporters.assemble.block_list import stack
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book, Chart, Series
@@ -40,7 +37,7 @@ def book() -> Book:
     first = step.add(g, N_SENTENCES, RATE)
     g.input("optimizer", sheets.OPTIMIZERS[-1])
     g.follow("method", sheets.method(g))
-    follow(w)
+    sheets.read(w.book.graph, w["corpus"], game.sentences()[:N_SENTENCES])
     steps = unrolled(first)
     settings(control, steps)
     for number, blocks in enumerate(steps, 1):
@@ -56,23 +53,6 @@ def labels() -> dict[str, list[str]]:
     """The labels of the axes: word and sentence, and the vocabulary."""
     places = [f"{b}·{t}" for b in range(1, N_SENTENCES + 1) for t in range(1, game.LENGTH)]
     return {"token": places, "vocab": list(game.WORDS)}
-
-
-def follow(w: Workbook) -> None:
-    """Make the batch the sentences of the corpus."""
-    g, n = w.book.graph, game.LENGTH - 1
-    corpus, vocabulary = w["corpus"], w["words"].fixed
-
-    def identity(later: int) -> Callable[[int, int], Expression]:
-        def cell(k: int, _: int) -> Expression:
-            return MATCH(corpus[k // n, k % n + later], vocabulary, 0) - 1
-
-        return cell
-
-    first = step.inputs(step.ids_of(game.sentences()[:N_SENTENCES], game.WORDS))
-    for name, later in (("tokens", 0), ("loss.targets", 1)):
-        g.fill(name, first[name])
-        g.follow(name, identity(later))
 
 
 def unrolled(first: step.Step) -> list[list[Block]]:

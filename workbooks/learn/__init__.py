@@ -14,8 +14,7 @@ from itertools import islice
 import numpy as np
 
 from cellformer.engine import Model, ModelSpec, WordList
-from cellformer.engine.cells.expression import Expression
-from cellformer.engine.cells.functions import INDEX, MATCH, MOD
+from cellformer.engine.cells.functions import INDEX, MOD
 from cellformer.engine.models.architectures import decoder
 from cellformer.engine.models.forward import weight_shapes
 from cellformer.exporters.assemble.worksheets import Workbook
@@ -68,15 +67,7 @@ def built(spec: ModelSpec, batch: int, rate: float) -> Book:
 
 def follow(p: Parts) -> None:
     """Make the batch follow the corpus, and every state follow the step's result."""
-    g, w, n = p.step.graph, p.w, game.LENGTH - 1
-    corpus, vocabulary = w["corpus"].fixed, w["words"].fixed
-
-    def identity(later: int) -> Callable[[int, int], Expression]:
-        def cell(k: int, _: int) -> Expression:
-            return MATCH(g["batch.words"][k // n, k % n + later].fixed, vocabulary, 0) - 1
-
-        return cell
-
+    g, corpus = p.step.graph, p.w["corpus"].fixed
     g.table(
         "batch.words",
         (p.batch, game.LENGTH),
@@ -84,10 +75,7 @@ def follow(p: Parts) -> None:
             corpus, MOD(clock.steps(g) * p.batch + i, len(game.sentences())) + 1, j + 1
         ),
     )
-    first = step.inputs(step.ids_of(game.sentences()[: p.batch], game.WORDS))
-    for name, later in (("tokens", 0), ("loss.targets", 1)):
-        g.fill(name, first[name])
-        g.follow(name, identity(later))
+    sheets.read(g, g["batch.words"].area.fixed, game.sentences()[: p.batch])
     g.input("optimizer", sheets.OPTIMIZERS[-1])
     g.follow("method", sheets.method(g))
     begins = {

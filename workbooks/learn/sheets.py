@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.expression import Expression, expression
-from cellformer.engine.cells.functions import COUNTIF, EXP, IF, MIN
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import COUNTIF, EXP, IF, MATCH, MIN
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import GRADIENT
 from cellformer.exporters.assemble.block_list import Labels, put, stack
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Chart, Place, Run, Series
 from cellformer.exporters.compose.composer import Composer
-from cellformer.workbooks.learn import clock, game
+from cellformer.workbooks.learn import clock, game, step
 from cellformer.workbooks.learn.step import Step
 
 OPTIMIZERS = ("SGD", "momentum", "Adam")  # methods 0, 1 and 2
@@ -127,6 +127,20 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
         "error_title": "Unknown word",
         "error_message": "Choose a word of the vocabulary.",
     }))  # fmt: skip
+
+
+def read(g: Graph, words: Area, sentences: Sequence[Sequence[str]]) -> None:
+    """Make the tokens, and the words that follow them, the ids of words in cells: at first those of
+    some sentences."""
+    vocabulary, n = g["words"].area.fixed, game.LENGTH - 1
+
+    def ids(later: int) -> Callable[[int, int], Expression]:
+        return lambda k, _: MATCH(words[k // n, k % n + later], vocabulary, 0) - 1
+
+    first = step.inputs(step.ids_of(sentences, game.WORDS))
+    for name, later in (("tokens", 0), ("loss.targets", 1)):
+        g.fill(name, first[name])
+        g.follow(name, ids(later))
 
 
 def control(ws: Composer, p: Parts) -> None:
