@@ -145,7 +145,6 @@ def of_growth(ws: Composer) -> None:
     ws.heading("Hamlet's speech: the sheet Text")
     known, counts, n = ws["known"], ws["times"], len(WORDS)
     heads = [f"n = {j}" for j in SIZES]
-
     table = ws.promised("growth", (len(ROWS), LONGEST), ROWS, heads)
     figures: tuple[Callable[[int], Expression], ...] = (
         lambda j: table[2, 0] ** (j + 1),

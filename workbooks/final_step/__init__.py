@@ -111,9 +111,11 @@ def share_tripled(g: Graph, _: int, j: int) -> Expression:
 
 PRINTED = (
     Printed("Scores", [[1.42, 0.76, -0.58]], "logits"),
-    Printed("Exponentials: e^x", [[4.14, 2.14, 0.56]], "logits", cell=lambda g, _, j: EXP(g["logits"][0, j]),
+    Printed("Exponentials: e^x", [[4.14, 2.14, 0.56]], "logits",
+            cell=lambda g, _, j: EXP(g["logits"][0, j]),
             note="The sheet Readout takes the largest score off first, and the shares are the same."),
-    Printed("Their sum", [[6.84]], "tokens", cell=lambda g, *_: added(EXP(score) for score in g["logits"][0, :].cells)),
+    Printed("Their sum", [[6.84]], "tokens",
+            cell=lambda g, *_: added(EXP(score) for score in g["logits"][0, :].cells)),
     Printed("Probabilities", [[0.61, 0.31, 0.08]], "probs"),
     Printed("Scores of three times the query", [[4.26, 2.28, -1.74]], "logits", cell=tripled),
     Printed("Probabilities of three times the query", [[0.87, 0.12, 0.01]], "logits",

@@ -102,7 +102,8 @@ PRINTED = (
             "blue's own 17.79 is e^2.8785: neither e^2.875 nor e^2.88."),
     Printed(SUMS, [[None], [33.43], [34.06], [12.51]], f"{HEAD}.row_sum",
             cell=lambda g, i, _: added(exponential(g, i, k) for k in range(i + 1)),
-            follows=lambda t, i, _: added(t[EXPS][i, k] for k in range(i + 1)), note="Only forest's carries the slips."),
+            follows=lambda t, i, _: added(t[EXPS][i, k] for k in range(i + 1)),
+            note="Only forest's carries the slips."),
     Printed(SHARES, [
         [1.00, None, None, None], [0.47, 0.53, None, None], [0.13, 0.59, 0.28, None],
         [0.05, 0.76, 0.17, 0.02],
@@ -158,7 +159,8 @@ PRINTED = (
             note="The code starts from the rounded vectors, and computes rightly from them on."),
     Printed("The likeliest word, from the notes' code", [[None], [2], [2], [3]], "tokens",
             decimals=0,
-            cell=lambda g, i, _: MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1, note="After creature comes creature, in the code and here; "
+            cell=lambda g, i, _: MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1,
+            note="After creature comes creature, in the code and here; "
             "the notes conclude forest. Of fluffy's three alike the code takes the first, 0."),
     Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
             follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),

@@ -135,6 +135,7 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: a text is read more often; another word follows; another word of a text."""
     read = [(start, word) for start, word, _ in texts.SENTENCES]
     state = read.index(("The state of New", "York"))
+    city = read.index(("The city of New", "Haven"))
     return [
         Suggestion(
             "Type 80, as if The state of New York had been read 80 times: in the table of one word, York rises from 32 % to 64 %. The model would have to be trained again.",
@@ -146,6 +147,6 @@ def _suggestions() -> list[Suggestion]:
         ),
         Suggestion(
             "Type state in place of city: one text more ends in ‘state of New’. The table of the last three words gives Haven 4.8 %, not 0 %.",
-            ("contexts.words", read.index(("The city of New", "Haven")), BACK - 3), "state", ("contexts.next", texts.NAMES.index("Haven"), BEFORE[2]),
+            ("contexts.words", city, BACK - 3), "state", ("contexts.next", texts.NAMES.index("Haven"), BEFORE[2]),
         ),
     ]  # fmt: skip

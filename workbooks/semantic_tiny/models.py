@@ -152,7 +152,7 @@ def _chart(book: ModelBook, page: Composer, cloud: Cloud, points: Area, n: int) 
 
 def _suggestions() -> list[Suggestion]:
     """Three edits: a word moved in the table, in this model's embedding, in the other's vectors."""
-    row = semantics.CONTENT.index("ship")
+    row, queen = (semantics.CONTENT.index(word) for word in ("ship", "queen"))
     return [
         Suggestion(
             "Type 1 as the animacy of ship on Study: on the left it goes over to the living, from -1.25 to 0.43. The models do not read the table, and do not move.",
@@ -160,7 +160,7 @@ def _suggestions() -> list[Suggestion]:
         ),
         Suggestion(
             "Type 5 as the first number of queen's vector in the embedding: she leaves the others on the right. The plane holds 25 % of the spread, not 37 %.",
-            ("W_E", semantics.ROWS[semantics.CONTENT.index("queen")], 0), 5, ("models.share_narrow", 0, 0),
+            ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(
             "Type 20 as king's first number in the wide vectors: king moves on the map, and further off its plane. The map shows 12 % of the spread, not 18 %.",
