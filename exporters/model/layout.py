@@ -108,9 +108,14 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
 
 def _put(block: Block, band: Band, beside: dict[str, int], book: ModelBook) -> None:
     """Add a block to a band; `beside` keeps the column right of one that opens it."""
-    band.add(block, block.shape[0 if turned(block, book) else 1])
+    band.add(block, _width(block, book))
     if len(band.across) == 1:
         beside[block.name] = band.right
+
+
+def _width(block: Block, book: ModelBook) -> int:
+    """How many columns a block takes."""
+    return block.shape[0 if turned(block, book) else 1]
 
 
 def _stands_there(block: Block, sheet: BlockSheet, book: ModelBook) -> bool:
@@ -219,11 +224,12 @@ def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         if sheet_of(block, book) == sheet and block.name not in book.pieces:
             part = block.path if "." in block.own else block.name
             band = found.setdefault(part, Band())
-            matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
-            if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
-                band.totals.setdefault(matrix, []).append(block)
+            matrix = book.graph.blocks.get(f"{part}.W_{block.leaf.removeprefix('b_')}", block)
+            below = block.leaf[:2] == "b_" and matrix is not block and not turned(block, book)
+            if below and _width(matrix, book) == _width(block, book):
+                band.totals.setdefault(matrix.name, []).append(block)
             else:
-                band.add(block, block.shape[0 if turned(block, book) else 1])
+                band.add(block, _width(block, book))
     return list(found.values())
 
 
@@ -249,9 +255,8 @@ def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     for block in sorted(book.graph, key=lambda block: TURNED not in block.passes):
         of_weights = block.kind == "gradient" or GRADIENT in block.passes
         if of_weights and sheet_of(block, book) == sheet:
-            n_cols = block.shape[0 if turned(block, book) else 1]
             reader = block if block.kind == "gradient" else book.graph.readers[block.name][0][0]
-            found.setdefault(reader.forward, Band()).add(block, n_cols)
+            found.setdefault(reader.forward, Band()).add(block, _width(block, book))
     order = {block.name: k for k, block in enumerate(book.graph)}
     return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
 
