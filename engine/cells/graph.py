@@ -178,7 +178,12 @@ class Graph:
         self._inputs: dict[str, np.ndarray] = {}
         self._values: dict[str, np.ndarray] = {}
         self._readings: dict[str, Readings] = {}
-        self.prefix = ""  # of every name that is added through it
+        self._prefix = ""
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of every name that is added through it."""
+        return self._prefix
 
     def __repr__(self) -> str:
         names = list(self.blocks)
@@ -199,7 +204,7 @@ class Graph:
     def at(self, prefix: str) -> Self:
         """This graph, with `prefix.` before every name that is added through it."""
         scoped = copy(self)
-        scoped.prefix = f"{self.prefix}{prefix}."
+        scoped._prefix = f"{self._prefix}{prefix}."
         return scoped
 
     def input(self, name: str, values: Any, axes: Axes = ("", ""), kind: Kind = "setting") -> Block:
@@ -212,7 +217,7 @@ class Graph:
                 raise InputError(f"{name} is {sides(held.shape)}; give rows and columns")
             array = frozen(np.atleast_2d(held.astype(kind_of, copy=False)))
         rows, cols = array.shape
-        block = self.add(Block(self.prefix + name, (rows, cols), axes, kind))
+        block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
         self._inputs[block.name] = array
         return block
 
@@ -248,7 +253,7 @@ class Graph:
             raise InputError(f"{name} has {len(axes)} axes; name one, or its rows and columns")
         rows, cols = axes if len(axes) == 2 else ("", *axes)
         if self.weights is not None:
-            values = self.weights[self.prefix + name]
+            values = self.weights[self._prefix + name]
         elif self.sizes is not None:
             values = np.broadcast_to(0.0, (self.sizes.size(rows), self.sizes.size(cols)))
         else:
@@ -282,12 +287,12 @@ class Graph:
             for code, n, axis in zip(subscript, operand.shape, operand.axes, strict=True):
                 code = "i" if shift(code) else code
                 if sizes.setdefault(code, (n, axis))[0] != n and code in "ij:":
-                    raise InputError(f"{self.prefix}{name}: {operand.name} has {n}, not {sizes}")
+                    raise InputError(f"{self._prefix}{name}: {operand.name} has {n}, not {sizes}")
         (rows, row_axis), (cols, col_axis) = sizes.get("i", (1, "")), sizes.get("j", (1, ""))
         if mask is None:
             partial = [b.mask for _, _, b in operands if b.partial]
             mask = partial[0] if partial else EVERYTHING
-        name = self.prefix + name
+        name = self._prefix + name
         if any(op.subscripts[p][0] == "≤i" for p in op.itself) and not mask.before:
             raise InputError(f"{name}: a row would read itself; give it Mask(before=True)")
         axes = (row_axis, col_axis)
@@ -305,7 +310,7 @@ class Graph:
 
         With `runs`, the expression also takes an array of columns, for the cells of a row at once.
         """
-        name, made = self.prefix + name, self._harmless(expression)
+        name, made = self._prefix + name, self._harmless(expression)
         return self.add(Block(name, shape, axes, "table", expression=made, runs=runs))
 
     def follow(self, name: str, expression: Cells) -> Block:
@@ -361,7 +366,7 @@ class Graph:
             sides = zip(block.shape, block.axes, strict=True)
             (n, down), (m, across) = (rows.get(axis, (n, axis)) for n, axis in sides)
             operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
-            name, axes = self.prefix + block.name, (down, across)
+            name, axes = self._prefix + block.name, (down, across)
             copy = replace(block, name=name, shape=(n, m), axes=axes, operands=operands)
             copies[block.name] = self.add(copy)
 
