@@ -274,6 +274,7 @@ def of_linear_attention(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
         yield f"{h}.A_log", head_of(f"{theirs}.A_log", head, 1, 0)
         yield f"{h}.W_O", head_of(f"{theirs}.out_proj.weight", head, d_value, 1, turn=True)
     yield f"{ours}.z_norm", Piece(f"{theirs}.norm.weight")
+    # after `dt_bias`, since the first place of a weight is where it is saved
     yield from by_head_of_keys(ours, theirs, spec) if spec.fused else by_kind(ours, theirs, spec)
 
 
