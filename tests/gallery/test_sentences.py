@@ -204,10 +204,10 @@ def test_probes_with_refitted_components() -> None:
     book = default_book("semantic-tiny")
     shown = book.clean(book.graph["probes.explained"].area).astype(float)
     found = {}
-    for col, one in enumerate(probes._probed(book), 1):
+    for col, (name, vectors) in enumerate(probes._probed(book).items(), 1):
         rows = range(probes.ANEW_ROW + 2, probes.ANEW_ROW + 2 + len(semantics.AXES))
-        found[one.name] = np.array([book.clean.cell("Probes", row, col) for row in rows])
-        np.testing.assert_allclose(found[one.name], by_projection(one.vectors), atol=1e-9)
+        found[name] = np.array([book.clean.cell("Probes", row, col) for row in rows])
+        np.testing.assert_allclose(found[name], by_projection(vectors), atol=1e-9)
     leaked = dict(zip(semantics.AXES, shown[:, 4], strict=True))
     anew = dict(zip(semantics.AXES, found["wide"], strict=True))
     page = written("semantic-tiny.md")
