@@ -188,7 +188,8 @@ def examples() -> tuple[Example, ...]:
     found: list[Example] = []
     row = TOP
     for form in FORMS.read_text("utf-8").splitlines():
-        for name, arguments in dict.fromkeys(_given(form, k) for k in range(2)):
+        given = dict.fromkeys(_given(form, k) for k in range(2))
+        for name, arguments in given:
             found.append(Example(form, name, arguments, row))
             row += found[-1].height
     return tuple(found)

@@ -81,7 +81,8 @@ def read(path: Path) -> Held:
     script = raw["script"].decode(errors="replace")
     _check(path, script)
     beside = _found(path, raw["data"])
-    return Held(script, packed["data"], packed["weights"] if beside is None else beside)
+    weights = packed["weights"] if beside is None else beside
+    return Held(script, packed["data"], weights)
 
 
 def _unpacked(path: Path, name: str, text: str) -> bytes:
@@ -148,7 +149,8 @@ def recompute(held: Held) -> Verdict:
     """What Node.js says of a page after computing all of it from wrong values. Raises InputError if
     it fails."""
     command = [program("node"), f"--max-old-space-size={HEAP}", str(SCRIPT)]
-    done = subprocess.run(command, input=json.dumps(held._asdict()).encode(), capture_output=True)
+    asked = json.dumps(held._asdict()).encode()
+    done = subprocess.run(command, input=asked, capture_output=True)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").splitlines()
         said = next((line for line in lines if "Error" in line), f"exit code {done.returncode}")

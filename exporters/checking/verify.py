@@ -98,9 +98,8 @@ def formula_cells(file: WorkbookFile) -> FormulaCells:
     if not found:
         raise InputError(f"{file.path} holds no formulas: there is nothing to verify")
     if all(value is None for value in found.values()):
-        raise InputError(
-            f"{file.path} holds no computed values; open it in a spreadsheet and save it"
-        )
+        fault = f"{file.path} holds no computed values; open it in a spreadsheet and save it"
+        raise InputError(fault)
     uncomputed = [(name, *at) for name in file for at in file[name].uncomputed]
     for cell in uncomputed:
         del found[cell]
@@ -221,9 +220,8 @@ def _wrong(xml: bytes) -> bytes:
     Raises InputError if the cells cannot be found."""
     named = SHEET.search(xml)
     if named is None:
-        raise InputError(
-            "a sheet is not written in UTF-8; open the workbook in a spreadsheet and save it"
-        )
+        fault = "a sheet is not written in UTF-8; open the workbook in a spreadsheet and save it"
+        raise InputError(fault)
     prefix = re.escape(named[1])
     value = rb"(?:\s*<%sv\b[^>]*>[^<]*</%sv\s*>)?" % (prefix, prefix)  # a program writes none
     own = re.compile(rb"</%sf\s*>" % prefix + value)

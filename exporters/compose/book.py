@@ -226,7 +226,8 @@ class Sheet:
     suggestions: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __repr__(self) -> str:
-        return f"<Sheet {self.name}: {len(self.entries)} cells, and {len(self.regions)} blocks>"
+        n_blocks = len(self.regions)
+        return f"<Sheet {self.name}: {len(self.entries)} cells, and {n_blocks} blocks>"
 
     def __getitem__(self, key: tuple[int | slice, int | slice] | Rect) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
@@ -321,9 +322,8 @@ class Reading(Reader):
             cells = [run.at(*at) if run else self.cell(sheet, *at) for at in rect.cells()]
             array = np.empty(len(cells), dtype=object)
             array[:] = cells
-            self._ranges[sheet, rect] = settled(array).reshape(
-                rect.bottom - rect.top, rect.right - rect.left
-            )
+            shape = rect.bottom - rect.top, rect.right - rect.left
+            self._ranges[sheet, rect] = settled(array).reshape(shape)
         return self._ranges[sheet, rect]
 
     def cell(self, sheet: str, row: int, col: int) -> Any:

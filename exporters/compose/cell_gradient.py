@@ -27,7 +27,8 @@ def of_cell(book: Book, at: At) -> Slopes:
             cell_gradient.add(found, area, np.transpose(slope) if turned else slope)
             return
         sheet, rect = book.locate(area)
-        each = np.broadcast_to(slope, (rect.bottom - rect.top, rect.right - rect.left))
+        shape = rect.bottom - rect.top, rect.right - rect.left
+        each = np.broadcast_to(slope, shape)
         for (row, col), share in zip(rect.cells(), each.flat, strict=True):
             to((sheet, row, col), float(share))
 

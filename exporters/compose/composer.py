@@ -334,14 +334,13 @@ class Columns:
         self, name: str, head: str, formula: Callable[[int], Any], style: str = "activation"
     ) -> Area:
         """The next column, of formulas: `formula(i)` is the expression of row i."""
+
+        def cell(i: int, _: int) -> Any:
+            return formula(i)
+
+        shape, left = (self.n, 1), self._next()
         return self.ws.computed(
-            name,
-            (self.n, 1),
-            lambda i, _: formula(i),
-            cols=[head],
-            style=style,
-            left=self._next(),
-            top=self.top,
+            name, shape, cell, cols=[head], style=style, left=left, top=self.top
         )
 
     def _next(self) -> int:

@@ -272,11 +272,11 @@ def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
     tall = max((r.bottom - r.top for r in rects), default=1)
     wide = max((r.right - r.left for r in rects), default=1)
     letters = [column(k) for k in range(max((r.right for r in rects), default=1))]
-    sheet.runs += [
-        Run(Rect(TOP, TOP + tall, DOWN, DOWN + 1), "row number"),
-        Run(Rect(TOP - 2, TOP - 1, COPIES, COPIES + wide), "label number"),
-        Run(Rect(TOP, TOP + len(letters), LETTERS, LETTERS + 1), "label", letters),
-    ]
+    down = Rect(TOP, TOP + tall, DOWN, DOWN + 1)
+    across = Rect(TOP - 2, TOP - 1, COPIES, COPIES + wide)
+    named = Rect(TOP, TOP + len(letters), LETTERS, LETTERS + 1)
+    sheet.runs += [Run(down, "row number"), Run(across, "label number")]
+    sheet.runs.append(Run(named, "label", letters))
 
 
 # --- a line -------------------------------------------------------------------------------
@@ -313,12 +313,14 @@ def _of_numbers(book: Book, off: Table, one: Range, row: int) -> None:
     """A range of numbers: its sums, and their differences relative to its size."""
     sheet, now = off.sheet, Numbers(one.area)
     held = now.value(book.clean)
-    sheet.put(row, SIZE, _in_short(float(np.abs(held).sum())), "count")
+    size = _in_short(float(np.abs(held).sum()))
+    sheet.put(row, SIZE, size, "count")
     places = np.arange(held.size).reshape(held.shape)
     at = _places(sheet, one.rect)
     for power, weighted in enumerate((now, now * at, now * at * at)):
+        was = sheet[row, WAS[power]]
         sheet.put(row, WAS[power], float((held * places**power).sum()), "step")
-        gap = (SUM(weighted) - sheet[row, WAS[power]]) / (sheet[row, SIZE] * held.size**power)
+        gap = (SUM(weighted) - was) / (sheet[row, SIZE] * held.size**power)
         off.put(row - TOP, power, _bounded(gap), "off", array=True)
 
 

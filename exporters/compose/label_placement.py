@@ -44,7 +44,8 @@ def sides(
     for k, ((x, y), text) in enumerate(zip(at, texts, strict=True)):
         others = [*taken, *dots[:k], *dots[k + 1 :]]
         boxes = ((side, box(x, y, text, side)) for side in allowed)
-        side = next((side for side, own in boxes if not any(map(own.meets, others))), "")
+        free = (side for side, own in boxes if not any(map(own.meets, others)))
+        side = next(free, "")
         found.append(side)
         if side:
             taken.append(box(x, y, text, side))

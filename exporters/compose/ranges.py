@@ -178,9 +178,10 @@ def _holds(rect: Rect, cells: Iterable[Span]) -> bool:
 def rectangles(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
     """Cells as rectangles of one kind: of joined rows, or of joined columns, whichever are
     fewer."""
+    across = _joined(kinds)
     turned = _joined({(col, row): kind for (row, col), kind in kinds.items()})
     down = [(Rect(left, right, top, bottom), k) for (top, bottom, left, right), k in turned]
-    return min(_joined(kinds), down, key=len)
+    return min(across, down, key=len)
 
 
 def _joined(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:

@@ -37,7 +37,8 @@ class Coordinate(Expression):
     @property
     def built(self) -> int:
         """Its value as built."""
-        return 1 + (self.cell.rect.top if self.function is ROW else self.cell.rect.left)
+        rect = self.cell.rect
+        return 1 + (rect.top if self.function is ROW else rect.left)
 
 
 def moved(sheet: Sheet, area: Rect) -> Expression:

@@ -105,7 +105,8 @@ class InRanges(Expression):
             place += f"-{cols}"
         seen, block = list[str](), found.area.grid
         if isinstance(block, Block) and block.partial:
-            i, j = (cols, rows) if self.book.places[block.name].turned else (rows, cols)
+            turned = self.book.places[block.name].turned
+            i, j = (cols, rows) if turned else (rows, cols)
             seen = [*_seen(block.mask, i, j, found.area.rect)]
         held = here.without_blanks(notation)
         return "*".join([f"(1-{here.is_formula(notation)})", f"({place})", *held, *seen])
@@ -199,11 +200,8 @@ def _holds(book: Book, found: Range, i: int, j: int) -> bool:
 def _blank(book: Book, sheet: str, rect: Rect) -> list[Span]:
     """The cells of a rectangle that the reader fills in, as rows and columns of it."""
     top, bottom, left, right = rect
-    return [
-        (i - top, j - left)
-        for i, j in _blanks(book, sheet)
-        if top <= i < bottom and left <= j < right
-    ]
+    cells = _blanks(book, sheet)
+    return [(i - top, j - left) for i, j in cells if top <= i < bottom and left <= j < right]
 
 
 def _blanks(book: Book, sheet: str) -> list[Span]:
@@ -246,7 +244,8 @@ def _by_ranges(
 ) -> Expression:
     """Add the formulas of boxes, and of ranges; returns the index of the first cell without one."""
     top, left = at
-    found = boxes(page.book, ranges, {name: _blanks(page.book, name) for name in page.book.sheets})
+    blanks = {name: _blanks(page.book, name) for name in page.book.sheets}
+    found = boxes(page.book, ranges, blanks)
     some = [found[k : k + TOGETHER] for k in range(0, len(found), TOGETHER)]
     in_boxes = page.show(
         "typed_over.boxes",
@@ -269,7 +268,8 @@ def _by_ranges(
         (len(places), 1),
         array=True,
     )
-    return IF(MAX(in_ranges) == 0, -1, end - MAX(in_ranges))
+    furthest = MAX(in_ranges)
+    return IF(furthest == 0, -1, end - furthest)
 
 
 def _by_cells(

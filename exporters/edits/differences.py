@@ -163,7 +163,8 @@ def _labels(
     }
     fixed = {at: entry.value for at, entry in constants.items()}
     fixed |= {at: run.at(*at) for run in sheet.runs for at in run.area.cells()}
-    now = dict(zip(fixed, written.valued(written.at(*_split(list(fixed)))), strict=True))
+    there = written.valued(written.at(*_split(list(fixed))))
+    now = dict(zip(fixed, there, strict=True))
     changed = [at for at in sorted(fixed) if not _alike(fixed[at], now[at])]
     typed = {at for at in changed if at in constants and constants[at].style in TYPED}
     others = {at: fixed[at] for at in changed if at not in typed and fixed[at] != ""}
@@ -299,9 +300,8 @@ class BlockCell:
             )
         found = counting.number(self.value, self.block)
         if self.computed and not self.invited and isinstance(found.now, str) and found.why:
-            return Counted(
-                found.now, None, f"{counting.what(self.value)}, where a formula was", lost=True
-            )
+            why = f"{counting.what(self.value)}, where a formula was"
+            return Counted(found.now, None, why, lost=True)
         return self._of_id(found) if self.block.kind == "ids" and not found.why else found
 
     def _of_id(self, found: Counted) -> Counted:

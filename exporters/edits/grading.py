@@ -87,9 +87,10 @@ class Marking:
         check_in_place(self.book, self.answers, file)
         self.hidden.check(file)
         marks = self.marks([typed(file, a) for a in self.answers], defined(file), file.path)
+        n = 1 + max(a.exercise for a in self.answers)
         groups = [
             [m for m, a in zip(marks, self.answers, strict=True) if a.exercise == e]
-            for e in range(1 + max(a.exercise for a in self.answers))
+            for e in range(n)
         ]
         name = file[self.page][exercise.NAME] if self.page in file else None
         return Grade(path, "" if name is None else str(name), self.level, groups)
@@ -235,7 +236,8 @@ class Calculator:
     ) -> dict[int, Any]:
         """The values of the formulas of some answers, by their numbers, on the workbook as built
         (0) or with other inputs (1); `typed` are the other answers, blank if they are missing."""
-        read = {**formulas, **self.read({k: f for k, f in formulas.items() if isinstance(f, str)})}
+        texts = {k: f for k, f in formulas.items() if isinstance(f, str)}
+        read = {**formulas, **self.read(texts)}
         followed = {k: f for k, f in read.items() if isinstance(f, TypedFormula)}
         held = {self.cells[k]: value for k, value in (typed or {}).items()}
         asked = {at for formula in followed.values() for at in self._cells(formula)}
@@ -360,4 +362,5 @@ def _read(formula: str) -> list[str]:
     except (TokenizerError, IndexError):
         return [formula]
     areas = [t.value.replace("$", "").replace("'", "") for t in found if t.subtype == Token.RANGE]
-    return sorted(areas + [repr(float(t.value)) for t in found if t.subtype == Token.NUMBER])
+    numbers = [repr(float(t.value)) for t in found if t.subtype == Token.NUMBER]
+    return sorted(areas + numbers)

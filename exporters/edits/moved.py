@@ -33,9 +33,8 @@ def check(
     """
     if len(changed) < 2:
         return
-    pairs = zip(
-        changed.items(), written.valued(written.at(*np.array([*changed], np.int64).T)), strict=True
-    )
+    here = written.valued(written.at(*np.array([*changed], np.int64).T))
+    pairs = zip(changed.items(), here, strict=True)
     moved = {at: was for (at, was), now in pairs if not alike(was, now)}
     if len(moved) < 2:
         return

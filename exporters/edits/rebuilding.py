@@ -92,7 +92,8 @@ class _Rebuilding:
 
     def book(self, inputs: Inputs) -> Book:
         """The book, sheet by sheet."""
-        self.workbook = Workbook(str(self.file[self.sheets[0]][TITLE]).partition(" · ")[0])
+        title = str(self.file[self.sheets[0]][TITLE]).partition(" · ")[0]
+        self.workbook = Workbook(title)
         pages = {}
         for name in self.sheets:
             pages[name] = self.workbook.sheet(name, str(self.file[name][PURPOSE] or ""))
@@ -114,7 +115,8 @@ class _Rebuilding:
         formulas = sheet.formulas
         if any(at in formulas for at in table.rect.cells()):
             return page.promised(table.name, (bottom - top, right - left), left=left)
-        page.typed(table.name, self._as_built(table) if given is None else given, left=left)
+        values = self._as_built(table) if given is None else given
+        page.typed(table.name, values, left=left)
         return None
 
     def _as_built(self, table: Named) -> np.ndarray:

@@ -45,7 +45,8 @@ def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> No
     names = [series.name for series in chart.series]
     unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
     told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
-    drawn.set_legend({"position": "bottom", "delete_series": unnamed} if told else {"none": True})
+    legend = {"position": "bottom", "delete_series": unnamed}
+    drawn.set_legend(legend if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
 
@@ -62,7 +63,8 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         found |= {"fill": {"color": colour}, "gap": 60}
     else:
         mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
-        found |= {"marker": mark, "line": {"color": colour, "width": 1.5}}
+        line = {"color": colour, "width": 1.5}
+        found |= {"marker": mark, "line": line}
         if chart.kind == "scatter" and not (chart.joined or series.joined):
             found["line"] = {"none": True}
         if series.joined:

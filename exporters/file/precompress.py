@@ -38,7 +38,8 @@ class Ahead(ExitStack):
         if not (many and able and self._beside.is_dir()):
             return
         try:
-            work = partial(_pack, book, self.enter_context(temporary_folder(self._beside)))
+            folder = self.enter_context(temporary_folder(self._beside))
+            work = partial(_pack, book, folder)
             found = self.enter_context(
                 copies(self._writing.n_processes - 1, work, range(len(tables)))
             )

@@ -131,7 +131,8 @@ class WorkbookFile:
                 parts = file.infolist()
             if len(parts) > MOST_PARTS:
                 raise too_many(self.path, len(parts), "parts", MOST_PARTS)
-            size = max(sum(part.file_size for part in parts), self.path.stat().st_size)
+            unpacked = sum(part.file_size for part in parts)
+            size = max(unpacked, self.path.stat().st_size)
             if size > MOST_READ:
                 raise self._too_large(f"holds {size / 1e6:,.0f} MB")
             # held packed: to list the parts anew takes longer than to read most sheets
@@ -140,7 +141,8 @@ class WorkbookFile:
             (self._main,) = related(archive, "", "/officeDocument").values()
             self._check_type()
             self._book = listing(archive, self._main)
-            self.parts = worksheets(archive, self._book, related(archive, self._main, "/worksheet"))
+            sheets = related(archive, self._main, "/worksheet")
+            self.parts = worksheets(archive, self._book, sheets)
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:
@@ -275,9 +277,10 @@ def too_many(file: object, n: int, what: str, most: int) -> InputError:
 def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
     """The parts of a kind that a part (or the archive, if "") refers to, by id."""
     folder, _, file = part.rpartition("/")
+    listed = listing(archive, f"{folder}/_rels/{file}.rels".lstrip("/"))
     return {
         relation.attrib["Id"]: normpath(join("/", folder, relation.attrib["Target"])).lstrip("/")
-        for relation in listing(archive, f"{folder}/_rels/{file}.rels".lstrip("/"))
+        for relation in listed
         if relation.attrib["Type"].endswith(kind)
     }
 

@@ -222,12 +222,14 @@ def _spelling(
             if blanks and ((n, k) if place.turned else (k, n)) in blanks.cells:
                 own, held = book.sheets[place.sheet].entries[row, area.left + n].formula, ""
                 if own is not None:
-                    held = f"{formula(book.text(own, place.sheet), n)}<v>{numbers[n]}</v>"
+                    own_text = formula(book.text(own, place.sheet), n)
+                    held = f"{own_text}<v>{numbers[n]}</v>"
                 cells.append(f'<c r="{columns[n]}{row + 1}" s="{blank}">{held}</c>')
                 continue
             value = numbers[n]
             kind, value = (' t="e"', "#NUM!") if value == NO_NUMBER else ("", value)
-            cells.append(f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>{text}<v>{value}</v></c>')
+            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
+            cells.append(f"{at}{text}<v>{value}</v></c>")
         return "".join(cells)
 
     return spelt

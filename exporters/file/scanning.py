@@ -132,12 +132,14 @@ class _Tags:
         found = np.flatnonzero(self.initials == ord(name[0]))
         for k, letter in enumerate(name[1:], 2):
             found = found[self.bytes[self.starts[found] + k] == ord(letter)]
-        return found[ENDS_NAME[self.bytes[self.starts[found] + len(name) + 1]]]
+        after = self.bytes[self.starts[found] + len(name) + 1]
+        return found[ENDS_NAME[after]]
 
     def attribute(self, name: str) -> Positions:
         """The offset of the value of each attribute with that one-letter name, after its quote."""
         a, equals = self.bytes, self._equals
-        return np.asarray(equals[(a[equals - 1] == ord(name)) & (a[equals - 2] <= ord(" "))] + 2)
+        named = (a[equals - 1] == ord(name)) & (a[equals - 2] <= ord(" "))
+        return np.asarray(equals[named] + 2)
 
     @cached_property
     def _equals(self) -> Positions:
@@ -164,7 +166,8 @@ class _Cells:
         self.starts, self.ends = tags.starts[which], tags.starts[which + 1]
         row = np.searchsorted(self.row_starts, self.starts) - 1
         self.rows = self._row_numbers()[row]
-        self.cols = self._columns(np.searchsorted(self.starts, self.row_starts)[row])
+        first = np.searchsorted(self.starts, self.row_starts)[row]
+        self.cols = self._columns(first)
 
     def of(self, which: Positions) -> Positions:
         """The cell that contains each of these tags."""
@@ -284,7 +287,8 @@ def _values(
     has_value = np.zeros(len(cells.starts), bool)
     has_value[cell] = (ends > begins) | ((kind == ord("s")) & ~shared)
     for k in np.flatnonzero((kind != ord("n")) & ~shared & (ends > begins)).tolist():
-        others[int(cell[k])] = typed(chr(kind[k]), _unescaped(tags.xml[begins[k] : ends[k]]))
+        text = _unescaped(tags.xml[begins[k] : ends[k]])
+        others[int(cell[k])] = typed(chr(kind[k]), text)
     inline = tags["is"]
     for k, start in zip(cells.of(inline).tolist(), tags.starts[inline].tolist(), strict=True):
         end = start if _closed(tags.xml, start) else tags.xml.index(b"</is>", start)

@@ -258,7 +258,8 @@ class _Book(Workbook):
             super()._write_calc_pr()
             return
         once = [("iterate", 1), ("iterateCount", 1), ("iterateDelta", MOST_CHANGE)]
-        self._xml_empty_tag("calcPr", [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)])
+        attributes = [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)]
+        self._xml_empty_tag("calcPr", attributes)
 
     def _store_workbook(self) -> None:
         self._prepare_all()
@@ -393,9 +394,8 @@ def _check_formulas(book: Book, place: Place, longest: int) -> None:
     block = place.block
     if block.op and len(block.operands) > FEW_OPERANDS:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
-        check_length(
-            last, longest, block.name, "its layer has too many heads: --live one of the others"
-        )
+        remedy = "its layer has too many heads: --live one of the others"
+        check_length(last, longest, block.name, remedy)
 
 
 def _frame(ws: Any, sheet: Sheet) -> None:
@@ -427,7 +427,8 @@ def _write_sheet(
     for row, height in (_heights(sheet) | sheet.heights).items():
         ws.set_row(row, height)
     for area in sheet.merged:
-        ws.merge_range(a1(area), "", formats[sheet.entries[area.top, area.left].style])
+        first = sheet.entries[area.top, area.left]
+        ws.merge_range(a1(area), "", formats[first.style])
     blocks, cells = protection.opened(book, sheet)
     ws.protect("", protection.ALLOWED)
     for (row, col), entry in _single(book, shown, sheet).items():

@@ -115,9 +115,8 @@ class AskedScore:
         for k, (label, note) in enumerate(DIALS):
             sheet.put(row + k, 0, label, "row label")
             sheet.notes[row + k, 1] = worded(note)
-            sheet.rules[row + k, 1] = between(
-                0, most[k], worded("A whole number from 0 to {most}.", most=most[k]), whole=True
-            )
+            message = worded("A whole number from 0 to {most}.", most=most[k])
+            sheet.rules[row + k, 1] = between(0, most[k], message, whole=True)
         begun = self.begun()
         if len(self.heads) > 1:
             self.page.typed_at(HEAD, (row, 1), [[n] for n in begun[HEAD]], "dial")
@@ -125,7 +124,8 @@ class AskedScore:
             sheet.down(row, 1, begun[HEAD], "built")
         heads = [scores.Head(self.book.graph, name) for name in scores.heads(self.book.graph)]
         if len(heads) > len(self.heads):
-            sheet.put(row + len(DIALS), 0, worded(ONE_HEAD, n=len(heads), m=size(heads)), "note")
+            told = worded(ONE_HEAD, n=len(heads), m=size(heads))
+            sheet.put(row + len(DIALS), 0, told, "note")
         self.page.typed_at(TOKENS, (row + 2, 1), [[n] for n in begun[TOKENS]], "dial")
 
     def _counted(self) -> Area:
@@ -135,7 +135,8 @@ class AskedScore:
         self.page.sheet.notes[row, 3] = worded("The head's place among all heads, from 1.")
         area = self.page.computed_at(USED, (row, 3), (4, 1), self._counts_as, "id")
         for k, side in enumerate(SIDES, 1):
-            self.page.show(f"word_{side}", (row + k, 2), entry(texts, 1, area[k, 0] + 1), "word")
+            at = row + k, 2
+            self.page.show(f"word_{side}", at, entry(texts, 1, area[k, 0] + 1), "word")
         return area
 
     def _counts_as(self, k: int, _: int) -> Expression:

@@ -38,9 +38,8 @@ def _bytes(values: object) -> bytes:
     """Values as bytes: numbers, or where there are texts, all as texts."""
     array = np.asarray(values)
     if array.dtype == object:
-        return "\0".join(
-            f"{x:.7g}" if isinstance(x, int | float) else str(x) for x in array.flat
-        ).encode("utf-8", "backslashreplace")
+        texts = (f"{x:.7g}" if isinstance(x, int | float) else str(x) for x in array.flat)
+        return "\0".join(texts).encode("utf-8", "backslashreplace")
     with np.errstate(over="ignore"):
         return array.astype("<f4").tobytes()
 

@@ -177,7 +177,8 @@ class Maps:
         middle = self._along("component", self["mean"], basis)
 
         def component(k: int, c: int) -> Expression:
-            return IF(ids[k, 0] < 0, 0, product_sum(vectors[:, k], basis[:, c]) - middle[0, c])
+            along = product_sum(vectors[:, k], basis[:, c])
+            return IF(ids[k, 0] < 0, 0, along - middle[0, c])
 
         self._per_word("component", "PC", component, N_COMPONENTS)
 
@@ -211,9 +212,11 @@ class Maps:
         bases, out = self._basis("cosine", axes), self["out"]
         kept, inverse = self["kept"], self["inverse"]
         at = (self.features, self._across("drawn", 2))
-        unit = self._computed(
-            "cosine_axes", at, (self.d, 2), lambda d, c: Nth(bases[d, :], 2 * out + (c + 1))
-        )
+
+        def axis(d: int, c: int) -> Expression:
+            return Nth(bases[d, :], 2 * out + (c + 1))
+
+        unit = self._computed("cosine_axes", at, (self.d, 2), axis)
         middle = self._along("cosine", self["unit_mean"], unit)
 
         def cosine(k: int, c: int) -> Expression:
@@ -230,9 +233,11 @@ class Maps:
     def _along(self, name: str, mean: Area, axes: Area) -> Area:
         """Add the coordinate of a mean along each axis, above the axes."""
         at, n = (self.features - 2, self.page.rect(axes).left), axes.shape[1]
-        return self._computed(
-            f"{name}_middle", at, (1, n), lambda _, c: product_sum(mean, axes[:, c])
-        )
+
+        def along(_: int, c: int) -> Expression:
+            return product_sum(mean, axes[:, c])
+
+        return self._computed(f"{name}_middle", at, (1, n), along)
 
     def _shares(self) -> None:
         """Add shares of the variance: of the two directions' plane, each component, the cosine
@@ -301,7 +306,8 @@ class Maps:
             kind, which = MAPS[c // 2], c % 2
             moves = kind == "component"  # along with what is left out
             shown = Nth(component[k, :], out + 1 + which) if moves else self[kind][k, which]
-            return IF(ids[k, 0] < 0, self["point"][k - 1, c] if k else expression(0), shown)
+            before = self["point"][k - 1, c] if k else expression(0)
+            return IF(ids[k, 0] < 0, before, shown)
 
         self._per_word("point", "points", at, 6)
         labelled = self._typed(

@@ -165,11 +165,14 @@ class ModelBook(Book):
             cells = Rect(top, bottom, at, at + 1) if axis else Rect(at, at + 1, left, right)
             return addresses(place.sheet, place.rect(cells), here, fixed(operand))
 
+        def runs_down(operand: Block, axis: int) -> bool:
+            return self.places[operand.name].turned == (axis == 1)
+
         return Formulas(
             block,
             self.notation(here),
             where,
-            lambda operand, axis: self.places[operand.name].turned == (axis == 1),
+            runs_down,
             line,
             partial(self._frame, block),
         )
@@ -220,9 +223,8 @@ class ModelBook(Book):
         if not self.plan.shares_formulas or block.partial or place.size[0] == 1 or self.blanks:
             return False
         ways = self._down(block)
-        return all(self.places[name].sheet == place.sheet for name in ways) and all(
-            way in ("still", "moving") for way in ways.values()
-        )
+        here = all(self.places[name].sheet == place.sheet for name in ways)
+        return here and all(way in ("still", "moving") for way in ways.values())
 
     def _down(self, block: Block) -> dict[str, str]:
         """How each operand changes from a row of the block to the next: "still", not at all;

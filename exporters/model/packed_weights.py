@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import IF, SUMPRODUCT
 from cellformer.engine.cells.language import worded
 from cellformer.engine.models.checkpoint import Packed
@@ -56,29 +57,22 @@ def _matrix(book: ModelBook, page: Composer, name: str, packed: Packed) -> None:
     """Add the scales, the integers and the products of a matrix, one below the other."""
     n, most = packed.integers.shape[0], min(packed.integers.shape[1], MOST)
     verdict, of_scales, of_integers = (page.cursor + k for k in (0, 3, 5 + n // GROUP))
+    integers, scales = packed.integers[:, :most], packed.scales[::GROUP, :most]
     for top, what, values, style in (
-        (
-            of_scales,
-            "scales, one for 32 weights of a column",
-            packed.scales[::GROUP, :most],
-            "constant",
-        ),
-        (of_integers, "integers", packed.integers[:, :most], "count"),
+        (of_scales, "scales, one for 32 weights of a column", scales, "constant"),
+        (of_integers, "integers", integers, "count"),
     ):
         page.sheet.put(top - 1, 0, what, "block")
         styles = dict.fromkeys(range(1, 1 + most), style)
         page.sheet.lines(top, values.astype(float).tolist(), styles)
     page.cursor = of_integers + n + 1
 
+    def product(i: int, j: int) -> Expression:
+        return page.sheet[of_integers + i, 1 + j] * page.sheet[of_scales + i // GROUP, 1 + j]
+
     page.sheet.put(page.cursor, 0, "integer × scale", "block")
     at = page.cursor + 1, 1
-    products = page.show(
-        f"packed.{packed.kind}",
-        at,
-        lambda i, j: page.sheet[of_integers + i, 1 + j] * page.sheet[of_scales + i // GROUP, 1 + j],
-        "step",
-        (n, most),
-    ).as_range
+    products = page.show(f"packed.{packed.kind}", at, product, "step", (n, most)).as_range
     off = products - book.graph[name].area[:, :most].as_range
     page.show(
         f"same.{packed.kind}", (verdict, 0), IF(SUMPRODUCT(off, off) == 0, SAME, OTHER), "text"

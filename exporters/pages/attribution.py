@@ -94,7 +94,8 @@ def _sums(book: ModelBook, page: Composer, shares: Area) -> None:
         total = sums.put(0, k, SUM(shares[:, k]), "total")
         at = book.graph[word][0, 0] + 1, position + 1
         here = entry(logits, *(at if book.places["logits"].turned else at[::-1]))
-        sums.put(2, k, total - sums.put(1, k, here, "live"), "tiny")
+        logit = sums.put(1, k, here, "live")
+        sums.put(2, k, total - logit, "tiny")
 
     def ahead(i: int, _: int) -> Expression:
         table, row = (shares, i) if i < n else (sums.area, i - n)

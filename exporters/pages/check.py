@@ -48,9 +48,10 @@ def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
     for block in book.blocks:
         if (block.leaf == "pattern" and block.kind == "computed") or block.name == "probs":
             yield from _sums(block)
+    expected = sum(block.n_cells for block in book.blocks)
     yield (
         "every cell of every block holds a number: no error, no text",
-        ABS(SUM(index.counts(book)) - sum(block.n_cells for block in book.blocks)),
+        ABS(SUM(index.counts(book)) - expected),
     )
     if book.plan.explains:
         yield from _two_ways(book)

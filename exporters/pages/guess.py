@@ -86,12 +86,14 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
     def reply(k: int, guess: Expression) -> tuple[Expression, Expression]:
         scores, chances = (book.graph[name][k, :].as_range for name in ("logits", "probs"))
         said, share = nth(texts, place_of_largest(scores)), percent(LARGE(chances, 1))
-        return said, sentence(
+        own = IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–")
+        told = sentence(
             "the model says {word}, with {share}; your word has {own}",
             word=quote(said),
             share=share,
-            own=IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–"),
+            own=own,
         )
+        return said, told
 
     guesses, right, _ = _questions(page, "next", n, reply, texts, lambda k: given > k)
     return guesses, right, MIN(given, n)
@@ -114,13 +116,11 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
         for head, _ in asked
     )
     page.sheet.down(top, 0, names, "row label")
-    page.show(
-        "from",
-        (top, QUESTION),
-        lambda k, _: sentence("from {word}", word=quote(layout.token_text(book, asked[k][1]))),
-        "text",
-        (len(asked), 1),
-    )
+
+    def question(k: int, _: int) -> Expression:
+        return sentence("from {word}", word=quote(layout.token_text(book, asked[k][1])))
+
+    page.show("from", (top, QUESTION), question, "text", (len(asked), 1))
 
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         head, at = asked[k]

@@ -25,8 +25,9 @@ def add(book: ModelBook) -> None:
     sheet = page.sheet
     if not book.plan.compares_blocks:
         sheet.purpose = "every block: where it stands, its shape, its meaning"
+    heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     sheet.heads = page.cursor
-    page.heads("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
+    page.heads(*heads)
     page.widths({0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9})
     found, top = blocks(book), page.cursor
     numbers = page.table("numbers", (top, 6), (len(found), 1))

@@ -326,7 +326,8 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     rows, cols = sheet[down].as_range, sheet[across].as_range
     now, was = line.block.area, block.area
     # of each cell 1 or 0: an array formula, for an error is to count as a difference
-    other = IFERROR(1 - EXACT(IFERROR(now, ""), was) * 1 if texts else (now != was) * 1, 1)
+    same = 1 - EXACT(IFERROR(now, ""), was) * 1 if texts else (now != was) * 1
+    other = IFERROR(same, 1)
     table.put(row - TOP, COUNT, IFERROR(SUM(other), 1), "count", array=True)
     at = height * width - MAX(other * (height * width - rows * width - cols))  # row by row
     differs = sheet[row, COUNT] > 0
@@ -343,9 +344,8 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     told = told if line.typed else sentence("{edit}: undo (Ctrl+Z)", edit=told)
     table.put(row - TOP, TOLD, IF(differs, told, ""), "text")
     if numbers:
-        book.sheets[place.sheet].dressings.append(
-            (place.rect(line.block.whole), AsBuilt(block.name))
-        )
+        there = place.rect(line.block.whole)
+        book.sheets[place.sheet].dressings.append((there, AsBuilt(block.name)))
     return below + height + 2
 
 
@@ -387,9 +387,8 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
                 # LibreOffice takes no value of an array formula out of a file, and what reads
                 # nothing else misses the first edit: the message reads what was edited, too
                 before = sheet[row - 1, RANK] if row > top else expression(0)
-                table.put(
-                    row - TOP, RANK, IFERROR(before + IF(sheet[row, TOLD] == "", 0, 1), 0), "count"
-                )
+                sofar = IFERROR(before + IF(sheet[row, TOLD] == "", 0, 1), 0)
+                table.put(row - TOP, RANK, sofar, "count")
         for k in range(1, n_told + 1):
             listed = listed & IFERROR("; " & INDEX(told, MATCH(k, ranks, 0), 1), "")
         n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)
@@ -430,7 +429,8 @@ def _said(book: ModelBook) -> Expression | None:
         now: Expression = ranking.ranked(book)[0][0, 0]
         unknown: Expression = expression("")
     else:
-        top = entry(book.graph["choice.order"][:, 0], 1, book.graph["n_prompt"][0, 0])
+        ids = book.graph["choice.order"][:, 0]
+        top = entry(ids, 1, book.graph["n_prompt"][0, 0])
         likeliest = int(book.values["choice.order"][last, 0])
         now = INDEX(book.graph["outputs"].area, top + 1, 1)
         unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
@@ -441,7 +441,8 @@ def _said(book: ModelBook) -> Expression | None:
         return answer
     nothing = sentence(" · ‘{word}’ is unknown: nothing is answered", word=unknown)
     silent = IF(unknown == "", sentence(" · nothing is typed: nothing is answered"), nothing)
-    return IF(book.graph["prompt.answered"][0, 0] == 0, silent, answer)
+    typed_none = book.graph["prompt.answered"][0, 0] == 0
+    return IF(typed_none, silent, answer)
 
 
 def _of_digest(book: Book, rows: Sequence[int]) -> Expression:

@@ -37,7 +37,8 @@ def add(book: ModelBook) -> None:
     stages, last = book.views.stages, LEFT + len(book.views.stages)
     sheet.widths = {0: 15, 1: 15} | {LEFT + n: 13 for n in range(len(stages))}
     row = TOP + 4 + 2 * WORDS_SHOWN + CHART_ROWS
-    for leaf in [n.removeprefix("lens.0.") for n in book.graph.blocks if n.startswith("lens.0.")]:
+    leaves = [n.removeprefix("lens.0.") for n in book.graph.blocks if n.startswith("lens.0.")]
+    for leaf in leaves:
         row = _steps(book, sheet, leaf, row)
     for n, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         sheet.link(TOP, LEFT + n, name, book.address(stage.area))
@@ -70,9 +71,8 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
     layout.labels(book, sheet, f"lens.{leaf}", at, block.axes[1], numbers, "row label")
     for n in range(n_stages):
-        layout.settle(
-            book, sheet, Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
-        )
+        place = Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
+        layout.settle(book, sheet, place)
     return row + block.shape[1] + 2
 
 
@@ -82,9 +82,8 @@ def _rows(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     sheet.lines(row, [(caption, "the same, a row for each stage")], {0: "block", LEFT: "note"})
     for n, name in enumerate(stage_names(book), row + 1):
         sheet.put(n, LEFT - 1, name, "row label")
-        layout.settle(
-            book, sheet, Place(book.graph[f"lens.{n - row - 1}.{leaf}"], LENS, n, LEFT, False)
-        )
+        block = book.graph[f"lens.{n - row - 1}.{leaf}"]
+        layout.settle(book, sheet, Place(block, LENS, n, LEFT, False))
     return row + len(book.views.stages) + 2
 
 

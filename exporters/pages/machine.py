@@ -257,9 +257,8 @@ def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
         page.dress(cell, When("here", here.fixed == k))
         if given is not None:
             page.dress(cell, When("generated", expression(k) >= given.fixed))
-    said = sentence(
-        "{token} is looked at: all that follows is computed for this token", token=looked_at(book)
-    )
+    text = "{token} is looked at: all that follows is computed for this token"
+    said = sentence(text, token=looked_at(book))
     page.show("looked_at", (_low(page.sheet, below), 1), said, "said")
     page.cursor = below + 1
 
@@ -320,7 +319,8 @@ def _strips(book: ModelBook, page: Composer, canvas: Canvas) -> None:
 
 def at_token(book: ModelBook, block: Block, j: int) -> Expression:
     """The j-th number of a block at the token that is looked at."""
-    return Nth(block.area[:, j], position(book) + 1 if block.shape[0] > 1 else expression(1))
+    row = position(book) + 1 if block.shape[0] > 1 else expression(1)
+    return Nth(block.area[:, j], row)
 
 
 def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Area) -> None:
@@ -347,7 +347,8 @@ def guess(book: ModelBook, n: int) -> Expression:
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
     where = place_of_largest(book.graph[f"lens.{n}.logits"].area.as_range)
-    return quote(nth(texts, where)) & " " & percent(nth(chances, where))
+    word = quote(nth(texts, where))
+    return word & " " & percent(nth(chances, where))
 
 
 def _answer(book: ModelBook) -> Expression:
@@ -453,8 +454,9 @@ def _looks(
             looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
             looks.put(k, j, looked, canvas.style("tile"))
         share, word = _most(book, looks.area[k : k + 1, :], axis)
-        said = "{token} gives {word} {share} of its attention"
-        told.put(k, 0, sentence(said, token=looked_at(book), word=word, share=share), "said")
+        text = "{token} gives {word} {share} of its attention"
+        said = sentence(text, token=looked_at(book), word=word, share=share)
+        told.put(k, 0, said, "said")
     page.dress(looks.area, "scale")
 
 
@@ -486,5 +488,7 @@ def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
         return
     texts, live, built = ranking.ranked(book)
     series = [Series("as built", texts, built), Series("live", texts, live)]
-    title, size = book.of_words("The next word", "The next letter"), (CHART - 8, 420)
-    sheet.charts.append(Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True))
+    size = (CHART - 8, 420)
+    title = book.of_words("The next word", "The next letter")
+    chart = Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True)
+    sheet.charts.append(chart)

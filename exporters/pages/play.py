@@ -46,8 +46,7 @@ def add(book: ModelBook) -> None:
         ws.widths({0: 13} | widths | {ranking.CHART_COL: 13})
     else:
         encoder = book.plan.gives != "next word" and not book.live
-        ws.widths(
-            {0: 13, 1: 16} | dict.fromkeys(range(PROMPT_COL, PROMPT_COL + n if encoder else 8), 12)
-        )
+        wide = dict.fromkeys(range(PROMPT_COL, PROMPT_COL + n if encoder else 8), 12)
+        ws.widths({0: 13, 1: 16} | wide)
     for part, top in book.plan.parts.items():
         PARTS[part](book, ws, top)

@@ -58,7 +58,8 @@ class OnSheet:
         """Add the title, the note, the heads of the copies, and the labels of rows and columns."""
         book, sheet, axes = self.book, self.page.sheet, self.block.axes
         name = "" if self.table.cell else f"   ({self.table.block})"
-        sheet.hold(self.row, 0, f"{worded(self.table.title)}{name}", "heading")
+        title = f"{worded(self.table.title)}{name}"
+        sheet.hold(self.row, 0, title, "heading")
         if self.table.note:
             sheet.put(self.row + 1, 0, self.table.note, "note")
         for left, copy in zip(self.lefts, COPIES, strict=False):
@@ -78,9 +79,8 @@ class OnSheet:
             self.page.table(f"{self.name}.{copy.split()[0]}", (self.top, left), self.size)
             for left, copy in list(zip(self.lefts, COPIES, strict=False))[1:]
         )
-        self.book.printed_cells[table.title] = sheet[
-            self.top : self.top + self.height, printed : printed + self.width
-        ]
+        region = sheet[self.top : self.top + self.height, printed : printed + self.width]
+        self.book.printed_cells[table.title] = region
         for r, c, number in self.entries():
             at = (c, 0) if self.down else (r, c)
             typed = sheet[self.top + at[0], printed + at[1]]

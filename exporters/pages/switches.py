@@ -59,7 +59,8 @@ def add(book: ModelBook) -> None:
     if book.plan.explains:
         _heads(sheet, right, layers, heads.values(), "")
         _heads(sheet, right, layers, heads.values(), "", len(layers) + BELOW)
-        _estimates(book, page, right, cells, _effects(book, page, right, cells))
+        effects = _effects(book, page, right, cells)
+        _estimates(book, page, right, cells, effects)
     for part, (row, col) in cells.items():
         page.lay(book.graph[f"{part}.switch"], (row, col), "switch")
         sheet.rules[row, col] = between(0, 1, "1 is on, 0 is off.")
@@ -148,8 +149,9 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
         row, col = cells[part]
         sheet.put(row, left + col, loss, "constant")
     rows, cols = zip(*cells.values(), strict=True)
+    grid = sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)]
     sheet.dress(
-        sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)],
+        grid,
         When("stale", state.fixed != worded("prompt {state}", state=worded("as built"))),
         "diverging",
     )
@@ -166,9 +168,8 @@ def _estimates(
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
     title = sentence("An estimate, live: what each itself adds to the logit of ‘{word}’", word=word)
     page.show("estimate_of", (top - 3, left), title, "heading")
-    estimates = page.table(
-        "estimate", (top, left + 1), (n_layers, max(col for _, col in cells.values()))
-    )
+    wide = max(col for _, col in cells.values())
+    estimates = page.table("estimate", (top, left + 1), (n_layers, wide))
     last, off = book.passage.n_prompt - 1, []
     for part, (row, col) in cells.items():
         blocks = [book.views.credits["target"][name] for name in writers(book, part)]
@@ -176,9 +177,8 @@ def _estimates(
         if not shares and Name(f"{part}.{ablation.SWITCH}").passes:
             page.sheet.put(row - GRID_ROW + top, left + 1, BY_CROSS, "note")
         if shares:
-            estimates.put(
-                row - GRID_ROW, col - 1, SUM(*shares) if shares[1:] else shares[0], "live"
-            )
+            adds = SUM(*shares) if shares[1:] else shares[0]
+            estimates.put(row - GRID_ROW, col - 1, adds, "live")
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = worded(

@@ -52,15 +52,16 @@ def add(book: ModelBook) -> None:
     widths = {col[name]: max(10, len(head)) for name, head in heads.items()}
     sheet.widths = {0: 10} | widths | {col["line"]: LINE_WIDTH}
     sheet.put(TOP - 2, 0, "all of it", "row label")
-    book.lay(Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False), "text")
+    whole = Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False)
+    book.lay(whole, "text")
     sheet.put(TOP - 1, 0, "token", "label")
-    layout.labels(book, sheet, "text", (TOP, 0), "token", range(len(book.passage.ids)), "row label")
+    tokens = range(len(book.passage.ids))
+    layout.labels(book, sheet, "text", (TOP, 0), "token", tokens, "row label")
     for name, head in heads.items():
         sheet.put(TOP - 1, col[name], head, "label")
-        book.lay(
-            Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False),
-            "text" if name == "line" or name in LOOKED_UP else "id",
-        )
+        place = Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False)
+        style = "text" if name == "line" or name in LOOKED_UP else "id"
+        book.lay(place, style)
     if "text.odd" in book.graph.blocks:
         left = len(heads) + 3
         sheet.put(TOP - 2, left, "pieces that are no text by themselves", "heading")

@@ -277,9 +277,8 @@ class Page:
         """Add what each row of a block stands for: a part of a regular expression."""
         place = Place(block, self.sheet.name, self.row, MEANING, turned=False)
         self.book.places[block.name] = place
-        self.sheet.runs.append(
-            Run(place.rect(block.whole), "text", list(self.book.graph.inputs[block.name][:, 0]))
-        )
+        texts = list(self.book.graph.inputs[block.name][:, 0])
+        self.sheet.runs.append(Run(place.rect(block.whole), "text", texts))
 
     def _merges(self, symbols: Block) -> None:
         """Add what each row merges, to the left of its symbols."""
@@ -289,7 +288,8 @@ class Page:
             self.book.lay(place, "text" if leaf == "told" else "rank")
         self.row += 1
         top, n = self.row, symbols.shape[0] - 1
-        column = self.sheet[self.book.places[f"{self.prefix}number"].top, LEFT].fixed_rows
+        number = self.book.places[f"{self.prefix}number"]
+        column = self.sheet[number.top, LEFT].fixed_rows
         place_of = self.sheet[top, BESIDE["place"]].fixed_cols
         merged = OR(column == place_of, column == place_of + 1)
         self.sheet.dress(self.sheet[top : top + n, LEFT : LEFT + self.n], When("differs", merged))
@@ -320,9 +320,8 @@ class Page:
         """Add where each added token stands in the text."""
         self.tables.across(TOP - 1, self.right, TABLE_HEADS[leaf], "label")
         is_text = leaf in ("marked", "parted", "filled")
-        self.book.lay(
-            Place(block, TABLES, TOP, self.right, turned=False), "text" if is_text else "id"
-        )
+        style = "text" if is_text else "id"
+        self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), style)
         self.tables.widths = dict(self.tables.widths) | {self.right: 14}
         self.right += 1 if is_text else 2
 

@@ -61,7 +61,8 @@ def add(book: ModelBook) -> None:
     series = [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
-    sheet.charts.append(Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "0.0"))
+    chart = Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "0.0")
+    sheet.charts.append(chart)
 
 
 def defaults(book: ModelBook) -> tuple[int, int]:
@@ -80,20 +81,15 @@ def _words(book: ModelBook, page: Composer) -> Area:
         (worded("direction {n}", n=n), words[word], "") for n, word in enumerate(defaults(book), 1)
     ]
     sheet.lines(top, lines, {0: "row label", 1: "token", 2: "token"})
-    sheet.lists |= dict.fromkeys(
-        Rect(top, top + 2, 1, 3).cells(), book.graph["outputs"].area.fixed.as_range
-    )
+    texts = book.graph["outputs"].area.fixed.as_range
+    sheet.lists |= dict.fromkeys(Rect(top, top + 2, 1, 3).cells(), texts)
 
-    found = page.show(
-        "ids",
-        (top, 3),
-        lambda k, j: word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words"),
-        "id",
-        (2, 2),
-    )
-    sheet.put(
-        page.cursor + 3, 1, "choose words; leave ‘minus’ empty for the word’s own direction", "note"
-    )
+    def ident(k: int, j: int) -> Expression:
+        return word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words")
+
+    found = page.show("ids", (top, 3), ident, "id", (2, 2))
+    text = "choose words; leave ‘minus’ empty for the word’s own direction"
+    sheet.put(page.cursor + 3, 1, text, "note")
     page.cursor += 6
     return found
 

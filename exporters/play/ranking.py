@@ -53,7 +53,8 @@ EVERY_WORD = ("id", "word", "baseline", "live", "change", "baseline", "live", "c
 
 def n_ranks(book: ModelBook) -> int:
     """The number of ranked words shown."""
-    return min(N_RANKS if book.plan.ranks_every_token else N_OF_MANY, book.graph["logits"].shape[1])
+    most = N_RANKS if book.plan.ranks_every_token else N_OF_MANY
+    return min(most, book.graph["logits"].shape[1])
 
 
 def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
@@ -65,7 +66,8 @@ def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
 def order(book: ModelBook) -> tuple[Area, Area]:
     """The ranks, and the probabilities that fall with them."""
     sheet, rect = book.locate(_column(book, "word"))
-    return book.sheet(sheet)[rect.top : rect.bottom, rect.left - 1], _column(book, "probability")
+    ranks = book.sheet(sheet)[rect.top : rect.bottom, rect.left - 1]
+    return ranks, _column(book, "probability")
 
 
 def _column(book: ModelBook, name: str) -> Area:
@@ -88,7 +90,8 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
         ws.sheet.put(first + rank, 0, rank + 1, "label number")
         cells = {name: table.area[rank, 0] for name, table in tables.items()}
         for name, formula in _formulas(book, cells, rank).items():
-            tables[name].put(rank, 0, formula, styles[name], one and name == "id" and rank > 0)
+            array = one and name == "id" and rank > 0
+            tables[name].put(rank, 0, formula, styles[name], array)
     for name in ("probability", "baseline", "drawn from"):
         if name in tables:
             ws.dress(tables[name].area, "bar")
@@ -168,7 +171,8 @@ def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str
         order, kept, total = (
             entry(book.graph[f"choice.{name}"][:, k], 1, at) for name, k in columns.items()
         )
-        found = {"id": order, "logit": entry(of.logits, ident + 1, 1), "drawn from": kept / total}
+        logit = entry(of.logits, ident + 1, 1)
+        found = {"id": order, "logit": logit, "drawn from": kept / total}
     found |= {
         "word": entry(of.texts, ident + 1, 1),
         "probability": entry(of.probs, ident + 1, 1),
@@ -181,7 +185,8 @@ def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str
 def add_every_word(book: ModelBook, ws: Composer, top: int) -> None:
     """Add all words at the position: baseline, live and the change."""
     n, position = book.graph["outputs"].shape[0], book.graph["position"][0, 0] + 1
-    ws.sheet.put(top, 0, book.of_words("Every word, by id", "Every letter, by id"), "heading")
+    heading = book.of_words("Every word, by id", "Every letter, by id")
+    ws.sheet.put(top, 0, heading, "heading")
     ws.sheet.across(top + 2, 0, EVERY_WORD, "label")
     for col, (name, style) in enumerate((("choice.ids", "label number"), ("outputs", "word"))):
         block = book.graph[name]

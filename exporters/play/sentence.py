@@ -120,7 +120,8 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
         is_answer = book.plan.chat or book.plan.sources
         sheet.put(top, PROMPT_COL - 1, worded("answer") if is_answer else "as text", "line label")
         typed = "" if is_answer else g["sentence"][0, 0] & ""
-        ws.show("text", at, answered(book, g["text.whole"][0, 0], typed), "line")
+        whole = answered(book, g["text.whole"][0, 0], typed)
+        ws.show("text", at, whole, "line")
         sheet.merged.append(sheet[top, PROMPT_COL : PROMPT_COL + WIDE].rect)
         sheet.heights[top] = TWO_LINES
         if "chat.so_far" in g.blocks:
@@ -155,10 +156,8 @@ def asked(book: ModelBook) -> tuple[str, str]:
         ranked = "what comes next is ranked"
         return in_yellow + ranked, f"Type a sentence; {ranked} below"
     if not plan.continues:
-        return (
-            f"{in_yellow}the words that a position leads to are ranked",
-            "Type a sentence; each word is read with all the others",
-        )
+        purpose = f"{in_yellow}the words that a position leads to are ranked"
+        return purpose, "Type a sentence; each word is read with all the others"
     ranked = book.of_words("the next word is ranked", "the next letter is ranked")
     goes_on = "it continues itself"
     if has_room(book):

@@ -50,7 +50,8 @@ Said = tuple[Expression, Any, Any]  # whether a value is within its range; the n
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add how a word is chosen, and what is looked at; below, settings of the model's own."""
     _look(book, ws, top)
-    ws.sheet.put(top, 0, book.of_words("How a word is chosen", "How a letter is chosen"), "heading")
+    heading = book.of_words("How a word is chosen", "How a letter is chosen")
+    ws.sheet.put(top, 0, heading, "heading")
     said = _choice(book)
     others = [
         b for b in book.blocks if block_sheets.on_play(b) and b.name not in (*book.places, *said)
@@ -108,7 +109,8 @@ def _line(
     if isinstance(note, tuple):
         right, usual, otherwise = note
         usual, otherwise = (sentence(x) if isinstance(x, str) else x for x in (usual, otherwise))
-        shown = ws.show(f"{cells[0][0]}.note", (row, end), IF(right, usual, otherwise), "note")
+        text = IF(right, usual, otherwise)
+        shown = ws.show(f"{cells[0][0]}.note", (row, end), text, "note")
         ws.mark(shown, "differs", shown != usual)
     elif note:
         ws.sheet.put(row, end, note, "note")

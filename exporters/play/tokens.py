@@ -82,9 +82,8 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
             continue
         block, turned = book.graph[prefix + name], name != "n_prompt"
         typed = style == "id" and not block.computed
-        book.lay(
-            Place(block, PLAY, row, PROMPT_COL, turned, name in NAMED), "dial" if typed else style
-        )
+        place = Place(block, PLAY, row, PROMPT_COL, turned, name in NAMED)
+        book.lay(place, "dial" if typed else style)
     if lines == WORD_BY_WORD:
         _choices(book, ws, top)
     elif not book.live:
@@ -115,7 +114,8 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
     rule = between(0, last, worded("An id from 0 to {last}.", last=last), whole=True)
     ws.sheet.rules |= {typed.cell(t, 0): rule for t in range(len(book.passage.ids))}
     if n_prompt:
-        ws.mark(tokens.area, "built", ws.sheet[row, PROMPT_COL].fixed_rows >= n_prompt[0, 0].fixed)
+        position = ws.sheet[row, PROMPT_COL].fixed_rows
+        ws.mark(tokens.area, "built", position >= n_prompt[0, 0].fixed)
 
 
 def _rules_of_source(book: ModelBook, ws: Composer, tokens: Block) -> None:

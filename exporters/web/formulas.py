@@ -57,7 +57,8 @@ class Collection:
             if isinstance(part, Area) or (isinstance(part, Constant) and _varies(part.number)):
                 holes.setdefault(part.key, k)
         found = [self._step(part, of) for part, of in made]
-        shape = tuple(step for step, _ in found), formula.text(_WithHoles(beside, holes))
+        text = formula.text(_WithHoles(beside, holes))
+        shape = tuple(step for step, _ in found), text
         values = [value for _, held in found for value in held]
         return self.shapes.setdefault(shape, len(self.shapes)), values
 

@@ -83,7 +83,8 @@ def write(
 def _workbook(book: Book) -> str:
     """The workbook itself, for a page that holds it."""
     with TemporaryDirectory() as folder:
-        return base64.b64encode(xlsx.write(book, Path(folder) / "book.xlsx").read_bytes()).decode()
+        file = xlsx.write(book, Path(folder) / "book.xlsx")
+        return base64.b64encode(file.read_bytes()).decode()
 
 
 def text(book: Book) -> str:
@@ -104,7 +105,8 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
         "workbook": workbook,
         "script": _packed(script.encode()),
     }
-    return MARK.sub(lambda mark: filled[mark[1]], (HERE / "page.html").read_text())
+    template = (HERE / "page.html").read_text()
+    return MARK.sub(lambda mark: filled[mark[1]], template)
 
 
 def joined(main: str, kernels: Sequence[str]) -> str:
@@ -118,7 +120,8 @@ def joined(main: str, kernels: Sequence[str]) -> str:
         waiting += [other for other in needed if other not in known]
         known.update(needed)
     parts = [_module(name) for name in order.static_order()]
-    return "\n".join(['"use strict";', *parts, f"const KERNELS = [{','.join(kernels)}];", BEGIN])
+    listed = f"const KERNELS = [{','.join(kernels)}];"
+    return "\n".join(['"use strict";', *parts, listed, BEGIN])
 
 
 @cache
@@ -139,7 +142,8 @@ def _tight(line: str) -> str:
     another."""
     if "/" in line or line.count("`") not in (0, 2):
         return line
-    return "".join(p if k % 2 else SPACED.sub(r"\1\2", p) for k, p in enumerate(TEXT.split(line)))
+    parts = TEXT.split(line)
+    return "".join(p if k % 2 else SPACED.sub(r"\1\2", p) for k, p in enumerate(parts))
 
 
 def _without_comments(css: str) -> str:

@@ -280,7 +280,8 @@ class _Page:
         sheet, (top, bottom, left, last) = self.book.locate(part)
         down = 0 if part.stays in ("rows", "all") else down
         right = 0 if part.stays in ("cols", "all") else right
-        return self.book.sheets[sheet][Rect(top + down, bottom + down, left + right, last + right)]
+        rect = Rect(top + down, bottom + down, left + right, last + right)
+        return self.book.sheets[sheet][rect]
 
     def _chart(self, chart: Chart) -> Data:
         """A chart; its areas are [sheet, rectangle], or [block, rectangle, 1] of a block on a sheet

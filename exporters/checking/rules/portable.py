@@ -34,7 +34,8 @@ def _given_computed(call: Call) -> Iterator[str]:
     """Functions of ranges whose argument is computed from a range cell by cell."""
     takes = PARAMETERS.get(call.name, "V")
     for k, argument in enumerate(call.arguments):
-        if takes[min(k, len(takes) - 1)] == "R" and call.name != PRODUCTS and _computed(argument):
+        own = takes[min(k, len(takes) - 1)]
+        if own == "R" and call.name != PRODUCTS and _computed(argument):
             yield call.name
         for operand in argument.operands:
             if isinstance(operand, Call):

@@ -79,9 +79,8 @@ class SheetRules:
         kind = dict(ATTRIBUTE.findall(attributes.decode())) if attributes else {}
         rules = [] if col < LAST_COLUMN else ["columns end at XFD"]
         if raw:
-            found = formulas.formula(
-                unescape(raw.decode()) if b"&" in raw else raw.decode(), self.name, row, col
-            )
+            text = unescape(raw.decode()) if b"&" in raw else raw.decode()
+            found = formulas.formula(text, self.name, row, col)
             reads = found.reads
             rules += formulas.faults(found, self.sheets)
             array = kind.get("t") == "array"
