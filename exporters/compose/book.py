@@ -124,10 +124,8 @@ class Place(NamedTuple):
 
     def own_rect(self, rect: Rect) -> Rect:
         """A rectangle of the sheet as a rectangle of the block."""
-        (top, left), (bottom, right) = (
-            self.own(rect.top, rect.left),
-            self.own(rect.bottom, rect.right),
-        )
+        top, left = self.own(rect.top, rect.left)
+        bottom, right = self.own(rect.bottom, rect.right)
         return Rect(top, bottom, left, right)
 
 

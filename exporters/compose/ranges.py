@@ -113,9 +113,8 @@ def _of_entries(
         read = [one for at in rect.cells() for one in reads[at]]
         rank = (kind[2], order[kind[1]]) if kind[1] in order else (kind[2], last)
         chained = any(name == sheet.name and rect.meets(other) for name, other in read)
-        return _Found(
-            Range(sheet.name, rect, sheet[rect].as_range, kind[0], rect.size, chained), read, rank
-        )
+        own = Range(sheet.name, rect, sheet[rect].as_range, kind[0], rect.size, chained)
+        return _Found(own, read, rank)
 
     for rect, kind in rectangles(kinds):
         one, width = found(rect, kind), rect.right - rect.left
@@ -133,11 +132,12 @@ def _goes_on(book: Book, place: Place, at: Span) -> bool:
 
 def _owners(book: Book, sheet: Sheet) -> dict[Span, Place]:
     """The block of each cell, for blocks whose cells are single entries."""
+    places = [p for p in book.places.values() if p.sheet == sheet.name and not p.block.op]
     regions = {place.block.name for place, _ in sheet.regions}
     return {
         at: place
-        for place in book.places.values()
-        if place.sheet == sheet.name and not place.block.op and place.block.name not in regions
+        for place in places
+        if place.block.name not in regions
         for at in place.rect(place.block.whole).cells()
     }
 

@@ -247,27 +247,24 @@ def _by_ranges(
     blanks = {name: _blanks(page.book, name) for name in page.book.sheets}
     found = boxes(page.book, ranges, blanks)
     some = [found[k : k + TOGETHER] for k in range(0, len(found), TOGETHER)]
-    in_boxes = page.show(
-        "typed_over.boxes",
-        at,  # IronCalc would give some a number, and others an error
-        lambda k, _: IF(takes_ranges, InBoxes(page.book, some[k], numbered), 0),
-        "count",
-        (len(some), 1),
-        array=True,
-    )
+
+    def in_some(k: int, _: int) -> Expression:
+        # IronCalc would give some a number, and others an error
+        return IF(takes_ranges, InBoxes(page.book, some[k], numbered), 0)
+
+    shape = (len(some), 1)
+    in_boxes = page.show("typed_over.boxes", at, in_some, "count", shape, array=True)
     # of SUM, LibreOffice knows that it is one number, and computes one of IF's branches only
     changed = SUM(in_boxes) > 0
     end = sum(one.rect.size for one in ranges)
     rest = [(one, end - begin) for one, begin in zip(ranges, begins(ranges), strict=True)]
     places = [rest[k : k + TOGETHER] for k in range(0, len(rest), TOGETHER)]
-    in_ranges = page.show(
-        "typed_over.ranges",
-        (top + len(some), left),
-        lambda k, _: IF(changed, InRanges(page.book, places[k], numbered), 0),
-        "count",
-        (len(places), 1),
-        array=True,
-    )
+
+    def in_places(k: int, _: int) -> Expression:
+        return IF(changed, InRanges(page.book, places[k], numbered), 0)
+
+    at, shape = (top + len(some), left), (len(places), 1)
+    in_ranges = page.show("typed_over.ranges", at, in_places, "count", shape, array=True)
     furthest = MAX(in_ranges)
     return IF(furthest == 0, -1, end - furthest)
 
@@ -279,14 +276,12 @@ def _by_cells(
     first cell that holds none."""
     top, left = at
     parts = [*_parts(ranges)]
-    cells = page.show(
-        "typed_over.cells",
-        at,
-        lambda k, _: IF(not_needed, 0, OfCells(page.book, parts[k])),
-        "count",
-        (len(parts), 1),
-        array=True,
-    )
+
+    def of_part(k: int, _: int) -> Expression:
+        return IF(not_needed, 0, OfCells(page.book, parts[k]))
+
+    shape = (len(parts), 1)
+    cells = page.show("typed_over.cells", at, of_part, "count", shape, array=True)
     page.sheet.down(top, left + 1, [float(1 << k) for k in range(EACH)], "count")
     missing, powers = cells.as_range, page.sheet[top : top + EACH, left + 1]
     first = IFERROR(MATCH(1, (missing > 0) * 1, 0), 0)

@@ -102,10 +102,8 @@ def compared(found: E, file: WorkbookFile) -> E:
     for sheet in book.sheets.values():
         if sheet.name not in (START, printed.SHEET, source.SHEET, digest.SHEET):
             if sheet.name not in file:
-                raise InputError(
-                    f"sheet {sheet.name!r} is missing; restore its name, or build the workbook "
-                    "again"
-                )
+                missing = f"sheet {sheet.name!r} is missing"
+                raise InputError(f"{missing}; restore its name, or build the workbook again")
             _labels(found, sheet, entries[sheet.name], file[sheet.name].arrays, words)
     # what Digest says follows from the other sheets
     sheets = [s for s in book.sheets.values() if s.name in file and s.name != digest.SHEET]

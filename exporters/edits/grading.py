@@ -340,7 +340,9 @@ class Hidden:
 
 def _held(book: Book, entry: Entry) -> Cell:
     """A cell of the hidden sheet as it is written."""
-    return Cell(entry.value) if entry.formula is None else Cell(None, book.text(entry.formula, KEY))
+    if entry.formula is None:
+        return Cell(entry.value)
+    return Cell(None, book.text(entry.formula, KEY))
 
 
 def _same(expected: Cell, cell: Cell) -> bool:

@@ -83,7 +83,8 @@ class Sheet(Shown):
     @cached_property
     def cells(self) -> dict[Span, Cell]:
         """The cells by row and column."""
-        return {at: Cell(value, self.formulas.get(at)) for at, value in self.values.items()}
+        formulas = self.formulas
+        return {at: Cell(value, formulas.get(at)) for at, value in self.values.items()}
 
     @property
     def computed(self) -> dict[Span, Value]:

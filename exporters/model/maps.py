@@ -266,9 +266,11 @@ class Maps:
         """Add the cosine of every word with the named one, after removal; and the nearest words."""
         kept, hits, inverse, ids = (self[name] for name in ("kept", "hits", "inverse", "id"))
         n_named = MAX(1, SUM(hits[4, :]))
-        own = self._per_feature(
-            "own", "named", lambda d, _: product_sum(kept[d, :], hits[4, :]) / n_named
-        )
+
+        def mean(d: int, _: int) -> Expression:
+            return product_sum(kept[d, :], hits[4, :]) / n_named
+
+        own = self._per_feature("own", "named", mean)
         length = self._scalar("own_length", "named", SQRT(_squared(own)))
 
         def cosine(k: int, _: int) -> Expression:

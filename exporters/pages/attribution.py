@@ -55,7 +55,8 @@ def add(book: ModelBook) -> None:
     def share(i: int, k: int) -> Expression:
         return entry(credits[WORDS[k]][writers[i]].area, 1, position)
 
-    _sums(book, page, page.show("share", (TOP, 1), share, "change plain", (len(writers), 2)))
+    found = page.show("share", (TOP, 1), share, "change plain", (len(writers), 2))
+    _sums(book, page, found)
     sheet.dress(sheet[TOP:end, 1:4], "diverging")
     height = max(320, 24 * len(writers))  # pixels
     series = [Series(text, sheet[TOP:end, 0], sheet[TOP:end, col]) for text, col in DRAWN.items()]

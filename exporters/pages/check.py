@@ -32,9 +32,11 @@ def add(book: ModelBook) -> None:
     gap = page.show(
         "gap", (page.cursor, 1), lambda i, _: IFERROR(gaps[i], worded("an error")), "tiny", one
     )
-    at, look = (page.cursor, 2), worded("look")
-    status = page.show("status", at, lambda i, _: IF(gap[i, 0] < NEAR, OK, look), "status", one)
-    page.dress(status, Unlike(OK))
+
+    def status(i: int, _: int) -> Expression:
+        return IF(gap[i, 0] < NEAR, OK, worded("look"))
+
+    page.dress(page.show("status", (page.cursor, 2), status, "status", one), Unlike(OK))
     told = page.table("claims", (page.cursor, 0), one)
     for k, claim in enumerate(claims):
         if isinstance(claim, Expression):

@@ -168,12 +168,13 @@ def _weights(book: ModelBook, page: Composer) -> Questions | None:
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         value = MIN(x) if k else MAX(x)
         said = MATCH(value, x, 0) - 1
-        return said, sentence(
+        told = sentence(
             "number {n}: the stream has {value} there, so the score changes by {change}",
             n=said,
             value=rounded(value, 3),
             change=rounded(BY * value, 3),
         )
+        return said, told
 
     return _questions(page, "weight", 2, reply)
 
@@ -196,17 +197,14 @@ def _questions(
         page.sheet.lists |= {(top + k, GUESS): choices for k in range(n)}
     answers = [reply(k, guess[k, 0]) for k in range(n)]
 
+    def is_right(k: int, _: int) -> Expression:
+        return IF(AND(guess[k, 0] != "", asked(k), guess[k, 0] == answers[k][0]), 1, 0)
+
     def answer(k: int, _: int) -> Expression:
         told = IF(right[k, 0] == 1, sentence("Right: "), sentence("No: ")) & answers[k][1]
         return IF(OR(guess[k, 0] == "", NOT(asked(k))), "", told)
 
-    right = page.show(
-        f"{name}.right",
-        (top, RIGHT),
-        lambda k, _: IF(AND(guess[k, 0] != "", asked(k), guess[k, 0] == answers[k][0]), 1, 0),
-        "symbol",
-        (n, 1),
-    )
+    right = page.show(f"{name}.right", (top, RIGHT), is_right, "symbol", (n, 1))
     page.show(f"{name}.answer", (top, ANSWER), answer, "text", (n, 1))
     page.cursor = top + n
     return guess, right, expression(n)

@@ -76,8 +76,8 @@ def add(book: ModelBook) -> None:
 
 def _is_shown(block: Block) -> bool:
     """Whether a block is a pattern of the first pass."""
-    others = {NUDGED, OTHER, CLEAN, PATH, CUT}
-    return block.leaf == "pattern" and block.kind == "computed" and not others & {*block.passes}
+    computed = block.leaf == "pattern" and block.kind == "computed"
+    return computed and not {NUDGED, OTHER, CLEAN, PATH, CUT} & {*block.passes}
 
 
 def row_of(pattern: Block) -> tuple[object, ...]:

@@ -72,4 +72,5 @@ def edited(book: ModelBook, block: Block) -> Expression:
         total, squares = float(values.sum()), float((values**2).sum())
         gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
         within = max(NEAR, NEAR_LARGE * max(float(np.abs(values).sum()), squares))
-    return IFERROR(IF(gap > float(f"{within:.0e}"), worded(EDITED), worded("no")), worded(EDITED))
+    differs = gap > float(f"{within:.0e}")
+    return IFERROR(IF(differs, worded(EDITED), worded("no")), worded(EDITED))

@@ -81,7 +81,8 @@ def add(book: ModelBook) -> None:
     page, canvas = layout.page(book, SHEET), Canvas(book)
     page.sheet.lettered = False  # of so many narrow columns the letters are a smear
     narrow = range(1, 1 + canvas.columns)
-    page.widths({0: theme.characters(LABEL)} | dict.fromkeys(narrow, theme.characters(canvas.unit)))
+    page.widths({0: theme.characters(LABEL)})
+    page.widths(dict.fromkeys(narrow, theme.characters(canvas.unit)))
     if LOOKED_AT in book.places:
         _dial(book, page.sheet)
     if book.plan.sources:
@@ -287,7 +288,8 @@ def _given(book: ModelBook, page: Composer) -> Area | None:
     if "n_prompt" not in book.graph.blocks:
         page.sheet.put(page.cursor, 0, "the sentence", "row label")
         return None
-    return page.show("given", (page.cursor, 0), book.graph["n_prompt"][0, 0], "given number")
+    at, given = (page.cursor, 0), book.graph["n_prompt"][0, 0]
+    return page.show("given", at, given, "given number")
 
 
 # --- what each stage adds -----------------------------------------------------------------

@@ -45,8 +45,9 @@ class OnSheet:
     def __init__(self, book: ModelBook, page: Composer, table: Printed, row: int, name: str):
         self.book, self.page, self.table, self.row, self.name = book, page, table, row, name
         self.block = book.graph[table.block]
-        self.rows = list(range(len(table.printed)) if table.rows is None else table.rows)
-        self.cols = list(range(len(table.printed[0])) if table.cols is None else table.cols)
+        n_rows, n_cols = len(table.printed), len(table.printed[0])
+        self.rows = list(range(n_rows) if table.rows is None else table.rows)
+        self.cols = list(range(n_cols) if table.cols is None else table.cols)
         self.down = len(self.rows) == 1
         self.top = row + (2 if self.down else 3) + bool(table.note)
         size = len(self.rows), len(self.cols)

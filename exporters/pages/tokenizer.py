@@ -283,8 +283,9 @@ class Page:
     def _merges(self, symbols: Block) -> None:
         """Add what each row merges, to the left of its symbols."""
         for leaf, col in BESIDE.items():
+            block = self.blocks[leaf]
             self.sheet.put(self.row, col, MEANINGS[leaf], "label")
-            place = Place(self.blocks[leaf], self.sheet.name, self.row + 1, col, turned=False)
+            place = Place(block, self.sheet.name, self.row + 1, col, turned=False)
             self.book.lay(place, "text" if leaf == "told" else "rank")
         self.row += 1
         top, n = self.row, symbols.shape[0] - 1
@@ -306,7 +307,8 @@ class Page:
             self.tables.regions.append((place, "symbol typed"))
         else:
             self.tables.runs.append(Run(place.rect(block.whole), "text", list(values[:, 0])))
-        self.tables.widths = dict(self.tables.widths) | {self.right + k: 14 for k in range(cols)}
+        widths = {self.right + k: 14 for k in range(cols)}
+        self.tables.widths = dict(self.tables.widths) | widths
         self.right += cols + (0 if leaf in ("added", "marks") else 1)
 
     def _heads(self, leaf: str, cols: int) -> Sequence[str]:

@@ -120,13 +120,11 @@ def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
     orthonormal(page, (top, 3), u, v)
 
     columns = slice(lens.left, lens.left + n_stages)
-    page.show(
-        "variance",
-        (top, 6),
-        lambda d, _: VARP(book.sheets[LENS][lens.top + d, columns].as_range),
-        "step green",
-        one,
-    )
+
+    def spread(d: int, _: int) -> Expression:
+        return VARP(book.sheets[LENS][lens.top + d, columns].as_range)
+
+    page.show("variance", (top, 6), spread, "step green", one)
 
 
 def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
@@ -165,21 +163,17 @@ def _path(book: ModelBook, page: Composer) -> Area:
     stages, directions = book.views.stages, basis(book)
     for k, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         page.sheet.link(page.cursor + 1 + k, 0, name, book.address(stage.area))
-    path = page.show(
-        "along",
-        (page.cursor + 1, 1),
-        lambda k, way: product_sum(book.graph[f"lens.{k}.x"].area, directions[way]),
-        "live",
-        (len(stages), 2),
-    )
-    steps = page.show(
-        "step",
-        (page.cursor + 2, 3),
-        lambda k, way: path[k + 1, way] - path[k, way],
-        "change plain",
-        (len(stages) - 1, 2),
-    )
-    page.dress(steps, "diverging")
+
+    def coordinate(k: int, way: int) -> Expression:
+        return product_sum(book.graph[f"lens.{k}.x"].area, directions[way])
+
+    path = page.show("along", (page.cursor + 1, 1), coordinate, "live", (len(stages), 2))
+
+    def step(k: int, way: int) -> Expression:
+        return path[k + 1, way] - path[k, way]
+
+    at, shape = (page.cursor + 2, 3), (len(stages) - 1, 2)
+    page.dress(page.show("step", at, step, "change plain", shape), "diverging")
     page.cursor += len(stages) + 2
     return path
 

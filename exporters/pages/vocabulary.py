@@ -238,15 +238,10 @@ def _neighbours(book: ModelBook, page: Composer, vectors: np.ndarray, chosen: Ch
         col = TSNE + 2 * n
         page.sheet.put(TOP - 1, col, label, "label")
         page.sheet.lines(TOP, points.tolist(), {col: "basis", col + 1: "basis"})
-        series = [
-            Series(
-                page.sheet[TOP + k, named] if side else " ",
-                page.sheet[TOP + k, col],
-                page.sheet[TOP + k, col + 1],
-                colour=colours[k],
-                bears=side or "right",
-            )
-            for k, side in enumerate(label_placement.sides(points, words, SIZE))
-        ]
+        series = []
+        for k, side in enumerate(label_placement.sides(points, words, SIZE)):
+            x, y = (page.sheet[TOP + k, c] for c in (col, col + 1))
+            name = page.sheet[TOP + k, named] if side else " "
+            series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])
         page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))

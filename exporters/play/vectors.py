@@ -21,7 +21,8 @@ def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add both vectors."""
     ws.sheet.put(top, 0, "Their vectors, feature by feature", "heading")
-    ws.sheet.down(top + 3, PROMPT_COL - 1, range(book.graph["vector"].shape[1]), "label number")
+    features = range(book.graph["vector"].shape[1])
+    ws.sheet.down(top + 3, PROMPT_COL - 1, features, "label number")
     for k, (prefix, title) in enumerate(PREFIXES.items()):
         left = PROMPT_COL + k * (len(HEADS) + 1)
         ws.sheet.put(top + 1, left, title, "block")

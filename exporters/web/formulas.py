@@ -167,7 +167,9 @@ def _column(column: list[Any]) -> Any:
     first = column[0]
     if all(type(x) is type(first) and x == first for x in column):
         return first
-    return {"d": differences(column)} if all(type(x) is int for x in column) else {"v": column}
+    if all(type(x) is int for x in column):
+        return {"d": differences(column)}
+    return {"v": column}
 
 
 def differences(numbers: Iterable[int]) -> list[int]:

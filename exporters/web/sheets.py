@@ -326,7 +326,8 @@ class _Page:
             for (row, _), entry in self.sheet.entries.items()
             if entry.style == "heading" and str(entry.value).startswith("Three things to try")
         ]
-        made = self.book.suggestions if self.sheet.name == START else self.sheet.suggestions
+        on_start = self.sheet.name == START
+        made = self.book.suggestions if on_start else self.sheet.suggestions
         return [
             {**suggestion(self.book, s), "row": row}
             for row, s in enumerate(made, rows[0] + 1 if rows else 0)
