@@ -299,13 +299,14 @@ def _of_one(book: Book, off: Table, one: Range, row: int) -> None:
     """A range of a single cell."""
     held = book.clean.cell(one.sheet, one.rect.top, one.rect.left)
     cell: Expression = one.area[0, 0]
-    if one.texts and (fraction := FRACTION.search(held)):
+    texts = one.texts
+    if texts and (fraction := FRACTION.search(held)):
         held = held[: fraction.start()]
         cell = LEFT(cell, len(held))
     was = off.sheet[row, WAS[0]]
-    off.sheet.hold(row, WAS[0], held, "text" if one.texts else "step")
+    off.sheet.hold(row, WAS[0], held, "text" if texts else "step")
     gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
-    differs: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if one.texts else _bounded(gap)
+    differs: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else _bounded(gap)
     off.put(row - TOP, 0, differs, "off")
 
 
@@ -333,9 +334,9 @@ def _of_copied(book: Book, off: Table, one: Range, row: int, copies: dict[Copied
     """A range with a copy as built: the share of its cells that differ, and the first of them. The
     three numbers are those of a difference in that cell alone."""
     sheet, area, (top, bottom, left, right) = off.sheet, one.area, one.rect
+    name = one.sheet
     held = tuple(
-        tuple(book.clean.cell(one.sheet, i, j) for j in range(left, right))
-        for i in range(top, bottom)
+        tuple(book.clean.cell(name, i, j) for j in range(left, right)) for i in range(top, bottom)
     )
     if held not in copies:
         first = copies[held] = max([r + len(t) for t, r in copies.items()], default=TOP)

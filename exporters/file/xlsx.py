@@ -455,8 +455,9 @@ def _write_sheet(
     for (top, bottom, left, right), rule in lists + sheet.ruled:
         ws.data_validation(top, left, bottom - 1, right - 1, in_words(rule))
     for area, dressing in sheet.dressings:
+        top, bottom, left, right = area
         rule = _rule(book, sheet, area, dressing, formats)
-        ws.conditional_format(area.top, area.left, area.bottom - 1, area.right - 1, rule)
+        ws.conditional_format(top, left, bottom - 1, right - 1, rule)
     for (row, col), text in sheet.notes.items():
         ws.write_comment(row, col, readable(text, "\n"), NOTE)
     for chart in sheet.charts:

@@ -127,7 +127,8 @@ class Maps:
         named = [self["terms"][k, side] for k in range(2) for side in sides]
 
         def hit(row: int, k: int) -> Expression:
-            same = [EXACT(text, self["word"][k, 0]) for text in [*named, self["near"]][row].cells]
+            texts = [*named, self["near"]][row].cells
+            same = [EXACT(text, self["word"][k, 0]) for text in texts]
             return IF(ids[k, 0] < 0, 0, reduce(add, same) + 0)
 
         at = (top, left + N_BEFORE)
@@ -139,7 +140,8 @@ class Maps:
         cell; 0 for a blank word."""
         (words, by_rows), ident = scoring(self.book.graph)[1:3], self["id"][k, 0]
         if self.any_word:
-            found: Expression = Nth((words[:, d] if by_rows else words[d, :]).fixed, ident + 1)
+            column = (words[:, d] if by_rows else words[d, :]).fixed
+            found: Expression = Nth(column, ident + 1)
         else:
             v = self.chosen.ids[k]
             found = expression(words[v, d] if by_rows else words[d, v])

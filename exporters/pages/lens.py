@@ -79,7 +79,8 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
 def _rows(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     """Add what is scored as rows, one for each stage; returns the row below."""
     caption = AsIs(layout.caption(book.graph[f"lens.0.{leaf}"]))
-    sheet.lines(row, [(caption, "the same, a row for each stage")], {0: "block", LEFT: "note"})
+    sheet.put(row, 0, caption, "block")
+    sheet.put(row, LEFT, "the same, a row for each stage", "note")
     for n, name in enumerate(stage_names(book), row + 1):
         sheet.put(n, LEFT - 1, name, "row label")
         block = book.graph[f"lens.{n - row - 1}.{leaf}"]

@@ -365,7 +365,8 @@ def _answer(book: ModelBook) -> Expression:
 
 def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Area) -> None:
     """The pattern of every head as a tile; captions read `looks`, a row for each head."""
-    text = TILED_SOURCE if axis == SOURCE else TILED_BY_ROWS if book.plan.token_rows else TILED
+    text = TILED_BY_ROWS if book.plan.token_rows else TILED
+    text = TILED_SOURCE if axis == SOURCE else text
     name = "cross, layer {layer}" if axis == SOURCE else "heads of layer {layer}"
     at = _low(page.sheet, page.cursor, 20), 0
     page.show(_of("tiles", axis), at, sentence(text, token=looked_at(book)), "part")

@@ -47,7 +47,8 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.hidden = True
-    heads = {n: head for n, head in (HEADS | LOOKED_UP).items() if f"text.{n}" in book.graph.blocks}
+    every = HEADS | LOOKED_UP
+    heads = {n: head for n, head in every.items() if f"text.{n}" in book.graph.blocks}
     col = {name: k + (name in LOOKED_UP) for k, name in enumerate(heads, 1)}
     widths = {col[name]: max(10, len(head)) for name, head in heads.items()}
     sheet.widths = {0: 10} | widths | {col["line"]: LINE_WIDTH}

@@ -53,9 +53,8 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     heading = book.of_words("How a word is chosen", "How a letter is chosen")
     ws.sheet.put(top, 0, heading, "heading")
     said = _choice(book)
-    others = [
-        b for b in book.blocks if block_sheets.on_play(b) and b.name not in (*book.places, *said)
-    ]
+    placed = (*book.places, *said)
+    others = [b for b in book.blocks if block_sheets.on_play(b) and b.name not in placed]
     lines: list[tuple[str, Said | str]] = [(n, said[n]) for n in said if n not in LATE]
     lines += [(block.name, words.meaning(block)) for block in others]
     lines += [(n, said[n]) for n in said if n in LATE]
