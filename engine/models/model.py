@@ -61,7 +61,7 @@ class Model:
     weights: Mapping[str, Any]  # by name: an array, or a Stored one
     vocabulary: Tokenizer
     outputs: Tokenizer | None = None  # the words that get a logit; None: the vocabulary
-    architecture: Architecture = decoder.forward
+    architecture: Architecture = field(default_factory=lambda: decoder.forward)
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
     adapter: Adapter | None = None  # read beside the weights; see `checkpoint.with_adapter`
