@@ -17,6 +17,37 @@ def product(g: Graph, i: int, j: int) -> Expression:
     return dot(g[f"{HEAD}.q"][i, :], g[f"{HEAD}.k"][j, :])
 
 
+def divided(g: Graph, i: int, j: int) -> Expression:
+    """The score of every pair."""
+    return product(g, i, j) / g[DIVISOR][0, 0]
+
+
+def product_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The dot products of the printed queries and keys."""
+    return dot(t[QUERIES][i, :], t[KEYS][j, :])
+
+
+def divided_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed product, divided."""
+    return t[PRODUCTS][i, j] / SQRT(expression(5))
+
+
+def share_of_printed(t: Tables, i: int, j: int) -> Expression | int:
+    """The softmax of the printed scores up to the token itself."""
+    seen = [EXP(t[SCORES][i, k]) for k in range(i + 1)]
+    return EXP(t[SCORES][i, j]) / added(seen)
+
+
+def mixed_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed weights times the printed values."""
+    return added(t[WEIGHTS][i, k] * t[VALUES][k, j] for k in range(i + 1))
+
+
+def stream_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The embedding of sat plus the printed result of step 5; W_O is the identity."""
+    return W_E[WORDS.index("sat")][j] + t[MIXED][2, j]
+
+
 def shares_of_printed(t: Tables, i: int, j: int) -> Expression:
     """The softmax of the printed logits, for the three words."""
     logits = t[LOGITS]
@@ -47,35 +78,31 @@ PRINTED = (
         [0.20, 0.07, -0.21],
         [-0.01, 0.40, -0.23],
         [-0.16, 0.06, 0.59],
-    ], f"{HEAD}.scores", cell=product, follows=lambda t, i, j: dot(t[QUERIES][i, :], t[KEYS][j, :]),
+    ], f"{HEAD}.scores", cell=product, follows=product_of_printed,
             note="This step has slips of its own: the printed Q and K give the last table. sat with "
             "cat is printed 0.06, and is -0.222."),
     Printed(SCORES, [
         [0.089, 0.031, -0.094],
         [-0.004, 0.179, -0.103],
         [-0.071, 0.027, 0.264],
-    ], f"{HEAD}.scores", decimals=3,
-            cell=lambda g, i, j: product(g, i, j) / g[DIVISOR][0, 0],
-            follows=lambda t, i, j: t[PRODUCTS][i, j] / SQRT(expression(5)),
+    ], f"{HEAD}.scores", decimals=3, cell=divided, follows=divided_printed,
             note="The division is right: it carries on the slips of the table above, and adds none."),
     Printed(WEIGHTS, [
         [1.000, 0.000, 0.000],
         [0.454, 0.546, 0.000],
         [0.250, 0.276, 0.474],
-    ], f"{HEAD}.pattern", decimals=3,
-            follows=lambda t, i, j: EXP(t[SCORES][i, j]) / added([EXP(t[SCORES][i, k]) for k in range(i + 1)]),
+    ], f"{HEAD}.pattern", decimals=3, follows=share_of_printed,
             note="The softmax has slips of its own: the printed scores of sat give 0.286, 0.315 and "
             "0.399. From the weights on, sat looks at itself with 0.418, not with 0.474."),
     Printed(MIXED, [
         [-0.050, 0.150, 0.050, 0.400, 0.150],
         [0.196, 0.014, -0.027, 0.291, 0.068],
         [-0.022, -0.094, 0.262, -0.061, 0.132],
-    ], f"{HEAD}.z", decimals=3,
-            follows=lambda t, i, j: added(t[WEIGHTS][i, k] * t[VALUES][k, j] for k in range(i + 1)),
+    ], f"{HEAD}.z", decimals=3, follows=mixed_printed,
             note="The sum has slips of its own: the printed weights and V give sat 0.027, -0.109, "
             "0.269, 0.013, 0.132."),
     Printed("Step 7: the last row of the stream", [POSITED_H], "resid_final", rows=[2], decimals=3,
-            follows=lambda t, i, j: W_E[WORDS.index("sat")][j] + t[MIXED][2, j],
+            follows=stream_of_printed,
             other="other settings",
             note="The essay posits it (‘suppose’): steps 1 to 6 give another vector, and so do "
             "their printed results."),

@@ -34,6 +34,11 @@ def exponential(g: Graph, i: int, j: int) -> Expression | int:
     return EXP(g[f"{HEAD}.scores"][i, j]) if j <= i else 0
 
 
+def exponentials_summed(g: Graph, i: int, _: int) -> Expression:
+    """The sum over the keys that a query sees."""
+    return added(exponential(g, i, k) for k in range(i + 1))
+
+
 def term(g: Graph, i: int, j: int) -> Expression:
     """A product of the multiplication with W_O: two make each column."""
     c, k = divmod(j, 2)
@@ -45,12 +50,42 @@ def below_largest(g: Graph, i: int, j: int) -> Expression:
     return g["logits"][i, j] - MAX(g["logits"][i, :])
 
 
+def exponential_below(g: Graph, i: int, j: int) -> Expression:
+    """The exponential of that difference."""
+    return EXP(below_largest(g, i, j))
+
+
+def likeliest(g: Graph, i: int, _: int) -> Expression:
+    """The id of the word with the largest logit, the first of ties."""
+    return MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1
+
+
 # --- what the tables printed before give ----------------------------------------------------------
+
+
+def score_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed queries and keys, multiplied."""
+    return dot(t[QUERIES][i, :], t[KEYS][j, :])
+
+
+def exponential_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The exponential of a printed score."""
+    return EXP(t[SCORES][i, j])
+
+
+def sum_of_printed(t: Tables, i: int, _: int) -> Expression:
+    """The sum of a row's printed exponentials."""
+    return added(t[EXPS][i, k] for k in range(i + 1))
 
 
 def weight_of_printed(t: Tables, i: int, j: int) -> Expression:
     """A printed exponential divided by the printed sum; fluffy sees only itself."""
     return t[EXPS][i, j] / t[SUMS][i]
+
+
+def mixed_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed weights times the printed values."""
+    return added(t[SHARES][i, k] * t[VALUES][k, j] for k in range(i + 1))
 
 
 def term_of_printed(t: Tables, i: int, j: int) -> Expression:
@@ -92,26 +127,23 @@ PRINTED = (
     Printed(VALUES, [[3.0, 1.0], [2.5, 2.0], [3.0, 1.5], [3.0, 0.5]], f"{HEAD}.v"),
     Printed(SCORES, [
         [0.5, 2.75, 1.5, -0.5], [2.75, 2.88, 3.0, 2.5], [1.5, 3.0, 2.25, 0.75], [-0.5, 2.25, 0.75, -1.25],
-    ], f"{HEAD}.scores", cell=score, follows=lambda t, i, j: dot(t[QUERIES][i, :], t[KEYS][j, :]),
+    ], f"{HEAD}.scores", cell=score, follows=score_of_printed,
             note="forest on blue is printed 2.25: 0.5 * 1.25 + 2.5 * 0.75 = 2.5; "
             "forest on itself -1.25: 0.5 * 1.5 - 2.5 = -1.75."),
     Printed(EXPS, [
         [None] * N, [15.64, 17.79, None, None], [4.48, 20.09, 9.49, None], [0.61, 9.49, 2.12, 0.29],
-    ], f"{HEAD}.scores", cell=exponential, follows=lambda t, i, j: EXP(t[SCORES][i, j]),
+    ], f"{HEAD}.scores", cell=exponential, follows=exponential_of_printed,
             note="The sheets take a row's largest score off first, and the shares are the same. "
             "blue's own 17.79 is e^2.8785: neither e^2.875 nor e^2.88."),
     Printed(SUMS, [[None], [33.43], [34.06], [12.51]], f"{HEAD}.row_sum",
-            cell=lambda g, i, _: added(exponential(g, i, k) for k in range(i + 1)),
-            follows=lambda t, i, _: added(t[EXPS][i, k] for k in range(i + 1)),
-            note="Only forest's carries the slips."),
+            cell=exponentials_summed, follows=sum_of_printed, note="Only forest's carries the slips."),
     Printed(SHARES, [
         [1.00, None, None, None], [0.47, 0.53, None, None], [0.13, 0.59, 0.28, None],
         [0.05, 0.76, 0.17, 0.02],
     ], f"{HEAD}.pattern", follows=lambda t, i, j: weight_of_printed(t, i, j) if i else 1,
             note="The last row inherits the two slips, and adds none."),
     Printed(MIXED, [[3.00, 1.00], [2.74, 1.53], [2.71, 1.73], [2.62, 1.84]],
-            f"{HEAD}.z",
-            follows=lambda t, i, j: added(t[SHARES][i, k] * t[VALUES][k, j] for k in range(i + 1)),
+            f"{HEAD}.z", follows=mixed_printed,
             note="From rounded weights; forest from its slips too."),
     Printed(TERMS, [
         [2.4, 0.1, 0.6, 0.9], [2.192, 0.153, 0.548, 1.377], [2.168, 0.173, 0.542, 1.557],
@@ -119,8 +151,7 @@ PRINTED = (
     ], "logits", decimals=3, cell=term, follows=term_of_printed,
             note="From the rounded sums of values; forest from its slips too."),
     Printed(SUMMED, [[2.5, 1.5], [2.345, 1.925], [2.341, 2.099], [2.280, 2.180]],
-            f"{BLOCK}.attn_out", decimals=3,
-            follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
+            f"{BLOCK}.attn_out", decimals=3, follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
             note="The same, added up: 2.192 + 0.153 = 2.345."),
     Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
             f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
@@ -158,15 +189,12 @@ PRINTED = (
     ], "probs", decimals=4, follows=softmax_of_printed,
             note="The code starts from the rounded vectors, and computes rightly from them on."),
     Printed("The likeliest word, from the notes' code", [[None], [2], [2], [3]], "tokens",
-            decimals=0,
-            cell=lambda g, i, _: MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1,
-            note="After creature comes creature, in the code and here; "
+            decimals=0, cell=likeliest, note="After creature comes creature, in the code and here; "
             "the notes conclude forest. Of fluffy's three alike the code takes the first, 0."),
     Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
             follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),
             note="From the second table of logits."),
-    Printed(BLUE_EXPS, [[0.21, 0.15, 1.00, 0.13]], "logits", rows=[BLUE],
-            cell=lambda g, i, j: EXP(below_largest(g, i, j)),
+    Printed(BLUE_EXPS, [[0.21, 0.15, 1.00, 0.13]], "logits", rows=[BLUE], cell=exponential_below,
             follows=lambda t, _, j: EXP(t[BELOW][j]),
             note="From the second table of logits."),
     Printed("blue, by hand: probabilities", [[0.14, 0.10, 0.67, 0.09]], "probs", rows=[BLUE],
