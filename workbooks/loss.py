@@ -77,27 +77,20 @@ def book() -> Book:
     scoring(w.sheet("Scoring", "a word comes with probability p: which report q costs least?"))
     sentence(w.sheet("Sentence", "what each next word costs, and the mean"))
     in_nats = w.now(w["as_nats"])
+    note = f"the slides take bits; in nats, as PyTorch has it, it would be {in_nats:.1f}"
     w.compare(
         [
-            Comparison(
-                "perplexity of a log loss of 4.087",
-                ALIKE,
-                w["as_bits"],
-                f"the slides take bits; in nats, as PyTorch has it, it would be {in_nats:.1f}",
-                0,
-            ),
+            Comparison("perplexity of a log loss of 4.087", ALIKE, w["as_bits"], note, 0),
             Comparison("log loss of guessing among 17 words", LOG_LOSS, w["in_bits"], decimals=3),
         ],
         "Slides, Perplexity",
     )
     counts, cross, divergence = w["counts"], w["bits"][1], w["bits"][2]
+    mean_loss = SUMPRODUCT(counts, w["code_Q"]) / SUM(counts)
     w.checks(
         [
             ("P's own codewords are the shortest: KL(P|Q) is not below 0", divergence > -NEAR),
-            (
-                "the mean log loss over all that came is H(P, Q)",
-                ABS(SUMPRODUCT(counts, w["code_Q"]) / SUM(counts) - cross) < NEAR,
-            ),
+            ("the mean log loss over all that came is H(P, Q)", ABS(mean_loss - cross) < NEAR),
         ]
     )
     return w.done(story(w))
@@ -161,21 +154,20 @@ def scoring(ws: Composer) -> None:
     columns = ws.columns(len(REPORTS), top + 18)
     reports = columns.typed("reports", "report q", REPORTS, SETTING)
     costs = [expected_cost(columns, rule, belief, reports) for rule in RULES]
+
+    def best_report(_: int, j: int) -> Expression:
+        return INDEX(reports, MATCH(least[j], costs[j], 0))
+
     ws.cursor, shape = top - 1, (1, len(RULES))
     least = ws.computed("least", shape, lambda _, j: MIN(costs[j]), ["least"], RULE_NAMES)
-    ws.computed(
-        "best",
-        shape,
-        lambda _, j: INDEX(reports, MATCH(least[j], costs[j], 0)),
-        ["at report"],
-        style="readout",
-    )
+    ws.computed("best", shape, best_report, ["at report"], style="readout")
     for k, (rule, cost) in enumerate(zip(RULES, costs, strict=True)):
         # what the log rule has at 0 and 1 is far above the picture
         shown = slice(1, -1) if rule.name == "log" else slice(None)
         series = Series(rule.name, reports[shown], cost[shown])
         title, size = f"{rule.name}: loss to expect of each report", (250, 240)
-        ws.chart(Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0"))
+        chart = Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0")
+        ws.chart(chart)
 
 
 def expected_cost(columns: Columns, rule: Rule, belief: Area, reports: Area) -> Area:
@@ -201,9 +193,11 @@ def sentence(ws: Composer) -> None:
     after = ws.typed("after", list(CHANCES.values()), [f"after {word}" for word in CHANCES])
     columns = ws.columns(len(TARGETS), top, left=5)
     targets = columns.typed("targets", "next word", TARGETS, "token")
-    chances = columns.computed(
-        "chances", "p", lambda i: MAX(SUMIF(words.fixed, targets[i], after[i, :]), LEAST)
-    )
+
+    def chance(i: int) -> Expression:
+        return MAX(SUMIF(words.fixed, targets[i], after[i, :]), LEAST)
+
+    chances = columns.computed("chances", "p", chance)
     losses = columns.computed("losses", "loss", lambda i: -LN(chances[i]), "readout")
     inverses = columns.computed("inverses", "1 / p", lambda i: 1 / chances[i])
     columns = ws.columns(1, ws.cursor + 1, left=1)

@@ -184,21 +184,14 @@ def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
             entry = ws.sheet.entries[top + row, col]
             ws.sheet.entries[top + row, col] = entry._replace(style=style)
     sizes = ws.typed("sizes", [list(SIZES)], ["n"], style="label number")
+    series = [
+        Series("Hamlet's speech", sizes, table[5, :]),
+        Series("the plays", sizes, found[5, :]),
+    ]
+    axes = ("n", "known, of a new text")
+    title = "Of a new text, how many of its n-grams are in the table?"
     ws.chart(
-        Chart(
-            top - 3,
-            7,
-            "scatter",
-            "Of a new text, how many of its n-grams are in the table?",
-            [
-                Series("Hamlet's speech", sizes, table[5, :]),
-                Series("the plays", sizes, found[5, :]),
-            ],
-            (480, 235),
-            ("n", "known, of a new text"),
-            joined=True,
-            number="0%",
-        )
+        Chart(top - 3, 7, "scatter", title, series, (480, 235), axes, joined=True, number="0%")
     )
 
 

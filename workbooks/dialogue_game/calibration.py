@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 
-from cellformer.engine.cells.expression import Area, Nth
+from cellformer.engine.cells.expression import Area, Expression, Nth
 from cellformer.engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
 from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer
@@ -88,24 +88,20 @@ def _situation(book: ModelBook, page: Composer, given: Area, col: int) -> None:
     typed, name = book.graph["calibration.temperature"][0, 0], given.grid.name
     heat = MAX(IFERROR(N(typed), 0), COLDEST)  # whatever is typed
     shares, said = given[:, 0], given[:, 1]  # [n_words, 1] each
+
+    def exp(k: int, _: int) -> Expression:
+        return EXP((given[k, 1] - MAX(said)) / heat)
+
     one = (N_WORDS, 1)
-    exps = page.computed_at(
-        f"{name}.exp",
-        (SHARES_ROW, col + 2),
-        one,
-        lambda k, _: EXP((given[k, 1] - MAX(said)) / heat),
-        "step",
-    )
+    exps = page.computed_at(f"{name}.exp", (SHARES_ROW, col + 2), one, exp, "step")
     total = SUM(exps)
     page.computed_at(f"{name}.model", (SHARES_ROW, col + 3), one, lambda k, _: exps[k, 0] / total, "live here")  # fmt: skip
     page.show(f"{name[-1]}.total", (END, col + 2), total, "total")
-    page.computed_at(
-        f"{name}.loss",
-        (END, col + 3),
-        (1, 1),
-        lambda *_: LN(total) + (MAX(said) - SUMPRODUCT(shares, said)) / heat,
-        "total",
-    )
+
+    def loss(*_: int) -> Expression:
+        return LN(total) + (MAX(said) - SUMPRODUCT(shares, said)) / heat
+
+    page.computed_at(f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
     page.sheet.put(END + 1, col + 3, entropy(exact(SITUATIONS[int(name[-1])])), "basis")
     lost = page.sheet[END, col + 3] - page.sheet[END + 1, col + 3]
     page.show(f"{name[-1]}.above", (END + 2, col + 3), lost, "step")
@@ -138,17 +134,10 @@ def _chart(book: ModelBook, page: Composer) -> None:
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         series.append(Series(text, page.sheet[rows, col + 3], page.sheet[rows, col]))
+    title = "What the grammar gives each word, against what the model says"
+    axes = ("the model says", "the grammar's share")
     page.sheet.charts.append(
-        Chart(
-            CHART_ROW,
-            0,
-            "scatter",
-            "What the grammar gives each word, against what the model says",
-            series,
-            (520, 380),
-            ("the model says", "the grammar's share"),
-            number="0%",
-        )
+        Chart(CHART_ROW, 0, "scatter", title, series, (520, 380), axes, number="0%")
     )
 
 

@@ -51,13 +51,11 @@ def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
     counts = page.typed_at(f"reliability.{n}.words", (top + 1, 1), words, "count")
     shares = [[low, high, said, right] for low, high, _, said, right in bins]
     cells = page.typed_at(f"reliability.{n}", (top + 1, 2), shares, "basis")
-    page.computed_at(
-        f"reliability.{n}.gap",
-        (top + 1, 1 + GAP),
-        (len(bins), 1),
-        lambda k, _: counts[k, 0] * ABS(cells[k, SAID] - cells[k, RIGHT]),
-        "step",
-    )
+
+    def gap(k: int, _: int) -> Expression:
+        return counts[k, 0] * ABS(cells[k, SAID] - cells[k, RIGHT])
+
+    page.computed_at(f"reliability.{n}.gap", (top + 1, 1 + GAP), (len(bins), 1), gap, "step")
     return cells
 
 
@@ -93,15 +91,8 @@ def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> N
         Series(one["name"], cells[:, SAID], cells[:, RIGHT])
         for one, cells in zip(found, tables, strict=True)
     ]
+    axes = ("how sure it is of its first word", "how often that word comes")
+    title = "As sure as right? Before and after a reward for being right"
     page.sheet.charts.append(
-        Chart(
-            CHART_ROW,
-            CHART_COL,
-            "scatter",
-            "As sure as right? Before and after a reward for being right",
-            series,
-            (560, 390),
-            ("how sure it is of its first word", "how often that word comes"),
-            number="0%",
-        )
+        Chart(CHART_ROW, CHART_COL, "scatter", title, series, (560, 390), axes, number="0%")
     )

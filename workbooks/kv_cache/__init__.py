@@ -57,12 +57,10 @@ def book() -> Book:
         ],
         "QKV Attention, section 4",
     )
+    difference = gigabytes[0, 1] * GB - gigabytes[1, 1] * GIB
     w.checks(
         [
-            (
-                "GB and GiB are the same bytes",
-                ABS(gigabytes[0, 1] * GB - gigabytes[1, 1] * GIB) < 1,
-            ),
+            ("GB and GiB are the same bytes", ABS(difference) < 1),
             ("with the cache and without, the last result is the same", near(w["z_gap"].fixed, 0)),
         ]
     )
@@ -77,7 +75,8 @@ def steps(ws: Composer) -> Area:
         "a token's row is computed in step max(0, token - prompt + 1)",
         style="equation",
     )
-    tokens = left = ws.typed("token", [[k] for k in range(N_TOKENS)], cols=["token"], style="count")
+    numbers = [[k] for k in range(N_TOKENS)]
+    tokens = left = ws.typed("token", numbers, cols=["token"], style="count")
     for what, old in (("Q", "gone"), ("K and V", "kept")):
         for step, name in enumerate(STEPS):
             left = ws.computed(
@@ -111,35 +110,30 @@ def count(ws: Composer, prompt: Area, sizes: Area) -> None:
     )
     layers, heads, d_k = sizes[LAYERS, 0], sizes[HEADS, 0], sizes[D_K, 0]
 
+    def n_new(i: int, _: int) -> Expression:
+        return prompt if i == 0 else expression(1)
+
     def with_cache(i: int, _: int) -> Expression:
         last, first = tokens[i], tokens[i] - new[i]
-        return layers * heads * (3 * new[i] * d_k + (last * (last + 1) - first * (first + 1)) / 2)
+        n_scores = (last * (last + 1) - first * (first + 1)) / 2
+        return layers * heads * (3 * new[i] * d_k + n_scores)
+
+    def without(i: int, _: int) -> Expression:
+        n_scores = tokens[i] * (tokens[i] + 1) / 2
+        return layers * heads * (3 * tokens[i] * d_k + n_scores)
+
+    def share(i: int, _: int) -> Expression:
+        return kept[i] / again[i]
 
     n = (len(STEPS), 1)
     thousands = "thousands"
     tokens = ws.computed("count_0", n, lambda i, _: prompt + i, STEPS, ["tokens"], style=thousands)
-    new = ws.computed(
-        "count_1",
-        n,
-        lambda i, _: prompt if i == 0 else expression(1),
-        cols=["new"],
-        style=thousands,
-        beside=tokens,
-    )
+    new = ws.computed("count_1", n, n_new, cols=["new"], style=thousands, beside=tokens)
     kept = ws.computed(
         "count_2", n, with_cache, cols=["with the cache"], style=thousands, beside=new
     )
-    again = ws.computed(
-        "count_3",
-        n,
-        lambda i, _: layers * heads * (3 * tokens[i] * d_k + tokens[i] * (tokens[i] + 1) / 2),
-        cols=["without"],
-        style=thousands,
-        beside=kept,
-    )
-    ws.computed(
-        "count_4", n, lambda i, _: kept[i] / again[i], cols=["share"], style="percent", beside=again
-    )
+    again = ws.computed("count_3", n, without, cols=["without"], style=thousands, beside=kept)
+    ws.computed("count_4", n, share, cols=["share"], style="percent", beside=again)
 
 
 def cache(ws: Composer) -> tuple[Area, Area]:
@@ -162,7 +156,8 @@ def cache(ws: Composer) -> tuple[Area, Area]:
     gigabytes = ws.computed("cache", (2, n_models), size, units, style="readout")
     ws.heading("Against the length of the context")
     contexts = ws.typed("contexts", CONTEXTS, cols=["tokens"], style="input setting")
-    grown = ws.computed("grown", (len(CONTEXTS), n_models), size_at, cols=MODELS, beside=contexts)
+    shape = (len(CONTEXTS), n_models)
+    grown = ws.computed("grown", shape, size_at, cols=MODELS, beside=contexts)
     ws.chart(
         Chart(
             *BESIDE,

@@ -113,7 +113,8 @@ def middle(each: Area) -> Expression:
 def recorded(ticks: Area, each: Area, odd: int) -> Expression:
     """The number of the beat, in its middle, if its parity is the given one; else -1."""
     beat, phase = INT(ticks / each), MOD(INT(ticks), each)
-    return IF(beat == 0, 0, IF(MOD(beat, 2) == odd, IF(phase == middle(each), beat, -1), -1))
+    now = IF(MOD(beat, 2) == odd, IF(phase == middle(each), beat, -1), -1)
+    return IF(beat == 0, 0, now)
 
 
 def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ()) -> None:
@@ -195,13 +196,11 @@ def steps(g: Graph) -> Area:
 def add_total(g: Graph, loss: Area) -> dict[str, Block]:
     """Add `pass.next`, the sum of the losses of this pass so far: a state to keep."""
     g.input("pass.total", 0)
-    return {
-        "pass.total": g.table(
-            "pass.next",
-            (1, 1),
-            lambda i, j: IF(g["pass.count"][0, 0] == 1, 0, g["pass.total"][0, 0]) + loss,
-        )
-    }
+
+    def total(i: int, j: int) -> Expression:
+        return IF(g["pass.count"][0, 0] == 1, 0, g["pass.total"][0, 0]) + loss
+
+    return {"pass.total": g.table("pass.next", (1, 1), total)}
 
 
 def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:
@@ -209,10 +208,8 @@ def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:
     changes at most one. What is still to come is 0."""
     points, total = g.input("points", [[0.0]] * n_points), g["pass.next"][0, 0].fixed
     step = g["step"][0, 0].fixed
-    return {
-        "points": g.table(
-            "next.points",
-            points.shape,
-            lambda i, j: IF(step == (i + 1) * a_point, total / a_point, points[i, j]),
-        )
-    }
+
+    def following(i: int, j: int) -> Expression:
+        return IF(step == (i + 1) * a_point, total / a_point, points[i, j])
+
+    return {"points": g.table("next.points", points.shape, following)}

@@ -6,6 +6,7 @@ A word is a row vector: x W.
 import numpy as np
 
 from cellformer.engine.cells.access import Span
+from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import EXP, MAX, SQRT
 from cellformer.exporters.assemble.matrices import (
     Cells,
@@ -69,9 +70,12 @@ def match(page: MatrixSheet, h: int) -> None:
 
 def causal_exponentials(S: Cells) -> Matrix:
     """The exponentials of the scores up to the diagonal, minus the largest in their row."""
-    return Matrix(
-        S.shape, lambda i, j: EXP(S[i, j] - MAX(*[S[i, k] for k in range(i + 1)])) if j <= i else 0
-    )
+
+    def exponential(i: int, j: int) -> Expression | int:
+        seen = [S[i, k] for k in range(i + 1)]
+        return EXP(S[i, j] - MAX(*seen)) if j <= i else 0
+
+    return Matrix(S.shape, exponential)
 
 
 def write(page: MatrixSheet, h: int) -> None:

@@ -28,7 +28,8 @@ def rank(page: MatrixSheet, name: str) -> None:
     """Add the minors of a matrix [d_model, d_model], from its own entries on, and the rank they
     show."""
     page.ws.heading(f"The rank of {name}")
-    sizes = [page.computed(f"minors1_{name}", page[name], title=f"{name}: {D_MODEL} × {D_MODEL}")]
+    title = f"{name}: {D_MODEL} × {D_MODEL}"
+    sizes = [page.computed(f"minors1_{name}", page[name], title=title)]
     for k in range(2, D_MODEL + 1):
         sizes.append(minors(page, name, k, sizes[0], sizes[-1]))
     areas = [of_size.area.fixed for of_size in sizes]
@@ -55,21 +56,16 @@ def minors(page: MatrixSheet, name: str, k: int, entries: Cells, smaller: Cells)
     def minor(i: int, j: int) -> Expression:
         (top, *below), cols = chosen[i], chosen[j]
         rest = place[tuple(below)]
+        others = [place[tuple(c for c in cols if c != col)] for col in cols]
         return alternating(
-            [
-                entries[top, col] * smaller[rest, place[tuple(c for c in cols if c != col)]]
-                for col in cols
-            ]
+            [entries[top, col] * smaller[rest, at] for col, at in zip(cols, others, strict=True)]
         )
 
     labels = ["".join(str(c + 1) for c in these) for these in chosen]
+    title = f"minors {k} × {k}" if k < D_MODEL else "determinant"
+    matrix = Matrix((len(chosen), len(chosen)), minor)
     return page.computed(
-        f"minors{k}_{name}",
-        Matrix((len(chosen), len(chosen)), minor),
-        smaller,
-        rows=labels,
-        cols=labels,
-        title=f"minors {k} × {k}" if k < D_MODEL else "determinant",
+        f"minors{k}_{name}", matrix, smaller, rows=labels, cols=labels, title=title
     )
 
 

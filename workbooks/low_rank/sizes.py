@@ -55,12 +55,11 @@ def fill(ws: Composer) -> None:
         style="thousands",
     )
 
-    ws.computed(
-        "ratios",
-        (3, width),
-        lambda i, j: n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j],
-        ["full / thin", "all layers, full, billions", "all layers, thin, billions"],
-    )
+    def ratio(i: int, j: int) -> Expression:
+        return n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j]
+
+    labels = ["full / thin", "all layers, full, billions", "all layers, thin, billions"]
+    ws.computed("ratios", (3, width), ratio, labels)
     ws.computed(
         "W_E",
         (1, width),

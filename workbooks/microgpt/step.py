@@ -106,6 +106,9 @@ def add_writer(made: Step, drawn: Drawn) -> None:
     probs, n_words = g[f"{WRITES}.probs"], len(program.WORDS)
     used, numbers = g["used"][0, 0].fixed, g["random"].area.fixed
 
+    def start(t: int, j: int) -> Expression:
+        return own[f"{WRITES}.start"][t, j - 1] + probs[t, j - 1] if j else expression(0)
+
     def number(t: int, _: int) -> Expression:
         at = MIN(used + t, len(drawn.numbers) - 1)
         return INDEX(numbers, INT(at / PLACES) + 1, MOD(at, PLACES) + 1)
@@ -115,12 +118,7 @@ def add_writer(made: Step, drawn: Drawn) -> None:
         total = line[n_words - 1] + probs[t, n_words - 1]
         return MATCH(own[f"{WRITES}.chance"][t, 0] * total, line, 1) - 1
 
-    g.table(
-        f"{WRITES}.start",
-        (PLACES, n_words),
-        lambda t, j: own[f"{WRITES}.start"][t, j - 1] + probs[t, j - 1] if j else expression(0),
-        ("token", "vocab"),
-    )
+    g.table(f"{WRITES}.start", (PLACES, n_words), start, ("token", "vocab"))
     g.table(f"{WRITES}.chance", (PLACES, 1), number, ("token", ""))
     g.table(f"{WRITES}.picked", (PLACES, 1), falls, ("token", ""))
     chosen = g[f"{WRITES}.picked"]
@@ -137,7 +135,8 @@ def picked(weights: Weights, numbers: list[float], spec: ModelSpec = program.SPE
     hot, ids = np.array([[program.TEMPERATURE]]), [BOS] * (PLACES + 1)
     for t in range(PLACES):
         tokens = np.reshape(np.array(ids[:PLACES], float), (-1, 1))
-        ends = np.cumsum(filled(g, {"tokens": tokens, "temperature": hot})["probs"][t])
+        probs = filled(g, {"tokens": tokens, "temperature": hot})["probs"][t]
+        ends = np.cumsum(probs)
         ids[t + 1] = int(np.searchsorted(ends[:-1], numbers[t] * ends[-1], side="right"))
     return ids[1:]
 

@@ -97,7 +97,8 @@ def read_out(ws: Composer, streams: Streams, U: Area) -> None:
     last = [streams[model][LAST, :] for model in MODELS]
 
     def table(name: str, title: str, cell: Formula) -> Area:
-        return ws.computed(name, (len(MODELS), len(WORDS)), cell, MODELS, WORDS, title, "readout")
+        shape = (len(MODELS), len(WORDS))
+        return ws.computed(name, shape, cell, MODELS, WORDS, title, "readout")
 
     logits = table("logits", "logits", lambda m, j: dot(last[m], U[:, j]))
     exps = table("exps", "exponentials", lambda m, j: EXP(logits[m, j]))
@@ -150,12 +151,9 @@ def copies(ws: Composer, h0: Area) -> None:
     )
     top = ws.cursor
     own = ws.typed("copy_pattern", np.eye(N_TOKENS), PROMPT, title="pattern")
-    ws.computed(
-        "copy_mid",
-        h0.shape,
-        lambda i, j: added([h0[i, j], *[own[i, word] * h0[word, j] for word in range(N_TOKENS)]]),
-        PROMPT,
-        title="h_mid",
-        left=LEFT[1],
-        top=top,
-    )
+
+    def doubled(i: int, j: int) -> Expression:
+        mixed = [own[i, word] * h0[word, j] for word in range(N_TOKENS)]
+        return added([h0[i, j], *mixed])
+
+    ws.computed("copy_mid", h0.shape, doubled, PROMPT, title="h_mid", left=LEFT[1], top=top)

@@ -36,7 +36,8 @@ def add(w: Workbook) -> None:
         return SQRT(SUMPRODUCT(x, x))
 
     ws.heading("Sizes of the streams, sqrt(sum of x²), after so many layers")
-    sizes = ws.computed("sizes", (LAYERS + 1, len(KINDS)), size, range(LAYERS + 1), KINDS)
+    shape = (LAYERS + 1, len(KINDS))
+    sizes = ws.computed("sizes", shape, size, range(LAYERS + 1), KINDS)
     chart(ws, (top - 1, 7), "Before or after", sizes, (PRE, POST))
     chart(ws, (top - 1, 13), "Or none", sizes, (NONE, PRE))
 
@@ -84,13 +85,11 @@ def stream(ws: Composer, kind: int) -> Area:
 def layer_norm(ws: Composer, name: str, x: Area) -> Area:
     """LayerNorm without gain and bias of a row for each layer, beside it: [layers, d]."""
     eps = ws["settings"][2]
-    stats = ws.computed(
-        f"{name}_stats",
-        (LAYERS, 2),
-        lambda n, j: SQRT(VARP(x[n, :]) + eps) if j else AVERAGE(x[n, :]),
-        cols=["mean", "root"],
-        beside=x,
-    )
+
+    def statistic(n: int, j: int) -> Expression:
+        return SQRT(VARP(x[n, :]) + eps) if j else AVERAGE(x[n, :])
+
+    stats = ws.computed(f"{name}_stats", (LAYERS, 2), statistic, cols=["mean", "root"], beside=x)
     return ws.computed(
         f"{name}_norm",
         STEPS,

@@ -55,19 +55,16 @@ def cut(ws: Composer, q: Area) -> None:
     )
     shape = (T, D_HEAD)
     right = ws.computed("head_0", shape, lambda i, j: q[i, j], TOKENS, ("d0", "d1"), "right")
-    wrong = ws.computed(
-        "reshaped",
-        shape,
-        lambda i, j: q[divmod(i * D_HEAD + j, D)],
-        (),
-        ("d0", "d1"),
-        "wrong",
-        beside=right,
-    )
+
+    def row_by_row(i: int, j: int) -> Expression:
+        return q[divmod(i * D_HEAD + j, D)]
+
+    wrong = ws.computed("reshaped", shape, row_by_row, (), ("d0", "d1"), "wrong", beside=right)
     places = [[f"{TOKENS[n // D]} {n % D}"] for n in range(T * D_HEAD)]
+    from_where = [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)]
     ws.typed(
         "from",
-        [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)],
+        from_where,
         (),
         ("d0", "d1"),
         "the token and column that the wrong ones are",
@@ -149,14 +146,9 @@ def suggest(w: Workbook, ws: Composer) -> None:
 def printed(w: Workbook) -> list[Comparison]:
     """The notes' example."""
     dot, divided = w["score_example"][0], w["score_example"][1]
+    note = "section 5.4 ends with scores = 44: the division by √3, which it has before, is left out"
     return [
         Comparison("q · k of (2, 4, 6) and (1, 3, 5)", 44, dot, "", 0),
         Comparison("their score, 44/√3", 44 / 3**0.5, divided, "", 3),
-        Comparison(
-            "their score, as the section ends",
-            44,
-            divided,
-            "section 5.4 ends with scores = 44: the division by √3, which it has before, is left out",
-            0,
-        ),
+        Comparison("their score, as the section ends", 44, divided, note, 0),
     ]

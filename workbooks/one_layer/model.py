@@ -45,11 +45,11 @@ def embed(page: MatrixSheet) -> None:
     vocabulary = page.given("vocabulary", switches, "token")
     page.section("Embedding", "x_0 = W_E t + W_pos    [d_model × n], t one-hot [n_vocab × n]")
     W_E = page.given("W_E")
-    t = page.computed(
-        "t",
-        Matrix((vocabulary.shape[0], N), lambda i, j: IF(tokens[0, j] == vocabulary[i, 0], 1, 0)),
-        W_E,
-    )
+
+    def one_hot(i: int, j: int) -> Expression:
+        return IF(tokens[0, j] == vocabulary[i, 0], 1, 0)
+
+    t = page.computed("t", Matrix((vocabulary.shape[0], N), one_hot), W_E)
     W_pos = page.given("W_pos", t)
     page.computed("x_0", W_E @ t + W_pos, W_pos)
 
@@ -69,18 +69,16 @@ def norm(page: MatrixSheet, k: int, where: str) -> None:
     sigma = page.computed(f"sigma_{k}", spreads, mu)
     gamma = page.given(f"gamma_{k}")
     beta = page.given(f"beta_{k}", gamma)
-    unit = page.computed(
-        f"unit_{k}",
-        Matrix(x.shape, lambda i, j: IF(sigma[0, j] > NEAR, (x[i, j] - mu[0, j]) / sigma[0, j], 0)),
-        beta,
-    )
-    page.computed(
-        f"x_{k}_LN",
-        Matrix(
-            x.shape, lambda i, j: IF(switch == 1, unit[i, j] * gamma[i, 0] + beta[i, 0], x[i, j])
-        ),
-        unit,
-    )
+
+    def normalized(i: int, j: int) -> Expression:
+        return IF(sigma[0, j] > NEAR, (x[i, j] - mu[0, j]) / sigma[0, j], 0)
+
+    unit = page.computed(f"unit_{k}", Matrix(x.shape, normalized), beta)
+
+    def stretched(i: int, j: int) -> Expression:
+        return IF(switch == 1, unit[i, j] * gamma[i, 0] + beta[i, 0], x[i, j])
+
+    page.computed(f"x_{k}_LN", Matrix(x.shape, stretched), unit)
 
 
 def attend(page: MatrixSheet, h: int) -> None:
@@ -114,7 +112,8 @@ def masked_exponentials(page: MatrixSheet, S: Cells) -> Matrix:
     masked = page["switches"][2, 0] == 1
 
     def exponential(i: int, j: int) -> Expression:
-        e = EXP(S[i, j] - IF(masked, MAX(*[S[i, k] for k in range(i + 1)]), MAX(S[i, :])))
+        seen = [S[i, k] for k in range(i + 1)]
+        e = EXP(S[i, j] - IF(masked, MAX(*seen), MAX(S[i, :])))
         return IF(masked, 0, e) if j > i else e
 
     return Matrix(S.shape, exponential)
@@ -161,12 +160,13 @@ def unembed(page: MatrixSheet) -> None:
     )
     W_U = page.given("W_U")
     logits = page.computed("logits", W_U @ page["x_2"], W_U)
-    e = page.computed(
-        "exp_logits",
-        Matrix(logits.shape, lambda i, j: EXP(logits[i, j] - MAX(logits[:, j]))),
-        logits,
-    )
-    p = page.computed("p", Matrix(e.shape, lambda i, j: e[i, j] / SUM(e[:, j])), e, "readout")
+
+    def exponential(i: int, j: int) -> Expression:
+        return EXP(logits[i, j] - MAX(logits[:, j]))
+
+    e = page.computed("exp_logits", Matrix(logits.shape, exponential), logits)
+    shares = Matrix(e.shape, lambda i, j: e[i, j] / SUM(e[:, j]))
+    p = page.computed("p", shares, e, "readout")
     page.computed("p_sums", Matrix((1, N), lambda i, j: SUM(p[:, j])))
     vocabulary = page["vocabulary"]
     last = Matrix(vocabulary.shape, lambda i, j: p[i, LAST])

@@ -71,20 +71,15 @@ def sentence(ws: Composer, k: int) -> None:
         cols=[f"x, {dim}" for dim in DIMS],
         beside=words,
     )
-    scores = ws.computed(
-        f"scores_{k}",
-        (N, 1),
-        lambda i, _: SUMPRODUCT(x[i, :], x[N - 1, :]) / SQRT(D),
-        cols=["score"],
-        beside=x,
-    )
+
+    def score(i: int, _: int) -> Expression:
+        return SUMPRODUCT(x[i, :], x[N - 1, :]) / SQRT(D)
+
+    scores = ws.computed(f"scores_{k}", (N, 1), score, cols=["score"], beside=x)
     shares = ws.computed(
         f"shares_{k}",
         (N, 1),
-        lambda i, _: (
-            EXP(scores[i] - MAX(scores))
-            / SUM(*(EXP(score - MAX(scores)) for score in scores.cells))
-        ),
+        lambda i, _: EXP(scores[i] - MAX(scores)) / total(scores),
         cols=["share"],
         style="attention",
         beside=scores,
@@ -99,6 +94,11 @@ def sentence(ws: Composer, k: int) -> None:
         style="readout",
         left=4,
     )
+
+
+def total(scores: Area) -> Expression:
+    """The sum of the exponentials, minus the largest."""
+    return SUM(*(EXP(score - MAX(scores)) for score in scores.cells))
 
 
 def distance(a: Area, b: Area) -> Expression:

@@ -92,7 +92,8 @@ def choice(ws: Composer) -> None:
     top_p(steps)
 
     words, flags, starts = ws["ranked"], ws["in_p"], ws["starts"]
-    word = INDEX(words.fixed, MIN(MATCH(MAX(ws["random"], 0), starts.fixed, 1), SUM(flags.fixed)))
+    found = MATCH(MAX(ws["random"], 0), starts.fixed, 1)
+    word = INDEX(words.fixed, MIN(found, SUM(flags.fixed)))
     ws.columns(1, top, left=5).computed("chosen", "chosen", lambda i: word, "word")
     all_steps = ws.rect(words)._replace(right=ws.rect(starts).right)
     ws.mark(Area(ws.sheet, all_steps), "stale", flags[0].fixed_cols == 0)  # what is dropped
@@ -105,7 +106,8 @@ def ranking(columns: Columns) -> None:
 
     def rank(i: int) -> Expression:
         """The rank of a logit; the first of equal ones comes first."""
-        return RANK(logits[i], logits.fixed) + COUNTIF(logits[: i + 1].fixed_first, logits[i]) - 1
+        alike = COUNTIF(logits[: i + 1].fixed_first, logits[i])
+        return RANK(logits[i], logits.fixed) + alike - 1
 
     columns.computed("ranks", "rank", rank, "id")
 
@@ -127,15 +129,15 @@ def exponentials(columns: Columns) -> None:
     ws = columns.ws
     temperature, places, logits = ws["temperature"].fixed, ws["places"], ws["scores"]
 
+    def over_temperature(i: int) -> Expression:
+        below_largest = logits[i] - logits[0].fixed
+        return below_largest / IF(temperature > 0, temperature, 1)
+
     def exponential(i: int) -> Expression:
         is_first = IF(places[i] == 1, 1, 0)
         return IFERROR(IF(temperature > 0, EXP(scaled[i]), is_first), is_first)
 
-    scaled = columns.computed(
-        "scaled",
-        "÷ T",
-        lambda i: (logits[i] - logits[0].fixed) / IF(temperature > 0, temperature, 1),
-    )
+    scaled = columns.computed("scaled", "÷ T", over_temperature)
     exps = columns.computed("exps", "exp", exponential)
     columns.computed("probs", "prob", lambda i: exps[i] / SUM(exps.fixed), "readout")
 
@@ -143,34 +145,32 @@ def exponentials(columns: Columns) -> None:
 def top_k(columns: Columns) -> None:
     """Add which words top-k keeps, and their probabilities; 0 keeps all."""
     k, places, exps = (columns.ws[name] for name in ("top_k", "places", "exps"))
-    in_k = columns.computed(
-        "in_k",
-        "in top-k",
-        lambda i: IFERROR(IF(OR(k.fixed < 1, places[i] <= k.fixed), 1, 0), 1),
-        "id",
-    )
-    columns.computed(
-        "shares", "share", lambda i: in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
-    )
+
+    def share(i: int) -> Expression:
+        return in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
+
+    def is_in(i: int) -> Expression:
+        return IFERROR(IF(OR(k.fixed < 1, places[i] <= k.fixed), 1, 0), 1)
+
+    in_k = columns.computed("in_k", "in top-k", is_in, "id")
+    columns.computed("shares", "share", share)
 
 
 def top_p(columns: Columns) -> None:
     """Add which words top-p keeps, their probabilities, and where each begins between 0 and 1."""
     ws = columns.ws
     p, places, in_k, shares = ws["top_p"].fixed, ws["places"], ws["in_k"], ws["shares"]
+
+    def is_in(i: int) -> Expression:
+        before = sums[i] - shares[i]
+        return IF(OR(places[i] == 1, before < p), in_k[i], 0)
+
+    def share(i: int) -> Expression:
+        return in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed)
+
     sums = columns.computed("sums", "sum", lambda i: SUM(shares[: i + 1].fixed_first))
-    in_p = columns.computed(
-        "in_p",
-        "in top-p",
-        lambda i: IF(OR(places[i] == 1, sums[i] - shares[i] < p), in_k[i], 0),
-        "id",
-    )
-    kept = columns.computed(
-        "kept",
-        "kept",
-        lambda i: in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed),
-        "readout",
-    )
+    in_p = columns.computed("in_p", "in top-p", is_in, "id")
+    kept = columns.computed("kept", "kept", share, "readout")
     columns.computed("starts", "from", lambda i: SUM(kept[: i + 1].fixed_first) - kept[i])
 
 
@@ -183,14 +183,17 @@ def draws(ws: Composer) -> None:
     ws.text("drawn = count / 1,000    spread = sqrt(kept · (1 - kept) / 1,000)", style="equation")
     top, n = ws.cursor + 1, len(WORDS)
     words, kept, starts = ws["ranked"], ws["kept"], ws["starts"]
+
+    def word(i: int) -> Expression:
+        return INDEX(words.fixed, MATCH(numbers[i], starts.fixed, 1))
+
     columns = ws.columns(len(NUMBERS), top)
     numbers = columns.typed("numbers", "number", NUMBERS, "input setting")
-    drawn_words = columns.computed(
-        "draws",
-        "word",
-        lambda i: INDEX(words.fixed, MATCH(numbers[i], starts.fixed, 1)),
-        "word",
-    )
+    drawn_words = columns.computed("draws", "word", word, "word")
+
+    def spread(i: int) -> Expression:
+        return SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
+
     columns = ws.columns(n, top, left=3)
     names = columns.computed("names", "word", lambda i: words[i], "word")
     targets = columns.computed("targets", "kept", lambda i: kept[i], "readout")
@@ -198,9 +201,7 @@ def draws(ws: Composer) -> None:
         "counts", "count", lambda i: COUNTIF(drawn_words.fixed, names[i]), "id"
     )
     drawn = columns.computed("drawn", "drawn", lambda i: counts[i] / SUM(counts.fixed), "readout")
-    columns.computed(
-        "spreads", "spread", lambda i: SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
-    )
+    columns.computed("spreads", "spread", spread)
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "The shares kept, and those of the draws"
     ws.chart(Chart(top - 1, 9, "column", title, series, (560, 300), shares=True))

@@ -68,16 +68,15 @@ def _asked(book: ModelBook, page: Composer) -> None:
     page.sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
     words = book.graph["study.word"]
     page.heads_at((ASKED_ROW - 1, 0), *("a", "− b", "+ c"), style="label")
-    asked = page.typed_at("study.asked", (ASKED_ROW, 0), [[*semantics.ANALOGIES[0][:3]]], "token")
+    given = [[*semantics.ANALOGIES[0][:3]]]
+    asked = page.typed_at("study.asked", (ASKED_ROW, 0), given, "token")
     for k in range(3):
         page.sheet.lists[ASKED_ROW, k] = page.sheet[TOP : TOP + N_WORDS, 0].fixed
-    page.computed_at(
-        "study.place",
-        (ASKED_ROW + 1, 0),
-        (1, 3),
-        lambda _, k: IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0),
-        "id",
-    )
+
+    def place(_: int, k: int) -> Expression:
+        return IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0)
+
+    page.computed_at("study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
 
 
 def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
@@ -92,7 +91,8 @@ def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
     page.sheet.put(at[0], 0, asked.title if k else "a − b + c", "row label")
     if k == 1:
         page.sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
-    page.computed_at(f"study.target_{asked.name}", at, (1, vectors.shape[1]), entry, "step")
+    name, shape = f"study.target_{asked.name}", (1, vectors.shape[1])
+    page.computed_at(name, at, shape, entry, "step")
 
 
 def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
@@ -108,24 +108,24 @@ def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
 
     page.sheet.put(TOP - 2, col, asked.title, "label")
     page.sheet.put(TOP - 1, col, "cosine", "label")
-    page.computed_at(f"study.cosine_{asked.name}", (TOP, col), (N_WORDS, 1), cosine, "live")
+    name = f"study.cosine_{asked.name}"
+    page.computed_at(name, (TOP, col), (N_WORDS, 1), cosine, "live")
 
 
 def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int) -> None:
     """Add the five nearest words, without those of the analogy."""
     page.sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
     cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
+
+    def nearest(rank: int, _: int) -> Expression:
+        return Nth(words, MATCH(LARGE(cosines, rank + 1), cosines, 0))
+
+    def largest(rank: int, _: int) -> Expression:
+        return LARGE(cosines, rank + 1)
+
     row, shape, name = ASKED_ROW - 1, (NEAREST, 1), f"study.nearest_{asked.name}"
-    page.computed_at(
-        name,
-        (row, left),
-        shape,
-        lambda rank, _: Nth(words, MATCH(LARGE(cosines, rank + 1), cosines, 0)),
-        "word",
-    )
-    page.computed_at(
-        f"{name}_cosine", (row, left + 1), shape, lambda rank, _: LARGE(cosines, rank + 1), "step"
-    )
+    page.computed_at(name, (row, left), shape, nearest, "word")
+    page.computed_at(f"{name}_cosine", (row, left + 1), shape, largest, "step")
 
 
 def _suggestions() -> list[Suggestion]:

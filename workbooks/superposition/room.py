@@ -144,15 +144,17 @@ def _cosines(ws: Composer, top: int, k: int) -> None:
     kept = ws.promised(f"kept_{k}", (1, N), ["kept"], tight=True)
 
     def cosine(i: int, j: int) -> Expression:
-        return ABS(SUMPRODUCT(vectors[:, i], vectors[:, j], used)) / (lengths[i] * lengths[j])
+        product = SUMPRODUCT(vectors[:, i], vectors[:, j], used)
+        return ABS(product) / (lengths[i] * lengths[j])
 
     cosines = ws.computed(f"cosines_{k}", (N, N), cosine, KEPT, tight=True, dress="scale")
 
-    ws.fill(
-        kept,
-        lambda _, j: IF(SUMIF(cosines[j, :j], ">=" & near, kept[0, :j]) > 0, 0, 1) if j else 1,
-        "readout count",
-    )
+    def is_kept(_: int, j: int) -> Expression | int:
+        if not j:
+            return 1
+        return IF(SUMIF(cosines[j, :j], ">=" & near, kept[0, :j]) > 0, 0, 1)
+
+    ws.fill(kept, is_kept, "readout count")
 
 
 def spread(ws: Composer) -> None:
