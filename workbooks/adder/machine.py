@@ -72,7 +72,8 @@ def read(g: Forward) -> None:
 
     def digit(i: int, j: int) -> Expression:
         size, place = LEN(text[i, 0]), column(j)
-        return IF(size > place, IFERROR(FIND(MID(text[i, 0], size - place, 1), DIGITS) - 1, -1), 0)
+        found = IFERROR(FIND(MID(text[i, 0], size - place, 1), DIGITS) - 1, -1)
+        return IF(size > place, found, 0)
 
     seen = at.table("read", (2, COLUMNS), digit, OF_TWO)
     least = at.table("least", (2, 1), lambda i, _: MIN(seen[i, :].as_range))
@@ -122,12 +123,10 @@ def by_hand(g: Forward) -> None:
     def total(j: int) -> Expression:
         return digits[0, j] + digits[1, j] + carry[0, j]
 
-    carry = g.table(
-        "carry",
-        (1, COLUMNS),
-        lambda _, j: expression(0) if j == column(0) else IF(total(j + 1) > PLACES - 1, 1, 0),
-        ACROSS,
-    )
+    def carried(_: int, j: int) -> Expression:
+        return expression(0) if j == column(0) else IF(total(j + 1) > PLACES - 1, 1, 0)
+
+    carry = g.table("carry", (1, COLUMNS), carried, ACROSS)
     g.table("right", (1, COLUMNS), lambda _, j: MOD(total(j), PLACES), ACROSS)
 
 
@@ -137,7 +136,8 @@ def read_out(g: Forward) -> None:
     probe, shift = g.input("probe", [PROBE], ("", "d_model")), g.input("probe.shift", SHIFT)
 
     def total(t: int, _: int) -> Expression:
-        return sum([mid[t, k] * probe[0, k] for k in range(len(PROBE))], expression(shift[0, 0]))
+        along = [mid[t, k] * probe[0, k] for k in range(len(PROBE))]
+        return sum(along, expression(shift[0, 0]))
 
     held = g.table("probe.held", (N_TOKENS, 1), total, ("token", ""))
     best = g.table("best", (N_TOKENS, 1), lambda t, _: MAX(probs[t, :].as_range), ("token", ""))

@@ -57,14 +57,9 @@ def one_step(ws: Composer, step: int) -> None:
             kept = step and i < n - 1
             return ws[f"{name}_after_{step - 1}"][i, j] if kept else product(ws, f"W_{name}", i, j)
 
+        title = f"{name}   [{n}, d_head]"
         beside = ws.computed(
-            f"{name}_after_{step}",
-            (n, D_HEAD),
-            cell,
-            TOKENS[:n],
-            DIMS,
-            f"{name}   [{n}, d_head]",
-            beside=beside,
+            f"{name}_after_{step}", (n, D_HEAD), cell, TOKENS[:n], DIMS, title, beside=beside
         )
         ws.mark(beside[n - 1, :] if step else beside, "generated", ALWAYS)
     attend(ws, step)

@@ -1,6 +1,6 @@
 """The sheet Norms: LayerNorm and RMSNorm of one vector as typed, scaled and offset."""
 
-from cellformer.engine.cells.expression import Area
+from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Chart, Series
@@ -39,12 +39,14 @@ def three_states(ws: Composer) -> None:
         "settings", [SCALE, OFFSET, EPS], cols=["scale", "offset", "eps"], style="input setting"
     )
     scale, offset = settings[0], settings[1]
-    typed = ws.typed("typed", [X, GAIN, BIAS], ["x   [d_model]", "gain γ", "bias β"], ENTRIES)
-    x = typed[0, :]
+    labels = ["x   [d_model]", "gain γ", "bias β"]
+    x = ws.typed("typed", [X, GAIN, BIAS], labels, ENTRIES)[0, :]
+
+    def entry(i: int, j: int) -> Expression:
+        return (x[j], x[j] * scale, x[j] + offset)[i]
+
     ws.heading("The vector in three states: what a norm ignores, it makes the same in two of them")
-    states = ws.computed(
-        "states", ALL, lambda i, j: (x[j], x[j] * scale, x[j] + offset)[i], STATES, ENTRIES
-    )
+    states = ws.computed("states", ALL, entry, STATES, ENTRIES)
     ws.computed("mean", EACH, lambda i, _: AVERAGE(states[i, :]), cols=["mean"], beside=states)
 
 
