@@ -121,7 +121,8 @@ def second_layer(ws: Composer, label: str) -> None:
 
     def wrote(i: int, j: int) -> Expression:
         columns = (SUMPRODUCT(facts[:, i], writes[:, k]) for k in range(HIDDEN))
-        return added([embedded[i, j], *[column * hidden[k, j] for k, column in enumerate(columns)]])
+        written = [column * hidden[k, j] for k, column in enumerate(columns)]
+        return added([embedded[i, j], *written])
 
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")
     out = ws.computed(f"out_{kind}", (D_MODEL, phrases), wrote, FEATURES, WHO)

@@ -42,12 +42,11 @@ def measure(model: Model, seed: int = SEED, n_games: int = N_GAMES) -> dict[str,
     parts = ablation.parts(model.graph([0]))
     changes = [{}, *({(f"{part}.switch", 0, 0): 0.0} for part in parts)]
     kept = game.accuracies(model, games, changes)  # [1 + n_parts, n_rules]
+    names = ["", *parts]
     return {
         "seed": seed,
         "games": n_games,
-        "rules": {
-            n: np.round(row, DIGITS).tolist() for n, row in zip(["", *parts], kept, strict=True)
-        },
+        "rules": {n: np.round(row, DIGITS).tolist() for n, row in zip(names, kept, strict=True)},
         "bins": [list(found) for found in bins(model, games)],
     }
 
@@ -57,12 +56,7 @@ def bins(model: Model, games: np.ndarray) -> list[Bin]:
     said, exact, came = (np.concatenate(x) for x in zip(*_cases(model, games), strict=True))
     place = np.clip(np.searchsorted(EDGES, said, side="right") - 1, 0, len(EDGES) - 2)
     return [
-        Bin(
-            low,
-            high,
-            int(among.sum()),
-            *(round(float(x[among].mean()), 9) for x in (said, exact, came)),
-        )
+        Bin(low, high, int(among.sum()), *(_mean(x, among) for x in (said, exact, came)))
         for k, (low, high) in enumerate(pairwise(EDGES))
         if (among := place == k).any()
     ]
@@ -84,6 +78,10 @@ def shares(state: game.State) -> list[float]:
     """The exact probability of every word that can come next, in the order of WORDS."""
     odds = game.odds(state)
     return [odds.get(word, 0.0) for word in game.WORDS]
+
+
+def _mean(x: np.ndarray, among: np.ndarray) -> float:
+    return round(float(x[among].mean()), 9)
 
 
 def stored() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 
 from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import INDEX, MOD
 from cellformer.engine.models.architectures import decoder
 from cellformer.engine.models.forward import weight_shapes
@@ -68,13 +69,12 @@ def built(spec: ModelSpec, batch: int, rate: float) -> Book:
 def follow(p: Parts) -> None:
     """Make the batch follow the corpus, and every state follow the step's result."""
     g, corpus = p.step.graph, p.w["corpus"].fixed
-    g.table(
-        "batch.words",
-        (p.batch, game.LENGTH),
-        lambda i, j: INDEX(
-            corpus, MOD(clock.steps(g) * p.batch + i, len(game.sentences())) + 1, j + 1
-        ),
-    )
+    n_sentences = len(game.sentences())
+
+    def word(i: int, j: int) -> Expression:
+        return INDEX(corpus, MOD(clock.steps(g) * p.batch + i, n_sentences) + 1, j + 1)
+
+    g.table("batch.words", (p.batch, game.LENGTH), word)
     sheets.read(g, g["batch.words"].area.fixed, game.sentences()[: p.batch])
     g.input("optimizer", sheets.OPTIMIZERS[-1])
     g.follow("method", sheets.method(g))

@@ -121,7 +121,8 @@ def data(p: Parts) -> None:
     ws.cursor += 1
     ws.widths({0: 12, 1: 20})
     g.input("docs", np.array([[name] for name in names], dtype=object))
-    now = IFERROR(LOWER(INDEX(g["docs"].area.fixed, MOD(clock.steps(g), len(names)) + 1, 1)), "")
+    docs = g["docs"].area.fixed
+    now = IFERROR(LOWER(INDEX(docs, MOD(clock.steps(g), len(names)) + 1, 1)), "")
     g.table("doc", (1, 1), lambda i, j: now)
     settings(ws, {"doc": ("doc", "the name of this step: docs[step % len(docs)]", "word")})
     ws.cursor += 1
@@ -279,7 +280,8 @@ def _names(ws: Composer, top: int) -> None:
     g, half = ws.book.graph, N_NAMES // 2
     ws.sheet.put(top - 1, 4, "Names that it wrote: a new one replaces the oldest", "block")
     for k in range(2):
-        block = g.table(f"listed.{k}", (half, 1), _copied(g["names"][k * half : (k + 1) * half, 0]))
+        of_it = g["names"][k * half : (k + 1) * half, 0]
+        block = g.table(f"listed.{k}", (half, 1), _copied(of_it))
         ws.lay(block, (top, 5 + 2 * k), "word")
         numbers = [str(k * half + i + 1) for i in range(half)]
         ws.sheet.runs.append(Run(Rect(top, top + half, 4 + 2 * k, 5 + 2 * k), "row label", numbers))

@@ -117,14 +117,11 @@ def classify(ws: Composer) -> None:
     exps = ws.computed(
         "exps", (2, 1), lambda i, _: EXP(logits[i] - MAX(logits.fixed)), title="exp", beside=logits
     )
-    ws.computed(
-        "probs",
-        (2, 1),
-        lambda i, _: exps[i] / SUM(exps.fixed),
-        title="probs",
-        style="readout",
-        beside=exps,
-    )
+
+    def share(i: int, _: int) -> Expression:
+        return exps[i] / SUM(exps.fixed)
+
+    ws.computed("probs", (2, 1), share, title="probs", style="readout", beside=exps)
 
 
 def side_by_side(w: Workbook) -> None:
@@ -171,6 +168,7 @@ def story(w: Workbook) -> Story:
     image, probs = w["image"], w["probs"]
     ends = (0, 1, 3, 4)  # all but the middle
     lying = {image[2, j]: 1.0 for j in ends} | {image[i, 2]: 0.0 for i in ends}
+    moved = {image[i, 1]: 1.0 for i in range(N)} | {image[i, 2]: 0.0 for i in range(N)}
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix B.",
@@ -199,7 +197,7 @@ def story(w: Workbook) -> Story:
             ),
             w.suggestion(
                 "Move the stroke from column 2 to column 1: the pool keeps half, and vertical's logit goes from {now:.0f} to {then:.0f}.",
-                {image[i, 1]: 1.0 for i in range(N)} | {image[i, 2]: 0.0 for i in range(N)},
+                moved,
                 w["logits"][0],
             ),
             w.suggestion(

@@ -60,7 +60,8 @@ def query(ws: Composer) -> None:
     (row, col), wq = ws["place"].cells, ws["W_Q"]
 
     def entry(_: int, j: int) -> Expression:
-        return SUM(*(x * wq[k, j] for k, x in enumerate(features(row, col, expression(0))[:4])))
+        token = features(row, col, expression(0))[:4]
+        return SUM(*(x * wq[k, j] for k, x in enumerate(token)))
 
     ws.computed("head_q", (1, 4), entry, ["query"], ASKS)
 

@@ -49,7 +49,8 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> None:
     words = w["words"].fixed
     spot = ws.rect(following)
     ws.sheet.lists[spot.top, spot.left] = words
-    ws.sheet.link(spot.top, 3, "the way back begins here ↓", w.book.address(lanes[BACK]["loss"]))
+    here = w.book.address(lanes[BACK]["loss"])
+    ws.sheet.link(spot.top, 3, "the way back begins here ↓", here)
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
     outcomes(ws, lanes, words, following)
@@ -94,7 +95,8 @@ def place(
         if lane == MODEL and name in WEIGHTS:
             found[name] = ws.typed(name, weights[name], labels, style="weight", left=left)
         else:
-            found[name] = ws.promised(PREFIXES[lane] + name, block.shape, labels, heads, left=left)
+            title = PREFIXES[lane] + name
+            found[name] = ws.promised(title, block.shape, labels, heads, left=left)
 
 
 def fill(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
@@ -135,10 +137,10 @@ def falls(ws: Composer) -> None:
     squares = columns.computed(
         "squares", "sum of d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here"
     )
-    parts = columns.computed(
-        "parts", "× rate", lambda n: ws["rate"].fixed * squares[n], "live here"
-    )
+    rate = ws["rate"].fixed
+    parts = columns.computed("parts", "× rate", lambda n: rate * squares[n], "live here")
     ws.cursor -= 1
     both = (SUM(parts), -ws["outcome"][0, 2])
     found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
-    ws.sheet.down(ws.rect(found).top, 2, ("the loss should fall by", "and it fell by"), "row label")
+    labels = ("the loss should fall by", "and it fell by")
+    ws.sheet.down(ws.rect(found).top, 2, labels, "row label")

@@ -58,7 +58,8 @@ def add(w: Workbook, encoders: Shelf, examples: Composer) -> None:
     measured(ws)
     suggest(w, ws)
     both = [Arrows(w["W"], NAMES, GROUPS[0]), Arrows(w["D"], (), GROUPS[1])]
-    draw(ws, PICTURE, "Blue: the features. Orange: what latents write", both, (400, 410), 1.5)
+    title = "Blue: the features. Orange: what latents write"
+    draw(ws, PICTURE, title, both, (400, 410), 1.5)
 
 
 def mixed(ws: Composer) -> None:
@@ -134,13 +135,11 @@ def matched(ws: Composer) -> None:
     )
     names = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed
     ws.sheet.put(CODED, 7, "points to", "label")
-    ws.show(
-        "points_to",
-        (CODED + 1, 7),
-        lambda k, _: INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0)),
-        "word",
-        (N_LATENTS, 1),
-    )
+
+    def nearest(k: int, _: int) -> Expression:
+        return INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0))
+
+    ws.show("points_to", (CODED + 1, 7), nearest, "word", (N_LATENTS, 1))
     ws.computed(
         "found",
         (1, 1),
