@@ -120,21 +120,16 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     top, n = ws.cursor, len(merges)
     rows = [[shown(m.left), shown(m.right), shown(m.left + m.right)] for m in merges]
     ws.typed("merges", rows, range(n), ("left", "right", "becomes"), style="label")
-    stood, heads = np.array([m.of_words for m in merges], float), [f"in {word}" for word in CORPUS]
+    stood = np.array([m.of_words for m in merges], dtype=float)
+    heads = [f"in {word}" for word in CORPUS]
     inside = ws.typed("stood", stood, cols=heads, style="count", left=5, top=top)
 
     def counted(k: int, _: int) -> Expression:
-        return reduce(add, [inside[k, word] * times[word, 0] for word in range(len(CORPUS))])
+        parts = [inside[k, word] * times[word, 0] for word in range(len(CORPUS))]
+        return reduce(add, parts)
 
-    ws.computed(
-        "stood_in_all",
-        (n, 1),
-        counted,
-        cols=["times in all"],
-        style="activation count",
-        left=4,
-        top=top,
-    )
+    head, style = ["times in all"], "activation count"
+    ws.computed("stood_in_all", (n, 1), counted, cols=head, style=style, left=4, top=top)
 
 
 def suggest(w: Workbook, ws: Composer) -> None:

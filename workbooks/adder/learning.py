@@ -202,7 +202,7 @@ def attend(q: Array, k: Array, v: Array, batch: Batch) -> tuple[Array, Back]:
     z = mixed(pattern, values)
 
     def back(grad: Array) -> tuple[Array, ...]:
-        d_z = grad.reshape(n, -1, N_HEADS, D_HEAD).transpose(0, 2, 1, 3).reshape(n, -1, D_HEAD)
+        d_z = heads_apart(grad)
         d_v = by_digit(batch.ids, mixed(pattern.transpose(0, 2, 1), d_z))
         along = product(d_z, values.transpose(0, 2, 1)) - (d_z * z).sum(-1, keepdims=True)
         shares = (pattern * along).reshape(n, N_HEADS, -1).transpose(1, 0, 2)
@@ -219,7 +219,14 @@ def attend(q: Array, k: Array, v: Array, batch: Batch) -> tuple[Array, Back]:
             d_v,
         )
 
-    return z.reshape(n, N_HEADS, -1, D_HEAD).transpose(0, 2, 1, 3).reshape(n, -1, HEADS), back
+    together = z.reshape(n, N_HEADS, -1, D_HEAD).transpose(0, 2, 1, 3)
+    return together.reshape(n, -1, HEADS), back
+
+
+def heads_apart(x: Array) -> Array:
+    """[n, 11, n_heads * d_head] as [n, n_heads * 11, d_head]."""
+    n = len(x)
+    return x.reshape(n, -1, N_HEADS, D_HEAD).transpose(0, 2, 1, 3).reshape(n, -1, D_HEAD)
 
 
 def surprise(logits: Array, ids: Array) -> tuple[float, Array]:

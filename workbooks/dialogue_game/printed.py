@@ -38,7 +38,8 @@ def add(book: ModelBook) -> None:
     ws.text(*WHY_ORANGE)
     ws.cursor += 1
     rows = [*_page(book), *_depth(book), *_maps(book)]
-    compare(ws, [row._replace(other="other training") for row in rows], "The Final Step, section 4")
+    ours = [row._replace(other="other training") for row in rows]
+    compare(ws, ours, "The Final Step, section 4")
     ws.heading("How the word is found, stage by stage", *FOUND)
     _stages(book, ws, ws.cursor + 1)
 
@@ -46,7 +47,8 @@ def add(book: ModelBook) -> None:
 def _page(book: ModelBook) -> list[Comparison]:
     """Add the two examples of ranked words: a certain one, and an uncertain one."""
     sure = book.graph["probs"][3, TARSO]
-    numbers = book.graph["probs"][2, game.ID["1"] : game.ID["8"] + 1]
+    first, last = game.ID["1"], game.ID["8"] + 1
+    numbers = book.graph["probs"][2, first:last]
     rows = [
         Comparison("§3: Tarso after <BOS> Pietro chiama Paolo", 0.9998, sure,
                    "another training of the same model; both are sure", 4, "The Final Step, section 3"),

@@ -118,7 +118,8 @@ def held_out(ws: Composer, g: Forward) -> None:
     ws.sheet.put(TOP - 2, HELD, "A held-out drawing, number", "block")
     at = (TOP - 2, HELD + SIDE - 1)
     ws.lay(g["number"], at, "dial")
-    ws.sheet.rules[at] = {"validate": "list", "source": [str(n) for n in range(1, N_SHOWN + 1)]}
+    numbers = [str(n) for n in range(1, N_SHOWN + 1)]
+    ws.sheet.rules[at] = {"validate": "list", "source": numbers}
     ws.lay(g["picked"], (TOP, HELD), "pixel")
     ws.dress(g["picked"].area, When("pixel dark", g["picked"][0, 0] > MOST / 2), "ink")
     ws.show("meant", (TOP + SIDE, HELD), meant(g), "note")
@@ -142,13 +143,11 @@ def looks(ws: Composer, g: Forward) -> None:
     ws.sheet.put(TOP - 2, LOOKS, "Where the model looks", "block")
     ws.lay(g["looks"], (TOP, LOOKS), "heat")
     ws.dress(g["looks"].area, "scale")
+    most = MAX(g["looks.mean"].area.as_range)
     ws.show(
         "most",
         (TOP + SIDE, LOOKS),
-        sentence(
-            "Darkest: {share} of its attention.",
-            share=percent(MAX(g["looks.mean"].area.as_range), 0),
-        ),
+        sentence("Darkest: {share} of its attention.", share=percent(most, 0)),
         "note",
     )
     ws.sheet.put(TOP + SIDE + 1, LOOKS, "Sheet Looks has each head.", "note")

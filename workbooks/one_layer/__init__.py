@@ -47,16 +47,12 @@ def check(w: Workbook, page: MatrixSheet) -> None:
     """Claims that hold whatever is typed, for the sheet Check."""
     mask = page["switches"][2, 0]
     later = [(i, j) for i in range(N) for j in range(i + 1, N)]
+    ahead = [page[f"A_h{h}"][i, j] for h in HEADS for i, j in later]
+    ones = [near(page[f"A_sums_h{h}"].area.fixed) for h in HEADS]
     w.checks(
         [
-            (
-                "in each head, a word's attention weights sum to 1",
-                AND(*[near(page[f"A_sums_h{h}"].area.fixed) for h in HEADS]),
-            ),
-            (
-                "with the mask on, no word looks at a later one",
-                OR(mask != 1, MAX(*[page[f"A_h{h}"][i, j] for h in HEADS for i, j in later]) == 0),
-            ),
+            ("in each head, a word's attention weights sum to 1", AND(*ones)),
+            ("with the mask on, no word looks at a later one", OR(mask != 1, MAX(*ahead) == 0)),
             (
                 "heads added with their own W_O equal the concatenation times the stacked W_O",
                 near(page["o_difference"].area.fixed, 0),

@@ -121,16 +121,11 @@ LENGTH = 10  # of the longest sentence: <BOS>, a word, is, six adjectives, <EOS>
 
 def definitions() -> list[str]:
     """Each word with an adjective for every axis on which it has a value."""
-    return [
-        " ".join(
-            [
-                word,
-                "is",
-                *(ADJECTIVES[axis][int(x > 0)] for axis, x in zip(AXES, row, strict=True) if x),
-            ]
-        )
-        for word, row in zip(CONTENT, TABLE, strict=True)
-    ]
+    found = []
+    for word, row in zip(CONTENT, TABLE, strict=True):
+        said = [ADJECTIVES[axis][int(x > 0)] for axis, x in zip(AXES, row, strict=True) if x]
+        found.append(f"{word} is {' '.join(said)}")
+    return found
 
 
 def comparisons() -> list[str]:
@@ -173,7 +168,8 @@ def loss_floor() -> float:
     """
     halves = (DEFINITIONS, COMPARISONS)
     entropy = np.log(2) + np.mean([np.log(len(ids)) for ids in halves])
-    return float(entropy / np.mean([(ids[:, 1:] != IGNORED).sum(1).mean() for ids in halves]))
+    tokens = np.mean([(ids[:, 1:] != IGNORED).sum(1).mean() for ids in halves])
+    return float(entropy / tokens)
 
 
 # --- the model ----------------------------------------------------------------------------
@@ -237,7 +233,8 @@ def probe_r2(vectors: np.ndarray, axis: np.ndarray) -> R2:
     for i in range(n):
         rest = np.arange(n) != i
         errors = held_out_errors(vectors[rest], axis[rest], penalties)  # [n_penalties, n - 1]
-        slope, level = ridge(vectors[rest], axis[rest], penalties[np.argmin(np.sum(errors**2, 1))])
+        best = penalties[np.argmin(np.sum(errors**2, 1))]
+        slope, level = ridge(vectors[rest], axis[rest], best)
         predicted[i] = vectors[i] @ slope + level
     slope, level = ridge(vectors, axis, 0.0)
     return R2(_r2(axis, predicted), _r2(axis, vectors @ slope + level))
