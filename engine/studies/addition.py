@@ -77,6 +77,7 @@ class Addition:
 
     # where its blocks stand, and what they mean
     sheet: str = ""
+    on_page: bool = False  # whether a page in a browser shows that sheet, too
     part: str = ""  # of the names of its blocks
     holds: Callable[[Block, Graph], bool] = lambda block, graph: False  # other blocks of that sheet
     meanings: Mapping[str, str] = field(default_factory=dict)  # by name

@@ -270,6 +270,7 @@ ADDITION = Addition(
     follows=lambda graph, words, outputs: follow(graph, words, outputs),
     gradient_of=OF_LEAD,
     sheet="Patch",
+    on_page=True,
     part=PATCH,
     holds=lambda block, graph: block.leaf == TAKE or block.name == patching.PATH_ROWS,
     look=(

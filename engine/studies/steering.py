@@ -333,6 +333,7 @@ ADDITION = Addition(
     check=_check,
     adds=lambda graph, passage, asked: add(graph, asked),
     sheet="Steering",
+    on_page=True,
     part=STEERING,
     meanings={
         "steering.direction": "from the mean of one list of sentences to that of the other",

@@ -93,7 +93,7 @@ def _is_shown(book: Book, sheet: Sheet) -> bool:
         return sheet.name not in ONLY_IN_A_FILE
     if sheet.name in STUDIES:
         return not book.plan.gradient_of
-    own = sheet.name in {each.sheet for each in additions()}
+    own = sheet.name in {each.sheet for each in additions() if each.on_page}
     drawn = bool(sheet.regions) and not own  # with the model's blocks
     return not drawn and sheet.name not in (*ONLY_IN_A_FILE, *AROUND_A_MODEL)
 

@@ -99,7 +99,7 @@ def test_sweep_csv_holds_no_formula(folder: Path, tmp_path: Path) -> None:
         rows = [*csv.reader(path.open(encoding="utf-8"))]
         texts = rows[0] + [row[-1] for row in rows[1:]]
         assert not [text for text in texts if text.startswith(("=", "+", "-", "@"))]
-        assert [float(row[0]) for row in rows[1:]] == [-90, 0, 90]
+        assert [float(row[1]) for row in rows[1:]] == [-90, 0, 90]
         assert any(text.startswith("'=HYPERLINK(") for text in texts)
 
 
