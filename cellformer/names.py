@@ -75,7 +75,7 @@ class Loaded:
         return self.model.place_of_answer(self.ids) if self.model.spec.gives != "next word" else -1
 
     def asked(self, force: bool, special: bool = True, **asked: Any) -> Asked:
-        """What a study is asked about the prompt. Raises InputError for a model that ranks no
+        """The prompt with a question, for a study. Raises InputError for a model that ranks no
         words."""
         needs_words(self)
         allow = partial(budget.of_passes, self.model, len(self.ids), force)

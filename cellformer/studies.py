@@ -74,7 +74,7 @@ class Task:
             raise InputError(f"prompt {number}, {quoted(asked.prompt)}: {error}") from None
 
     def asked(self, asked: Prompt) -> Asked:
-        """What is asked about a prompt."""
+        """One prompt with its question, for the study."""
         given = {name: getattr(asked, name) or getattr(self, name) for name in WORDS}
         options = self.options or declared()[self.kind].options()
         return self.loaded(asked).asked(self.force, self.special, options=options, **given)

@@ -8,7 +8,7 @@ import typer
 
 
 class Conversion:
-    """What one option's text becomes: typer's own conversion is asked where it is needed."""
+    """Converts the text of one option; asks typer only where that is needed."""
 
     def __init__(self, option: Any):
         self.annotation = option.type_descriptor.annotation

@@ -72,9 +72,9 @@ def gradient(
         return cell_gradient.report(Cells(book.graph, lambda: book), target, top)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)
-    graph = loaded.graph
-    finite.check(graph, graph.values)
     if target is not None and is_cell(target):
+        graph = loaded.graph
+        finite.check(graph, graph.values)
         n_cells = sum(block.n_cells for block in graph if block.op)
         budget.within(budget.MOST_FOLLOWED, n_cells, "cells that a gradient goes through", force)
         return cell_gradient.report(Cells(graph, loaded.built), target, top)

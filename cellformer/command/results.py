@@ -586,7 +586,7 @@ ROWS = {  # of each result the list that --csv prints
 
 
 def kinds(command: str) -> tuple[Any, ...]:
-    """What a command may answer: of a study that its file alone declares, its rows."""
+    """The kinds of results of a command. A study without a command file answers its rows."""
     if command in OF:
         return OF[command]
     from cellformer.engine.studies.study import studies

@@ -35,7 +35,7 @@ from cellformer.engine.studies import sweep as sweeping
 from cellformer.engine.studies.study import word_of
 from cellformer.engine.studies.sweep import Row, Watched
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.compose.cells import SheetCell
+from cellformer.exporters.compose.cells import SheetCell, is_address
 from cellformer.exporters.edits.edited import Edited, EditedModel
 from cellformer.studies import Task, absolute, write
 
@@ -83,15 +83,15 @@ def sweep(
         raise InputError(f"{output}: the name of an output file must end in .csv or .png")
     if start == stop:
         raise InputError(f"--from and --to are both {start:g}; give two values for {cell}")
-    given = {"prompt": prompt, "ids": ids, "no_special": no_special}
     if names.is_workbook(name) or names.is_worksheet(name):
         check = names.check_keeps if names.is_workbook(name) else names.check_takes
-        check(name, **given)
+        check(name, prompt=prompt, ids=ids, no_special=no_special)
         watched, rows = _of_opened(names.opened(name), asked, target)
     else:
         loaded = names.load(name, prompt, ids, not no_special, force=force)
-        block, i, j = Cells(loaded.graph, loaded.built).parse(cell)
-        asked = replace(asked, cell=f"{block.name}[{i},{j}]")
+        if is_address(cell):
+            block, i, j = Cells(loaded.graph, loaded.built).parse(cell)
+            asked = replace(asked, cell=f"{block.name}[{i},{j}]")
         of = loaded.asked(force, not no_special, target=target or "", options=asked)
         watched, rows = sweeping.STUDY.rows(of)
     found = list(rows)

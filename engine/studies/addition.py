@@ -52,7 +52,7 @@ def _nothing(*_: Any) -> None:
 
 @dataclass(frozen=True)
 class Addition:
-    """What one study adds to a workbook."""
+    """The part of a workbook that one study adds."""
 
     name: str  # of its option, and in `Plan.studies`
     options: Sequence[Option]  # its own first; the others go with that one
@@ -64,9 +64,8 @@ class Addition:
     apart: Sequence[str] = ()  # other additions, by name
     decoder: bool = False  # whether it needs a model that predicts the next word, all of it live
     one_stack: bool = False  # whether a model with an encoder and a decoder will not do
-    check: Callable[[Model, Asked, int], None] = (
-        _nothing  # raises InputError, given the most weights
-    )
+    # raises InputError for sizes that are too large, given the most weights
+    check: Callable[[Model, Asked, int], None] = _nothing
     prompt_alone: bool = False  # whether there is no room beyond the prompt, unless asked for
 
     # what it adds to the graph: before the lens, after it, and once tokens follow what is typed
@@ -104,7 +103,7 @@ def of(studies: Studies) -> list[Addition]:
 
 
 def asked(given: Given) -> Studies:
-    """What options ask for, by the name of the addition. Raises InputError."""
+    """The additions that options ask for, each with what it was asked. Raises InputError."""
     found = {}
     for addition in additions():
         main, *others = (option.name for option in addition.options)
@@ -116,20 +115,21 @@ def asked(given: Given) -> Studies:
 
 
 def read(facts: Mapping[str, Any], model: Model, passage: Passage) -> Studies:
-    """What the facts on a Source sheet ask for. Raises ValueError for impossible facts."""
+    """The additions of a workbook, read from the facts on its Source sheet. Raises ValueError for
+    impossible facts."""
     found = {addition.name: addition.read(facts, model, passage) for addition in additions()}
     return {name: asked for name, asked in found.items() if asked is not None}
 
 
 def facts(studies: Studies) -> dict[str, Any]:
-    """The facts on a Source sheet."""
+    """The facts about additions, for a Source sheet."""
     return {
         name: fact for each in of(studies) for name, fact in each.facts(studies[each.name]).items()
     }
 
 
 def sheet_of(block: Block, graph: Graph) -> str:
-    """The sheet of an addition on which a block stands; "": none."""
+    """The name of the sheet on which a block of an addition stands; "" for other blocks."""
     for addition in additions():
         if addition.sheet and (block.part == addition.part or addition.holds(block, graph)):
             return addition.sheet

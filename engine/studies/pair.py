@@ -152,7 +152,7 @@ class PatchedSite:
 
 @dataclass(frozen=True)
 class Options:
-    """What is patched."""
+    """The sites that are patched."""
 
     sites: Annotated[
         tuple[str, ...],
@@ -225,7 +225,7 @@ STUDY = Study(
 
 
 class Against(NamedTuple):
-    """What a sentence is patched from, and along which path."""
+    """The other sentence that values come from, and the path along which they go."""
 
     ids: tuple[int, ...]  # of the other sentence
     path: tuple[str, str] | None = None  # from one site to another

@@ -1,4 +1,4 @@
-"""A row for each token: tables lie as documents print them, whatever the size of the model."""
+"""The option `--rows tokens`: tables have a row for each token, in models of every size."""
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.studies.addition import Addition, Given, Option
@@ -18,6 +18,7 @@ ADDITION = Addition(
     _asked,
     "--rows tokens",
     instead="leave it out",
+    apart=("nudge", "why", "against", "steer", "quantize"),  # whose blocks are not laid out so
     facts=lambda _: {"token_rows": True},
     read=lambda facts, *_: True if facts.get("token_rows") is True else None,
 )

@@ -111,7 +111,7 @@ def _blocks(
         graph = each.adds(graph, passage, plan.studies[each.name])
     if plan.live:
         graph = freeze_rest(graph, plan.live)
-    by_rows = plan.token_rows and not plan.studies.keys() - {"rows"}
+    by_rows = plan.token_rows
     if by_rows:
         graph = orientation.side_by_side(graph)
     views = _views(graph, model, passage, plan) if plan.explains else Views()

@@ -224,27 +224,25 @@ def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         if sheet_of(block, book) == sheet and block.name not in book.pieces:
             part = block.path if "." in block.own else block.name
             band = found.setdefault(part, Band())
-            matrix = book.graph.blocks.get(f"{part}.W_{block.leaf.removeprefix('b_')}", block)
-            below = block.leaf[:2] == "b_" and matrix is not block and not turned(block, book)
-            if below and _width(matrix, book) == _width(block, book):
-                band.totals.setdefault(matrix.name, []).append(block)
+            matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
+            if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
+                band.totals.setdefault(matrix, []).append(block)
             else:
                 band.add(block, _width(block, book))
     return list(found.values())
 
 
 def read_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
-    """The weights of one sheet as they are read, a band for each head, norm and MLP. Scales stand
-    under what is rounded to them, or beside it if they are a column."""
+    """The weights of one sheet as they are read, a band for each head, norm and MLP; scales under
+    what is rounded to them."""
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == sheet:
             band = found.setdefault(Name(block.path).path or block.path, Band())
-            rows, cols = block.shape[::-1] if turned(block, book) else block.shape
-            if block.op in SCALES and rows == 1:
+            if block.op in SCALES:
                 band.totals[f"{block.path}.{USED}"] = [block]
             else:
-                band.add(block, cols)
+                band.add(block, _width(block, book))
     return list(found.values())
 
 

@@ -66,6 +66,17 @@ def test_gradient_of_a_recurrence_agrees_in_ironcalc(
     assert report.agrees, report
 
 
+def test_rows_of_tokens_with_gradients_and_words_agree_in_ironcalc(tmp_path: Path) -> None:
+    needs("ironcalc")
+    words, path = tmp_path / "words.txt", tmp_path / "rows.xlsx"
+    words.write_text("cat\ndog\nsat\nmat\n")
+    studies = ("--rows", "tokens", "--gradient", "--words", words)
+    done = cli("build", "cat-sat", *studies, "-o", path)
+    assert done.code == 0, done.err
+    report = verify(path, "ironcalc")
+    assert report.agrees, report
+
+
 def test_libreoffice_agrees_at_every_cell(
     built: dict[str, Path], tmp_path: Path, libreoffice
 ) -> None:

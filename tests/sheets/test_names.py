@@ -97,10 +97,3 @@ def together() -> Iterator[tuple[Addition, Addition]]:
 def test_no_cell_is_of_two_tables_in_two_studies_together(names: tuple[str, str]) -> None:
     model, studies = golden_models()["llama"], {name: asked(name) for name in names}
     assert_named(model_workbook.build("both", model, passage(model, [1, 2, 3]), studies=studies))
-
-
-@pytest.mark.slow
-def test_no_cell_is_of_two_tables_with_rows_of_tokens_and_rounded_weights() -> None:
-    """Lfm2's convolution has a bias that is wider than its matrix."""
-    model, studies = golden_models()["lfm2"], {"rows": True, "quantize": {}}
-    assert_named(model_workbook.build("both", model, passage(model, [1, 2, 3]), studies=studies))
