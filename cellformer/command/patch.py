@@ -144,7 +144,7 @@ def _tell(found: Sequence[PatchedSite], all_of_them: bool) -> None:
     """Print the patches that recover most."""
     order = sorted(filter(_size, found), key=_size, reverse=True)
     order = list(found) if all_of_them else order
-    printing.rows(order[:TOP], hidden=("against", "rival"))
+    printing.rows(order[:TOP], hidden=("against", "rival", "logit", "lead"))
     if len(order) < len(found):
         line(f"{len(found) - len(order):,} other patches recover nothing")
     if len(order) > TOP and not all_of_them:

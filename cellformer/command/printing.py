@@ -207,6 +207,7 @@ def rows(found: Sequence[Any], title: str = "", hidden: Sequence[str] = ()) -> N
         return
     heads = columns.heads(type(found[0]))
     table = table_of(*(head for head in heads if head not in hidden))
+    table.columns[0].no_wrap = True  # the name: in a narrow terminal it stays whole
     for texts in columns.shown(found):
         cells = zip(heads, texts, strict=True)
         table.add_row(*(Text(text) for head, text in cells if head not in hidden))

@@ -105,18 +105,18 @@ def _together(measure: Measure, found: Sequence[Rounded]) -> None:
 
 
 def _alone(measure: Measure, found: Sequence[Rounded]) -> None:
-    """Print what each part on a grid does alone, to the lead and to the loss."""
+    """Print how the lead and the loss change when one part alone is on a grid: a table for each."""
     plain, alone = found[0], [e for e in found if e.part != ALL]
-    grids = list(dict.fromkeys(e.bits for e in alone))
-    heads = [f"{what}, {n} bits" for what in ("lead", "loss") for n in grids]
-    table = printing.table_of("one part alone", "weights", *heads)
-    parts = quantization.parts(measure.graph)
-    for part, weights in parts.items():
-        own = [e for e in alone if e.part == part]
-        leads = [f"{e.lead - plain.lead:+.4f}" for e in own]
-        losses = ["" if e.loss is None else f"{e.loss - (plain.loss or 0):+.4f}" for e in own]
-        n = sum(w.n_cells for w in weights)
-        table.add_row(Text(part, "bold"), f"{n:,}", *leads, *losses)
-    console.print()
-    console.print(table)
-    line("lead and loss: how they change")
+    widths = [f"{n} bits" for n in dict.fromkeys(e.bits for e in alone)]
+    for what in ("lead", "loss"):
+        before = getattr(plain, what)
+        if before is None:  # no next word is known
+            continue
+        table = printing.table_of("part", "weights", *widths)
+        for part, weights in quantization.parts(measure.graph).items():
+            changes = [getattr(e, what) - before for e in alone if e.part == part]
+            n = sum(w.n_cells for w in weights)
+            table.add_row(Text(part, "bold"), f"{n:,}", *(f"{x:+.4f}" for x in changes))
+        console.print()
+        line(f"change of the {what}, with one part alone rounded:")
+        console.print(table)

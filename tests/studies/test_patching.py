@@ -1,7 +1,10 @@
 """Patching equals torch with hooks, finds the dialogue game's circuit, and refuses what has no
 meaning."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -249,6 +252,18 @@ def test_a_block_is_named_with_the_same_columns_each_time() -> None:
     sites = [arg for columns in ("0:2", "2:4") for arg in ("--site", f"embed[:,{columns}]")]
     done = cli("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1], *sites)
     assert done.code == 2 and "embed is named with different columns" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+def test_sites_stay_whole_in_a_narrow_terminal() -> None:
+    reads, writes = os.openpty()
+    asked = ("--prompt", "<BOS> Pietro chiama Paolo", "--against", "<BOS> 3 chiama Paolo")
+    command = (sys.executable, "-m", "cellformer", "patch", "dialogue-game", *asked)
+    narrow = os.environ | {"COLUMNS": "78", "TERM": "dumb"}
+    subprocess.run(command, stdout=writes, env=narrow, check=True, timeout=60)
+    os.close(writes)
+    assert "blocks.1.attn.h2.pattern" in os.read(reads, 100_000).decode()
 
 
 def test_the_command_prints_json() -> None:
