@@ -82,7 +82,7 @@ class Asked:
 
     @property
     def kind(self) -> str:
-        """What follows the name in that of the file."""
+        """The additions that the name of the file lists, as `-why-steer`."""
         chosen = {"adapter": self.adapter is not None, "chat": self.system is not None}
         chosen |= {each.name: each.name in self.studies for each in additions()}
         return "".join(f"-{name}" for name, on in chosen.items() if on)

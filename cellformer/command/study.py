@@ -1,4 +1,4 @@
-"""The command of a study that its file alone declares: one prompt, or a file of them."""
+"""The command of a study without a command file: for one prompt, or for a file of prompts."""
 
 import inspect
 from collections.abc import Callable

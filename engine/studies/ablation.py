@@ -37,7 +37,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Options:
-    """How parts are switched off."""
+    """The kind of ablation."""
 
     mean: Annotated[bool, "Use mean ablation instead of zero ablation."] = False
 

@@ -185,7 +185,7 @@ def errors(parts: Sequence[Part]) -> Iterator[tuple[str, float]]:
 
 @dataclass(frozen=True)
 class Row:
-    """A weight, or a part: what its gradient promises, and what happens."""
+    """A weight, or a part: the effect that its gradient predicts, and the real one."""
 
     rival: Annotated[str, "the word whose logit is subtracted; empty: none"]
     kind: Annotated[str, "weight or part"]
@@ -199,7 +199,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Options:
-    """How much is listed."""
+    """The length of the lists."""
 
     top: Annotated[int, "Number of rows of each list."] = 20
 

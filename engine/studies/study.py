@@ -1,4 +1,4 @@
-"""Studies of a prompt, declared in files of their own, and found by being there.
+"""Studies of a prompt, each declared in one file, which is found by being there.
 
 A file of this folder with a `STUDY` declares the columns of a row, its options, and the function
 that computes rows. From that follow its command, the table in the terminal, CSV, Parquet and JSON,

@@ -1,4 +1,4 @@
-"""What the options of a model's workbook need, and what they cannot be combined with."""
+"""Refuses options of a workbook that the model cannot have, or that exclude each other."""
 
 from cellformer.engine import InputError, Model
 from cellformer.engine.studies import addition

@@ -187,7 +187,7 @@ class Run(NamedTuple):
     texts: Sequence[str] = ()
 
     def at(self, row: int, col: int) -> str | int:
-        """What stands in a row and column of the sheet."""
+        """The entry of a row and a column of the sheet."""
         k = row - self.area.top + col - self.area.left
         return self.texts[k] if self.texts else k
 
@@ -238,7 +238,7 @@ class Sheet:
 
     @property
     def ruled(self) -> list[tuple[Rect, dict[str, Any]]]:
-        """Where there are rules for what is typed."""
+        """The areas with rules for typed values."""
         return [*((self[at].rect, rule) for at, rule in self.rules.items()), *self.areas]
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:

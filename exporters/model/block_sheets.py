@@ -75,7 +75,7 @@ def kind_of(name: str) -> str:
 
 
 class Again(NamedTuple):
-    """What tells the sheets of a pass like the first one from those of the first."""
+    """The name, purpose and colour of the sheets of a second pass."""
 
     before: str  # the name of such a sheet begins with it
     purpose: str

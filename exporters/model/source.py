@@ -55,7 +55,7 @@ class Source:
     facts: Mapping[str, Any] = field(default_factory=dict)  # all that the sheet says
 
     def studies(self, model: Model) -> addition.Studies:
-        """What it shows besides the forward pass. Raises InputError for impossible facts."""
+        """The additions of the workbook. Raises InputError for impossible facts."""
         try:
             return addition.read(self.facts, model, self.passage)
         except UNUSABLE:

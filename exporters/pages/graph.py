@@ -193,7 +193,7 @@ def verdict(book: ModelBook, edge: CellEdge) -> Expression:
 
 
 def explained(book: ModelBook) -> Expression:
-    """What the tour says."""
+    """The text of its stop on the tour."""
     text = (
         "Why that word? Every part writes into the stream for later parts to read, so the word’s "
         "lead over its rival came from somewhere, step by step: from a token, through a head, "

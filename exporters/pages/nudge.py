@@ -68,7 +68,7 @@ def add(book: ModelBook) -> None:
 
 
 def explained(book: ModelBook) -> Expression:
-    """What the tour says."""
+    """The text of its stop on the tour."""
     text = (
         "The weights come from training, which is one small step over and over. How surprised the "
         "model is by the words that really follow is the loss, for this sentence {before}. Each "

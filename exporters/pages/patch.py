@@ -154,7 +154,7 @@ def span(book: ModelBook) -> Expression:
 
 
 def explained(book: ModelBook) -> Expression:
-    """What the tour says."""
+    """The text of its stop on the tour."""
     text = (
         "Which part carries what makes two sentences differ? Take a single value from the other "
         "sentence, compute everything after it anew, and see how far the answer follows. {target} "

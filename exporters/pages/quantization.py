@@ -76,7 +76,7 @@ def add(book: ModelBook) -> None:
 
 
 def explained(book: ModelBook) -> Expression:
-    """What the tour says."""
+    """The text of its stop on the tour."""
     text = (
         "A weight takes 32 bits, and models are often run with 8 or 4 of them: each weight becomes "
         "a small integer times a scale that its whole column shares. Type 4, and then 2, as bits "

@@ -70,7 +70,7 @@ def contrast(book: ModelBook) -> Contrast:
 
 
 def explained(book: ModelBook) -> Expression:
-    """What the tour says."""
+    """The text of its stop on the tour."""
     text = (
         "What the model means can lie along a direction of its stream. On Steering there are two "
         "lists of sentences, {first} and {second}; the difference of their means is such a "

@@ -177,7 +177,7 @@ def verdict(asked: AskedScore) -> Expression:
 
 
 def explained(book: ModelBook) -> Expression:
-    """What the tour says."""
+    """The text of its stop on the tour."""
     return sentence(
         "A head looks where its query meets a key: the two are multiplied number by number, and "
         "the products added. That is the score, and the highest gets most of the attention. All "
