@@ -59,7 +59,7 @@ def backward(
     to: Iterable[Block] | None = None,
     held: Collection[Block] = (),
     name: str = "gradient",
-    columns: bool = False,
+    tokens: Collection[str] = (),
     secants: Collection[Block] = (),
 ) -> dict[str, Block]:
     """Add the gradient of the single cell `of` [1, 1] by the blocks `to` (default: all weights),
@@ -73,8 +73,9 @@ def backward(
     `secants` are blocks that change each number of their operand by itself, as activation functions
     do: such a block counts as its operand times the ratio of the two, held as it is.
 
-    With `columns`, no block is read along both of its axes: a transposed copy, `turned.<name>`, is
-    read instead, so that on sheets every product runs down columns.
+    `tokens` names the axes of tokens, which run across sheets; others run down. Then the two
+    lines of a product run the same way: a matrix, or a pattern of tokens by tokens, is read along
+    one axis alone, and along the other a transposed copy is read, `turned.<name>`.
 
     Raises InputError if `of` is not one computed cell.
     """
@@ -86,20 +87,23 @@ def backward(
             + "; a gradient is of one computed cell"
         )
     wanted = [b for b in graph if b.kind == "weight"] if to is None else list(to)
-    found = _Backward(graph, name, columns, {block.name for block in secants}).run(of, wanted, held)
+    found = _Backward(graph, name, tokens, {block.name for block in secants}).run(of, wanted, held)
     graph.gradients |= found
     return found
 
 
 def to_first_order(
-    graph: Graph, instead: Mapping[Block, Block], name: str = "gradient", columns: bool = False
+    graph: Graph,
+    instead: Mapping[Block, Block],
+    name: str = "gradient",
+    tokens: Collection[str] = (),
 ) -> dict[str, Block]:
     """Add what `backward`'s cell would gain, by its gradient, if a row of a block, alone, were that
     of another block: block name -> `gradient.<name>.gain`, [n_rows, 1].
 
-    `name` and `columns` are those that `backward` was given.
+    `name` and `tokens` are those that `backward` was given.
     """
-    going, gains = _Backward(graph, name, columns), {}
+    going, gains = _Backward(graph, name, tokens), {}
     for block, other in instead.items():
         line = "i", "≤i" if block.partial else ":"
         slope, own, new = (Read(x, line) for x in (graph.gradients[block.name], block, other))
@@ -115,7 +119,7 @@ class _Backward:
 
     graph: Graph
     name: str
-    columns: bool
+    tokens: Collection[str]
     secants: Collection[str] = ()
     found: dict[str, Block] = field(default_factory=dict)  # block name -> its gradient
     stands: dict[Hashable, Read] = field(default_factory=dict)  # a formula's key -> where it stands
@@ -304,8 +308,8 @@ class _Backward:
         mask: Mask,
     ) -> Block:
         """A block whose cells have a formula."""
-        if self.columns:
-            formula = rebuilt(formula, self._upright)
+        if self.tokens:
+            formula = rebuilt(formula, self._aligned)
         at = {f"x{k}": read.at for k, read in enumerate(reads(formula))}
         names = {read.key: x for read, x in zip(reads(formula), at, strict=True)}
 
@@ -330,11 +334,17 @@ class _Backward:
             n, name = n + 1, f"{first}{n + 1}"
         return self.graph.add(Block(name, shape, axes, "gradient", op, operands, mask))
 
-    def _upright(self, part: Expression) -> Expression:
-        """A read; for a block that is read along its other axis already, of its transposed copy."""
+    def _aligned(self, part: Expression) -> Expression:
+        """A read; for a matrix that is read along its other axis already, of its transposed
+        copy."""
         if not isinstance(part, Read) or part.axis is None or part.block.shape[part.axis] == 1:
             return part
         block: Block = part.block
+        of_tokens = [axis in self.tokens for axis in block.axes]
+        if sum(of_tokens) == 1:  # its tokens run across and its features down
+            return part
+        if all(of_tokens):
+            self.along[block.name] = {1}  # its keys run across
         if block is self.itself:  # others that read it along another axis read a copy
             self.along[block.name] = {part.axis}
             return part

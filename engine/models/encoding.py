@@ -26,6 +26,7 @@ from cellformer.engine.text.tokenizer import Library, Tokenizer, mask_of
 from cellformer.engine.text.tokenizing.settings import read
 
 AXIS = "token_b"  # the axis of its tokens
+TOKENS = ("token", AXIS, SOURCE)  # the axes of tokens
 
 
 def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forward:

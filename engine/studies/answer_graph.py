@@ -163,14 +163,14 @@ def _goes_on(graph: Graph, x: Block) -> bool:
     return any(reader.op is ops.add for reader, _ in graph.readers[x.name])
 
 
-def slopes(graph: Graph, of: Block, columns: bool = False) -> dict[str, Block]:
+def slopes(graph: Graph, of: Block) -> dict[str, Block]:
     """Add the gradient of the answer, with all held that the graph of an answer holds: by every
-    block from the embeddings on. They are called `slope.<name>`; `columns` as in `backward`."""
+    block from the embeddings on. They are called `slope.<name>`."""
     held = [block for block in graph if block.op in HELD]
     held += [b for block in graph if block.op in GATED for p, _, b in block.operands if p != "x"]
     first = [wrote for wrote in writers(graph) if wrote.computed and begins(wrote)]
     bends = [block for block in graph if block.op in BENDS]
-    return backward(graph, of, first, held, "slope", columns, bends)
+    return backward(graph, of, first, held, "slope", secants=bends)
 
 
 @explained_class

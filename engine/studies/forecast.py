@@ -14,8 +14,8 @@ from cellformer.engine.cells.part import cells_of
 from cellformer.engine.cells.stored import Stored
 from cellformer.engine.models import encoding
 from cellformer.engine.models.choosing import N_RANKS
-from cellformer.engine.models.encoding import AXIS
-from cellformer.engine.models.forward import EVERYTHING, SOURCE, Forward, Readout
+from cellformer.engine.models.encoding import TOKENS
+from cellformer.engine.models.forward import EVERYTHING, Forward, Readout
 from cellformer.engine.models.generate import passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import TwoStackSpec
@@ -147,9 +147,8 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
 def labels(graph: Forward) -> int:
     """The number of formulas beside the blocks: token texts above and beside them, and the table of
     words."""
-    names = ("token", AXIS, SOURCE)
     shown = (zip(block.shape, block.axes, strict=True) for block in graph if block.op)
-    texts = sum(n for sides in shown for n, axis in sides if axis in names)
+    texts = sum(n for sides in shown for n, axis in sides if axis in TOKENS)
     words = graph.blocks.get("probs")
     table = 0 if graph.readout.one_token or words is None else 5 * words.shape[1]
     return texts + table

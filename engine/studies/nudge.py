@@ -17,6 +17,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import NUDGED
 from cellformer.engine.learning import objective, optimizers
 from cellformer.engine.models import adapter, choosing, ops
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.studies.addition import LOSS, Addition, Option
 
 NUDGE = "nudge"
@@ -45,7 +46,7 @@ def add(g: Graph, n_prompt: int) -> None:
     weights = [block for block in g if block.kind == "weight"]
     thin = [w for w in weights if w.leaf in adapter.MATRICES]
     learners = {w.name for w in thin or weights}
-    gradients = backward(g, loss, columns=True)
+    gradients = backward(g, loss, tokens=TOKENS)
     g.input(RATE, 0.0)
     taken = {
         w.name: _step(g, w, gradients[w.name], w.name in learners)

@@ -20,6 +20,7 @@ from cellformer.engine.cells.functions import IF, IFERROR
 from cellformer.engine.cells.gradient import GAIN, backward, to_first_order
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import CLEAN, GRADIENT, OTHER, PATH
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import patching
@@ -77,8 +78,8 @@ def measure(graph: Graph, row: int) -> None:
     patching.add_leads(graph, *patching.words(graph, row), passes=(OTHER, CLEAN))
     at = [take.path for take in switches(graph)]
     instead = {graph[f"{CLEAN}.{name}"]: graph[f"{OTHER}.{name}"] for name in at}
-    backward(graph, graph[BEFORE], to=[next(iter(instead))], columns=True)
-    to_first_order(graph, instead, columns=True)
+    backward(graph, graph[BEFORE], to=[next(iter(instead))], tokens=TOKENS)
+    to_first_order(graph, instead, tokens=TOKENS)
 
 
 def gain(graph: Graph, take: Block) -> Block:

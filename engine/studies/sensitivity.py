@@ -27,6 +27,7 @@ from cellformer.engine.cells.gradient import backward
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import Name
 from cellformer.engine.learning import objective
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import ablation
@@ -246,7 +247,7 @@ STUDY = Study(
 def _go_back(graph: Graph, passage: Passage) -> None:
     """Add the backward pass of the target's lead over its rival, at the position."""
     words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
-    backward(graph, objective.logit(graph, *words), columns=True)
+    backward(graph, objective.logit(graph, *words), tokens=TOKENS)
 
 
 def _read(facts: Mapping[str, Any], model: Model, passage: Passage) -> bool | None:

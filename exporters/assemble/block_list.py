@@ -15,7 +15,7 @@ from cellformer.exporters.compose.book import Place, Run
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.model import words
 from cellformer.exporters.model.layout import caption
-from cellformer.exporters.model.orientation import read_along
+from cellformer.exporters.model.orientation import read_along, turned_by_tokens
 
 Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
 
@@ -28,15 +28,18 @@ def stack(
     across: bool = False,
     meaning: str = "",
 ) -> None:
-    """Put a block at the cursor, under its name, its formula and its meaning. A block that others
+    """Put a block at the cursor, under its name, its formula and its meaning. Tokens run across,
+    and a pattern has a row for each token that looks (see `orientation`). Another block that is
     read along its rows is transposed, so that every product runs down columns; unless they run
     `across`, since what it is multiplied with is transposed. The meaning of a table is given."""
-    on_its_side = read_along(ws.book.graph, block) == 1 and not across
+    on_its_side = None if across else turned_by_tokens(block)
+    if on_its_side is None:
+        on_its_side = read_along(ws.book.graph, block) == 1 and not across
     text = f"{block.name} = {equation(block)}" if block.op else block.name
     meaning = meaning or words.meaning(block, gradient_of)
-    ws.text(AsIs(f"{text}   {words.shape(block)}   {meaning}"), style="equation")
+    ws.text(AsIs(f"{text}   {words.shape(block, on_its_side)}   {meaning}"), style="equation")
     put(ws, block, ws.cursor + 2, 1, labels, on_its_side)
-    ws.sheet.put(ws.cursor, 1, caption(block), "block")
+    ws.sheet.put(ws.cursor, 1, caption(block, on_its_side), "block")
     height, _ = ws.book.places[block.name].size
     ws.cursor += height + 3
 

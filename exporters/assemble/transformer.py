@@ -27,7 +27,7 @@ from cellformer.exporters.compose.address import quoted
 from cellformer.exporters.compose.book import START, OnLayout, Sheet
 from cellformer.exporters.compose.story import Chosen, Printed, Story
 from cellformer.exporters.compose.topological import reading_order
-from cellformer.exporters.model import block_sheets, glossary, layout, orientation
+from cellformer.exporters.model import block_sheets, glossary, layout
 from cellformer.exporters.model.block_sheets import PLAY
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import Plan, for_model
@@ -111,12 +111,7 @@ def _blocks(
         graph = each.adds(graph, passage, plan.studies[each.name])
     if plan.live:
         graph = freeze_rest(graph, plan.live)
-    by_rows = plan.token_rows
-    if by_rows:
-        graph = orientation.side_by_side(graph)
     views = _views(graph, model, passage, plan) if plan.explains else Views()
-    if by_rows and plan.explains:
-        graph = orientation.scored_by_rows(graph)
     for each in asked:
         each.ends(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}

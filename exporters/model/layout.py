@@ -1,11 +1,9 @@
 """Layout: where every block of a graph stands. No input or output.
 
-Every dot product runs **down two columns**, which determines how each block is oriented: an
-activation that is read along its features has its tokens across and its features down; values,
-which are mixed over tokens, have tokens down; weights keep [in, out]; a tied embedding has its
-features down, as the unembedding needs it. Or, where a plan has `token_rows`, **along two rows**:
-all of that is turned, so that each token has a row, and each weight lies [out, in]. The values,
-which are read along tokens, are read by way of a copy that lies the other way (see `side_by_side`).
+The sentence runs across, features run down (see `orientation`). So a product over features runs
+**down two columns**: of an activation, and of a weight, which stands as in its file, [in, out].
+Programs are faster down columns, which matters in a model of some size. A product over tokens runs
+**along two rows**: of a pattern, which has a row for each token that looks, and of the values.
 
 Three rules place blocks, so that a page reads input, weight, product:
 - what is computed cell by cell from a block stands to its right, in the same band;
@@ -34,6 +32,7 @@ from cellformer.engine.cells.name import (
 )
 from cellformer.engine.cells.stored import Stored
 from cellformer.engine.models.adapter import MATRICES
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.forward import SOURCE
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Place, Run, Sheet
@@ -50,7 +49,7 @@ from cellformer.exporters.model.block_sheets import (
     sheet_of,
 )
 from cellformer.exporters.model.model_book import ModelBook, Pieces
-from cellformer.exporters.model.orientation import SCALES, TOKENS, is_copy, turned
+from cellformer.exporters.model.orientation import SCALES, turned
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
@@ -90,8 +89,7 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         if not found or not (total or _goes_on(block, band)):
             band = Band(right=beside.get(first.name, MARGIN) if fresh else MARGIN)
             found.append(band)
-        # a column, as with a row for each token, or where it is read along tokens, is no total
-        total = total and not book.plan.token_rows and turned(block, book)
+        total = total and turned(block, book)  # a column stands beside
         done.update(member.name for member in fresh)
         for member in fresh:
             _put(member, band, beside, book)
@@ -127,16 +125,14 @@ def _is_total(block: Block, band: Band, book: ModelBook) -> bool:
     """Whether a block is a total of the one before it: a single column, or a row when turned."""
     _, _, first = block.operands[0]
     total = block.shape[1] == 1 and block.axes[1] == "" and band.holds(first)
-    if not book.plan.token_rows and block.shape[0] > 1:  # a column has no room under a block
-        return total and turned(block, book) and turned(first, book)
-    return total
+    return total and (block.shape[0] == 1 or turned(block, book) == turned(first, book))
 
 
 def _goes_on(block: Block, band: Band) -> bool:
-    """Whether a block stands beside what it reads: cell by cell, in a row, or as a copy."""
+    """Whether a block stands beside what it reads: cell by cell, or in a row."""
     cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
     _, _, first = block.operands[0]
-    return cellwise or (len(band.across) == 1 and band.holds(first)) or is_copy(block)
+    return cellwise or (len(band.across) == 1 and band.holds(first))
 
 
 def split(book: ModelBook) -> None:
@@ -288,7 +284,7 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
     for block, left in band.across:
         place = Place(block, sheet.name, row + 2, left + 1, turned(block, book))
         settle(book, sheet, place)
-        sheet.put(row, left + 1, caption(block), "block")
+        sheet.put(row, left + 1, caption(block, place.turned), "block")
         below = place.top + place.size[0]
         for total in band.totals.get(block.name, ()):
             settle(book, sheet, Place(total, sheet.name, below, left + 1, turned(total, book)))
@@ -314,11 +310,11 @@ def _of_cuts(book: ModelBook, block: Block) -> str:
     )
 
 
-def caption(block: Block) -> str:
+def caption(block: Block, turned: bool = False) -> str:
     """A block's caption on its sheet: its leaf, with its head or norm, or with the weight that it
-    belongs to."""
-    if is_copy(block):
-        return f"{block.inside[-1]}ᵀ"
+    belongs to. Of a weight that is `turned`, it says that it is transposed."""
+    if turned and block.kind == "weight":
+        return words.transposed(caption(block))
     if block.leaf == OWN:
         return worded("{part} as computed", part=block.inside[-1])
     if block.leaf in (USED, *MATRICES) or block.op in SCALES:  # of a weight, or a tensor

@@ -234,7 +234,8 @@ class ModelBook(Book):
         ways: dict[str, str] = {}
         for _, codes, operand in block.operands:
             crosswise = self.places[operand.name].turned
-            if any(code[0] == "~" for code in codes):
+            grows = down == "i" and any(code in ("≤i", "≥i") for code in codes)
+            if grows or any(code[0] == "~" for code in codes):
                 way = ""
             elif not any(down in code for code in codes):
                 way = "still"

@@ -1,26 +1,20 @@
-"""Which way each block lies, so that every dot product runs down two columns (see `layout`)."""
+"""Which way each block lies (see `layout`)."""
 
-from collections.abc import Sequence
-
+from cellformer.engine.cells.access import ALONG
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.graph import Graph
-from cellformer.engine.cells.interventions import AnyGraph, intervened
 from cellformer.engine.cells.name import (
     CUT,
     OWN,
+    TURNED,
     USED,
 )
 from cellformer.engine.learning import optimizers
 from cellformer.engine.models import ops
-from cellformer.engine.models.encoding import AXIS
-from cellformer.engine.models.forward import SOURCE
-from cellformer.engine.studies.lens import operands
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.exporters.model.model_book import ModelBook
 
-TOKENS = ("token", AXIS, SOURCE)  # axes of tokens
-SCORING = (ops.linear, ops.linear_tied)
 SCALES = (ops.scale_of_column, ops.scale_of_row)  # of weights that are rounded
-COPY = "turned"  # the last part of the names of copies that lie the other way
 
 
 def read_along(graph: Graph, block: Block) -> int | None:
@@ -37,52 +31,42 @@ def read_along(graph: Graph, block: Block) -> int | None:
 
 
 def turned(block: Block, book: ModelBook) -> bool:
-    """Whether a block stands with its rows across the sheet, so that dot products run down."""
+    """Whether a block stands with its rows across the sheet and its columns down.
+
+    The sentence runs across and features run down; but scores and patterns have a row for each
+    token that looks, as in the papers. A weight stands as in its file, [in, out], so that products
+    run down its columns; a tied embedding, which is read along its rows, is transposed."""
     if block.op is optimizers.descent:
         return turned(block.operands[0][2], book)  # as it lies before the step
-    rows = book.plan.token_rows
-    if block.leaf == OWN and block.kind == "computed" and not rows:
+    if block.leaf == OWN and block.kind == "computed":
         its_readers = block.own.removesuffix(f".{OWN}")
         return turned(book.graph[its_readers], book)  # as what its readers read
     if block.op in SCALES:
         return turned(book.graph[f"{block.path}.{USED}"], book)
+    of_tokens = turned_by_tokens(block)
+    if of_tokens is not None:
+        return of_tokens
     axis = read_along(book.graph, block)
     if axis is not None:
-        return (axis == 1) != rows
+        return axis == 1
     readers = book.graph.readers[block.name]
     if block.kind == "weight" and block.shape[0] == 1 and readers:
         if book.by_hand:
             return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
         # along the stream, or else under its matrix; down where a sheet has too few columns
-        down = block.axes[1] == "d_model" or block.shape[1] > book.plan.limits.columns
-        return down != rows
-    activation = block.kind in ("computed", "gradient", "ids") or CUT in block.passes
-    return activation and not rows
+        return block.axes[1] == "d_model" or block.shape[1] > book.plan.limits.columns
+    return block.kind in ("computed", "gradient", "ids") or CUT in block.passes
 
 
-def side_by_side(graph: AnyGraph) -> AnyGraph:
-    """The graph whose tables can all have a row for each token: what is read along its tokens is
-    read by way of a copy, NAME.turned."""
-    found = [b.name for b in graph if b.axes[0] in TOKENS and read_along(graph, b) == 0]
-    return copied(graph, [name for name in found if graph[name].computed])
+def turned_by_tokens(block: Block) -> bool | None:
+    """The same, of a block with a row for each token; None for others."""
+    of_tokens, of_keys = (axis in TOKENS for axis in block.axes)
+    if not of_tokens:
+        return None
+    return TURNED in block.passes if of_keys else not _of_a_row(block)
 
 
-def scored_by_rows(graph: AnyGraph) -> AnyGraph:
-    """The graph whose Lens scores rows: what stands in a column there is scored by way of a copy,
-    NAME.turned."""
-    scored = [block for block in graph if block.part == "lens" and block.op in SCORING]
-    return copied(graph, [operands(block)["x"].name for block in scored])
-
-
-def copied(graph: AnyGraph, names: Sequence[str]) -> AnyGraph:
-    """The graph in which some blocks are read by way of a copy, NAME.turned."""
-
-    def copy(g: Graph, name: str, own: Block) -> Block:
-        return g.block(name, ops.same, own)
-
-    return intervened(graph, dict.fromkeys(names, copy), COPY)
-
-
-def is_copy(block: Block) -> bool:
-    """Whether a block is a copy that lies the other way."""
-    return block.op is ops.same
+def _of_a_row(block: Block) -> bool:
+    """Whether a block has a number for each row of scores, such as their largest: a column."""
+    scores = (b for _, codes, b in block.operands if codes[0] == "i" and codes[1] in ALONG)
+    return not block.axes[1] and any(b.axes[1] in TOKENS for b in scores)

@@ -94,12 +94,6 @@ class Plan:
         return next(filter(None, (each.gradient_of for each in addition.of(self.studies))), "")
 
     @property
-    def token_rows(self) -> bool:
-        """Whether tables have a row for each token, as documents print them: then dot products run
-        along rows. Programs are faster down columns, which matters in a model of some size."""
-        return self.by_hand or "rows" in self.studies
-
-    @property
     def whole(self) -> bool:
         """Whether everything is shown: a decoder with a small vocabulary, all of it live."""
         return self.gives == "next word" and not self.readout.one_token and not self.live

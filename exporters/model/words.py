@@ -429,12 +429,18 @@ def of_backward(block: Block, gradient_of: str) -> str:
 
 def shape(block: Block, turned: bool = False) -> str:
     """A block's shape, in numbers and in words: `[3 tokens x 5 d_head]`; `turned`, the other way
-    round, as it lies on its sheet."""
+    round, as it lies on its sheet; of a weight, it says that it is transposed."""
     sides = [
         f"{n} {worded(AXES[axis]) if axis in AXES else axis}" if axis else str(n)
         for n, axis in zip(block.shape, block.axes, strict=True)
     ]
-    return AsIs(f"[{' × '.join(reversed(sides) if turned else sides)}]")
+    text = AsIs(f"[{' × '.join(reversed(sides) if turned else sides)}]")
+    return transposed(text) if turned and block.kind == "weight" else text
+
+
+def transposed(text: str) -> str:
+    """What is said of a weight that does not stand as in its file, [in, out]."""
+    return worded("{text}, transposed", text=text)
 
 
 AN_MLP = "layer {layer} MLP"

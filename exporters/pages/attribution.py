@@ -112,19 +112,13 @@ def gap(book: ModelBook) -> Area:
 
 def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     """Add the directions that shares are read along: a column of d_model numbers per word, with the
-    steps; rows, where the stream has a row for each token."""
+    steps."""
     sheet.put(row, 0, "The directions that shares are read along", "heading")
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.blocks:
         if block_sheets.sheet_of(block, book).kind == ATTRIBUTION and block.name not in placed:
             name = block.name.replace("ln_final.", "")
-            if book.plan.token_rows:
-                row += 1
-                sheet.hold(row, 0, name, "row label")
-                layout.settle(book, sheet, Place(block, ATTRIBUTION, row, col, turned=False))
-                row += block.shape[0] - 1
-                continue
             sheet.hold(row + 1, col, name, "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
             if block.shape[1] > 1 and col == 1:

@@ -39,8 +39,7 @@ def add(book: ModelBook) -> None:
     found = sorted(patterns, key=lambda b: b.passes == (SECOND,))  # a second sentence's below
     page = layout.page(book, SHEET)
     sheet = page.sheet
-    by_rows = book.plan.token_rows
-    n = max(block.shape[1 if by_rows else 0] for block in found)
+    n = max(block.shape[1] for block in found)
     across = 1 + max(map(machine.head_number, found))
     pixels = max(NARROWEST, min(WIDEST, WIDTH // (across * (n + 2))))
     style = "tile number" if pixels >= machine.NUMBERED else "tint"
@@ -51,13 +50,13 @@ def add(book: ModelBook) -> None:
     top, before = TOP, found[0]
     for block in found:
         if row_of(block) != row_of(before):
-            top, before = top + before.shape[0 if by_rows else 1] + 3, block
+            top, before = top + before.shape[0] + 3, block
         head = machine.head_number(block)
         left = LEFT + head * (n + 2)
         text = worded(TITLES[kind(block)], layer=block.layer, head=head)
         sheet.link(top, left, text, book.address(block.area))
-        across_axis, down_axis = block.axes[::-1] if by_rows else block.axes
-        width, height = block.shape[::-1] if by_rows else block.shape
+        down_axis, across_axis = block.axes
+        height, width = block.shape
         own = ".".join((*block.passes, *[machine.CROSS] * crosses(block), f"{block.layer}"))
         own = f"{own}.h{head}"
         name, at = f"heads.{own}", (top + 1, left)
@@ -68,7 +67,7 @@ def add(book: ModelBook) -> None:
         layout.labels(book, sheet, f"{name}.rows", at, down_axis, range(height), "row label")
         rows = range(top + 2, top + 2 + height)
         sheet.heights |= {top + 1: 52} | dict.fromkeys(rows, 0.75 * max(pixels, 20))
-        machine.add_pattern(page, own, (top + 2, left), block, style, by_rows)
+        machine.add_pattern(page, own, (top + 2, left), block, style)
     if SAID in book.shown:
         among_tokens = [b for b in patterns if b.axes == ("token", "token")]
         _read_out(book, page, machine.sharpest(book, among_tokens))
@@ -100,9 +99,6 @@ def _read_out(book: ModelBook, page: Composer, head: Block) -> None:
     text = (
         "Read a square so: a row is the token that looks, a column one that is looked at, and the "
         "shares of a row sum to 100 %. In layer {layer}, head {number}, {look}."
-        if book.plan.token_rows
-        else "Read a square so: a column is the token that looks, a row one that is looked at, and "
-        "the shares of a column sum to 100 %. In layer {layer}, head {number}, {look}."
     )
     number = str(machine.head_number(head))
     told = sentence(text, layer=str(head.layer), number=number, look=machine.look(book, head))

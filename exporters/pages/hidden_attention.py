@@ -7,12 +7,10 @@ and read.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cellformer.engine import Evaluator
-from cellformer.engine.cells.access import Span
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import (
@@ -55,8 +53,7 @@ ABOUT = (
     "These weights are its hidden attention (Ali et al. 2024). Unlike attention they may be "
     "below 0 (orange), and need not sum to 1.",
 )
-ROWS_READ = "A row is a token that reads, a column one that it takes from."
-COLUMNS_READ = "A column is a token that reads, a row one that it takes from."
+READ_SO = "A row is a token that reads, a column one that it takes from."
 LINES = ("weights × inputs", "D × own input", "sum", "z of the layer", "difference")
 PARTS = "B: what a token writes; C: what it reads; of what was written, exp(rate × time) is left"
 HOLDS = (
@@ -99,7 +96,7 @@ def add(book: ModelBook) -> None:
     page.text(*ABOUT)
     asked = Asked(book, page)
     top = page.cursor + 4
-    height = n + 1 if book.plan.token_rows else n + len(LINES)
+    height = n + 1
     asked.make_parts(top + height + 10)
     asked.make_table(top)
     page.show("verdict", (top - 4, 0), asked.verdict(), "block")
@@ -107,28 +104,12 @@ def add(book: ModelBook) -> None:
     page.suggest(*suggestions(asked), at=(0, 2, 4))
 
 
-@dataclass
-class Laid:
-    """A table [lines, tokens] in which tokens run across the sheet, or down it."""
-
-    area: Area
-    down: bool
-
-    def cell(self, line: int, token: int) -> Area:
-        """One of its cells."""
-        return self.area[token, line] if self.down else self.area[line, token]
-
-    def of(self, token: int) -> Area:
-        """All cells of a token."""
-        return self.area[token, :] if self.down else self.area[:, token]
-
-
 class Asked:
     """The cells that name a channel, and what is computed for that channel."""
 
     def __init__(self, book: ModelBook, page: Composer) -> None:
         self.book, self.page = book, page
-        self.n, self.down = len(book.passage.ids), book.plan.token_rows
+        self.n = len(book.passage.ids)
         found = hidden_attention.recurrences(book.graph)
         self.n_heads = sum(one.layer == found[0].layer for one in found)  # in a layer
         k, channel = leading(book, found)
@@ -193,131 +174,98 @@ class Asked:
 
     # --- tables --------------------------------------------------------------------------
 
-    def _lay(
-        self,
-        name: str,
-        at: tuple[int, int, int],
-        shape: Span,
-        cell: Callable[[int, int], Expression],
-        style: str,
-    ) -> Laid:
-        """A table [lines, tokens] of formulas by line and token, at a line and token below the row
-        `at` begins with."""
-        top, line, token = at
-        down, along = (token, line) if self.down else (line, token)
-        shape = shape[::-1] if self.down else shape
-        turned: Callable[[int, int], Expression] = (lambda i, j: cell(j, i)) if self.down else cell
-        where = top + down, 1 + along
-        return Laid(self.page.computed_at(name, where, shape, turned, style), self.down)
-
-    def _tokens(self, name: str, top: int, across: bool) -> None:
-        """Put the labels of all tokens, above a table or to its left."""
-        at, style = ((top - 1, 1), "label") if across else ((top, 0), "row label")
-        book, name = self.book, f"hidden.{name}"
-        layout.labels(book, self.page.sheet, name, at, "token", range(self.n), style, across)
-
-    def _lines(self, top: int, first: int, *texts: str) -> None:
-        """Put the labels of lines from the `first` on."""
-        for k, text in enumerate(texts, first):
-            if self.down:
-                self.page.sheet.put(top - 1, 1 + k, text, "label")
-            else:
-                self.page.sheet.put(top + k, 0, text, "row label")
-
-    def _beside(self, top: int, line: int, text: str) -> None:
-        """Put the label of what stands behind the last token."""
-        at = (top + self.n, 0) if self.down else (top + line - 1, 1 + self.n)
-        self.page.sheet.put(*at, text, "row label" if self.down else "label")
+    def _tokens(self, name: str, at: tuple[int, int], across: bool) -> None:
+        """Put the labels of all tokens, across or down from a cell."""
+        book, style = self.book, "label" if across else "row label"
+        name, numbers = f"hidden.{name}", range(self.n)
+        layout.labels(book, self.page.sheet, name, at, "token", numbers, style, across)
 
     def make_parts(self, top: int) -> None:
         """Add the steps and their sums, what tokens write and read, and the rates."""
-        n, numbers = self.n, range(self.first.B.shape[1])
-        self.page.sheet.put(top - 3, 0, "What the weights are made of", "heading")
-        self.page.sheet.put(top - 2, 0, PARTS, "note")
-        self._tokens("parts", top, across=not self.down)
-        self._lines(top, 0, "step", "time: their sum")
-        first_B, first_C = 2, 2 + len(numbers)
-        self._lines(top, first_B, *(AsIs(f"B {k}") for k in numbers))
-        self._lines(top, first_C, *(AsIs(f"C {k}") for k in numbers))
-        self._beside(top, first_B, "rate")
+        page, n, d_state = self.page, self.n, self.first.B.shape[1]
+        first_B, first_C = top + 2, top + 2 + d_state
+        page.sheet.put(top - 3, 0, "What the weights are made of", "heading")
+        page.sheet.put(top - 2, 0, PARTS, "note")
+        self._tokens("parts", (top - 1, 1), across=True)
+        page.sheet.down(top, 0, ("step", "time: their sum"), "row label")
+        for row, name in ((first_B, "B"), (first_C, "C")):
+            page.sheet.down(row, 0, [AsIs(f"{name} {k}") for k in range(d_state)], "row label")
 
         def step(_: int, t: int) -> Expression:
             return self._of_channel(lambda one: one.step, t)
 
-        self.step = self._lay("hidden.step", (top, 0, 0), (1, n), step, "step green")
+        self.step = page.computed_at("hidden.step", (top, 1), (1, n), step, "step green")
 
         def time(_: int, t: int) -> Expression:
-            steps = self.step.area
-            return SUM((steps[: t + 1, 0] if self.down else steps[0, : t + 1]).fixed_first)
+            return SUM(self.step[0, : t + 1].fixed_first)
 
-        self.time = self._lay("hidden.time", (top, 1, 0), (1, n), time, "step")
+        self.time = page.computed_at("hidden.time", (top + 1, 1), (1, n), time, "step")
 
         def state(block: Callable[[Recurrence], Block]) -> Callable[[int, int], Expression]:
             return lambda k, t: self._of_asked(lambda one: block(one)[t, k])
 
-        shape = len(numbers), n
+        shape = d_state, n
         writes, reads = state(lambda one: one.B), state(lambda one: one.C)
-        self.B = self._lay("hidden.B", (top, first_B, 0), shape, writes, "step green")
-        self.C = self._lay("hidden.C", (top, first_C, 0), shape, reads, "step green")
+        self.B = page.computed_at("hidden.B", (first_B, 1), shape, writes, "step green")
+        self.C = page.computed_at("hidden.C", (first_C, 1), shape, reads, "step green")
 
         shared = self.first.rate.shape[0] == 1  # by all numbers of a state
 
         def rate(k: int, _: int) -> Expression:
             return self._of_channel(lambda one: one.rate, 0 if shared else k)
 
-        at, shape = (top, first_B, n), (len(numbers), 1)
-        self.rate = self._lay("hidden.rate", at, shape, rate, "step green")
+        page.sheet.put(first_B - 1, 1 + n, "rate", "label")
+        at = first_B, 1 + n
+        self.rate = page.computed_at("hidden.rate", at, (d_state, 1), rate, "step green")
 
     def make_table(self, top: int) -> None:
-        """Add the weights, the inputs beside them, and what is read below."""
+        """Add the weights, the inputs below them, and what is read beside them."""
         page, n = self.page, self.n
-        page.sheet.put(top - 2, 0, ROWS_READ if self.down else COLUMNS_READ, "note")
-        self._tokens("columns", top, across=True)
-        self._tokens("rows", top, across=False)
-        self._lines(top, n, *LINES)
-        self._beside(top, 0, "input")
+        page.sheet.put(top - 2, 0, READ_SO, "note")
+        self._tokens("columns", (top - 1, 1), across=True)
+        self._tokens("rows", (top, 0), across=False)
+        page.sheet.across(top - 1, 1 + n, LINES, "label")
+        page.sheet.put(top + n, 0, "input", "row label")
 
-        def weight(s: int, t: int) -> Expression:
+        def weight(t: int, s: int) -> Expression:
             return self._weight(s, t) if s <= t else expression(0)
 
-        self.weights = self._lay(WEIGHTS, (top, 0, 0), (n, n), weight, "change")
-        page.dress(self.weights.area, "diverging")
+        weights = page.computed_at(WEIGHTS, (top, 1), (n, n), weight, "change")
+        page.dress(weights, "diverging")
 
-        def put_in(s: int, _: int) -> Expression:
+        def put_in(_: int, s: int) -> Expression:
             return self._of_channel(lambda one: one.x, s)
 
-        inputs = self._lay("hidden.input", (top, 0, n), (n, 1), put_in, "step green")
+        inputs = page.computed_at("hidden.input", (top + n, 1), (1, n), put_in, "step green")
 
-        by_weights = self._line(
-            "hidden.by_weights", top, 0, lambda t: product_sum(self.weights.of(t), inputs.of(0))
-        )
+        def column(k: int, name: str, cell: Callable[[int], Expression], style: str) -> Area:
+            """What is read at each token: a column beside the weights."""
+            return page.computed_at(name, (top, 1 + n + k), (n, 1), lambda t, _: cell(t), style)
+
+        def by_weights(t: int) -> Expression:
+            return product_sum(weights[t, :], inputs[0, :])
 
         def past(t: int) -> Expression:
-            return self._of_channel(lambda one: one.D, 0) * inputs.cell(t, 0)
+            return self._of_channel(lambda one: one.D, 0) * inputs[0, t]
 
-        own = self._line("hidden.past", top, 1, past)
-        read = self._line(READ, top, 2, lambda t: by_weights.cell(0, t) + own.cell(0, t))
-        z = self._line(
-            "hidden.z", top, 3, lambda t: self._of_channel(lambda one: one.z, t), "step green"
-        )
-        gap = self._line(GAP, top, 4, lambda t: read.cell(0, t) - z.cell(0, t))
-        self.z, self.gap = z.area.as_range, gap.area.as_range
+        def of_layer(t: int) -> Expression:
+            return self._of_channel(lambda one: one.z, t)
 
-    def _line(
-        self, name: str, top: int, line: int, cell: Callable[[int], Expression], style: str = "step"
-    ) -> Laid:
-        """A line below the weights, of what is read at each token."""
-        at = top, self.n + line, 0
-        return self._lay(name, at, (1, self.n), lambda _, t: cell(t), style)
+        taken = column(0, "hidden.by_weights", by_weights, "step")
+        own = column(1, "hidden.past", past, "step")
+        read = column(2, READ, lambda t: taken[t, 0] + own[t, 0], "step")
+        z = column(3, "hidden.z", of_layer, "step green")
+        gap = column(4, GAP, lambda t: read[t, 0] - z[t, 0], "step")
+        self.z, self.gap = z.as_range, gap.as_range
 
     def _weight(self, s: int, t: int) -> Expression:
         """The weight of token s at token t."""
-        passed = self.time.cell(0, t) - self.time.cell(0, s)
-        reads, writes, rate = self.C.of(t), self.B.of(s), self.rate.of(0)
+        passed = self.time[0, t] - self.time[0, s]
+        reads, writes, rate = self.C[:, t], self.B[:, s], self.rate[:, 0]
         if rate.rect.size == 1:
-            return reads * writes * EXP(rate * passed) * self.step.cell(0, s)
+            return reads * writes * EXP(rate * passed) * self.step[0, s]
         # gnumeric takes no EXP of a range here, but a power of one
-        return SUMPRODUCT(reads, writes, EXP(1) ** (rate * passed)) * self.step.cell(0, s)
+        return SUMPRODUCT(reads, writes, EXP(1) ** (rate * passed)) * self.step[0, s]
 
     def verdict(self) -> Expression:
         """Whether the table gives what the channel reads, in a sentence."""
@@ -342,9 +290,8 @@ def suggestions(asked: Asked) -> list[Suggestion]:
     """Three edits: another head or channel, another layer, and a state that fades fast."""
     live, first = Evaluator(asked.book.graph), asked.first
     query = asked.book.passage.n_prompt - 1
-    weights = live[WEIGHTS] if asked.down else live[WEIGHTS].T
-    key = int(np.argmax(np.abs(weights[query, : max(query, 1)])))
-    watch = (WEIGHTS, *((query, key) if asked.down else (key, query)))
+    key = int(np.argmax(np.abs(live[WEIGHTS][query, : max(query, 1)])))
+    watch = (WEIGHTS, query, key)
 
     def suggestion(text: str, cell: tuple[str, int, int], value: float) -> Suggestion:
         before = float(live[cell[0]][cell[1:]])

@@ -44,7 +44,7 @@ from cellformer.exporters.compose.composer import Composer, Table, slug
 from cellformer.exporters.compose.dressing import AsBuilt, When, between
 from cellformer.exporters.compose.lookups import entry
 from cellformer.exporters.compose.sentences import sentence
-from cellformer.exporters.model import layout
+from cellformer.exporters.model import layout, words
 from cellformer.exporters.model.counting import AS_0, EMPTY, ERROR, TEXT
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import index
@@ -337,7 +337,9 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
         cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
         table.put(row - TOP, col, IF(differs, _shown(cell), ""), "step")
     i, j = (COL, ROW) if place.turned else (ROW, COL)
-    which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & "]"
+    turned = place.turned and line.block.kind == "weight"
+    end = words.transposed("]") if turned else "]"
+    which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & end
     others = " " & sentence("and {n} more of it", n=sheet[row, COUNT] - 1)
     told = _from_to(which, sheet, row, line.typed and numbers)
     told = told & IF(sheet[row, COUNT] > 1, others, "")

@@ -11,7 +11,7 @@ from cellformer.engine.cells.language import AsIs, worded
 from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import nth, place_of_rank
-from cellformer.exporters.model import layout, orientation, words
+from cellformer.exporters.model import layout, words
 from cellformer.exporters.model.block_sheets import LENS
 from cellformer.exporters.model.model_book import ModelBook
 
@@ -64,8 +64,6 @@ def stage_names(book: ModelBook) -> list[str]:
 def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     """Add one step of the readout for every stage, side by side; returns the row below."""
     block, n_stages = book.graph[f"lens.0.{leaf}"], len(book.views.stages)
-    if orientation.is_copy(block):
-        return _rows(book, sheet, leaf, row)
     text = "the stream at that position" if leaf == "x" else words.meaning(block)
     sheet.lines(row, [(AsIs(leaf), text)], {0: "block", LEFT: "note"})
     at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
@@ -74,18 +72,6 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
         place = Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
         layout.settle(book, sheet, place)
     return row + block.shape[1] + 2
-
-
-def _rows(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
-    """Add what is scored as rows, one for each stage; returns the row below."""
-    caption = AsIs(layout.caption(book.graph[f"lens.0.{leaf}"]))
-    sheet.put(row, 0, caption, "block")
-    sheet.put(row, LEFT, "the same, a row for each stage", "note")
-    for n, name in enumerate(stage_names(book), row + 1):
-        sheet.put(n, LEFT - 1, name, "row label")
-        block = book.graph[f"lens.{n - row - 1}.{leaf}"]
-        layout.settle(book, sheet, Place(block, LENS, n, LEFT, False))
-    return row + len(book.views.stages) + 2
 
 
 def _summary(book: ModelBook, page: Composer) -> Area:

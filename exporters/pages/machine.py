@@ -51,10 +51,6 @@ OF_MANY = 84
 CROSS = "cross"  # attention to the source sentence of two stacks
 DECIMALS = 9  # that where a token looks is rounded to: equal shares stay equal in every program
 TILED = (
-    "Where each token looks: in a tile a column is a token, and its dark cells the tokens that it "
-    "looks at (full colour: 100 %); the mark is over {token}"
-)
-TILED_BY_ROWS = (
     "Where each token looks: in a tile a row is a token, and its dark cells the tokens that it "
     "looks at (full colour: 100 %); the mark is beside {token}"
 )
@@ -146,9 +142,8 @@ class Canvas:
         return self.book.passage.n_source if axis == SOURCE else self.n_tokens
 
     def tile(self, axis: str) -> tuple[int, int]:
-        """The rows and columns of a tile: a column, or a row, is a token that looks."""
-        shape = self.n_keys(axis), self.n_tokens
-        return shape[::-1] if self.book.plan.token_rows else shape
+        """The rows and columns of a tile: a row is a token that looks."""
+        return self.n_tokens, self.n_keys(axis)
 
     @property
     def tile_columns(self) -> int:
@@ -365,8 +360,7 @@ def _answer(book: ModelBook) -> Expression:
 
 def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Area) -> None:
     """The pattern of every head as a tile; captions read `looks`, a row for each head."""
-    text = TILED_BY_ROWS if book.plan.token_rows else TILED
-    text = TILED_SOURCE if axis == SOURCE else text
+    text = TILED_SOURCE if axis == SOURCE else TILED
     name = "cross, layer {layer}" if axis == SOURCE else "heads of layer {layer}"
     at = _low(page.sheet, page.cursor, 20), 0
     page.show(_of("tiles", axis), at, sentence(text, token=looked_at(book)), "part")
@@ -390,28 +384,25 @@ def _tile(
     book: ModelBook, page: Composer, canvas: Canvas, head: Block, row: int, left: int
 ) -> None:
     """Add a head's pattern, its name above, and a mark at the token that is looked at."""
-    sheet, n, rows, axis = page.sheet, canvas.n_tokens, book.plan.token_rows, head.axes[1]
+    sheet, n, axis = page.sheet, canvas.n_tokens, head.axes[1]
     (height, width), thickness = canvas.tile(axis), canvas.thickness(axis)
     sheet.link(_low(sheet, row), left, head_name(head), book.address(head.area))
     _low(sheet, row + 1, MARK)
     sheet.heights |= dict.fromkeys(range(row + 2, row + 2 + height), 0.75 * thickness)
-    at, shape = ((row + 2, left + width), (n, 1)) if rows else ((row + 1, left), (1, n))
-    name, here = _of(f"mark.{head_name(head)}", axis), position(book)
-    page.dress(page.show(name, at, lambda i, j: IF(here == i + j, 1, 0), "mark", shape), "scale")
+    name, here, at = _of(f"mark.{head_name(head)}", axis), position(book), (row + 2, left + width)
+    page.dress(page.show(name, at, lambda i, _: IF(here == i, 1, 0), "mark", (n, 1)), "scale")
     name = _of(f"tile.{head_name(head)}", axis)
-    add_pattern(page, name, (row + 2, left), head, canvas.style("tile"), rows)
+    add_pattern(page, name, (row + 2, left), head, canvas.style("tile"))
     if left == 1 and thickness >= LABELLED:
-        at, of_rows = (row + 2, 0), head.axes[0 if rows else 1]
-        layout.labels(book, sheet, name, at, of_rows, range(height), "row label")
+        at = row + 2, 0
+        layout.labels(book, sheet, name, at, head.axes[0], range(height), "row label")
 
 
-def add_pattern(
-    page: Composer, name: str, at: Span, head: Block, style: str, by_rows: bool
-) -> None:
-    """Add a table of a head's pattern: a column, or a row, is a token that looks."""
-    table = page.table(name, at, head.shape if by_rows else head.shape[::-1])
+def add_pattern(page: Composer, name: str, at: Span, head: Block, style: str) -> None:
+    """Add a table of a head's pattern: a row is a token that looks."""
+    table = page.table(name, at, head.shape)
     for i, j in (at for at in head.whole.cells() if head.has(*at)):
-        table.put(*((i, j) if by_rows else (j, i)), head[i, j], style)
+        table.put(i, j, head[i, j], style)
     page.dress(table.area, "scale")
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import astuple
 
 from cellformer.engine import Evaluator, InputError
-from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, Function, Nth, expression
 from cellformer.engine.cells.functions import MATCH, MAX, SUM
 from cellformer.engine.cells.language import worded
@@ -20,7 +19,7 @@ from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import entry, product_sum
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
-from cellformer.exporters.model import layout, orientation
+from cellformer.exporters.model import layout
 from cellformer.exporters.model.asked_score import DIALS, HEAD, SIDES, TOKENS, AskedScore
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.score_parts import beside
@@ -145,14 +144,8 @@ def _read(asked: AskedScore, leaf: str, row: int, style: str) -> None:
     found = asked.page.table(leaf, (row, SUMMARY + 1), (1, 3))
     blocks = [book.graph[f"{head.name}.{leaf}"] for head in asked.heads]
     for c, key in enumerate(keys):
-        found.put(0, c, asked.choose([_at(book, block, query, key) for block in blocks]), style)
+        found.put(0, c, asked.choose([entry(block.area, query, key) for block in blocks]), style)
     found.put(0, 2, found.area[0, 0] - found.area[0, 1], style)
-
-
-def _at(book: ModelBook, block: Block, query: Expression, key: Expression) -> Expression:
-    """The entry of a query and a key, counted from 1, as the block stands on its sheet."""
-    at = (key, query) if orientation.turned(block, book) else (query, key)
-    return entry(block.area, *at)
 
 
 def verdict(asked: AskedScore) -> Expression:

@@ -18,6 +18,7 @@ from cellformer.engine.cells.gradient import backward
 from cellformer.engine.cells.op import Op, X, op
 from cellformer.engine.learning import objective, optimizers
 from cellformer.engine.models import ops
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.exporters.compose.address import A1
 
 OPS = [
@@ -98,7 +99,7 @@ def test_every_op_against_finite_differences(op: Op, mask: Mask) -> None:
     g = Graph()
     one = to_one_cell(g, drawn(g, op, mask, rng), rng)
     inputs = [b for b in g if b.kind == "weight"]
-    found = backward(g, one, columns=True)
+    found = backward(g, one, tokens=TOKENS)
     for block in inputs:
         if (op.name, block.name) in HELD:
             assert block.name not in found
@@ -125,7 +126,7 @@ def test_maximum_takes_a_cell() -> None:
     made = Formulas(z, cells, lambda block, rect: f"{block.name}{rect.top}{rect.left}")
     assert made(1, 0) == "MAX(x10,least00)"
     one = to_one_cell(g, z, np.random.default_rng(0))
-    found = backward(g, one, columns=True)
+    found = backward(g, one, tokens=TOKENS)
     for block in (x, least):
         gradient = g.values[found[block.name].name]
         assert np.abs(gradient).max() > 0
@@ -235,7 +236,7 @@ def test_a_weight_without_a_gradient_moves_nothing(name: str) -> None:
         ids = reference["ids"].tolist()
         source = reference["source"].tolist() if "source" in reference else ()
     graph = (model.reading(source) if source else model).graph(ids)
-    found = backward(graph, objective.loss(graph), columns=True)
+    found = backward(graph, objective.loss(graph), tokens=TOKENS)
     loss = graph.values["loss"][0, 0]
     slopes = {name: graph.values[gradient.name] for name, gradient in found.items()}
     rng = np.random.default_rng(0)
@@ -252,7 +253,7 @@ def test_gradients_of_recurrent_models_equal_finite_differences(name: str) -> No
     """The largest exponents of RWKV, which cancel, are held as constants."""
     ids, step = [3, 1, 5, 2, 6], 1e-6
     graph = golden_models()[name].graph(ids)
-    found = backward(graph, objective.loss(graph, [*ids[1:], 6]), columns=True)
+    found = backward(graph, objective.loss(graph, [*ids[1:], 6]), tokens=TOKENS)
     for block in [b for b in graph if b.kind == "weight"]:
         value, cells = graph.values[block.name], list(block.whole.cells())[:6]
         changes = [{(block.name, *at): value[at] + by} for at in cells for by in (step, -step)]

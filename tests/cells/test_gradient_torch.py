@@ -15,6 +15,7 @@ from cellformer.engine.cells.op import X, op
 from cellformer.engine.learning import objective
 from cellformer.engine.models import checkpoint, encoding
 from cellformer.engine.models.choosing import GREEDY
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import nudge
 
@@ -28,7 +29,7 @@ def assert_equals_torch(graph: Graph, of: Block) -> None:
     """Of all weights and all activations."""
     import by_torch
 
-    found, reference = backward(graph, of, columns=True), by_torch.gradients(graph, of.name)
+    found, reference = backward(graph, of, tokens=TOKENS), by_torch.gradients(graph, of.name)
     reference = {name: x.numpy() for name, x in reference.items() if np.abs(x).max() > 0}
     largest = max(np.abs(x).max() for x in reference.values())
     assert {b.name for b in graph if b.kind == "weight"} & {*reference} <= {*found}

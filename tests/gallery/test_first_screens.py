@@ -9,7 +9,6 @@ from conftest import Built, cli, default_book
 from libreoffice import places
 
 from cellformer import workbooks
-from cellformer.exporters.model import block_sheets, layout, orientation
 from cellformer.exporters.model.model_book import ModelBook
 
 MODELS = [n for n in workbooks.path() if not hasattr(workbooks.find(n), "book")]
@@ -66,23 +65,6 @@ def test_labels_say_how_tables_lie(name: str) -> None:
                 assert book.places[block].size == (int(rows), int(cols)), (name, entry.value)
                 n_labels += 1
     assert n_labels > 3
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in SMALL if hasattr(workbooks.find(name), "HEADINGS")]
-)
-def test_every_token_has_a_row(name: str) -> None:
-    """In a model set by hand, as documents print it: but for copies, whose label says so."""
-    book, n_tables = model_book(name), 0
-    assert book.by_hand
-    for block in book.blocks:
-        sheet = block_sheets.sheet_of(block, book).kind
-        if block.axes[0] == "token" and sheet in ("Embedding", "Block", "Readout"):
-            assert book.places[block.name].turned == orientation.is_copy(block), block.name
-            n_tables += 1
-    assert n_tables > 3
-    copies = [block for block in book.blocks if orientation.is_copy(block)]
-    assert all(layout.caption(block).endswith("ᵀ") for block in copies)
 
 
 SCREEN = 1313, 586  # pixels of cells that LibreOffice's window of 1366 x 768 shows at 100 %

@@ -17,7 +17,6 @@ ASKED = {  # some options, and how a plan has them
     "--why": {"why": ""},
     "--against": {"against": Against((1, 2))},
     "--quantize": {"quantize": {}},
-    "--rows tokens": {"rows": True},
 }
 
 

@@ -16,6 +16,7 @@ from cellformer.engine.cells.gradient import backward
 from cellformer.engine.learning import objective, optimizers
 from cellformer.engine.learning.optimizers import Updated
 from cellformer.engine.models.architectures import decoder
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.forward import Forward, Readout, weight_shapes
 
 Values = dict[str, np.ndarray]
@@ -55,7 +56,7 @@ def add(g: Forward, batch: int, rate: float = RATE, step: Block | None = None) -
     decoder.forward(g, [0] * n_tokens)
     loss = objective.loss(g, [0] * n_tokens)
     weights = [block for block in g if block.kind == "weight"]
-    gradients = backward(g, loss, columns=True)
+    gradients = backward(g, loss, tokens=TOKENS)
     shared = optimizers.settings(g, rate=rate, beta1=BETA1, beta2=BETA2, step=step)
     updated = {}
     for w in weights:

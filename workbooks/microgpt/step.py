@@ -19,6 +19,7 @@ from cellformer.engine.cells.gradient import backward
 from cellformer.engine.learning import adam, objective
 from cellformer.engine.learning.adam import Moved
 from cellformer.engine.models.architectures import decoder
+from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.forward import Forward, Readout
 from cellformer.workbooks.microgpt import program
 from cellformer.workbooks.microgpt.program import BOS, PLACES, Drawn, Weights
@@ -73,7 +74,7 @@ def add(g: Forward, counted: Block | None = None) -> Step:
     decoder.forward(g, tokens)
     forward = [block for block in g if block not in before]
     loss = objective.loss(g, targets, shares)
-    gradients = backward(g, loss, columns=True)
+    gradients = backward(g, loss, tokens=TOKENS)
     moved = adam.add(g, counted or g.input("step", 1), gradients, program.ADAM)
     return Step(g, loss, forward, moved)
 
