@@ -56,6 +56,8 @@ def _sheets(
     missing = [name for name in wanted if name not in names]
     if missing:
         raise SystemExit(f"{workbook} has no sheet {missing[0]!r}; it has {', '.join(names)}")
+    for _ in range(opened_on(workbook)):
+        _press("ctrl+Prior", environment)
     shown = _still(environment)
     for k, name in enumerate(names):
         if k:
@@ -72,6 +74,13 @@ def sheets(workbook: Path) -> list[str]:
     with zipfile.ZipFile(workbook) as file:
         found = re.findall(r'<sheet name="([^"]+)"', file.read("xl/workbook.xml").decode("utf-8"))
     return [unescape(name) for name in found]
+
+
+def opened_on(workbook: Path) -> int:
+    """The number of the sheet that a workbook opens on, from 0."""
+    with zipfile.ZipFile(workbook) as file:
+        found = re.search(r'activeTab="(\d+)"', file.read("xl/workbook.xml").decode("utf-8"))
+    return int(found[1]) if found else 0
 
 
 # --- a screen, and a window on it --------------------------------------------------------------

@@ -115,6 +115,7 @@ def make(
     own = sheet_name()
     names = [own, *(n for n in book.sheets if n not in (own, KEY)), KEY]
     book.sheets = {name: book.sheets[name] for name in names}
+    book.opens_on = own
     if not solved:
         _say_why_ranges_differ(book)
     book.refresh()

@@ -31,6 +31,7 @@ BOTH_WAYS_TOKENS = (
     "Play: type a sentence of tokens with a space between each; each is read with all the others."
 )
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
+STEP = "Attention: one attention step, number by number; choose a layer, a head and a word."
 WITHOUT_HEADS = "Lens, Attribution: when it knows, and what contributes."
 CHATS = "Play: say something in the yellow cell You; it answers, as its chat template has it."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
@@ -113,6 +114,8 @@ def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[str]:
     views = [VIEWS if model.spec.n_heads else WITHOUT_HEADS] if plan.whole else []
     if not plan.whole and model.spec.n_heads:
         views.append(FEW_VIEWS)
+    if model.spec.n_heads and not plan.live:
+        views.append(STEP)
     if isinstance(model.spec, MambaSpec) and not plan.live:
         views.append(HIDDEN)
     if plan.chat:

@@ -404,6 +404,7 @@ class Book:
     )  # what its source prints, number by number
     # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
     iterates: bool = False
+    opens_on: str = ""  # the sheet that one sees first; "": the first one
     language: Language = field(default_factory=current)  # that it is built in
 
     # large tables of numbers that have their rows of a sheet to themselves, but for labels

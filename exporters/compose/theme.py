@@ -162,6 +162,27 @@ STYLES: dict[str, dict[str, Any]] = {
     "thousands": {"num_format": "#,##0", "align": "right"},
     "status": {"bold": True, "align": "center"},
 }
+_STEP = {**_NUMBER, "locked": False}  # of one attention step, whose numbers may be typed over
+STYLES |= {
+    "vector": {**_STEP, "bg_color": FILLS["activation"], "font_color": GREEN},
+    "vector here": {**_STEP, "bg_color": FILLS["activation"], "font_color": BLACK},
+    "fit": {**_STEP, "bg_color": FILLS["attention"], "font_color": BLACK},
+    "fit share": {
+        **_STEP,
+        "num_format": "0.0%",
+        "bg_color": FILLS["attention"],
+        "font_color": BLACK,
+        "bold": True,
+    },
+    "empty": {"bg_color": "#FFFFFF"},
+    "word fitted": {"bold": True, "align": "center", "shrink": True},
+    "written": {
+        **_NUMBER,
+        "bg_color": FILLS["activation"],
+        "font_color": BLACK,
+        "bold": True,
+    },
+}
 _SMALL = {"font_size": 9}
 _TYPED = {"font_color": BLUE, "bg_color": FILLS["input"], "border": 1, "border_color": "#BFBFBF"}
 _LARGE = {"num_format": "#,##0", "font_size": 12, "align": "right"}

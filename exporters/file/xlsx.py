@@ -306,8 +306,8 @@ class _Book(Workbook):
 
     def _prepare_all(self) -> None:
         """XlsxWriter's own preparations before it assembles a file, in its order."""
-        self.worksheets_objs[0].selected = 1
-        self.worksheets_objs[0].active = True
+        opened = self.worksheets_objs[self.worksheet_meta.activesheet]
+        opened.selected, opened.active = 1, True
         self._prepare_sst_string_data()
         self._prepare_vml()
         self._prepare_defined_names()
@@ -353,6 +353,8 @@ def write(
             ws = workbook.add_worksheet(sheet.name)
             ws.bulky, ws.ahead = workbook.bulky, ahead.get(sheet.name)
             ws.writing = writing
+            if sheet.name == book.opens_on:
+                ws.activate()
             _write_sheet(book, shown, sheet, workbook, ws, formats)
         for name, area in names(book).items():
             workbook.define_name(name, f"={area}")

@@ -12,6 +12,7 @@ from cellformer.engine.studies import ablation
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.pages import attention
 from cellformer.workbooks.cat_sat.printed import PRINTED
 from cellformer.workbooks.cat_sat.weights import (
     HEAD,
@@ -110,7 +111,9 @@ def model() -> Model:
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the essay's own prompt."""
     printed = PRINTED if passage.ids[: passage.n_prompt] == [0, 1, 3] else ()
-    return assemble("cat-sat", model, passage, STORY, printed, HEADINGS)
+    book = assemble("cat-sat", model, passage, STORY, printed, HEADINGS)
+    book.opens_on = attention.SHEET
+    return book
 
 
 HEADINGS = {

@@ -1,0 +1,397 @@
+"""The sheet Attention: its step is the model's, of every head and word; each number follows those
+above it; what names nothing gives a line; and all of it is on one screen."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from conftest import ERROR, InIronCalc, default_book, golden_models, libreoffice_after
+from libreoffice import CellAt, places
+from thin import thin_book
+
+from cellformer import names
+from cellformer.engine.cells.batch import CellName
+from cellformer.engine.cells.block import Block
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.lens import operands
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import FormulaCells, compare, read, read_values
+from cellformer.exporters.compose.book import Reading
+from cellformer.exporters.file.xlsx import write
+from cellformer.exporters.model import attention_heads
+from cellformer.exporters.model.attention_choice import CHOICES, WORKINGS
+from cellformer.exporters.model.attention_heads import Step
+from cellformer.exporters.model.model_book import ModelBook
+
+
+def golden_book(name: str, n_tokens: int = 6) -> ModelBook:
+    model = golden_models()[name]
+    ids = [(3 * k + 4) % model.spec.d_vocab for k in range(n_tokens)]
+    return model_workbook.build(name, model, passage(model, ids, n_tokens))
+
+
+def numbers(book: ModelBook, reading: Reading, name: str) -> list[list[Any]]:
+    """The cells of a table of the sheet, row by row; of a vector's table with those below."""
+    found = []
+    for part in (f"attention.{name}", f"attention.{name}_below"):
+        if part in book.shown:
+            place = book.shown[part]
+            rows, cols = place.size
+            found += [
+                [reading.cell(place.sheet, place.top + i, place.left + j) for j in range(cols)]
+                for i in range(rows)
+            ]
+    return found
+
+
+def assert_is_the_models(book: ModelBook, reading: Reading, step: Step, word: int) -> None:
+    """Every number of the step on the sheet is that of the head's blocks at a word."""
+    values = reading.values
+    places = [int(p) for p in numbers(book, reading, "places")[0] if p != ""]
+    n_seen = sum(step.pattern.has(word, k) for k in range(step.k.shape[0]))
+    n_words = len(numbers(book, reading, "places")[0])
+    assert len(places) == min(n_seen, n_words)
+
+    def row(name: str) -> list[float]:
+        return [x for x in numbers(book, reading, name)[0][:n_words] if x != ""]
+
+    def columns(name: str) -> np.ndarray:
+        rows = numbers(book, reading, name)
+        return np.array([[x for x in line[:n_words] if x != ""] for line in rows], float)
+
+    def near(found: object, block: str, *at: object) -> None:
+        assert found == pytest.approx(values[block][at], abs=1e-9), (block, at)
+
+    near(columns("query")[:, 0], step.q.name, word)
+    near(columns("key").T, step.k.name, places)
+    near(columns("value").T, step.v.name, places)
+    near(row("share"), step.pattern.name, word, places)
+    near(columns("written")[:, 0], step.mix.name, word)
+    last = next(
+        n for n in ("placed", "capped", "present", "scaled") if f"attention.{n}" in book.shown
+    )
+    near(row(last), step.scores.name, word, places)
+    product = columns("query").T @ columns("key")
+    assert row("score") == pytest.approx(product[0].tolist())
+    exps, share, total = row("exp"), row("share"), numbers(book, reading, "sum")[0][0]
+    assert [e / total for e in exps] == pytest.approx(share)
+    assert columns("taken") == pytest.approx(columns("value") * share)
+    if "attention.stream" in book.shown:
+        assert step.result
+        stream = numbers(book, reading, "stream")[0]
+        near(stream, step.result.name, word, slice(len(stream)))
+    head, check, _ = (line[0] for line in numbers(book, reading, "said"))
+    assert str(head).startswith(f"Head {step.layer}.{step.number} (layer {step.layer}, ")
+    assert str(check).startswith("Check: the model computes the same")
+
+
+def choose(book: ModelBook, layer: object, head: object, word: object) -> Reading:
+    cells = book.graph[CHOICES].area.cells
+    return book.edited(dict(zip(cells, (layer, head, word), strict=True)))
+
+
+def some(steps: Sequence[Step], n_tokens: int) -> Iterator[tuple[Step, int]]:
+    """Some heads, each with some word, the first and the last among them."""
+    for k, step in enumerate((steps[0], *steps[1:-1:3], steps[-1])):
+        yield step, (n_tokens - 1, 0, n_tokens // 2)[k % 3]
+
+
+# --- the step is the model's ---------------------------------------------------------------------
+
+KINDS = ["bloom", "falcon-rw", "flan-t5", "bert", "mpnet", "lfm2", "deepseek_v3", "qwen3_next"]
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen3"])
+def test_every_number_is_that_of_the_blocks(name: str) -> None:
+    """Of heads that share keys, turn, look through a window, or keep scores within a cap."""
+    assert_steps_are_the_models(golden_book(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_head_has_its_step(name: str) -> None:
+    assert_steps_are_the_models(golden_book(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cat-sat", "dialogue-game", "induction", "new-york"])
+def test_workbooks_have_the_step(name: str) -> None:
+    assert_steps_are_the_models(book_of(name))
+
+
+@pytest.mark.parametrize("name", ["gpt_oss", "gemma2", "qwen3"])
+def test_words_that_have_no_column_are_one(name: str) -> None:
+    """Of twelve words a column has those with the smallest shares; a sink takes one more."""
+    model = golden_models()[name]
+    long = replace(model, spec=replace(model.spec, n_ctx=16))
+    words = passage(long, [(5 * k + 4) % model.spec.d_vocab for k in range(14)], 14)
+    book = model_workbook.build(name, long, words)
+    assert_steps_are_the_models(book)
+    step = next(s for s in attention_heads.alike(book) if s.product.mask.window is None)
+    reading = choose(book, step.layer, step.number, 13)
+    shown = [int(p) for p in numbers(book, reading, "places")[0]]
+    pattern = reading.values[step.pattern.name][13]
+    assert shown == sorted(np.argsort(-pattern)[: len(shown)])
+    assert numbers(book, reading, "others") == [[f"the other {14 - len(shown)}"]]
+    share = numbers(book, reading, "share")[0]
+    left_out = 1 - sum(pattern[shown]) - (share[-1] if step.sink else 0)
+    assert share[len(shown)] == pytest.approx(left_out, abs=1e-9)
+    assert sum(share) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["mamba", "rwkv"])
+def test_models_without_queries_and_keys_have_no_such_sheet(name: str) -> None:
+    assert "Attention" not in golden_book(name).sheets
+
+
+def test_layers_without_such_heads_are_no_choice() -> None:
+    """Those of lfm2 are convolutions: the line names the layers that have heads."""
+    book = golden_book("lfm2")
+    (layer,) = {step.layer for step in attention_heads.alike(book)}
+    rule = book.sheets["Attention"].rules[book.cell(CHOICES, 0, 0)[1:]]
+    assert rule["source"] == [str(layer)] and layer != 0
+    reading = choose(book, 0, 0, 0)
+    said = numbers(book, reading, "said")[0][0]
+    assert said == f"‘0’ is no layer with heads: type one of {layer}."
+
+
+def assert_steps_are_the_models(book: ModelBook) -> None:
+    heads = attention_heads.alike(book)
+    for step, word in some(heads, heads[0].k.shape[0]):
+        reading = choose(book, step.layer, step.number, word)
+        assert_is_the_models(book, reading, step, word)
+
+
+# --- on the screen ---------------------------------------------------------------------------
+
+SHOWN = ["cat-sat", "dialogue-game", "induction", "new-york", "shakespeare"]
+GOLDEN = ["llama", "gemma2", "qwen3"]
+SCREEN = 1310, 565  # pixels of cells that LibreOffice's window of 1366 x 768 shows at 100 %
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SHOWN, *GOLDEN])
+def test_the_step_is_on_one_screen(libreoffice: None, name: str, tmp_path: Path) -> None:
+    """As LibreOffice places cells: at most 28 rows, and 14 columns."""
+    book = book_of(name)
+    cells = [at for at in book.sheets["Attention"].entries if 1 < at[0] < WORKINGS]
+    last = max(row for row, _ in cells), max(col for _, col in cells)
+    assert last[0] < 28 and last[1] < 14
+    *_, (_, right, bottom) = places(
+        write(book, tmp_path / "a.xlsx"), ("Attention", *last), tmp_path
+    )
+    assert right <= SCREEN[0] and bottom <= SCREEN[1]
+
+
+def test_cat_sat_opens_on_it(tmp_path: Path) -> None:
+    with ZipFile(write(book_of("cat-sat"), tmp_path / "cat-sat.xlsx")) as file:
+        workbook = file.read("xl/workbook.xml").decode()
+    names = re.findall(r'<sheet name="([^"]+)"', workbook)
+    (opened,) = re.findall(r'activeTab="(\d+)"', workbook)
+    assert names[int(opened)] == "Attention"
+
+
+# --- bad choices -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("k", "typed", "said"),
+    [
+        (0, 7.0, "‘7’ is no layer with heads: type a whole number from 0 to 1."),
+        (0, "first", "‘first’ is no layer with heads: type a whole number from 0 to 1."),
+        (1, -1.0, "‘-1’ is no head of a layer: type a whole number from 0 to 3."),
+        (1, 1.5, "‘1.5’ is no head of a layer: type a whole number from 0 to 3."),
+        (2, 99.0, "‘99’ is no word of the sentence: type a whole number from 0 to 3."),
+        (2, "", "‘’ is no word of the sentence: type a whole number from 0 to 3."),
+    ],
+)
+def test_a_choice_of_nothing_is_a_line_beside_its_cell(
+    k: int, typed: float | str, said: str, thin: ModelBook, sheet: InIronCalc
+) -> None:
+    """The rest of the sheet is blank: no error, and no number of another word."""
+    at = thin.cell(CHOICES, k, 0)
+    if typed == "":
+        sheet.model.clear_cell_contents(*sheet._at(at))
+        sheet.model.evaluate()
+        assert_blank(thin, sheet, k, said)
+        sheet._type({at: 1.0})
+    else:
+        with sheet.typed({at: typed}):
+            assert_blank(thin, sheet, k, said)
+
+
+def assert_blank(book: ModelBook, sheet: InIronCalc, k: int, said: str) -> None:
+    beside = book.shown["attention.said"]
+    lines = [sheet["Attention", beside.top + j, beside.left] or "" for j in range(3)]
+    assert lines[k] == said
+    assert all(line == "" or "looks" in str(line) for j, line in enumerate(lines) if j != k)
+    for name in ("query", "key", "score", "scale", "scaled", "exp", "share", "value", "taken"):
+        place = book.shown[f"attention.{name}"]
+        for i, j in np.ndindex(*place.size):
+            assert sheet["Attention", place.top + i, place.left + j] in ("", None), name
+    formulas = [at for at, e in book.sheets["Attention"].entries.items() if e.formula is not None]
+    assert not [at for at in formulas if ERROR.fullmatch(str(sheet["Attention", *at]))]
+
+
+@pytest.fixture(scope="module")
+def thin() -> ModelBook:
+    made = thin_book(4)
+    assert isinstance(made, ModelBook)
+    return made
+
+
+@pytest.fixture(scope="module")
+def sheet(thin: ModelBook, tmp_path_factory: pytest.TempPathFactory) -> InIronCalc:
+    return InIronCalc(write(thin, tmp_path_factory.mktemp("attention") / "thin.xlsx"))
+
+
+# --- edits -----------------------------------------------------------------------------------
+
+
+def edits_of_blocks(book: ModelBook) -> list[dict[CellName, float | str]]:
+    """Two of the choices, three weights, the scale, and a word of the sentence."""
+    steps, last = attention_heads.alike(book), book.passage.n_prompt - 1
+    begun = [int(x) for x in book.graph.inputs[CHOICES][:, 0]]
+    step = next(s for s in steps if [s.layer, s.number] == begun[:2])
+    other = steps[0] if step is not steps[0] else steps[-1]
+    weights = [_weight(book, block) for block in (step.q, step.k, step.v)]
+    scale = operands(operands(step.product)["scale"])["x"]
+    word: CellName = ("tokens", 0, 0)
+    value: float | str = float(book.graph.inputs["tokens"][0, 0] + 1) if not _typed(book) else ""
+    if _typed(book):
+        word = ("prompt.pick", 0, 0)
+        value = book.labels["vocab"][int(book.values["tokens"][0, 0]) + 1]
+    return [
+        {(CHOICES, 2, 0): float(max(last - 1, 0))},
+        {(CHOICES, 0, 0): float(other.layer), (CHOICES, 1, 0): float(other.number)},
+        *({(name, 0, 0): 0.75} for name in weights),
+        {(scale.name, 0, 0): 0.5},
+        {word: value},
+    ]
+
+
+def _typed(book: ModelBook) -> bool:
+    return book.graph["tokens"].computed
+
+
+def _weight(book: ModelBook, block: Block) -> str:
+    """The matrix that a query, a key or a value is made of."""
+    while True:
+        for name, _, operand in block.operands:
+            if name == "w" and operand.kind == "weight" and operand.shape[0] > 1:
+                return operand.name
+        block = block.operands[0][2]
+
+
+def typed_over(book: ModelBook) -> list[dict[CellAt, float | str]]:
+    """A score, the scale, and a share, each of the first word that is shown."""
+    places = {name: book.shown[f"attention.{name}"] for name in ("score", "scale", "share")}
+    first = next(k for k, p in enumerate(numbers(book, book.clean, "places")[0]) if p != "")
+    at = {name: (p.sheet, p.top, p.left) for name, p in places.items()}
+    score, share = ((at[n][0], at[n][1], at[n][2] + first) for n in ("score", "share"))
+    return [{score: 2.5}, {at["scale"]: 0.25}, {share: 0.125}]
+
+
+class Shown:
+    """What a program shows on the sheet, read as `numbers` reads it."""
+
+    def __init__(self, cells: Mapping[CellAt, Any]) -> None:
+        self.cells = cells
+
+    def cell(self, *at: Any) -> Any:
+        found = self.cells.get(at)
+        return "" if found is None else found
+
+
+def assert_follows(book: ModelBook, shown: Mapping[CellAt, Any], typed: CellAt) -> None:
+    """After a number of the sheet is typed over, all that follows is computed from it."""
+    found = Shown(shown)
+
+    def row(name: str) -> np.ndarray:
+        line = numbers(book, found, name)[0]  # type: ignore[arg-type]
+        return np.array([x for x in line if x != ""], float)
+
+    scale, score = float(numbers(book, found, "scale")[0][0]), row("score")  # type: ignore[arg-type]
+    assert row("scaled") == pytest.approx(score / scale)
+    exps, share = row("exp"), row("share")
+    if typed[1] != book.shown["attention.share"].top:
+        assert share == pytest.approx(exps / exps.sum())
+    values = [
+        [x for x in line if x != ""]
+        for line in numbers(book, found, "value")  # type: ignore[arg-type]
+    ]
+    n = len(values[0])
+    written = [x for (x,) in numbers(book, found, "written")]  # type: ignore[arg-type]
+    assert written == pytest.approx([float(np.dot(share[:n], line)) for line in values])
+    before = [x for (x,) in numbers(book, book.clean, "written")]
+    assert written != pytest.approx(before, abs=1e-4)
+    assert str(numbers(book, found, "said")[1][0]).startswith("Not what the model computes")  # type: ignore[arg-type]
+
+
+def of_sheet(cells: FormulaCells) -> FormulaCells:
+    only = {at: value for at, value in cells.formulas.items() if at[0] == "Attention"}
+    return replace(cells, formulas=only)
+
+
+def after_edits(
+    book: ModelBook, cells: FormulaCells, every: Sequence[Mapping[CellAt, Any]], engine: str
+) -> None:
+    """What a program shows after each of the ten edits is right."""
+    blocks, over = edits_of_blocks(book), typed_over(book)
+    assert len(every) == len(blocks) + len(over) == 10
+    for edit, shown in zip(blocks, every, strict=False):
+        after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edit.items()})
+        wanted = {at: after.cell(*at) for at in cells.formulas}
+        report = compare(engine, replace(cells, formulas=wanted), dict(shown))
+        assert report.agrees, (edit, report)
+        assert wanted != cells.formulas
+    for typed, shown in zip(over, every[len(blocks) :], strict=True):
+        (at,) = typed
+        assert_follows(book, {**shown, **typed}, at)
+
+
+def all_typed(book: ModelBook) -> list[dict[CellAt, float | str]]:
+    own = [{book.cell(*at): x for at, x in edit.items()} for edit in edits_of_blocks(book)]
+    return [*own, *typed_over(book)]
+
+
+@cache
+def book_of(name: str) -> ModelBook:
+    """A workbook of the gallery, or of a golden model; shakespeare's with a few letters."""
+    if name in golden_models():
+        return golden_book(name)
+    if name == "shakespeare":
+        loaded = names.load(name)
+        made = loaded.book(loaded.model, passage(loaded.model, loaded.ids[:4], 4))
+    else:
+        made = default_book(name)
+    assert isinstance(made, ModelBook)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SHOWN, *GOLDEN])
+def test_ten_edits_in_ironcalc(name: str, tmp_path: Path) -> None:
+    book = book_of(name)
+    cells = of_sheet(read(write(book, tmp_path / "a.xlsx")))
+    sheet, every = InIronCalc(cells.path), []
+    for typed in all_typed(book):
+        with sheet.typed(typed):
+            every.append({at: sheet[at] for at in cells.formulas})
+    after_edits(book, cells, every, "ironcalc")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SHOWN, *GOLDEN])
+def test_ten_edits_in_libreoffice(libreoffice: None, name: str, tmp_path: Path) -> None:
+    """From wrong values."""
+    book = book_of(name)
+    cells = of_sheet(read(write(book, tmp_path / "a.xlsx")))
+    found = libreoffice_after(cells.path, all_typed(book), tmp_path / "office")
+    after_edits(book, cells, [read_values(shown, cells) for shown in found], "libreoffice")
