@@ -70,9 +70,11 @@ def _sheets(
 
 
 def sheets(workbook: Path) -> list[str]:
-    """The names of a workbook's sheets, in their order."""
+    """The names of a workbook's visible sheets, in their order."""
     with zipfile.ZipFile(workbook) as file:
-        found = re.findall(r'<sheet name="([^"]+)"', file.read("xl/workbook.xml").decode("utf-8"))
+        found = re.findall(
+            r'<sheet name="([^"]+)"(?![^>]*hidden)', file.read("xl/workbook.xml").decode("utf-8")
+        )
     return [unescape(name) for name in found]
 
 

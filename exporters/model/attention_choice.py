@@ -123,7 +123,7 @@ class Choice:
         good = (
             self.if_chosen(head),
             self.if_chosen(check),
-            sentence("‘{word}’ looks (the first word is 0)", word=self.own_text),
+            sentence("‘{word}’ is the word that looks (the first is 0)", word=self.own_text),
         )
         lines = (
             ("‘{typed}’ is no layer with heads: type {which}.", _listed(self.layers)),

@@ -1,10 +1,10 @@
 """Attention: one attention step on one screen, for a layer, a head and a word that one chooses.
 
-Words run across, the numbers of their vectors down. The word's query stands left of the keys; a
-column under a key is what becomes of it: the product, scaled, e to that, its share, the value, and
-the value times the share. Each number reads the numbers above it on this sheet, so one that is
-typed over changes all that follows, and a line says so. What has no room on the screen, a vector's
-further numbers and words with small shares, is computed below.
+Words run across, the numbers of their vectors down. The word's query stands left of the keys. Below
+a key are the product of both, scaled, e to that, its share, the value, and the value times the
+share; the query's column has what is the same for all, and the sum. Each number reads those above
+it on this sheet, so one that is typed over changes all that follows, and a line says so. What has
+no room on the screen, a vector's further numbers and words with small shares, is computed below.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,6 +90,7 @@ class _Sheet:
         self.choice = Choice(book, self.page, heads, self._begin(heads))
         self.chosen, self.at = self.choice.chosen, self.choice.at
         self.row = HEADS + 1  # the next one
+        self.now: Area  # the row of scores so far
 
     def _begin(self, heads: Sequence[Step]) -> Step:
         """The head that the sheet begins with: one that looks at one word most."""
@@ -154,9 +155,9 @@ class _Sheet:
     def keys(self) -> None:
         """Add the query, and the key of each word."""
         choice, chosen = self.choice, self.chosen
-        self._label(self.row, "what each word offers (key)")
+        self._label(self.row, "how each word is found (key)")
         if self.first.q.leaf.startswith("rot_"):
-            self._label(self.row + 1, "both turned by their places")
+            self._label(self.row + 1, worded("turned by position (rotary)"))
 
         def query(j: int, _: int) -> Expression:
             return choice.if_chosen(chosen.at(lambda s: (s.q, j), choice.word))
@@ -179,7 +180,7 @@ class _Sheet:
         scale = self._own("scale", self.chosen.cell(_divisor))
         self._next("scaled", "divided by the scale →", lambda x, c: IFERROR(x / scale, 0))
         if self.first.present:
-            self._next("present", "far below if it only pads", self._if_present)
+            self._next("present", worded("far below if it is padding"), self._if_present)
         for k, block in enumerate(self.first.after):
             if block.op is ops.soft_cap:
                 self._cap(k)
@@ -196,7 +197,9 @@ class _Sheet:
         """Add the row of scores that stay within a cap."""
         cap = self._own("cap", self.chosen.cell(lambda s: operands(s.after[k])["cap"][0, 0]))
         self._next(
-            "capped", "kept within ± the cap →", lambda x, c: IFERROR(TANH(x / cap) * cap, 0)
+            "capped",
+            worded("kept within ± the cap →"),
+            lambda x, c: IFERROR(TANH(x / cap) * cap, 0),
         )
 
     def _distance(self, k: int) -> None:
@@ -212,8 +215,8 @@ class _Sheet:
             bias = chosen.entry(lambda s: operands(s.after[k])["bias"], choice.word, self.at[c])
             return choice.if_word(c, bias)
 
-        distance = self._line("distance", "distance adds", added)
-        self._next("placed", "score with distance", lambda x, c: x + distance[0, c])
+        distance = self._line("distance", worded("distance adds"), added)
+        self._next("placed", worded("score with distance"), lambda x, c: x + distance[0, c])
 
     # --- shares ------------------------------------------------------------------------------
 
@@ -238,10 +241,10 @@ class _Sheet:
             return IF(exps[0, c] == "", "", IFERROR(exps[0, c] / total, 0))
 
         self._label(self.row, "e^(score − the largest →)")
-        exps = self.page.show("exp", (self.row, WORDS), exponential, "fit", (1, n_all))
+        exps: Area = self.page.show("exp", (self.row, WORDS), exponential, "fit", (1, n_all))
         self.row += 1
         self._label(self.row, "share: divided by the sum →")
-        total = self._own("sum", SUM(exps))
+        total: Area = self._own("sum", SUM(exps))
         self.share = self.page.show("share", (self.row, WORDS), share, "fit share", (1, n_all))
         self.row += 1
         self.page.dress(exps, When("empty", exps[0, 0] == ""))
@@ -252,7 +255,7 @@ class _Sheet:
         if not self.first.sink:
             return None
         col = WORDS + self.choice.n_columns
-        self.sheet.put(HEADS, col, "no word", "word")
+        self.sheet.put(HEADS, col, worded("no word"), "block")
         self.sheet.notes[HEADS, col] = worded("A sink: it takes a share, and gives nothing.")
         found = self.chosen.cell(lambda s: s.sink[0, 0] if s.sink else expression(0))
         return self.page.show("sink", (self.row - 1, col), self.choice.if_chosen(found), "fit")
@@ -270,7 +273,7 @@ class _Sheet:
             mean = IFERROR(SUMPRODUCT(self.left, line) / SUM(self.left), 0)
             return IF(choice.n_left == 0, "", mean)
 
-        self._label(self.row, "what each word holds (value)")
+        self._label(self.row, "what each hands over (value)")
         self.value = self._vectors("value", WORDS, (self.d_value, choice.n_columns), value)
         self.row += self._few(self.d_value)
 
@@ -292,7 +295,9 @@ class _Sheet:
         self._label(self.row, "what it takes: share × value")
         if self._few(self.d_value) > 1:
             text = "their sum: what it writes →"
-            self._label(self.row + 1, "their sum, before a gate →" if self._is_gated else text)
+            self._label(
+                self.row + 1, worded("their sum, before a gate →") if self._is_gated else text
+            )
         self.taken = self._vectors("taken", WORDS, shape, taken)
         self.sum = self._vectors("written", OWN, (self.d_value, 1), total)
         self.row += self._few(self.d_value)

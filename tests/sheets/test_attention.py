@@ -230,7 +230,7 @@ def assert_blank(book: ModelBook, sheet: InIronCalc, k: int, said: str) -> None:
     beside = book.shown["attention.said"]
     lines = [sheet["Attention", beside.top + j, beside.left] or "" for j in range(3)]
     assert lines[k] == said
-    assert all(line == "" or "looks" in str(line) for j, line in enumerate(lines) if j != k)
+    assert all(line == "" or "that looks" in str(line) for j, line in enumerate(lines) if j != k)
     for name in ("query", "key", "score", "scale", "scaled", "exp", "share", "value", "taken"):
         place = book.shown[f"attention.{name}"]
         for i, j in np.ndindex(*place.size):
