@@ -25,6 +25,7 @@ End Function
 Function Fault(commands)
   On Error GoTo wrong
   Dim cells(9999), before(9999), watched(99)
+  Dim font As New com.sun.star.awt.FontDescriptor
   n = 0
   last = -1
   rows = ""
@@ -70,6 +71,16 @@ Function Fault(commands)
       Next
       sheet = book.Sheets.getByName(f(1))
       rows = rows & Ending(sheet.Name, sheet.getCellByPosition(CLng(f(3)), CLng(f(2))))
+    Case "look"  ' where everything stands on each visible sheet
+      For Each sheet In book.Sheets
+        If sheet.IsVisible Then rows = rows & Seen(sheet)
+      Next
+    Case "measure"  ' how wide a text is in a font: its name, its size and its weight
+      If IsEmpty(screen) Then screen = createUnoService("com.sun.star.awt.Toolkit").createScreenCompatibleDevice(1, 1)
+      font.Name = f(1)
+      font.Height = CInt(f(2))
+      font.Weight = CDbl(f(3))
+      rows = rows & screen.getFont(font).getStringWidth(Plain(f(4))) & Chr(10)
     Case "write"  ' what was told
       stream = createUnoService("com.sun.star.io.TextOutputStream")
       stream.setOutputStream(files.openFileWrite(f(1)))
@@ -148,6 +159,28 @@ Function Charts(sheet)
   For k = 0 To sheet.DrawPage.Count - 1
     shape = sheet.DrawPage.getByIndex(k)
     If shape.supportsService("com.sun.star.drawing.OLE2Shape") Then Charts = Charts & Ending(sheet.Name, shape)
+  Next
+End Function
+
+Function Seen(sheet)  ' its name, the sizes of its columns and rows, and its charts, in hundredths of a millimetre
+  used = sheet.createCursor()
+  used.gotoEndOfUsedArea(False)
+  widths = ""
+  For k = 0 To IIf(used.RangeAddress.EndColumn < 40, 40, used.RangeAddress.EndColumn)
+    column = sheet.Columns.getByIndex(k)
+    widths = widths & Chr(9) & IIf(column.IsVisible, column.Width, 0)
+  Next
+  heights = ""
+  For k = 0 To IIf(used.RangeAddress.EndRow < 40, 40, used.RangeAddress.EndRow)
+    row = sheet.Rows.getByIndex(k)
+    heights = heights & Chr(9) & IIf(row.IsVisible, row.Height, 0)
+  Next
+  Seen = "sheet" & Chr(9) & sheet.Name & Chr(10) & "columns" & widths & Chr(10) & "rows" & heights & Chr(10)
+  For k = 0 To sheet.DrawPage.Count - 1
+    shape = sheet.DrawPage.getByIndex(k)
+    If shape.supportsService("com.sun.star.drawing.OLE2Shape") Then
+      Seen = Seen & Join(Array("chart", shape.Position.X, shape.Position.Y, shape.Size.Width, shape.Size.Height), Chr(9)) & Chr(10)
+    End If
   Next
 End Function
 

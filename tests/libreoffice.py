@@ -25,6 +25,9 @@ ALONE = {"SAX_DISABLE_THREADS": "1"}
 PIXEL = 2540 / 96  # hundredths of a millimetre
 PDF = "pdf:calc_pdf_Export"
 ODS = "ods:calc8"
+# commas, texts in quotes, UTF-8, cells as they look, every sheet
+SHOWN = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,true,true,true,false,false,-1"
+FINE = 10  # texts are measured so much larger than they are
 TIMEOUT = 600  # seconds in which it answers
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
@@ -205,6 +208,27 @@ def places(path: Path, at: CellAt, folder: Path) -> list[tuple[str, float, float
     office().does([_open(path), ("places", *at), ("write", told.as_uri()), ("close",)])
     rows = (line.split("\t") for line in told.read_text(encoding="utf-8").splitlines())
     return [(sheet, int(x) / PIXEL, int(y) / PIXEL) for sheet, x, y in rows]
+
+
+def looked_at(path: Path, folder: Path) -> tuple[list[list[str]], Path]:
+    """Where columns, rows and charts of each visible sheet stand, as `libreoffice.bas` tells it,
+    and the folder of CSV files with what each cell shows."""
+    told = folder / "told"
+    shown = _save(folder / f"{path.stem}.csv", SHOWN)
+    office().does([_open(path), ("look",), shown, ("write", told.as_uri()), ("close",)])
+    return [line.split("\t") for line in told.read_text(encoding="utf-8").splitlines()], folder
+
+
+def measured(texts: Sequence[tuple[str, float, bool, str]], folder: Path) -> list[float]:
+    """The widths in pixels of texts, each in a font: name, size in points, whether it is bold."""
+    told = folder / "measured"
+    asked: list[Command] = [
+        ("measure", font, round(size * FINE), 150 if bold else 100, _in_a_line(text))
+        for font, size, bold, text in texts
+    ]
+    office().does([*asked, ("write", told.as_uri())])
+    widths = map(int, told.read_text(encoding="utf-8").split())
+    return [width / FINE * 96 / 72 for width in widths]  # it takes points for pixels
 
 
 def save(path: Path, target: Path) -> Path:
