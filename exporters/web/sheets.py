@@ -54,6 +54,7 @@ FILLS = {
     "#FCE4D6": "f-differs",
     "#F2F2F2": "f-stale",
     "#262626": "f-ink",
+    "#FFFFFF": "f-empty",
     theme.FULL: "f-full",
     theme.BELOW: "f-below",
     theme.ABOVE: "f-above",
