@@ -8,8 +8,8 @@ Programs are faster down columns, which matters in a model of some size. A produ
 Three rules place blocks, so that a page reads input, weight, product:
 - what is computed cell by cell from a block stands to its right, in the same band;
 - what summarizes a block's columns (a maximum, a sum, a mean) stands under it, as a total;
-- a product opens a new band below, with its weights before it. It stays beside its input if that
-  stands alone, and further products of the same input go below the first.
+- a product opens a new band below, with its weights before it; it stays beside its input if that
+  stands alone.
 
 In larger models the weights have sheets of their own, one per layer.
 """
@@ -76,7 +76,6 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     """The blocks of one sheet, in bands by the three rules."""
     graph = book.graph
     found: list[Band] = []
-    beside: dict[str, int] = {}  # a block that opens its band -> the column right of it
     done: set[str] = set()
     for block in graph:
         if block.op is None or sheet_of(block, book) != sheet:
@@ -87,12 +86,12 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
         band = found[-1] if found else Band()
         total = _is_total(block, band, book)
         if not found or not (total or _goes_on(block, band)):
-            band = Band(right=beside.get(first.name, MARGIN) if fresh else MARGIN)
+            band = Band()
             found.append(band)
         total = total and turned(block, book)  # a column stands beside
         done.update(member.name for member in fresh)
         for member in fresh:
-            _put(member, band, beside, book)
+            band.add(member, _width(member, book))
         if total:
             band.totals.setdefault(first.name, []).append(block)
             continue
@@ -100,15 +99,8 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
             band = Band()
             found.append(band)
         done.add(block.name)
-        _put(block, band, beside, book)
+        band.add(block, _width(block, book))
     return found
-
-
-def _put(block: Block, band: Band, beside: dict[str, int], book: ModelBook) -> None:
-    """Add a block to a band; `beside` keeps the column right of one that opens it."""
-    band.add(block, _width(block, book))
-    if len(band.across) == 1:
-        beside[block.name] = band.right
 
 
 def _width(block: Block, book: ModelBook) -> int:

@@ -51,12 +51,12 @@ OF_MANY = 84
 CROSS = "cross"  # attention to the source sentence of two stacks
 DECIMALS = 9  # that where a token looks is rounded to: equal shares stay equal in every program
 TILED = (
-    "Where each token looks: in a tile a row is a token, and its dark cells the tokens that it "
-    "looks at (full colour: 100 %); the mark is beside {token}"
+    "Where each token looks: a square is a head, a row the token that looks; dark is much (full "
+    "colour: 100 %). The mark is at {token}"
 )
 TILED_SOURCE = (
-    "Where each token looks in the source: dark cells are the tokens that it looks at; the mark is "
-    "at {token}"
+    "Where each token looks in the source: a row is the token that looks; dark is much. The mark "
+    "is at {token}"
 )
 
 
@@ -147,7 +147,7 @@ class Canvas:
 
     @property
     def tile_columns(self) -> int:
-        """The columns of the widest tile, with the gap after it."""
+        """The columns of the widest tile, with the mark before it."""
         return 1 + max((self.tile(axis)[1] for axis in self.axes), default=self.n_tokens)
 
     @property
@@ -196,7 +196,7 @@ class Canvas:
 
     @property
     def slot(self) -> int:
-        """The columns of a tile, with the gap after it."""
+        """The columns of a tile, with the mark before it and a gap after it."""
         return max(self.tile_columns, (self.chart_col - 1) // max(1, self.across))
 
     @property
@@ -383,16 +383,18 @@ def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Ar
 def _tile(
     book: ModelBook, page: Composer, canvas: Canvas, head: Block, row: int, left: int
 ) -> None:
-    """Add a head's pattern, its name above, and a mark at the token that is looked at."""
-    sheet, n, axis = page.sheet, canvas.n_tokens, head.axes[1]
-    (height, width), thickness = canvas.tile(axis), canvas.thickness(axis)
+    """Add a head's pattern, its name above, and to its left a mark at the token that is looked
+    at."""
+    sheet, axis = page.sheet, head.axes[1]
+    height, thickness = canvas.tile(axis)[0], canvas.thickness(axis)
     sheet.link(_low(sheet, row), left, head_name(head), book.address(head.area))
     _low(sheet, row + 1, MARK)
     sheet.heights |= dict.fromkeys(range(row + 2, row + 2 + height), 0.75 * thickness)
-    name, here, at = _of(f"mark.{head_name(head)}", axis), position(book), (row + 2, left + width)
-    page.dress(page.show(name, at, lambda i, _: IF(here == i, 1, 0), "mark", (n, 1)), "scale")
+    name, here, at = _of(f"mark.{head_name(head)}", axis), position(book), (row + 2, left)
+    marks = page.show(name, at, lambda i, _: IF(here == i, 1, 0), "mark", (height, 1))
+    page.dress(marks, "scale")
     name = _of(f"tile.{head_name(head)}", axis)
-    add_pattern(page, name, (row + 2, left), head, canvas.style("tile"))
+    add_pattern(page, name, (row + 2, left + 1), head, canvas.style("tile"))
     if left == 1 and thickness >= LABELLED:
         at = row + 2, 0
         layout.labels(book, sheet, name, at, head.axes[0], range(height), "row label")
