@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import cellformer as cf
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.model.model_book import ModelBook
 
 N_SETS = 50
@@ -45,11 +46,7 @@ def random_edit(book: ModelBook, rng: np.random.Generator) -> tuple[Edit, str]:
         return (*cell(book, block.name, i, j), now), f"{where} {told(was)} → {now:.15g}"
     if kind == "switch" and switches:
         name = switches[rng.integers(len(switches))]
-        _, layer, _, *head, _ = name.split(".")
-        whole = "MLP" if ".mlp." in name else "all heads of layer"
-        kind = "expert" if ".mlp." in name else "head"
-        what = f"{kind} {layer}.{head[0][1:]}" if head else f"{whole} {layer}"
-        return (*cell(book, name), 0.0), f"{what} off"
+        return (*cell(book, name), 0.0), f"{said(name.removesuffix('.switch'))} off"
     if kind == "pick":
         t, word = int(rng.integers(1, book.passage.n_prompt)), words[rng.integers(len(words))]
         return (*cell(book, "prompt.pick", t, 0), word), f"word {t} picked: {word}"

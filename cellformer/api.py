@@ -131,7 +131,7 @@ def why(
 ) -> Split:
     """A head's score by what wrote the query and what wrote the key.
 
-    `head` is `1.2`, layer 1 and head 2; `query` and `key` are words of the prompt, or positions
+    `head` is `1.2` (layer 1, head 2); `query` and `key` are words of the prompt, or positions
     (default: the last token, and the key that it looks at most); with `special`, the tokenizer
     adds its special tokens. Raises InputError.
 

@@ -31,6 +31,7 @@ from cellformer.engine.models.model import Model
 from cellformer.engine.studies import hidden_attention as hidden
 from cellformer.engine.studies import lens as lenses
 from cellformer.engine.studies import scores
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.study import word_of
 from cellformer.engine.text.tokenizer import shown
 
@@ -52,8 +53,8 @@ DARK = 0.55  # of a colour scale: texts on what is darker are white
 def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
     """Who attends to whom: a square for each query (row) and key (column), a panel for each head.
 
-    `live` is a graph, or an evaluator with its changes; `heads` is a head, `1.2` for head 2 of
-    layer 1, or a pattern of blocks' names. Raises InputError for a name without a pattern.
+    `live` is a graph, or an evaluator with its changes; `heads` is a head, `1.2` (layer 1,
+    head 2), or a pattern of blocks' names. Raises InputError for a name without a pattern.
     """
     graph = _graph(live)
     blocks = _patterns(graph, heads)
@@ -65,7 +66,7 @@ def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
     for axes, name in zip(panels, blocks, strict=False):
         head = name.removesuffix(".pattern")
         _squares(axes, _numbers(live, name), tokens, tokens, 1.0)
-        axes.set_title(_label(scores.short(head) if head.count(".") == 3 else head))
+        axes.set_title(_label(said(head)))
     for axes in panels[len(blocks) :]:
         axes.set_axis_off()
     return figure

@@ -47,7 +47,7 @@ STORY = Story(
     look=[
         "Play: after ‘Good m’ the model is not sure: o has 57 %, y 22 %, a 10 %. It takes the likeliest, and the text goes on by itself, letter by",
         "letter: “orrow, that thou shalt”. A space is shown as ␣, and the end of a line as \\n. Type ROMEO: and see what he says.",
-        "Heads: in the first layer blocks.0.attn.h0 looks at the letter before, h3 at the one before that.",
+        "Heads: head 0.0 looks at the letter before, head 0.3 at the one before that.",
         "Lens: what the model would say after each layer. Words: which characters are alike to it.",
     ],
     suggestions=[

@@ -113,6 +113,7 @@ def story(w: Workbook) -> Story:
         look=[
             "Learn: the settings, and the curve of the loss.",
             "Step 1 to Step 5: all that a step computes, from top to bottom. Blocks of Step 3 have names as ‘step3.logits’.",
+            "Layers and heads are counted from 0: the only head is head 0.0.",
         ],
         suggestions=suggestions(w),
     )

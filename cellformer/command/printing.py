@@ -17,8 +17,10 @@ from cellformer.engine.cells.texts import on_terminal, readable
 from cellformer.engine.models.generate import Step
 from cellformer.engine.studies import columns
 from cellformer.engine.studies.lens import Views
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.compose.book import Book
+from cellformer.exporters.model.words import stage_names
 
 TOP = 10  # next words shown
 LENS_WORDS = 3
@@ -164,9 +166,9 @@ def lens(words: Sequence[str], live: Evaluator, views: Views, target: int) -> No
     """Print the logit lens: the most likely words after each sublayer."""
     heads = [text for k in range(1, LENS_WORDS + 1) for text in (f"likeliest {k}", "")]
     table = table_of("after", *heads, words[target])
-    for n, stage in enumerate(views.stages):
+    for n, stage in enumerate(stage_names(live.graph, views.stages)):
         probs = live[f"lens.{n}.probs"][0]
-        cells: list[str | Text] = [stage.name]
+        cells: list[str | Text] = [stage]
         for v in ranked(probs, LENS_WORDS):
             cells += [Text(words[v], "bold"), f"{probs[v]:.4f}"]
         table.add_row(*cells, f"{probs[target]:.4f}")
@@ -181,7 +183,7 @@ def attribution(words: Sequence[str], live: Evaluator, views: Views) -> None:
     table = table_of("written by", target, f"lead over {rival}")
     found = shares(live, views)
     for share in found:
-        table.add_row(share["part"], f"{share['logit']:+.4f}", f"{share['lead']:+.4f}")
+        table.add_row(said(share["part"]), f"{share['logit']:+.4f}", f"{share['lead']:+.4f}")
     sums = sum(share["logit"] for share in found), sum(share["lead"] for share in found)
     table.add_row("sum", *(f"{x:+.4f}" for x in sums), style="bold")
     console.print()

@@ -15,6 +15,7 @@ from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Tar
 from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import quantization
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.quantization import ALL, Grid, Measure, Rounded
 from cellformer.engine.studies.study import word_of
 from cellformer.names import needs_words
@@ -116,7 +117,7 @@ def _alone(measure: Measure, found: Sequence[Rounded]) -> None:
         for part, weights in quantization.parts(measure.graph).items():
             changes = [getattr(e, what) - before for e in alone if e.part == part]
             n = sum(w.n_cells for w in weights)
-            table.add_row(Text(part, "bold"), f"{n:,}", *(f"{x:+.4f}" for x in changes))
+            table.add_row(Text(said(part), "bold"), f"{n:,}", *(f"{x:+.4f}" for x in changes))
         console.print()
         line(f"change of the {what}, with one part alone rounded:")
         console.print(table)

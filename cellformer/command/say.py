@@ -123,7 +123,7 @@ def here(found: Said, edges: Sequence[Ends]) -> list[Ends]:
 
 
 def told(node: Node, tokens: Sequence[str]) -> str:
-    """A node for people: 1.2 at Paolo (3)."""
+    """A node for people: head 1.2 at Paolo (3)."""
     neuron = "" if node.neuron is None else f" neuron {node.neuron}"
     return f"{short(node.name)}{neuron} at {tokens[node.token]} ({node.token})"
 

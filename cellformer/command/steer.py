@@ -18,6 +18,7 @@ from cellformer.engine import InputError, Model
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.texts import readable
 from cellformer.engine.studies import lens, probes, steering
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.probes import Accuracy
 from cellformer.engine.studies.steering import Contrast, Steered
 
@@ -149,7 +150,7 @@ def _tell(model: Model, found: Steered, layers: Sequence[Accuracy], n_prompt: in
     contrast = found.contrast
     first, second = contrast.lists
     norm = np.linalg.norm(contrast.direction)
-    line(f"direction at {contrast.site}: from ‘{second}’ to ‘{first}’, norm {norm:.3f}")
+    line(f"direction at {said(contrast.site)}: from ‘{second}’ to ‘{first}’, norm {norm:.3f}")
     console.print()
     table = printing.table_of("strength", "what it writes")
     for strength, ids in found.texts.items():

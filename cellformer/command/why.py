@@ -19,6 +19,7 @@ from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.models.architectures.mamba import MambaSpec
 from cellformer.engine.studies import circuits, heads, scores
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.scores import Split
 from cellformer.engine.text.tokenizer import shown
 
@@ -37,7 +38,7 @@ def why(
     ids: Ids = None,
     no_special: NoSpecial = False,
     head: Annotated[
-        str | None, typer.Option("--head", help="Head to ask about, as 1.2: layer 1, head 2.")
+        str | None, typer.Option("--head", help="Head to ask about, as 1.2 (layer 1, head 2).")
     ] = None,
     from_: Annotated[
         str | None,
@@ -261,9 +262,9 @@ def _pairs(pairs: Sequence[tuple[str, str, float]]) -> None:
 
 def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:
     """Print the largest entries of the table, what stands outside it, and the sum."""
-    said = f"head {scores.short(split.head)}, from ‘{texts[split.query]}’ ({split.query})"
+    head = f"{said(split.head)}, from ‘{texts[split.query]}’ ({split.query})"
     looks = [f"to ‘{texts[s.key]}’ ({s.key}), {s.pattern:.1%}" for s in (split, rival) if s]
-    line(f"{said} {', and '.join(looks)}: the score, by what wrote the query and the key")
+    line(f"{head} {', and '.join(looks)}: the score, by what wrote the query and the key")
     console.print()
     tables = [split.table]
     heads = ["score"]
@@ -275,12 +276,14 @@ def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:
     for at in order[:TOP]:
         i, j = divmod(int(at), len(split.of_key))
         row = (f"{x[i, j]:+.4f}" for x in tables)
-        table.add_row(Shown(split.of_query[i], "bold"), Shown(split.of_key[j], "bold"), *row)
+        table.add_row(
+            Shown(said(split.of_query[i]), "bold"), Shown(said(split.of_key[j]), "bold"), *row
+        )
     if len(others := order[TOP:]):
         row = (f"{x.flat[others].sum():+.4f}" for x in tables)
         table.add_row(f"{len(others):,} other pairs", "", *row)
     for what in split.outside:
-        table.add_row(what, "", *map("{:+.4f}".format, _outside(what, split, rival)))
+        table.add_row(said(what), "", *map("{:+.4f}".format, _outside(what, split, rival)))
     sums = [split.score] if rival is None else [split.score, rival.score]
     sums += [split.score - rival.score] if rival else []
     table.add_row("score", "", *map("{:+.4f}".format, sums), style="bold")

@@ -170,7 +170,7 @@ def cut_alone(model: Model) -> str:
 
 def place(at: int) -> str:
     """A token, counted back from the last."""
-    return "" if at == 0 else f" {at}"
+    return "" if at == 0 else f" at {at}"
 
 
 def told(edges: Circuit) -> str:

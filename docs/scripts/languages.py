@@ -22,7 +22,7 @@ from babel.messages.pofile import read_po, write_po
 from cellformer import exercises, names, workbooks
 from cellformer.engine.cells import language
 from cellformer.engine.models.generate import passage
-from cellformer.engine.studies import pair, slips, steering
+from cellformer.engine.studies import pair, part_names, slips, steering
 from cellformer.engine.studies.exercises import LEVELS
 from cellformer.engine.studies.pair import Against
 from cellformer.exporters.assemble import (
@@ -38,7 +38,7 @@ from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.dressing import in_words
 from cellformer.exporters.model import block_sheets, glossary, words
-from cellformer.exporters.pages import chat, heads, ledger, tokenizer
+from cellformer.exporters.pages import chat, tokenizer
 from cellformer.exporters.play import ranking, sentence, settings, tokens
 
 ROOT = Path(__file__).parents[2]
@@ -190,9 +190,8 @@ def declared() -> dict[str, list[str]]:
         settings.LOOKED_AT,
         tour.TOKENS,
         encoder_workbook.PLAYS,
-        ledger.WHOLE,
-        ledger.ONE_OF,
-        heads.TITLES,
+        part_names.WHOLE,
+        *part_names.ONE_OF.values(),
     )
     found = (
         *meanings,

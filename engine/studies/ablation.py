@@ -19,6 +19,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, nearest
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models.model import Model
+from cellformer.engine.studies.part_names import named, said
 from cellformer.engine.studies.study import Asked, Study
 
 SWITCH = "switch"
@@ -28,7 +29,7 @@ SWITCH = "switch"
 class Effect:
     """A part that is switched off alone, and what that does to a target word at one token."""
 
-    part: Annotated[str, "a head, an attention block or an MLP"]
+    part: Annotated[str, "a head, an attention block or an MLP", said]
     change: Annotated[float, "of the target's logit", "+.4f"]
     before: Annotated[float, "the target's probability with every part on", ".4f"]
     probability: Annotated[float, "the target's then", ".4f"]
@@ -49,11 +50,11 @@ def parts(graph: Graph) -> list[str]:
 
 def off(graph: Graph, part: str) -> Change:
     """The change of cells that switches a part off. Raises InputError for an unknown part."""
-    name = f"{part.removesuffix(f'.{SWITCH}')}.{SWITCH}"
-    if name not in graph.blocks:
+    name = named(part.removesuffix(f".{SWITCH}"), parts(graph))
+    if name is None:
         known = nearest(part, parts(graph))
         raise InputError(f"{part!r} cannot be switched off; {known}")
-    return {(name, 0, 0): 0.0}
+    return {(f"{name}.{SWITCH}", 0, 0): 0.0}
 
 
 @explained

@@ -33,6 +33,7 @@ from cellformer.engine.models import ops
 from cellformer.engine.models.spec import Activation
 from cellformer.engine.studies import scores
 from cellformer.engine.studies.lens import operands, scoring
+from cellformer.engine.studies.part_names import said
 
 ANSWER = objective.NAME
 BENDS = (*(getattr(ops, name) for name in get_args(Activation)), ops.xielu, ops.soft_cap)
@@ -52,18 +53,13 @@ class Node(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Its name for people: 1.2 is head 2 of layer 1, 0.mlp the MLP of layer 0."""
+        """Its name for people: head 1.2, MLP 0."""
         return short(self.name)
 
 
 def short(name: str) -> str:
-    """A node's name for people: 1.2 is head 2 of layer 1, 0.mlp the MLP of layer 0."""
-    if name == ANSWER:
-        return "answer"
-    name = scores.short(name.removesuffix(".result"))
-    for long, plain in (("mlp_out", "mlp"), ("mlp.added", "mlp"), ("attn.added", "attn")):
-        name = name.removesuffix(long) + plain if name.endswith(long) else name
-    return name.replace(".mlp.e", ".e")
+    """A node's name for people: head 1.2, MLP 0."""
+    return "answer" if name == ANSWER else said(name)
 
 
 class Edge(NamedTuple):
@@ -184,7 +180,7 @@ class AnswerGraph:
     >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
     >>> source, reader, value = cf.AnswerGraph(graph, 3, 7, 8).edges()[0]
     >>> reader.short
-    '0.3'
+    'head 0.3'
     """
 
     def __init__(

@@ -23,6 +23,7 @@ from cellformer.engine.models import ops
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import scores
 from cellformer.engine.studies.lens import operands, scoring
+from cellformer.engine.studies.part_names import said
 
 OF_WORDS = ("embed", "ln_embed.b")  # what writes a word into the stream
 MOST_WORDS = 3_000  # of a vocabulary: its pairs are held in memory
@@ -104,7 +105,7 @@ def _v(graph: Graph, head: str) -> Block:
     z = graph[f"{head}.z"]
     if z.op is not ops.mix:
         raise InputError(
-            f"what head {scores.short(head)} writes is gated by the token that looks, so weights "
+            f"what {said(head)} writes is gated by the token that looks, so weights "
             "alone do not give its OV circuit"
         )
     return operands(z)["v"]
@@ -156,8 +157,8 @@ def _to_logits(graph: Graph, head: str) -> np.ndarray:
 class Composition(NamedTuple):
     """How much of what one head writes a later head reads: 0 to 1, for queries, keys, values."""
 
-    earlier: Annotated[str, "the head that writes", scores.short]
-    later: Annotated[str, "the head that reads", scores.short]
+    earlier: Annotated[str, "the head that writes", said]
+    later: Annotated[str, "the head that reads", said]
     q: Annotated[float, "by its queries", ".3f"]
     k: Annotated[float, "by its keys", ".3f"]
     v: Annotated[float, "by its values", ".3f"]

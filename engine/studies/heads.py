@@ -14,6 +14,7 @@ from cellformer.engine.cells.batch import filled
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import scores
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.text.tokenizer import mask_of
 
 SEED, N_TEXTS, LONGEST = 0, 4, 20  # of the words before they are repeated
@@ -23,7 +24,7 @@ SEED, N_TEXTS, LONGEST = 0, 4, 20  # of the words before they are repeated
 class Habits:
     """How much of its attention a head gives to each kind of token, on average."""
 
-    head: Annotated[str, "its name", scores.short]
+    head: Annotated[str, "its name", said]
     previous: Annotated[float, "attention to the token before", ".3f"]
     duplicate: Annotated[float, "of a repeated word: to the same word, earlier", ".3f"]
     induction: Annotated[float, "of a repeated word: to the word after the same word", ".3f"]

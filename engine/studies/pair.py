@@ -26,6 +26,7 @@ from cellformer.engine.models.model import Model
 from cellformer.engine.studies import patching
 from cellformer.engine.studies.addition import LEAD as OF_LEAD
 from cellformer.engine.studies.addition import Addition, Given, Option
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.patching import PATCH, TAKE, AnyGraph, Comparison, Path, Site
 from cellformer.engine.studies.study import Asked, Study
 from cellformer.engine.text import word_lookup
@@ -141,7 +142,7 @@ class PatchedSite:
 
     against: Annotated[str, "the other sentence"]
     rival: Annotated[str, "the word that the target is compared with"]
-    site: Annotated[str, "its name"]
+    site: Annotated[str, "its name", said]
     token: Annotated[int | None, "its position"]
     word: Annotated[str, "the token there"]
     probability: Annotated[float, "of the target", ".4f"]

@@ -34,6 +34,7 @@ from cellformer.engine.cells.name import OTHER, PATH
 from cellformer.engine.learning import objective
 from cellformer.engine.models import ops
 from cellformer.engine.models.model import Model
+from cellformer.engine.studies.part_names import named
 
 AnyGraph = TypeVar("AnyGraph", bound=Graph)
 TAKE, PART, PATCH = "take", "part", "patch"
@@ -129,10 +130,10 @@ def writes(graph: Graph, block: Block) -> bool:
 def site(graph: Graph, text: str) -> Site:
     """The site that a text names: `blocks.0.resid_mid`, `blocks.0.resid_mid[2,:]`, or a range of
     neurons, `blocks.0.mlp.post[:,8:16]`. Raises InputError for an unknown one."""
-    match = NAME.fullmatch(text.strip())
+    found = {block.name: block for block in patchable(graph)}
+    match = NAME.fullmatch(named(text, found) or text.strip())
     if match is None:
         raise InputError(f"{text!r} names no site; write it as blocks.0.resid_mid[2,:]")
-    found = {block.name: block for block in patchable(graph)}
     if match[1] in graph.blocks and match[1] not in found:
         raise InputError(
             f"{match[1]} has no row for each token that differs between sentences; "

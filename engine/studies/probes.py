@@ -12,6 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from cellformer.engine.cells.errors import InputError
+from cellformer.engine.studies.part_names import said
 
 HELD_OUT = 3  # one sentence of so many is
 
@@ -20,7 +21,7 @@ HELD_OUT = 3  # one sentence of so many is
 class Accuracy:
     """The shares of sentences that a probe assigns to their list."""
 
-    site: Annotated[str, "where"]
+    site: Annotated[str, "where", said]
     fitted: Annotated[float, "share of the sentences that it was fitted on", ".1%"]
     held_out: Annotated[float, "share of the others", ".1%"]
     n_fitted: Annotated[int, "how many"]

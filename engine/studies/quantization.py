@@ -30,6 +30,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies.addition import Addition, Option
 from cellformer.engine.studies.nudge import COSTS, part
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.price import BATCH, log_probabilities, padded
 from cellformer.engine.text.tokenizer import shown
 
@@ -161,7 +162,7 @@ def _largest(g: Graph, name: str) -> Block:
 class Rounded:
     """What a model says with one part rounded, or with all."""
 
-    part: Annotated[str, "its name, or all"]
+    part: Annotated[str, "its name, or all", said]
     bits: Annotated[int, "0: nothing is rounded"]
     first: Annotated[str, "the likeliest next word"]
     probability: Annotated[float, "its own", ".4f"]

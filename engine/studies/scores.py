@@ -24,6 +24,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models import ops
 from cellformer.engine.studies.addition import Addition, Option
 from cellformer.engine.studies.lens import operands
+from cellformer.engine.studies.part_names import named, said
 
 # ops that are linear in some operands taken together, all others held: what they carry on
 CARRIED = {
@@ -140,18 +141,13 @@ def heads(graph: Graph) -> list[str]:
     return [block.path for block in found]
 
 
-def short(head: str) -> str:
-    """A head as people write it: 1.2 for `blocks.1.attn.h2`."""
-    return head.removeprefix("blocks.").replace(".attn.h", ".")
-
-
 def head_of(graph: Graph, text: str) -> str:
     """The head that `1.2`, or its blocks' name, names. Raises UnknownNameError."""
-    known = {short(head): head for head in heads(graph)}
-    name = short(text.strip().removesuffix("."))
-    if name not in known:
-        raise UnknownNameError("head", text, known)
-    return known[name]
+    known = heads(graph)
+    head = named(text, known)
+    if head is None:
+        raise UnknownNameError("head", text, [said(head).removeprefix("head ") for head in known])
+    return head
 
 
 def place(texts: Sequence[str], text: str | int, option: str) -> int:
@@ -199,7 +195,7 @@ class Split:
 
     def __repr__(self) -> str:
         at = f"query {self.query}, key {self.key}"
-        return f"<Split of head {short(self.head)}, {at}: score {self.score:.6g}>"
+        return f"<Split of {said(self.head)}, {at}: score {self.score:.6g}>"
 
     @property
     def total(self) -> float:
@@ -245,7 +241,7 @@ class Head:
         """The score of a query with a key. Raises InputError if the query does not see the key."""
         if not self.product.has(query, key):
             raise InputError(
-                f"token {query} does not see token {key} in head {short(self.name)}; "
+                f"token {query} does not see token {key} in {said(self.name)}; "
                 "name a token before it"
                 if key > query
                 else "name a later one: its window is short"

@@ -32,6 +32,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import ablation
 from cellformer.engine.studies.addition import LEAD, LOSS, Addition, Option
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.study import Asked, Study
 
 STEPS = 16  # of integrated gradients, each at the middle of its part of the way
@@ -59,7 +60,7 @@ class Slope(NamedTuple):
 class Group(NamedTuple):
     """The weights of a block, or of all blocks of a head."""
 
-    name: Annotated[str, "its name"]
+    name: Annotated[str, "its name", said]
     n: Annotated[int, "number of weights", ","]
     size: Annotated[float, "sum of the gradients' sizes", ".4f"]
     product: Annotated[float, "sum of weight × gradient", "+.4f"]
@@ -68,7 +69,7 @@ class Group(NamedTuple):
 class Part(NamedTuple):
     """A head, an MLP or an expert, and the effect on the objective of switching it off."""
 
-    name: Annotated[str, "a head, an MLP or an expert"]
+    name: Annotated[str, "a head, an MLP or an expert", said]
     patching: Annotated[float, "attribution patching", "+.4f"]
     integrated: Annotated[float, "integrated gradients", "+.4f"]
     effect: Annotated[float, "the real effect", "+.4f"]

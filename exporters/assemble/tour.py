@@ -17,6 +17,7 @@ from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.cells.packages import modules
 from cellformer.engine.models.forward import SOURCE
 from cellformer.engine.models.spec import CLASSES
+from cellformer.engine.studies.part_names import head_of, said
 from cellformer.exporters import pages as of_all_pages
 from cellformer.exporters.compose.address import quoted
 from cellformer.exporters.compose.lookups import entry
@@ -24,7 +25,7 @@ from cellformer.exporters.compose.sentences import percent, quote, rounded, sent
 from cellformer.exporters.model import word_columns
 from cellformer.exporters.model.block_sheets import ATTRIBUTION, PLAY, SWITCHES
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.model.words import AN_MLP, stage_names
+from cellformer.exporters.model.words import stage_names
 from cellformer.exporters.pages import attribution, machine
 from cellformer.exporters.play import ranking
 
@@ -158,9 +159,13 @@ def _attention(book: ModelBook) -> Stop:
     head = machine.sharpest(book, heads)
     more = sentence(
         "It is done by heads, side by side. Each gives a share to every token that it may look at; "
-        "the shares add up to 100 % and are the head's pattern. With head {head}, {look}. The "
-        "values of those tokens, weighted by their shares, are added to the stream.",
-        head=machine.head_name(head),
+        "the shares add up to 100 % and are the head's pattern. With {head}, {look}. "
+        "The values of those tokens, weighted by their shares, are added to the stream. Each "
+        "layer, a round of the computation, has its own heads. Layers and heads are counted from "
+        "0: {head} is number {number} in layer {layer}.",
+        head=head_of(head),
+        number=str(machine.head_number(head)),
+        layer=str(head.layer),
         look=machine.look(book, head),
     )
     return Stop("attention and its heads", _start_of("Heads"), told & " " & more)
@@ -172,9 +177,9 @@ def _cross(book: ModelBook) -> Stop:
     head = machine.sharpest(book, heads)
     told = sentence(
         "Cross attention is what lets the answer depend on the source: a token of the answer asks, "
-        "and the tokens of the source, as the encoder left them, are looked at. With cross head "
+        "and the tokens of the source, as the encoder left them, are looked at. With "
         "{head}, {look}.",
-        head=machine.head_name(head),
+        head=head_of(head),
         look=machine.look(book, head),
     )
     return Stop("cross attention", book.address(head.area), told)
@@ -190,13 +195,13 @@ def _mlp(book: ModelBook) -> Stop:
     told = sentence(
         "An MLP works on each token alone: each of its {d_mlp} hidden cells detects something in "
         "the stream, and adds a vector for it. Attention and MLP make a layer; this model has "
-        "{n_layers}, counted from 0.",
+        "{n_layers}.",
         d_mlp=worded("{n:,}", n=book.model.spec.d_mlp),
         n_layers=book.model.spec.n_layers,
     )
     canvas = machine.Canvas(book)
     names = zip(stage_names(book.graph, canvas.stages), canvas.stages, strict=True)
-    at = [k for k, (name, b) in enumerate(names) if name == worded(AN_MLP, layer=b.layer)]
+    at = [k for k, (name, b) in enumerate(names) if name == said(f"blocks.{b.layer}.mlp")]
     if book.views.stages and at:
         more = sentence(
             "If it stopped before its first MLP it would say {before}; right after it, {after}.",

@@ -5,6 +5,7 @@ The parts of every head are there, so that the head is a cell, too; if that woul
 formulas, those of one head.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from cellformer.engine.cells.block import Block
@@ -101,7 +102,7 @@ class AskedScore:
         last = self.book.passage.n_prompt - 1
         key, rival = (ranked(self.first, last) * 2)[:2]
         return {
-            HEAD: [int(n) for n in scores.short(self.first.name).split(".")],
+            HEAD: [int(n) for n in re.findall(r"\d+", self.first.name)],
             TOKENS: [last, key, rival],
         }
 

@@ -10,6 +10,7 @@ from cellformer.engine.cells.name import ENCODER, TURNED
 from cellformer.engine.learning import adam, optimizers
 from cellformer.engine.studies import lens
 from cellformer.engine.studies.addition import additions
+from cellformer.engine.studies.part_names import said
 
 BY_HAND = (
     "Its weights were set by hand to show each step, not trained on texts: expect no sensible "
@@ -443,36 +444,19 @@ def transposed(text: str) -> str:
     return worded("{text}, transposed", text=text)
 
 
-AN_MLP = "layer {layer} MLP"
-SUBLAYERS = {
-    "attn_out": "layer {layer} attention",
-    "cross_out": "layer {layer} cross",
-    "conv_out": "layer {layer} convolution",
-    "time_out": "layer {layer} time mixing",
-    "mlp_out": AN_MLP,
-    "": "layer {layer}",
-}
-SHORT = {
-    "attn_out": "{layer} attention",
-    "cross_out": "{layer} cross",
-    "conv_out": "{layer} convolution",
-    "time_out": "{layer} time",
-    "mlp_out": "{layer} MLP",
-    "": "{layer}",
-}
+SUBLAYERS = ("attn_out", "cross_out", "conv_out", "time_out", "mlp_out")
 
 
-def stage_names(graph: Graph, stages: Sequence[Block], short: bool = False) -> list[str]:
-    """The name of each stage of the residual stream, by what was added last; attention and MLP
-    together are a layer. Short names, for narrow columns: `0 attention`, `0 MLP`."""
-    texts = SHORT if short else SUBLAYERS
+def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
+    """The name of each stage of the residual stream, by what was added last: `attention 0`,
+    `MLP 0`; both together are a layer."""
     sums = [stage for stage in stages[1:] if not _extra(stage)]
     layers, names = [stage.layer for stage in sums], {}
     for k, layer in enumerate(layers):
-        leaves = [leaf for leaf in SUBLAYERS if leaf and f"blocks.{layer}.{leaf}" in graph.blocks]
+        leaves = [leaf for leaf in SUBLAYERS if f"blocks.{layer}.{leaf}" in graph.blocks]
         at_once = len(leaves) > layers.count(layer)
         leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
-        names[sums[k].name] = worded(texts[leaf], layer=layer)
+        names[sums[k].name] = said(f"blocks.{layer}.{leaf}".removesuffix("."))
     return [
         worded("embedding"),
         *(names.get(stage.name) or worded(_extra(stage)) for stage in stages[1:]),
@@ -480,9 +464,8 @@ def stage_names(graph: Graph, stages: Sequence[Block], short: bool = False) -> l
 
 
 def plain(writer: str) -> str:
-    """A short name of what writes into the stream: a head, an MLP, a bias."""
-    short = writer.removeprefix("blocks.").removesuffix(".result")
-    return worded("ln_final bias") if short == "ln_final.b" else AsIs(short)
+    """The name of what writes into the stream: a head, an MLP, a bias."""
+    return worded("ln_final bias") if writer == "ln_final.b" else said(writer)
 
 
 def _extra(stage: Block) -> str:

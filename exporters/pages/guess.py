@@ -24,12 +24,13 @@ from cellformer.engine.cells.functions import (
 )
 from cellformer.engine.cells.language import worded
 from cellformer.engine.studies.lens import scoring
+from cellformer.engine.studies.part_names import head_of
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import nth, place_of_largest
 from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
-from cellformer.exporters.pages import lens, machine
+from cellformer.exporters.pages import lens
 
 SHEET = "Guess"
 PURPOSE = "guess first, then see: the next word, where heads look, which weight to change"
@@ -111,11 +112,7 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
     page.heading("Which head looks where?")
     page.text("Which word does it look at most? Then see its picture on Heads.")
     top = page.cursor + 1
-    names = (
-        worded("head {layer}.{head}", layer=head.layer, head=machine.head_number(head))
-        for head, _ in asked
-    )
-    page.sheet.down(top, 0, names, "row label")
+    page.sheet.down(top, 0, (head_of(head) for head, _ in asked), "row label")
 
     def question(k: int, _: int) -> Expression:
         return sentence("from {word}", word=quote(layout.token_text(book, asked[k][1])))

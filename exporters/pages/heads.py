@@ -5,8 +5,8 @@ attends; its cells sum to 1. The squares read the patterns on the layers' own sh
 """
 
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.language import worded
-from cellformer.engine.cells.name import CLEAN, CUT, ENCODER, NUDGED, OTHER, PATH, SECOND
+from cellformer.engine.cells.name import CLEAN, CUT, NUDGED, OTHER, PATH, SECOND
+from cellformer.engine.studies.part_names import head_of
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.sentences import sentence
@@ -21,11 +21,6 @@ AFTER = "Readout"
 TOP, LEFT = 4, 1
 WIDTH = 1000  # pixels of all squares of a layer, as far as these let them: a cell is nearly square
 NARROWEST, WIDEST = 18, 44
-TITLES = {  # of squares
-    "": "layer {layer}, head {head}",
-    ENCODER: "encoder layer {layer}, head {head}",
-    machine.CROSS: "cross {layer}, head {head}",
-}
 
 
 def wanted(book: ModelBook) -> bool:
@@ -53,8 +48,7 @@ def add(book: ModelBook) -> None:
             top, before = top + before.shape[0] + 3, block
         head = machine.head_number(block)
         left = LEFT + head * (n + 2)
-        text = worded(TITLES[kind(block)], layer=block.layer, head=head)
-        sheet.link(top, left, text, book.address(block.area))
+        sheet.link(top, left, head_of(block), book.address(block.area))
         down_axis, across_axis = block.axes
         height, width = block.shape
         own = ".".join((*block.passes, *[machine.CROSS] * crosses(block), f"{block.layer}"))
@@ -89,17 +83,11 @@ def crosses(pattern: Block) -> bool:
     return pattern.part == machine.CROSS
 
 
-def kind(pattern: Block) -> str:
-    """The stack of a pattern's layer, or `cross`; "" for models with one stack, and decoders."""
-    return machine.CROSS if crosses(pattern) else ENCODER if ENCODER in pattern.passes else ""
-
-
 def _read_out(book: ModelBook, page: Composer, head: Block) -> None:
     """Add a sentence that explains one line of a head's square."""
     text = (
         "Read a square so: a row is the token that looks, a column one that is looked at, and the "
-        "shares of a row sum to 100 %. In layer {layer}, head {number}, {look}."
+        "shares of a row sum to 100 %. In the square of {head}, {look}."
     )
-    number = str(machine.head_number(head))
-    told = sentence(text, layer=str(head.layer), number=number, look=machine.look(book, head))
+    told = sentence(text, head=head_of(head), look=machine.look(book, head))
     page.show("read_so", (TOP - 1, 0), told, "text")

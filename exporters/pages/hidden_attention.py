@@ -65,7 +65,7 @@ FAILS = (
     "is {gap}."
 )
 IN_LAYER = "Layer {layer}, channel {channel}"
-IN_HEAD = "Layer {layer}, head {head}, channel {channel}"
+IN_HEAD = "Head {layer}.{head}, channel {channel}"
 WIDTH = 9  # characters of a token's column
 OTHER = {
     "layer": "Type {n:g} as the layer: token {query} takes {becomes:.3f} of token {key}.",

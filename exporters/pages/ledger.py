@@ -35,9 +35,9 @@ from cellformer.engine.cells.functions import (
     SUMPRODUCT,
 )
 from cellformer.engine.cells.language import AsIs, worded
-from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.studies.forecast import MOST_COMPARED
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.compose import digest, standing
 from cellformer.exporters.compose.book import START, Book, Place, Run, Sheet
 from cellformer.exporters.compose.composer import Composer, Table, slug
@@ -63,20 +63,6 @@ LONGEST, LONGEST_LINE = 40, 2000  # characters reported: of a sentence, in total
 INSIDE = "rows, columns or cells were inserted, deleted or moved there: undo (Ctrl+Z)"
 LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
 NONE = "no edits: everything is as built"  # what the line begins with where nothing differs
-WHOLE = {  # parts of a layer that a switch is of, by stack
-    ("", "attn"): "all heads of layer {n}",
-    ("", "cross"): "all cross heads of layer {n}",
-    ("", "mlp"): "MLP {n}",
-    ("", "conv"): "convolution {n}",
-    ("", "time"): "time mixing {n}",
-    (ENCODER, "attn"): "all heads of encoder layer {n}",
-    (ENCODER, "mlp"): "encoder MLP {n}",
-}
-ONE_OF = {  # a head, the same
-    ("", "attn"): "head {n}",
-    ("", "cross"): "cross head {n}",
-    (ENCODER, "attn"): "encoder head {n}",
-}
 A_NUMBER = between(-(10**9), 10**9, "A number belongs here: a text would count as 0.", "No number")
 
 
@@ -120,11 +106,7 @@ def typed(book: Book, place: Place) -> bool:
 def name(block: Block, i: int = 0) -> str:
     """The ledger's name for a block, or for cell i of one with texts."""
     if block.layer is not None and block.leaf == "switch":
-        of = ENCODER if ENCODER in block.passes else ""
-        if not block.head:
-            return worded(WHOLE[of, block.part], n=block.layer)
-        number = f"{block.layer}.{block.head.lstrip('he')}"
-        return worded(ONE_OF.get((of, block.part), "expert {n}"), n=number)
+        return said(block.path)
     if block.leaf == "instead":
         return AsIs(block.inside[-1])
     if block.name == "prompt.pick":

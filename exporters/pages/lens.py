@@ -58,7 +58,7 @@ def add(book: ModelBook) -> None:
 
 def stage_names(book: ModelBook) -> list[str]:
     """Short names of the stages, for narrow columns: `embedding`, `0 attention`, `0 MLP`."""
-    return words.stage_names(book.graph, book.views.stages, short=True)
+    return words.stage_names(book.graph, book.views.stages)
 
 
 def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:

@@ -22,6 +22,7 @@ from cellformer.engine.cells.language import worded
 from cellformer.engine.models.forward import SOURCE
 from cellformer.engine.models.prompt_status import SILENT
 from cellformer.engine.studies import lens
+from cellformer.engine.studies.part_names import head_of
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Chart, Place, Series, Sheet
 from cellformer.exporters.compose.composer import Composer, Table
@@ -361,7 +362,7 @@ def _answer(book: ModelBook) -> Expression:
 def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Area) -> None:
     """The pattern of every head as a tile; captions read `looks`, a row for each head."""
     text = TILED_SOURCE if axis == SOURCE else TILED
-    name = "cross, layer {layer}" if axis == SOURCE else "heads of layer {layer}"
+    name = "cross heads of layer {layer}" if axis == SOURCE else "heads of layer {layer}"
     at = _low(page.sheet, page.cursor, 20), 0
     page.show(_of("tiles", axis), at, sentence(text, token=looked_at(book)), "part")
     row, n_above = page.cursor + 1, 0
@@ -443,7 +444,7 @@ def _looks(
         sheet.link(
             top + k,
             0,
-            worded("head {head_name}", head_name=head_name(head)),
+            head_of(head),
             book.address(head.area),
         )
         for j in range(n):

@@ -23,6 +23,7 @@ from cellformer.engine.cells.name import CLEAN, OTHER
 from cellformer.engine.cells.rounding import NOISE
 from cellformer.engine.studies import pair, patching
 from cellformer.engine.studies.pair import BEFORE, COMPARED, LEAD
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.patching import (
     PATCH,
     PATH_ROWS,
@@ -252,8 +253,8 @@ class Grid:
         """What a switch switches, and its name in the grid."""
         if take.name == PATH_TAKE:
             sender, receiver = (end.partition("[")[0] for end in against(self.book).path or ())
-            return self.book.graph[sender], f"{short(sender)} → {short(receiver)}"
-        return self.book.graph[take.path], short(take.path)
+            return self.book.graph[sender], f"{said(sender)} → {said(receiver)}"
+        return self.book.graph[take.path], said(take.path)
 
     def _live(self, at: tuple[int, int]) -> None:
         """Add what each switch of a site promises: its gradient, as a share of the difference."""
@@ -303,11 +304,6 @@ class Grid:
         )
 
 
-def short(site: str) -> str:
-    """A site's name in the grid."""
-    return site.removeprefix("blocks.")
-
-
 def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     """Three edits: the head, or else the part, that recovers most; the word that differs, at the
     embedding; and the other sentence made equal to this one."""
@@ -318,8 +314,8 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
         becomes = float(live[LEAD][0, 0])
         live.set(take.name, t, 0, 0.0)
         told = worded(
-            "Type 1 for {short} at word {t}, {text}: the lead is {becomes:.3f}.",
-            short=short(take.path),
+            "Type 1 for {part} at word {t}, {text}: the lead is {becomes:.3f}.",
+            part=said(take.path),
             t=t,
             text=worded(text),
             becomes=becomes,

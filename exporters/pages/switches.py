@@ -18,6 +18,7 @@ from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.name import Name
 from cellformer.engine.models.prompt_status import built_with
 from cellformer.engine.studies import ablation
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.compose.book import Place, Sheet
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import Unlike, When, between
@@ -102,8 +103,8 @@ def rows(parts: Sequence[str]) -> dict[str, list[str]]:
 def _row_of(part: str) -> str:
     """The name of the row of a part's switch."""
     switch = Name(f"{part}.{ablation.SWITCH}")
-    text = "encoder layer {layer}" if switch.passes else "layer {layer}"
-    return worded("cross {layer}" if switch.part == CROSS else text, layer=switch.layer)
+    layer = switch.name.partition(f".{switch.part}")[0]
+    return said(f"{layer}.{CROSS}" if switch.part == CROSS else layer)
 
 
 def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:
@@ -222,6 +223,6 @@ def _vectors(book: ModelBook, sheet: Sheet, leaf: str, text: str, row: int) -> i
     sheet.put(row, 0, text, "heading")
     sheet.across(row + 1, 2, range(found[0].shape[1]), "label number")
     for n, block in enumerate(found):
-        sheet.hold(row + 2 + n, 1, block.path.replace("blocks.", ""), "row label")
+        sheet.put(row + 2 + n, 1, said(block.path), "row label")
         layout.settle(book, sheet, Place(block, SWITCHES, row + 2 + n, 2, False))
     return row + 2 + len(found) + 1

@@ -15,6 +15,7 @@ from cellformer.engine.cells.functions import MATCH, MAX, SUM
 from cellformer.engine.cells.language import worded
 from cellformer.engine.studies import heads as habits
 from cellformer.engine.studies import scores
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import entry, product_sum
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
@@ -154,10 +155,10 @@ def verdict(asked: AskedScore) -> Expression:
     words = [shown[f"why.word_{side}"].block[0, 0] for side in SIDES]
     shares = shown["why.pattern"].block
     return sentence(
-        "Head {head} gives ‘{key}’ {share} of the attention of ‘{query}’, and ‘{rival}’ {other}. "
-        "Its score is {lead} higher; the largest part is {one} in the query, meeting {two} in the "
-        "key.",
-        head=asked.choose([expression(scores.short(head.name)) for head in asked.heads]),
+        "With {head}, ‘{query}’ gives ‘{key}’ {share} of its attention, and ‘{rival}’ {other}. "
+        "The score of ‘{key}’ is {lead} higher; the largest part is {one} in the query, meeting "
+        "{two} in the key.",
+        head=asked.choose([expression(said(head.name)) for head in asked.heads]),
         query=words[0],
         key=words[1],
         rival=words[2],
@@ -236,5 +237,5 @@ def _habits(book: ModelBook, page: Composer, row: int) -> None:
     page.sheet.put(row + 1, 0, CONSTANTS, "note")
     page.heads_at((row + 2, 0), *HABITS, style="head")
     for k, (name, *numbers) in enumerate(map(astuple, found), row + 3):
-        page.sheet.link(k, 0, scores.short(name), book.address(book.graph[f"{name}.pattern"].area))
+        page.sheet.link(k, 0, said(name), book.address(book.graph[f"{name}.pattern"].area))
         page.sheet.across(k, 1, numbers, "constant")

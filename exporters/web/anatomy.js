@@ -18,6 +18,9 @@ const TITLES = {
   vector: "the sentence",
 };
 
+/** What a layer's parts are called, as in the workbook (`part_names.py`). @type {Record<string, string>} */
+const PARTS = { attn: "attention", cross: "cross attention", mlp: "MLP", conv: "convolution", time: "time mixing", ssm: "state space" };
+
 /** What a part that can be switched off is called: `head 1.2`, `MLP 0`. @param {Block} block in the part */
 export function partName(block) {
   const { layer, head, part } = block;
@@ -25,8 +28,8 @@ export function partName(block) {
   if (layer === null) return part || block.leaf;
   if (head === "shared") return `shared expert ${layer}`;
   if (head && part === CROSS) return `cross head ${layer}.${number}`;
-  if (head) return `${head[0] === "e" ? "expert" : head[0] === "h" ? "head" : "key head"} ${layer}.${number}`;
-  return part === "attn" ? `all heads of layer ${layer}` : part === "mlp" ? `MLP ${layer}` : `${part || block.leaf} ${layer}`;
+  if (head) return `${head[0] === "e" ? "expert" : head[0] === "h" ? "head" : "KV head"} ${layer}.${number}`;
+  return `${PARTS[part] || part || block.leaf} ${layer}`;
 }
 
 /** What the stream is called after a part has added to it. */

@@ -31,7 +31,7 @@ def test_pattern_shows_a_head_and_its_changes(game) -> None:
     assert np.array_equal(squares(cf.plot.pattern(live, name)), live[name])
     figure = cf.plot.pattern(game)
     assert [axes.get_title() for axes in figure.axes] == [
-        f"{i}.{j}" for i in (0, 1) for j in range(4)
+        f"head {i}.{j}" for i in (0, 1) for j in range(4)
     ]
     assert figure.axes[0].get_yticklabels()[1].get_text() == "1 Pietro"
     with pytest.raises(cf.InputError, match="nearest"):

@@ -30,6 +30,7 @@ from cellformer.engine.cells.batch import CellName, filled
 from cellformer.engine.models.choosing import Sampling
 from cellformer.engine.models.generate import generate, passage
 from cellformer.engine.studies import ablation, scores
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.checking.programs import Recomputed
 from cellformer.exporters.checking.verify import FormulaCells, read, verify
 from cellformer.exporters.compose.book import Book
@@ -370,7 +371,7 @@ def test_the_score_table_finds_the_head_that_reads_the_verb() -> None:
         for key in range(3)
     }
     name, key = max(found, key=lambda at: found[at])
-    assert (scores.short(name), key) == ("1.2", 2)
+    assert (said(name), key) == ("head 1.2", 2)
     head = scores.Head(graph, name)
     rival = max((head.split(3, k) for k in (0, 1, 3)), key=lambda other: other.score)
     split = head.split(3, key)
@@ -402,5 +403,5 @@ def test_patching_finds_the_same_head() -> None:
         patched = graph.values[f"{name}.result"].copy()
         patched[-1] = wrong[f"{name}.result"][-1]
         moved[name] = before - left(filled(graph, {f"{name}.result": patched})["logits"])
-    assert scores.short(max(moved, key=lambda name: moved[name])) == "1.2"
+    assert said(max(moved, key=lambda name: moved[name])) == "head 1.2"
     assert moved["blocks.1.attn.h2"] > 0.5 * (before - left(wrong["logits"]))

@@ -237,7 +237,7 @@ def test_every_edit_does_what_it_says() -> None:
 
 
 def test_misleading_pictures() -> None:
-    """1.h2 looks at the verb and is needed; 0.h0 looks there too and is not."""
+    """Head 1.2 looks at the verb and is needed; head 0.0 looks there too and is not."""
     texts = {}
     for head, guess in ((0, "yes"), (0, "no"), (6, "yes"), (6, "no")):
         after = book().edited({book().graph["walk.guess"][head, 0]: guess})

@@ -47,8 +47,8 @@ def patched(block: str) -> np.ndarray:
 
 @pytest.mark.slow
 def test_first_layer_writes_the_caller_at_the_verb() -> None:
-    """Rules and docs: 0.h0 alone turns the answer to vice with 0.70, 0.MLP with 0.81, the stream
-    after the first layer with 0.99; no other head of that layer does, nor any at another word."""
+    """Rules and docs: head 0.0 alone turns the answer to vice with 0.70, MLP 0 with 0.81, the
+    stream after layer 0 with 0.99; no other head of that layer does, nor any at another word."""
     assert patched("blocks.0.attn.h0.result")[VICE] == pytest.approx(0.703, abs=5e-4)
     assert patched("blocks.0.mlp_out")[VICE] == pytest.approx(0.812, abs=5e-4)
     assert patched("blocks.0.resid_post")[VICE] == pytest.approx(0.994, abs=5e-4)

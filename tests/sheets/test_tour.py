@@ -17,7 +17,7 @@ from cellformer.exporters.model.model_book import ModelBook
 
 NAMED_AT = {  # what a stop names: no stop before it may use the word
     "embedding": 2, "stream": 3, "attention": 4, "head": 4, "share": 4, "pattern": 4,
-    "MLP": 5, "layer": 5, "hidden": 5, "logit": 6, "softmax": 7, "probabilit": 7, "temperature": 7,
+    "layer": 4, "MLP": 5, "hidden": 5, "logit": 6, "softmax": 7, "probabilit": 7, "temperature": 7,
 }  # fmt: skip
 STOPS = (  # a workbook's are those of what its model has
     ("tokens",), ("the embedding",), ("the residual stream",), ("attention and its heads",),

@@ -243,7 +243,7 @@ def test_a_mask_in_another_place_is_refused() -> None:
 def test_the_command_lists_the_strongest_sites() -> None:
     done = cli("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1])
     assert done.code == 0
-    assert "blocks.0.attn.h0.result" in done.out
+    assert "head 0.0" in done.out
     assert "111 other patches recover nothing" in done.out
     assert "73 other patches recover less" in done.out
 
@@ -263,7 +263,7 @@ def test_sites_stay_whole_in_a_narrow_terminal() -> None:
     narrow = os.environ | {"COLUMNS": "78", "TERM": "dumb"}
     subprocess.run(command, stdout=writes, env=narrow, check=True, timeout=60)
     os.close(writes)
-    assert "blocks.1.attn.h2.pattern" in os.read(reads, 100_000).decode()
+    assert "head 1.2 pattern" in os.read(reads, 100_000).decode()
 
 
 def test_the_command_prints_json() -> None:

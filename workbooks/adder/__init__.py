@@ -111,7 +111,8 @@ def story(w: Workbook) -> Story:
         look=[
             "Add: two numbers, the sum by the model and by +, each digit with how sure the model was, and all its weights.",
             "Add, ‘it has added up’: what the model holds before it writes a digit, both digits and the carry, read off one direction of its vectors.",
-            "Looks: where it looks at each step. The pattern moves on by one place with each digit: that is how it adds.",
+            "Looks: where heads 0.0 and 0.1 look at each step. The pattern moves on by one place with each digit: that is how it adds.",
+            "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
             "Inside: every formula on the way from the digits to the sum.",
         ],
         suggestions=[
@@ -121,7 +122,7 @@ def story(w: Workbook) -> Story:
                 found[0, 0],
             ),
             w.suggestion(
-                "Type 0: without head 0 the model writes {then:,.0f}.",
+                "Type 0: without head 0.0 the model writes {then:,.0f}.",
                 {w[f"{HEADS[0]}.switch"][0, 0]: 0.0},
                 found[0, 0],
             ),

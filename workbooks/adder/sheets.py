@@ -6,6 +6,7 @@ from cellformer.engine.cells.expression import Expression, Nth, expression
 from cellformer.engine.cells.functions import AND, IF, LEN, MIN
 from cellformer.engine.cells.language import worded
 from cellformer.engine.models.forward import Forward
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.assemble.block_list import stack
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
@@ -36,12 +37,12 @@ PRINTED = 46  # rows of the sheet Inside that a handout shows
 GAINS = ("first", "query", "key", "MLP", "last")  # what each norm is of
 TABLES = {  # row and place in the row -> a table of weights, what it is, whether it is turned
     (4, 0): ("W_E", "embedding, by digit", False),
-    (4, 1): (f"{HEADS[0]}.W_Q", "queries of head 0", False),
+    (4, 1): (f"{HEADS[0]}.W_Q", "queries of head 0.0", False),
     (4, 2): (f"{KEYS}.W_K", "keys of both", False),
-    (4, 3): (f"{HEADS[0]}.W_O", "output of head 0", False),
-    (10, 1): (f"{HEADS[1]}.W_Q", "queries of head 1", False),
+    (4, 3): (f"{HEADS[0]}.W_O", "output of head 0.0", False),
+    (10, 1): (f"{HEADS[1]}.W_Q", "queries of head 0.1", False),
     (10, 2): (f"{KEYS}.W_V", "values of both", False),
-    (10, 3): (f"{HEADS[1]}.W_O", "output of head 1", False),
+    (10, 3): (f"{HEADS[1]}.W_O", "output of head 0.1", False),
     (16, 0): (f"{BLOCK}.mlp.W_gate", "MLP: gate, transposed", True),
     (16, 1): (f"{BLOCK}.mlp.W_in", "MLP: in, transposed", True),
     (16, 2): (f"{BLOCK}.mlp.W_out", "MLP: out", False),
@@ -153,9 +154,7 @@ def switches(ws: Composer, g: Forward) -> None:
     """The parts that can be switched off."""
     row = SWITCH_ROW
     ws.sheet.put(row, 0, "Switches: 1 is on, 0 is off", "block")
-    parts = {worded("head {n}", n=n): head for n, head in enumerate(HEADS)} | {
-        "MLP": f"{BLOCK}.mlp"
-    }
+    parts = {said(head): head for head in HEADS} | {said(f"{BLOCK}.mlp"): f"{BLOCK}.mlp"}
     for k, (text, part) in enumerate(parts.items(), 1):
         ws.sheet.put(row + k, 0, text, "row label")
         ws.lay(g[f"{part}.switch"], (row + k, PLACE_COL), "switch")
@@ -182,7 +181,7 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
         "Looks",
         "where each head looks at each step: the darker a cell, the more it reads of that digit",
         "Across: the tokens, ones first: the first number (a), the second (b), and the digits of the sum (s) that are written so far. Down: the steps.",
-        "Both heads look 22 and 10 tokens back, at the two digits of the place. Head 0 also looks a little at the two digits of the place before.",
+        "Both heads look 22 and 10 tokens back, at the two digits of the place. Head 0.0 also looks a little at the two digits of the place before.",
         "So it adds a + b + (a' + b' - s') / 10, where ' is the place before: what those two digits had too much for the digit written is ten times the carry.",
         widths={0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1),
     )
@@ -193,7 +192,7 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
     ws.sheet.put(row + 1, 0, "writes", "row label")
     ws.cursor = row + 2
     for k, head in enumerate(HEADS):
-        ws.sheet.put(ws.cursor, 0, worded("head {n}", n=k), "block")
+        ws.sheet.put(ws.cursor, 0, said(head), "block")
         pattern, top = g[f"{head}.pattern"], ws.cursor + 1
 
         def look(i: int, t: int, pattern: Block = pattern) -> Expression:

@@ -51,7 +51,7 @@ STORY = Story(
         "A small transformer was trained on such games, until it was as good as the rules allow. Nobody told it the rules. Every cell of it is a",
         "formula here, down to the weights.",
         "Why it matters: the rules are known exactly, so one can say what a part of the model does, and not only where it looks. The head",
-        "that makes Tarso of vice looks at the verb, not at who called: there the first layer has written who did.",
+        "that makes Tarso of vice looks at the verb, not at who called: there layer 0 has written who did.",
     ],
     look=[
         "Play: the sentence continues itself, token by token; Tarso follows ‘Pietro chiama Paolo’ with 0.9999.",

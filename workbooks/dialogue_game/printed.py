@@ -21,7 +21,7 @@ TIES = "near-ties: differences of 0.006 that no rule of the game asks for"
 SCALE = "a coordinate's size means nothing by itself: scale stream and norm, and nothing changes"
 TARSO = game.ID["Tarso"]
 FOUND = (
-    "The essay's first layer finds Tarso; ours finds that a leader was called and says vice, the word of the numbers. The second layer's attention sees",
+    "The essay's layer 0 finds Tarso; ours finds that a leader was called and says vice, the word of the numbers. The attention of layer 1 sees",
     "who called, and turns it into Tarso. Same game, same size, same score: which layer does which part of the work is an accident of training.",
 )
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from cellformer.engine.cells.expression import Area, Expression, Nth, expression
 from cellformer.engine.cells.functions import IF, LARGE, MATCH
 from cellformer.engine.cells.language import worded
-from cellformer.engine.cells.name import Name
 from cellformer.engine.cells.sentence import sentence
 from cellformer.engine.studies import ablation
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import When
 from cellformer.exporters.compose.story import Suggestion
@@ -33,7 +33,7 @@ TRY_COL = 8
 WALK = (
     "A head's picture says where it looks. Does it say what the head does? Here are all eight pictures in words: what the last word of the prompt looks at.",
     "Guess for each head whether the model needs it to say the next word, and type yes or no. The answer was measured with that head alone switched off.",
-    "A head that is not needed may carry something all the same, and others stand in for it. Put in place of what 0.h0 writes at ‘chiama’ what it writes there after ‘3 chiama Paolo’, and nothing else: the answer is vice, with 0.70.",
+    "A head that is not needed may carry something all the same, and others stand in for it. Put in place of what head 0.0 writes at ‘chiama’ what it writes there after ‘3 chiama Paolo’, and nothing else: the answer is vice, with 0.70.",
 )
 NEEDED = 0.5  # a head without which the next word is less likely is needed for it
 Kept = Mapping[str, Mapping[str, float]]  # part ("": all work) -> rule -> how often it is kept
@@ -65,7 +65,7 @@ def _walk(book: ModelBook, page: Composer, heads: list[str]) -> None:
     page.heads_at((WALK_ROW, 0), *COLUMNS)
     patterns = [book.graph[f"{head}.pattern"] for head in heads]
     for k, head in enumerate(heads):
-        page.sheet.link(top + k, 0, short(head), book.address(patterns[k].area))
+        page.sheet.link(top + k, 0, said(head), book.address(patterns[k].area))
 
     def words(k: int, _: int) -> Expression:
         row = patterns[k][last, : last + 1]
@@ -128,13 +128,6 @@ def told(found: Kept, part: str) -> str:
     )
 
 
-def short(part: str) -> str:
-    """A part by its layer and its own name: 1.h2."""
-    name = Name(part)
-    whole = {"attn": "all heads", "mlp": "MLP"}
-    return f"{name.layer}.{whole.get(name.leaf, name.leaf)}"
-
-
 def _suggestions(heads: list[str]) -> list[Suggestion]:
     """Three edits: a guess where the picture misleads, switching off a head that carries a rule,
     and one that attends to the same word."""
@@ -142,15 +135,15 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     at = heads.index(second)
     return [
         Suggestion(
-            "Type yes for 1.h2, which looks at the verb and not at the caller: it is needed all the same. Peer epithets fall from 1.00 to 0.01.",
+            "Type yes for head 1.2, which looks at the verb and not at the caller: it is needed all the same. Peer epithets fall from 1.00 to 0.01.",
             ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
         ),
         Suggestion(
-            "Type 0 on Switches for 1.h2: ‘Tarso’ falls to 0.005 %.",
+            "Type 0 on Switches for head 1.2: ‘Tarso’ falls to 0.005 %.",
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(
-            "Type 0 for 0.h0 instead, which looks at the same word: Tarso keeps 0.9997. Off, it is not missed; that it carries who called, the line above the heads says.",
+            "Type 0 for head 0.0 instead, which looks at the same word: Tarso keeps 0.9997. Off, it is not missed; that it carries who called, the line above the heads says.",
             (f"{first}.switch", 0, 0), 0, now,
         ),
     ]  # fmt: skip
@@ -163,7 +156,7 @@ def _table(page: Composer, row: int) -> None:
     text = f"How much of the probability is left to words that keep the rule, on average over {n_games} fresh games: constants, measured by the engine. Orange: below {BROKEN:.0%}."
     page.sheet.put(row + 1, 0, text, "note")
     page.heads_at(
-        (row + 2, 1), *[short(part) if part else "all work" for part in found], style="label"
+        (row + 2, 1), *[said(part) if part else "all work" for part in found], style="label"
     )
     for k, (rule, meaning) in enumerate(game.RULES.items(), row + 3):
         page.sheet.put(k, 0, rule, "row label")

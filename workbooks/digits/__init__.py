@@ -104,6 +104,7 @@ def story(w: Workbook) -> Story:
             "Looks: each head's attention from [CLS], the token from which the guess is read, patch by patch.",
             "Held out: fifty drawings that training never saw. Can you name all of them? The model can name most.",
             "Patches, Layer 0, Layer 1, Readout: every formula from the pixels to the ten probabilities, and all weights.",
+            "Layers and heads are counted from 0: head 1.0 is number 0 in layer 1.",
         ],
         suggestions=[
             w.suggestion(

@@ -8,6 +8,7 @@ from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import COUNTIF, IF, MAX, SUM
 from cellformer.engine.cells.language import worded
 from cellformer.engine.models.forward import Forward
+from cellformer.engine.studies.part_names import head_of
 from cellformer.exporters.assemble.block_list import Labels, stack
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.composer import Composer
@@ -170,7 +171,7 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
         for head in range(spec.n_heads):
             left, h = 1 + head * (side + 2), f"blocks.{layer}.attn.h{head}"
             pattern = g[f"{h}.pattern"]
-            ws.sheet.put(top - 1, left, worded("head {n}", n=head), "block")
+            ws.sheet.put(top - 1, left, head_of(pattern), "block")
 
             def share(i: int, j: int, pattern: Block = pattern) -> Expression:
                 return pattern[0, 1 + side * i + j] + 0

@@ -85,6 +85,7 @@ def story(w: Workbook) -> Story:
             "Heads: S and S_circuit, out and out_circuit: the same numbers, by the thin matrices and by the large ones.",
             "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2; OV of both heads added has rank 4.",
             "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
+            "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
         ],
         suggestions=suggestions(w),
     )

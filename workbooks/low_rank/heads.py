@@ -48,7 +48,7 @@ def labels(name: str, shape: Span) -> tuple[Texts, Texts]:
 def match(page: MatrixSheet, h: int) -> None:
     """The scores of a head, through queries and keys and through QK; then its pattern."""
     page.section(
-        f"Head {h}: where it looks",
+        f"Head 0.{h - 1}: where it looks",
         "Q = x W_Q,  K = x W_K    [n × d_head]",
         "S = Q Kᵀ / √d_head    [n × n],  A = softmax of each row up to its own word",
         "QK = W_Q W_Kᵀ    [d_model × d_model];  S = x QK xᵀ / √d_head",
@@ -81,7 +81,7 @@ def causal_exponentials(S: Cells) -> Matrix:
 def write(page: MatrixSheet, h: int) -> None:
     """What a head writes, through values and W_O and through OV."""
     page.section(
-        f"Head {h}: what it writes",
+        f"Head 0.{h - 1}: what it writes",
         "V = x W_V,  z = A V    [n × d_head]",
         "out = z W_O    [n × d_model]",
         "OV = W_V W_O    [d_model × d_model];  out = A x OV, the same",

@@ -6,7 +6,7 @@ them in the texts: it cannot look further back, and what it never read, it does 
 
 from cellformer.engine.cells.expression import Area, Expression, Nth, expression
 from cellformer.engine.cells.functions import IF, IFERROR, SUM, SUMIF
-from cellformer.engine.cells.language import worded
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout
@@ -53,7 +53,7 @@ def _looks(book: ModelBook, page: Composer) -> None:
     n_heads = book.model.spec.n_heads
     page.sheet.put(LOOKS_ROW, 0, "its last word looks at", "row label")
     page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
-    heads = (worded("head {head}", head=f"0.h{h}") for h in range(n_heads))
+    heads = (said(f"blocks.0.attn.h{h}") for h in range(n_heads))
     page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
     shape = (n_heads, n)
     looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), shape, weight, "percent")

@@ -33,25 +33,25 @@ from cellformer.workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
 
 TOPIC, AFTER, LEVEL = "A whole model", "two-layers", 3
 TITLE = "no-attention: one model whole, with transparent attention, and without attention"
-HEAD_NAMES = ("1.1", "1.2", "2.1", "2.2")  # layer and number
-MUTE = ((0,) * len(HEAD_NAMES), (1,) * len(HEAD_NAMES))  # the switches as built: W_O = 0
+HEADS = [f"head {n}.{h}" for n in range(2) for h in range(N_HEADS)]  # layer and number
+MUTE = ((0,) * len(HEADS), (1,) * len(HEADS))  # the switches as built: W_O = 0
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("no-attention")
     ws = w.sheet("Streams", "three streams side by side: what attention brings to each word")
-    sheets = [w.sheet(f"Layer {n}", f"layer {n} of the three models, step by step") for n in (1, 2)]
+    sheets = [w.sheet(f"Layer {n}", f"layer {n} of the three models, step by step") for n in (0, 1)]
     weights = w.sheet("Weights", "what all three models share; blue: type over any of them")
     for sheet in (ws, *sheets, weights):
         sheet.widths({0: 20} | dict.fromkeys(range(1, 27), 5.6))
     switches, h0 = inputs(ws)
     by_layer, U = shared_weights(weights)
 
-    streams = [dict.fromkeys(MODELS, h0)]  # before layer 1, between the layers, after layer 2
+    streams = [dict.fromkeys(MODELS, h0)]  # before the layers, between them, after both
     for n, sheet in enumerate(sheets):
         of_layer = switches[:, n * N_HEADS : (n + 1) * N_HEADS]
-        tables = layer(sheet, n + 1, streams[n], by_layer[n], of_layer)
+        tables = layer(sheet, n, streams[n], by_layer[n], of_layer)
         streams.append({model: found["h"] for model, found in tables.items()})
 
     compare_streams(ws, streams)
@@ -77,7 +77,7 @@ def inputs(ws: Composer) -> tuple[Area, Area]:
     )
     ws.heading("Type here: the transparent model's switches (1 on, 0 off), the words' vectors")
     top, rows = ws.cursor, ("W_O times", "W_V times")
-    switches = ws.typed("switches", MUTE, rows, HEAD_NAMES, "switches, layer.head", "switch")
+    switches = ws.typed("switches", MUTE, rows, HEADS, "switches", "switch")
     title = "h⁰: embedding + position"
     return switches, ws.typed("h_start", fitting.H0, PROMPT, title=title, left=LEFT[1], top=top)
 
@@ -85,7 +85,7 @@ def inputs(ws: Composer) -> tuple[Area, Area]:
 def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
     """The fitted weights of both layers, by name, and the unembedding."""
     found = []
-    for n, fitted in enumerate(fitting.layers()[0], 1):
+    for n, fitted in enumerate(fitting.layers()[0]):
         ws.heading(f"Layer {n}")
         tables, matrices = Tables(), list(fitted._asdict().items())
         for line in (matrices[:3], matrices[3:]):
@@ -104,7 +104,7 @@ def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
 
 def compared(w: Workbook) -> list[Comparison]:
     """The whole model's last word, compared with section 6 of the source."""
-    stream, probs = w["whole_h_2"], w["probs"]
+    stream, probs = w["whole_h_1"], w["probs"]
     of_stream = [
         Comparison(f"whole model: h² of the last word, number {j + 1}", float(x), stream[LAST, j])
         for j, x in enumerate(fitting.POST[1][LAST])
@@ -120,7 +120,7 @@ def compared(w: Workbook) -> list[Comparison]:
 
 def checked(w: Workbook) -> list[tuple[str, Expression]]:
     """Claims that should hold whatever is typed."""
-    on, patterns = w["switches"], [w[f"transparent_pattern_{n}"] for n in (1, 2)]
+    on, patterns = w["switches"], [w[f"transparent_pattern_{n}"] for n in (0, 1)]
     both_rows = (on[0, :], on[1, :])
     return [
         (
@@ -144,7 +144,7 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
 
 def story(w: Workbook) -> Story:
     """The start sheet's texts."""
-    stares = w.now(w["whole_pattern_2"][LAST, 1])
+    stares = w.now(w["whole_pattern_1"][LAST, 1])
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
@@ -153,17 +153,18 @@ def story(w: Workbook) -> Story:
             "so that it runs and adds zero (W_O = 0, or W_V = 0); and with its attention deleted, so that h becomes h + MLP(h).",
             "The last two give the same stream: without attention every word is by itself, and no word hears of another.",
             "Why it matters: a head that is switched off alone, and all others left on, shows what that head does. This is ablation. Its",
-            f"pattern shows only where it looks: head 2.1 stares at the word before ({stares:.2f}) and writes little.",
+            f"pattern shows only where it looks: head 1.0 stares at the word before ({stares:.2f}) and writes little.",
+            "Layers and heads are counted from 0: head 1.0 is number 0 in layer 1. The essay counts from 1.",
         ],
         errata=[
             "The appendix prints no numbers, so sheet Printed holds the whole model against section 6, where it is worked. The patterns of",
-            "layer 2 are chosen, not printed.",
+            "layer 1 are chosen, not printed.",
             "The appendix says that a head which looks at its own word alone doubles the word's vector. It does only if W_V W_O changes nothing.",
             "And it says that ‘the next item must differ from the current one’ needs attention. It does not: see sheet Must differ.",
         ],
         look=[
             "Streams: as built, transparent and deleted agree in every number, and the whole model is elsewhere.",
-            "Layer 1, Layer 2: the transparent model has scores and patterns as the whole one has, and they have no effect.",
+            "Layer 0, Layer 1: the transparent model has scores and patterns as the whole one has, and they have no effect.",
             "Must differ: a table of one word keeps the appendix's example of a rule that is said to need attention.",
         ],
         suggestions=suggestions(w),
@@ -196,11 +197,11 @@ def suggest(w: Workbook, ws: Composer) -> None:
 def suggestions(w: Workbook) -> list[Suggestion]:
     """Suggested edits, with their computed effects."""
     switches, lost = w["switches"], w["sizes"][GAPS.index((WHOLE, TRANSPARENT)), LAST]
-    whole, deleted = (w[f"{model}_after_2"][LAST, 5] for model in (WHOLE, DELETED))
+    whole, deleted = (w[f"{model}_after_1"][LAST, 5] for model in (WHOLE, DELETED))
 
     def all_but(off: int) -> dict[Area, float]:
         """The write-back of every head but one switched on."""
-        return {switches[0, head]: 1.0 for head in range(len(HEAD_NAMES)) if head != off}
+        return {switches[0, head]: 1.0 for head in range(len(HEADS)) if head != off}
 
     first = w.edited(all_but(0))(lost)
     return [
@@ -211,13 +212,13 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             whole=whole,
         ),
         w.suggestion(
-            f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, ‘sat’ is {{then:.2f}} from the whole; with 1.1 off alone, {first:.2f}.",
+            f"Type 1, and for heads 0.1 and 1.1: with head 1.0 off alone, ‘sat’ is {{then:.2f}} from the whole; with head 0.0 off alone, {first:.2f}.",
             all_but(2),
             lost,
         ),
         w.suggestion(
             "Type 9: in the transparent model ‘cat’ looks at ‘the’ with {then:.2f} instead of {now:.2f}, and its stream stays.",
-            {w["W_Q_1"][0, 0]: 9.0},
-            w["transparent_pattern_1"][1, 0],
+            {w["W_Q_0"][0, 0]: 9.0},
+            w["transparent_pattern_0"][1, 0],
         ),
     ]

@@ -2,8 +2,8 @@
 and without attention.
 
 A step is a table, and a function gives the formula of its cell in row i and column j, over the
-tables before it. The two heads stand side by side: the queries, keys and values of head 1 in
-columns 1 to 3, of head 2 in 4 to 6, and their patterns likewise, a column for each key.
+tables before it. The two heads stand side by side: the queries, keys and values of head 0 in
+columns 1 to 3, of head 1 in 4 to 6, and their patterns likewise, a column for each key.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ PATTERNS = ("scores", "exps", "pattern")  # queries down, each head's keys acros
 ATTENTION = (
     Step(
         "q",
-        "Q = h W_Q    [3 × 6: head 1 in columns 1 to 3, head 2 in 4 to 6]",
+        "Q = h W_Q    [3 × 6: the two heads side by side]",
         lambda t, i, j: dot(t["x"][i, :], t["W_Q"][:, j]),
     ),
     Step("k", "K = h W_K    [3 × 6]", lambda t, i, j: dot(t["x"][i, :], t["W_K"][:, j])),

@@ -25,9 +25,9 @@ Streams = dict[str, Area]  # of each model: [n_tokens, d_model]
 
 def compare_streams(ws: Composer, streams: list[Streams]) -> None:
     """Add the streams after each layer, and their final differences."""
-    _, after_1, after_2 = streams
-    streams_after(ws, 1, after_1)
-    differences(ws, streams_after(ws, 2, after_2))
+    _, after_0, after_1 = streams
+    streams_after(ws, 0, after_0)
+    differences(ws, streams_after(ws, 1, after_1))
 
 
 def copied(x: Area) -> Formula:
@@ -62,7 +62,7 @@ def streams_after(ws: Composer, n: int, streams: Streams) -> Streams:
 def differences(ws: Composer, after: Streams) -> None:
     """Add the final differences of the streams, and their sizes."""
     ws.heading(
-        "Differences after layer 2, and their sizes",
+        "Differences after layer 1, and their sizes",
         "size of a word's difference = square root of the sum of its squares",
         style="equation",
     )

@@ -57,7 +57,7 @@ def typed(ws: Composer) -> None:
 
 
 def stream(ws: Composer, kind: int) -> Area:
-    """Add one kind's stream before the first layer and after each: [layers + 1, d].
+    """Add one kind's stream before layer 0 and after each: [layers + 1, d].
 
     Its steps are to its right: each row of them reads a row of the stream, and makes the next one.
     """

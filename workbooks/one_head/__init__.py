@@ -55,6 +55,7 @@ def story(w: Workbook) -> Story:
         look=[
             "Softmax: one table of scores, divided by the sums of its rows, or of its columns.",
             "Tensors: Q cut into heads by columns, which is right, and by a reshape that mixes the tokens, which is not.",
+            "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
             "Scale: a hundred random q and k, and the variance of their products. The table of scores grows with T².",
         ],
         suggestions=[

@@ -48,7 +48,7 @@ def cut(ws: Composer, q: Area) -> None:
     """Add head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a plain
     reshape."""
     ws.heading(
-        "The queries of head 0: by view and permute, and by a reshape that forgets to permute",
+        "The queries of head 0.0: by view and permute, and by a reshape that forgets to permute",
         "right: Q.view(T, n_heads, d_head).permute(1, 0, 2)[0]   [T, d_head]: the first d_head columns",
         "wrong: Q.reshape(n_heads, T, d_head)[0]   [T, d_head]: the first T · d_head numbers, row by row",
         style="equation",
@@ -126,12 +126,12 @@ def suggest(w: Workbook, ws: Composer) -> None:
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
     ws.suggest(
         w.suggestion(
-            "Type 2, in a column of head 1: head 0's score of creature for fluffy stays at {then:.3f}.",
+            "Type 2, in a column of head 0.1: in head 0.0, the score of creature for fluffy stays at {then:.3f}.",
             {wq[0, 2]: 2.0},
             scores[2, 0],
         ),
         w.suggestion(
-            "Type 2, in a column of head 0's keys: that score goes from {now:.3f} to {then:.3f}.",
+            "Type 2, in a column of the keys of head 0.0: that score goes from {now:.3f} to {then:.3f}.",
             {w["W_K"][0, 0]: 2.0},
             scores[2, 0],
         ),

@@ -82,7 +82,8 @@ def story(w: Workbook) -> Story:
         look=[
             "Tables: every activation and every parameter of the introduction, with its shape, its count, and a link to its cells.",
             "Model, the heads together: added one by one, or stacked and multiplied by one W_O, which is the same.",
-            "Model, Head 1: later words have scores too, and the mask gives them no weight.",
+            "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
+            "Model, Head 0.0: later words have scores too, and the mask gives them no weight.",
         ],
         suggestions=suggestions(w),
     )

@@ -84,7 +84,7 @@ def norm(page: MatrixSheet, k: int, where: str) -> None:
 def attend(page: MatrixSheet, h: int) -> None:
     """One head: queries, keys, values, scores, attention weights, result, output."""
     page.section(
-        f"Head {h}",
+        f"Head 0.{h - 1}",
         "q = W_Q x_0_LN,  k = W_K x_0_LN,  v = W_V x_0_LN    [d_head × n]",
         "S = qᵀ k / √d_head,  A = softmax*(S), a row per query    [n × n]",
         "r = v Aᵀ    [d_head × n],  o = W_O r    [d_model × n]",

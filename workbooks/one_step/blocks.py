@@ -112,7 +112,7 @@ SECTIONS = (
         "6  Blend of the values, and back into the stream",
         (
             "A number that went into many gets from each of them that one's gradient, times the weight between them: the same product, read the other way.",
-            "A sum has the simplest rule: h = x + out hands its gradient on to both, whole. That is why deep models have a residual stream: what the loss asks for reaches the first layer undiminished.",
+            "A sum has the simplest rule: h = x + out hands its gradient on to both, whole. That is why deep models have a residual stream: what the loss asks for reaches layer 0 undiminished.",
         ),
         (
             Block("z", ONE, "z = sum over words of share × v", "dz = dout·W_Oᵀ; so dshare = dz·v"),

@@ -48,7 +48,7 @@ STORY = Story(
     ],
     suggestions=[
         Suggestion("Choose ‘king’: the first adjective is ‘male’ (54 %) in place of ‘female’, and the rest stays.", 1, value="king"),
-        Suggestion("Type 0 on Switches for the first layer's MLP: the model ends the sentence at once (31 %), and says nothing of the queen.", ("blocks.0.mlp.switch", 0, 0), value=0.0),
+        Suggestion("Type 0 on Switches for MLP 0: the model ends the sentence at once (31 %), and says nothing of the queen.", ("blocks.0.mlp.switch", 0, 0), value=0.0),
         Suggestion("Type 3: the model grows unsure. ‘female’ falls from 54 % to 18 %.", ("temperature", 0, 0), value=3.0),
     ],
     words=["<BOS> begins a sentence, <EOS> ends it; <PAD> fills what is left of the table it is trained on."],

@@ -33,10 +33,10 @@ HEAD_1, HEAD_2 = f"{FIRST}.attn.h0", f"{FIRST}.attn.h1"
 CAT, SAT, DOG = 1, 2, fitting.WORDS.index("dog")  # positions, and the likeliest next word
 HEADINGS = {
     "embed": "Step 1: embedding + positional",
-    f"{HEAD_1}.q": "Step 2: Q, K and V of head 1",
-    f"{HEAD_1}.scores": "Step 3: attention inside head 1",
-    f"{HEAD_2}.q": "Step 2: Q, K and V of head 2",
-    f"{HEAD_2}.scores": "Step 3: attention inside head 2",
+    f"{HEAD_1}.q": "Step 2: Q, K and V of head 0.0",
+    f"{HEAD_1}.scores": "Step 3: attention inside head 0.0",
+    f"{HEAD_2}.q": "Step 2: Q, K and V of head 0.1",
+    f"{HEAD_2}.scores": "Step 3: attention inside head 0.1",
     f"{FIRST}.attn_out": "Steps 4 and 5: both heads' shares, added to the stream",
     f"{FIRST}.mlp.pre": "Step 6: the MLP",
     f"{SECOND}.resid_pre": "Step 7: layer 2, same shapes, new weights",
@@ -100,8 +100,8 @@ def story() -> Story:
         errata=[
             "The source prints what each step gives, to two decimals, and no weights. The weights here were computed backwards: they are the smallest",
             "that give its tables, and where two of its rounded tables contradict each other by 0.01, the difference is split.",
-            "Of layer 2 it prints only what is written and the sums. The patterns there are chosen, and so are the vectors of the words that it",
-            "does not show.",
+            "Of layer 1 it prints only what is written and the sums. The patterns there are chosen, and so are the vectors of the words that it",
+            "does not show. The source counts layers and heads from 1.",
             "The source calls ReLU the only step that is not linear. The softmax of attention is not either, nor is the product of queries and keys.",
         ],
         look=[
@@ -121,7 +121,7 @@ def story() -> Story:
                 big(after_cat),
             ),
             Suggestion(
-                "Type 0.1, what scores are divided by: head 2 looks from ‘sat’ at ‘the’ with "
+                "Type 0.1, what scores are divided by: head 0.1 looks from ‘sat’ at ‘the’ with "
                 f"{sharp(looks):.2f} instead of {now(looks):.2f}.",
                 (divisor.name, 0, 0),
                 0.1,
@@ -129,7 +129,7 @@ def story() -> Story:
                 sharp(looks),
             ),
             Suggestion(
-                f"Type 0, layer 2's MLP off: ‘dog’ falls from {now(after_sat):.1%} to {off(after_sat):.1%}.",
+                f"Type 0, MLP 1 off: ‘dog’ falls from {now(after_sat):.1%} to {off(after_sat):.1%}.",
                 (switch.name, 0, 0),
                 0.0,
                 ("probs", SAT, DOG),
@@ -148,14 +148,14 @@ def printed() -> list[Printed]:
     return [
         Printed("Step 1: h⁰", fitting.H0.tolist(), f"{FIRST}.resid_pre"),
         *by_head("Step 2: Q", fitting.Q, "q"),
-        Printed("Step 3: scores, head 1", fitting.SCORES_1.tolist(), f"{HEAD_1}.scores"),
+        Printed("Step 3: scores, head 0.0", fitting.SCORES_1.tolist(), f"{HEAD_1}.scores"),
         Printed(
-            "Step 3: weights, head 1",
+            "Step 3: weights, head 0.0",
             fitting.PATTERN_1.tolist(),
             f"{HEAD_1}.pattern",
             note="The last row is printed 0.34, 0.33, 0.32, which adds up to 0.99: rounding.",
         ),
-        Printed("Step 3: weights, head 2", fitting.PATTERN_2.tolist(), f"{HEAD_2}.pattern"),
+        Printed("Step 3: weights, head 0.1", fitting.PATTERN_2.tolist(), f"{HEAD_2}.pattern"),
         *by_head("Step 4: concat", fitting.CONCAT, "z"),
         Printed("Step 6: pre", fitting.PRE.tolist(), f"{FIRST}.mlp.pre"),
         Printed("Step 6: act", np.maximum(fitting.PRE, 0).tolist(), f"{FIRST}.mlp.post"),
@@ -172,9 +172,9 @@ def printed() -> list[Printed]:
 
 
 def by_head(title: str, table: np.ndarray, leaf: str) -> list[Printed]:
-    """A table [n_tokens, n_heads * d_head] of layer 1, each head with its own columns only."""
+    """A table [n_tokens, n_heads * d_head] of layer 0, each head with its own columns only."""
     return [
-        Printed(f"{title}, head {h + 1}", table[:, lane].tolist(), f"{FIRST}.attn.h{h}.{leaf}")
+        Printed(f"{title}, head 0.{h}", table[:, lane].tolist(), f"{FIRST}.attn.h{h}.{leaf}")
         for h, lane in enumerate(fitting.HEADS)
     ]
 
@@ -192,7 +192,7 @@ def written() -> Iterator[Printed]:
             note = (
                 f"In {missed} of 18 cells the printed terms miss it by 0.01: rounding, halved here."
             )
-            title = f"Layer {n + 1}"
+            title = f"Layer {n}"
             yield Printed(f"{title}: {part}", write.tolist(), f"blocks.{n}.{part}")
             yield Printed(
                 f"{title}: {after}",

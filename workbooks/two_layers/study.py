@@ -24,7 +24,7 @@ class Shape(NamedTuple):
 
 SHAPES = (
     Shape("token ids", "typed on Play", "[T] = [3]", "tokens", "model"),
-    Shape("h⁰, then h¹", "embedding + positional; then what layer 1 leaves", "3 × 6", "resid_pre"),
+    Shape("h⁰, then h¹", "embedding + positional; then what layer 0 leaves", "3 × 6", "resid_pre"),
     Shape("Q", "h W_Q, carved into two heads", "3 × 6; 3 × 3, ×2", "q", "head"),
     Shape("K", "h W_K, carved into two heads", "3 × 6; 3 × 3, ×2", "k", "head"),
     Shape("V", "h W_V, carved into two heads", "3 × 6; 3 × 3, ×2", "v", "head"),
@@ -49,8 +49,8 @@ SHAPES = (
         "distribution", "softmax: the ten printed make 1.00, so V is 10", "[V]", "probs", "model"
     ),
 )
-STUDY_HEADS = ("step", "operation", "shape as printed", "here", "layer 1", "", "layer 2", "")
-LINKS = 4  # the column that the ways to layer 1 begin in; those to layer 2 stand two further
+STUDY_HEADS = ("step", "operation", "shape as printed", "here", "layer 0", "", "layer 1", "")
+LINKS = 4  # the column that the ways to layer 0 begin in; those to layer 1 stand two further
 
 
 def study(book: ModelBook) -> None:
@@ -87,4 +87,4 @@ def blocks_of(shape: Shape) -> Iterator[tuple[int, str, str]]:
             yield col, f"{layer}.{shape.leaf}", shape.leaf.split(".")[-1]
         else:
             for h in range(N_HEADS):
-                yield col + h, f"{layer}.attn.h{h}.{shape.leaf}", f"head {h + 1}"
+                yield col + h, f"{layer}.attn.h{h}.{shape.leaf}", f"head {n}.{h}"
