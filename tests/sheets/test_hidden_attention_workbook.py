@@ -32,12 +32,10 @@ pytestmark = pytest.mark.slow
 CLOSE = 1e-10
 
 
-def built(name: str, n_tokens: int = 5, token_rows: bool = False) -> ModelBook:
+def built(name: str, n_tokens: int = 5) -> ModelBook:
     model = golden_models()[name]
     words = passage(model, [4, 2, 6, 5, 3][:n_tokens], n_tokens)
-    return model_workbook.build(
-        "hidden", model, words, studies={"rows": True} if token_rows else {}
-    )
+    return model_workbook.build("hidden", model, words)
 
 
 @pytest.fixture(scope="module", params=["mamba", "mamba2"])
@@ -56,19 +54,17 @@ def sheet(cells: FormulaCells) -> InIronCalc:
 
 
 @pytest.mark.parametrize("name", ["mamba", "mamba2"])
-@pytest.mark.parametrize("token_rows", [False, True])
-def test_tables_in_cells_are_those_of_the_engine(name: str, token_rows: bool) -> None:
+def test_tables_in_cells_are_those_of_the_engine(name: str) -> None:
     """For every channel: the weights, and what is read by them."""
-    graph = built(name, token_rows=token_rows).graph
+    graph = built(name).graph
     live = Evaluator(graph)
     for of in hidden_attention.recurrences(graph):
         head = [] if of.z.head is None else [int(of.z.head[1:])]
         for channel in range(of.n_channels):
             for k, number in enumerate([of.layer, *head, channel]):
                 live.set(ASKED, k, 0, float(number))
-            found = live[WEIGHTS] if token_rows else live[WEIGHTS].T
             wanted = hidden_attention.weights(graph.values, of, channel)
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
+            np.testing.assert_allclose(live[WEIGHTS], wanted, rtol=0, atol=1e-14)
             np.testing.assert_allclose(
                 live[READ].ravel(), graph.values[of.z.name][:, channel], rtol=0, atol=CLOSE
             )
@@ -94,9 +90,9 @@ def test_an_edited_weight_moves_the_table_and_the_layer_alike(book, cells, sheet
     for name, j in names.items():
         edit = {(name, 0, j): 0.9}
         with sheet.typed({book.cell(*at): x for at, x in edit.items()}):
-            shown = [sheet[book.cell(READ, 0, t)] for t in range(5)]
-            gaps = [sheet[book.cell(GAP, 0, t)] for t in range(5)]
-        assert np.abs(np.array(shown) - book.values[READ][0]).max() > 1e-6, name
+            shown = [sheet[book.cell(READ, t, 0)] for t in range(5)]
+            gaps = [sheet[book.cell(GAP, t, 0)] for t in range(5)]
+        assert np.abs(np.array(shown) - book.values[READ][:, 0]).max() > 1e-6, name
         assert np.abs(gaps).max() < CLOSE
     assert_recomputes_after(edit, sheet, book, cells)
 
