@@ -161,7 +161,7 @@ TERMS = (
     ),
     Term(
         "pattern",
-        "A head's shares: how much each token looks at each; a column sums to 100 %.",
+        "A head's shares: how much each token looks at each; a row sums to 100 %.",
         ("pattern",),
     ),
     Term(

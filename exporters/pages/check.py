@@ -49,7 +49,7 @@ def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
     """Every claim, and the largest deviation from it."""
     for block in book.blocks:
         if (block.leaf == "pattern" and block.kind == "computed") or block.name == "probs":
-            yield from _sums(block)
+            yield from _sums(book, block)
     expected = sum(block.n_cells for block in book.blocks)
     yield (
         "every cell of every block holds a number: no error, no text",
@@ -72,13 +72,17 @@ def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
     yield text, _largest_change(book)
 
 
-def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
-    """Checks that a block's columns sum to 1, some at a time."""
+def _sums(book: ModelBook, block: Block) -> Iterator[tuple[str, Expression]]:
+    """Checks that the shares of each token sum to 1, some tokens at a time: its row of a pattern,
+    its column of probabilities."""
     n = block.shape[0]
+    whole, some = "every row of {block} sums to 1", "rows {first} to {last} of {block} sum to 1"
+    if book.places[block.name].turned:
+        whole = "every column of {block} sums to 1"
+        some = "columns {first} to {last} of {block} sum to 1"
     for first in range(0, n, MOST_TOGETHER):
         end = min(first + MOST_TOGETHER, n)
-        some = "columns {first} to {last} of {block} sum to 1"
-        text = some if n > MOST_TOGETHER else "every column of {block} sums to 1"
+        text = some if n > MOST_TOGETHER else whole
         yield (
             worded(text, first=first, last=end - 1, block=block.name),
             MAX(*(ABS(SUM(block[i, :]) - 1) for i in range(first, end))),

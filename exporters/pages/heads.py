@@ -1,7 +1,7 @@
 """Heads: every attention pattern of the model side by side, as one picture.
 
-Layers run down, heads across. In each square a column is a query and shows where that token
-attends; its cells sum to 1. The squares read the patterns on the layers' own sheets.
+Layers run down, heads across. In each square a row is a query and shows where that token attends;
+its cells sum to 1. The squares read the patterns on the layers' own sheets.
 """
 
 from cellformer.engine.cells.block import Block
