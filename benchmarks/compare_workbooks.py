@@ -1,12 +1,15 @@
 """Compare workbooks built before and after a change, cell by cell: two folders of .xlsx files.
 
-    python benchmarks/compare_workbooks.py BEFORE AFTER [--brief]
+    python benchmarks/compare_workbooks.py BEFORE AFTER [--brief] [--moved]
 
 A change of the code that should leave the workbooks as they are is only safe if somebody looks at
 every cell. This does: every formula, value and style of workbooks of the same name, every row's
 height, and all that stands around the cells. Numbers that differ by rounding (1e-12 of the number,
 or 1e-13) are counted and let pass; anything else makes the exit code 1. --brief is silent about
 workbooks that are the same.
+
+A change that only moves tables is held to their names instead: with --moved, the values of every
+named range are compared wherever it stands, upright or transposed, and moves are let pass.
 """
 
 import argparse
@@ -22,18 +25,20 @@ from typing import IO, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cellformer.engine.cells.access import Span
 from cellformer.engine.cells.texts import from_xml
-from cellformer.exporters.compose.address import column, index, moved
+from cellformer.exporters.compose.address import column, index, moved, rectangle
 from cellformer.exporters.file.reading import Value, WorkbookFile
 from cellformer.exporters.file.scanning import text_of, typed
 
 RELATIVE, ABSOLUTE = 1e-12, 1e-13  # what is rounding
 N_SHOWN = 5  # differences of a kind that are shown
 LONGEST = 160  # characters of a text that is shown whole
-ROUNDING = "value, by rounding"
+ROUNDING, MOVED, TRANSPOSED = "value, by rounding", "moved", "transposed"
 STRINGS, STYLES = "xl/sharedStrings.xml", "xl/styles.xml"
 IN_CHARTS = re.compile(r"(?<=<c:v>)-?\d[\d.]*(?:[eE][-+]?\d+)?(?=</c:v>)")  # numbers that they keep
 
@@ -134,7 +139,7 @@ class Report:
 
     @property
     def passes(self) -> bool:
-        return not {*self.counts} - {ROUNDING}
+        return not {*self.counts} - {ROUNDING, MOVED, TRANSPOSED}
 
     def lines(self) -> Iterator[str]:
         """The report as text."""
@@ -212,6 +217,41 @@ def compare(old: Path, new: Path) -> Report:
     return report
 
 
+def compare_named(old: Path, new: Path) -> Report:
+    """Hold the named ranges of a workbook against those of another one."""
+    report, books = Report(), (WorkbookFile(old), WorkbookFile(new))
+    for name in sorted({*books[0].names} | {*books[1].names}):
+        before, after = (book.names.get(name) for book in books)
+        if before is None or after is None:
+            report.add("a name in one alone", "", name, before, after)
+            continue
+        sheet, _ = before[0]
+        a, b = (values(book, book.names[name]) for book in books)
+        if before != after:
+            report.add(MOVED, sheet, name, before, after)
+        if not alike(a, b) and alike(a.T, b):
+            report.add(TRANSPOSED, sheet, name, a.shape, b.shape)
+        elif not alike(a, b):
+            report.add("value", sheet, name, a.tolist(), b.tolist())
+    return report
+
+
+def values(book: WorkbookFile, areas: list[tuple[str, str]]) -> np.ndarray:
+    """The values of areas below each other, [rows, columns]."""
+    found = []
+    for sheet, area in areas:
+        top, bottom, left, right = rectangle(area)
+        cells = book[sheet].values
+        found += [[cells.get((i, j)) for j in range(left, right)] for i in range(top, bottom)]
+    return np.array(found, dtype=object)
+
+
+def alike(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two ranges hold the same values but for rounding."""
+    pairs = zip(a.flat, b.flat, strict=False)
+    return a.shape == b.shape and all(x == y or rounding(x, y) for x, y in pairs)
+
+
 def compare_rows(report: Report, sheet: str, old: Workbook, new: Workbook) -> None:
     """Compare a sheet of both, from top to bottom."""
     for a, b in together(old.rows(sheet), new.rows(sheet)):
@@ -284,15 +324,18 @@ def main() -> int:
     parser.add_argument("before", type=Path, help="folder of the workbooks before the change")
     parser.add_argument("after", type=Path, help="folder of the workbooks after it")
     parser.add_argument("--brief", action="store_true", help="silent about those that are the same")
+    parser.add_argument("--moved", action="store_true", help="compare ranges by their names alone")
     asked = parser.parse_args()
+    compared = compare_named if asked.moved else compare
     folders = asked.before, asked.after
     names = [{path.name for path in folder.glob("*.xlsx")} for folder in folders]
     if not names[0] & names[1]:
         parser.error("the folders have no .xlsx file of the same name")
     alone, verdicts = sorted(names[0] ^ names[1]), Counter[str]()
     for name in sorted(names[0] & names[1]):
-        report = compare(*(folder / name for folder in folders))
-        verdict = "same but for rounding" if report.passes else "DIFFERENT"
+        report = compared(*(folder / name for folder in folders))
+        usual = "same but for moves" if asked.moved else "same but for rounding"
+        verdict = usual if report.passes else "DIFFERENT"
         verdict = verdict if report.counts else "same"
         verdicts[verdict] += 1
         if report.counts or not asked.brief:

@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 from by_torch import gradients  # noqa: E402
 from conftest import cli, random_model  # noqa: E402
 
-import workbooks  # noqa: E402
+from cellformer import workbooks  # noqa: E402
 from cellformer.engine import Evaluator, Model, ModelSpec  # noqa: E402
 from cellformer.engine.cells.gradient import backward  # noqa: E402
 from cellformer.engine.learning import objective  # noqa: E402

@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "cells")]
 from conftest import random_model  # noqa: E402
 from reference import straight_numpy  # noqa: E402
 
-import workbooks  # noqa: E402
+from cellformer import workbooks  # noqa: E402
 from cellformer.engine import Evaluator, Graph, ModelSpec  # noqa: E402
 from cellformer.engine.models.generate import passage  # noqa: E402
 from cellformer.exporters.assemble.transformer import assemble  # noqa: E402

@@ -48,9 +48,9 @@ def compared(built, tmp_path: Path, monkeypatch, capsys):
         folder.mkdir()
     shutil.copy(built[NAME], folders[0])
 
-    def compare(part: str, old: bytes, new: bytes) -> tuple[int, str]:
+    def compare(part: str, old: bytes, new: bytes, *options: str) -> tuple[int, str]:
         altered(built[NAME], folders[1] / f"{NAME}.xlsx", part, old, new)
-        monkeypatch.setattr(sys, "argv", ["compare_workbooks.py", *map(str, folders)])
+        monkeypatch.setattr(sys, "argv", ["compare_workbooks.py", *map(str, folders), *options])
         with pytest.raises(SystemExit) as stopped:
             runpy.run_path(str(ROOT / "benchmarks" / "compare_workbooks.py"), run_name="__main__")
         return stopped.value.code, capsys.readouterr().out
@@ -81,3 +81,14 @@ def test_missing_workbook_is_reported(compared, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "before" / f"{NAME}.xlsx", tmp_path / "after" / "other.xlsx")
     code, printed = compared("Play", rb"<row", rb"<row")
     assert code == 1 and "other.xlsx: only in" in printed
+
+
+def test_ranges_are_followed_by_their_names(compared) -> None:
+    """One that moves is let pass; one with another value is not."""
+    name = rb'(<definedName name="blocks.0.attn.scale">)[^<]*'
+    code, printed = compared("xl/workbook.xml", name, rb"\1'Block 0'!$E$19", "--moved")
+    assert code == 1 and "blocks.0.attn.scale" in printed and "  moved: 1 (Block 0: 1)" in printed
+    code, printed = compared("Readout", rb"(=?</f><v>)-?0[^<]*", rb"\g<1>0.125", "--moved")
+    assert code == 1 and "  value: 1 (Readout: 1)" in printed
+    code, printed = compared("Play", rb"<row", rb"<row", "--moved")
+    assert (code, printed) == (0, f"{NAME}.xlsx: same\n1 same\n")
