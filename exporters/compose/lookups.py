@@ -1,10 +1,24 @@
 """Formulas that look something up in a range, in forms that all spreadsheet programs read alike."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from cellformer.engine.cells.expression import Area, Expression, Nth
-from cellformer.engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SQRT, SUMPRODUCT, TRUE
+from cellformer.engine.cells.functions import (
+    CHOOSE,
+    EXACT,
+    IF,
+    INDEX,
+    INT,
+    LARGE,
+    MATCH,
+    SQRT,
+    SUMPRODUCT,
+    TRUE,
+)
 from cellformer.engine.cells.rounding import NEAR
+
+AT_ONCE = 25  # options of CHOOSE, of which LibreOffice takes 29
 
 
 def entry(area: Area, row: Any, col: Any) -> Expression:
@@ -16,6 +30,15 @@ def entry(area: Area, row: Any, col: Any) -> Expression:
 def nth(line: Area, k: Any) -> Expression:
     """The k-th cell of a row or a column, counted from 1; for a single cell, that cell."""
     return Nth(line.as_range, k) if line.rect.size > 1 else line
+
+
+def one_of(each: Sequence[Expression], place: Expression) -> Expression:
+    """The expression at a place in a list, counted from 1; of many, from one group of them."""
+    if len(each) <= AT_ONCE:
+        return CHOOSE(place, *each)
+    group = INT((place - 1) / AT_ONCE)
+    groups = (each[k : k + AT_ONCE] for k in range(0, len(each), AT_ONCE))
+    return CHOOSE(group + 1, *(CHOOSE(place - group * AT_ONCE, *some) for some in groups))
 
 
 def id_of(text: Expression, texts: Area) -> Expression:

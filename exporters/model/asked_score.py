@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Area, Expression, expression
-from cellformer.engine.cells.functions import CHOOSE, IFERROR, INT, MAX, MIN
+from cellformer.engine.cells.functions import IFERROR, INT, MAX, MIN
 from cellformer.engine.cells.language import worded
 from cellformer.engine.studies import scores
 from cellformer.engine.studies.lens import operands
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import between
-from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.lookups import entry, one_of
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.score_parts import Side
@@ -249,4 +249,4 @@ def _within(typed: Expression, low: object, high: object) -> Expression:
 
 
 def _nth(each: Sequence[Expression], n: Expression) -> Expression:
-    return each[0] if len(each) == 1 else CHOOSE(n, *each)
+    return each[0] if len(each) == 1 else one_of(each, n)

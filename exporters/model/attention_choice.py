@@ -84,6 +84,12 @@ class Choice:
         """A formula of the c-th word; blank if there is none."""
         return IF(self.at[c] == "", "", formula)
 
+    def if_column(self, c: int, formula: object) -> Expression:
+        """A formula of the c-th column, of a word, of those left out, or of a sink; or blank."""
+        if c < self.n_words:
+            return self.if_word(c, formula)
+        return IF(self.n_left == 0, "", formula) if c < self.n_columns else self.if_chosen(formula)
+
     # --- the cells ---------------------------------------------------------------------------
 
     def _dials(self, begin: Step) -> None:
@@ -93,6 +99,11 @@ class Choice:
         typed = [[begin.layer], [begin.number], [self.book.passage.n_prompt - 1]]
         cells = self.page.typed_at(CHOICES, (TOP, OWN), typed, "dial")
         self.layer, self.head, self.word = (cell.fixed for cell in cells.cells)
+        if len(layers) < self.book.model.spec.n_layers:
+            text = worded(
+                "The model's other layers have no such heads, or are too many for a formula."
+            )
+            self.page.sheet.notes[TOP, OWN] = text
         numbers = (layers, range(self.per_layer), range(self.n_tokens))
         for k, label in enumerate(("layer", "head", "word")):
             self.page.sheet.put(TOP + k, LABELS, label, "row label")

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression
-from cellformer.engine.cells.functions import CHOOSE, INDEX
+from cellformer.engine.cells.functions import INDEX
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models import ops
 from cellformer.engine.studies.lens import operands
+from cellformer.exporters.compose.lookups import one_of
 from cellformer.exporters.model.model_book import ModelBook
 
 PATCHES = (ops.patched, ops.patched_seen)
@@ -111,15 +112,16 @@ def unpatched(block: Block) -> Block:
     return block
 
 
-def alike(book: ModelBook) -> list[Step]:
-    """The heads made as the first one is, of layers with as many of them, layer by layer."""
+def alike(book: ModelBook, most: int = MOST) -> list[Step]:
+    """The heads made as the first one is, of layers with as many of them, layer by layer; of very
+    many those of the first layers."""
     every = steps(book.graph)
     kinds = [_kind(book, step) for step in every]
     like = [step for step, kind in zip(every, kinds, strict=True) if kind == kinds[0]]
     layers = [[*found] for _, found in groupby(like, lambda step: step.layer)]
     layers = [found for found in layers if len(found) == len(layers[0])]
-    n_layers = max(1, MOST // len(layers[0])) if layers else 0
-    return [step for found in layers[:n_layers] for step in found[:MOST]]
+    n_layers = max(1, most // len(layers[0]))
+    return [step for found in layers[:n_layers] for step in found[:most]]
 
 
 def _kind(book: ModelBook, step: Step) -> tuple[object, ...]:
@@ -146,7 +148,7 @@ class Chosen:
         """A cell, or a formula, that each head has."""
         each = [of(step) for step in self.steps]
         same = all(found.key == each[0].key for found in each)
-        return each[0] if same else CHOOSE(self.place, *each)
+        return each[0] if same else one_of(each, self.place)
 
     def at(self, column: Callable[[Step], tuple[Block, int]], row: Expression) -> Expression:
         """The entry of a column of a block at a row, counted from 0: of a word, as a rule."""

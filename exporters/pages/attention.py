@@ -28,6 +28,9 @@ from cellformer.exporters.pages import machine
 
 SHEET = "Attention"
 PURPOSE = "one attention step: choose a layer, a head and a word; type over any number"
+OF_DECODER = (
+    "one attention step of the decoder: choose a layer, a head and a word; type over any number"
+)
 AFTER = "Play"
 MOST_WHOLE, FEW = 5, 4  # numbers of a vector that are all shown; of a longer one that are shown
 
@@ -83,6 +86,8 @@ class _Sheet:
     def __init__(self, book: ModelBook) -> None:
         self.book, self.page = book, layout.page(book, SHEET)
         self.sheet = self.page.sheet
+        if book.plan.sources:
+            self.sheet.purpose = OF_DECODER
         self.page.widths({LABELS: 30, OWN: 18, **dict.fromkeys(range(WORDS, WORDS + 12), 9)})
         heads = attention_heads.alike(book)
         self.first = heads[0]
@@ -142,7 +147,7 @@ class _Sheet:
         before = self.now
 
         def changed(c: int) -> Expression:
-            return IF(before[0, c] == "", "", change(before[0, c], c))
+            return self.choice.if_word(c, change(before[0, c], c))
 
         self.now = self._line(name, label, changed)
 
@@ -230,15 +235,14 @@ class _Sheet:
             self.left = choice.exps_left(largest)
 
         def exponential(_: int, c: int) -> Expression:
-            if c < choice.n_words:
-                return IF(self.now[0, c] == "", "", EXP(self.now[0, c] - largest))
-            if c < choice.n_columns:
-                return IF(choice.n_left == 0, "", SUM(self.left))
-            assert sink is not None
-            return choice.if_chosen(EXP(sink - largest))
+            if choice.n_words <= c < choice.n_columns:
+                return choice.if_column(c, SUM(self.left))
+            score = self.now[0, c] if c < choice.n_words else sink
+            assert score is not None
+            return choice.if_column(c, IFERROR(EXP(score - largest), 0))
 
         def share(_: int, c: int) -> Expression:
-            return IF(exps[0, c] == "", "", IFERROR(exps[0, c] / total, 0))
+            return choice.if_column(c, IFERROR(exps[0, c] / total, 0))
 
         self._label(self.row, "e^(score − the largest →)")
         exps: Area = self.page.show("exp", (self.row, WORDS), exponential, "fit", (1, n_all))
@@ -271,7 +275,7 @@ class _Sheet:
                 return choice.if_word(c, chosen.at(lambda s: (s.v, j), self.at[c]))
             line = chosen.cell(lambda s: s.v.area[:, j])
             mean = IFERROR(SUMPRODUCT(self.left, line) / SUM(self.left), 0)
-            return IF(choice.n_left == 0, "", mean)
+            return choice.if_column(c, mean)
 
         self._label(self.row, "what each hands over (value)")
         self.value = self._vectors("value", WORDS, (self.d_value, choice.n_columns), value)
@@ -283,8 +287,8 @@ class _Sheet:
         switched = "on" in operands(self.first.mix)
 
         def taken(j: int, c: int) -> Expression:
-            share = self.share[0, c]
-            return IF(share == "", "", IFERROR(share * self.value.cell(j, c), 0))
+            found = self.share[0, c] * self.value.cell(j, c)
+            return self.choice.if_column(c, IFERROR(found, 0))
 
         def total(j: int, _: int) -> Expression:
             found: Expression = SUM(self.taken.row(j))

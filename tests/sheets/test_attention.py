@@ -2,7 +2,7 @@
 above it; what names nothing gives a line; and all of it is on one screen."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from conftest import ERROR, InIronCalc, default_book, golden_models, libreoffice_after
 from libreoffice import CellAt, places
+from openpyxl import load_workbook
 from thin import thin_book
 
 from cellformer import names
@@ -168,6 +169,37 @@ def assert_steps_are_the_models(book: ModelBook) -> None:
         assert_is_the_models(book, reading, step, word)
 
 
+# --- as files --------------------------------------------------------------------------------
+
+Files = Callable[[str], Path]
+
+
+@cache
+def book_of(name: str) -> ModelBook:
+    """A workbook of the gallery, or of a golden model; shakespeare's with a few letters."""
+    if name in golden_models():
+        return golden_book(name)
+    if name == "shakespeare":
+        loaded = names.load(name)
+        made = loaded.book(loaded.model, passage(loaded.model, loaded.ids[:4], 4))
+    else:
+        made = default_book(name)
+    assert isinstance(made, ModelBook)
+    return made
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Each of them as a file, written once."""
+    folder = tmp_path_factory.mktemp("written")
+
+    @cache
+    def file(name: str) -> Path:
+        return write(book_of(name), folder / f"{name}.xlsx")
+
+    return file
+
+
 # --- on the screen ---------------------------------------------------------------------------
 
 SHOWN = ["cat-sat", "dialogue-game", "induction", "new-york", "shakespeare"]
@@ -177,20 +209,20 @@ SCREEN = 1310, 565  # pixels of cells that LibreOffice's window of 1366 x 768 sh
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SHOWN, *GOLDEN])
-def test_the_step_is_on_one_screen(libreoffice: None, name: str, tmp_path: Path) -> None:
+def test_the_step_is_on_one_screen(
+    libreoffice: None, files: Files, name: str, tmp_path: Path
+) -> None:
     """As LibreOffice places cells: at most 28 rows, and 14 columns."""
     book = book_of(name)
     cells = [at for at in book.sheets["Attention"].entries if 1 < at[0] < WORKINGS]
     last = max(row for row, _ in cells), max(col for _, col in cells)
     assert last[0] < 28 and last[1] < 14
-    *_, (_, right, bottom) = places(
-        write(book, tmp_path / "a.xlsx"), ("Attention", *last), tmp_path
-    )
+    *_, (_, right, bottom) = places(files(name), ("Attention", *last), tmp_path)
     assert right <= SCREEN[0] and bottom <= SCREEN[1]
 
 
-def test_cat_sat_opens_on_it(tmp_path: Path) -> None:
-    with ZipFile(write(book_of("cat-sat"), tmp_path / "cat-sat.xlsx")) as file:
+def test_cat_sat_opens_on_it(files: Files) -> None:
+    with ZipFile(files("cat-sat")) as file:
         workbook = file.read("xl/workbook.xml").decode()
     names = re.findall(r'<sheet name="([^"]+)"', workbook)
     (opened,) = re.findall(r'activeTab="(\d+)"', workbook)
@@ -235,8 +267,7 @@ def assert_blank(book: ModelBook, sheet: InIronCalc, k: int, said: str) -> None:
         place = book.shown[f"attention.{name}"]
         for i, j in np.ndindex(*place.size):
             assert sheet["Attention", place.top + i, place.left + j] in ("", None), name
-    formulas = [at for at, e in book.sheets["Attention"].entries.items() if e.formula is not None]
-    assert not [at for at in formulas if ERROR.fullmatch(str(sheet["Attention", *at]))]
+    assert not [at for at in formulas_of(book) if ERROR.fullmatch(str(sheet[at]))]
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +280,27 @@ def thin() -> ModelBook:
 @pytest.fixture(scope="module")
 def sheet(thin: ModelBook, tmp_path_factory: pytest.TempPathFactory) -> InIronCalc:
     return InIronCalc(write(thin, tmp_path_factory.mktemp("attention") / "thin.xlsx"))
+
+
+def test_a_choice_of_nothing_blanks_what_follows_a_typed_number(
+    thin: ModelBook, sheet: InIronCalc
+) -> None:
+    for typed in typed_over(thin):
+        with sheet.typed({**typed, thin.cell(CHOICES, 0, 0): 9.0}):
+            shown = [sheet[at] for at in formulas_of(thin) if at not in typed]
+            assert not [x for x in shown if ERROR.fullmatch(str(x))], typed
+
+
+def test_numbers_of_the_step_are_not_locked(thin: ModelBook, tmp_path: Path) -> None:
+    page = load_workbook(write(thin, tmp_path / "a.xlsx"))["Attention"]
+    for (_, row, col), *_ in map(list, typed_over(thin)):
+        assert not page.cell(row + 1, col + 1).protection.locked
+    assert page.protection.sheet and page.cell(1, 1).protection.locked
+
+
+def formulas_of(book: ModelBook) -> list[CellAt]:
+    entries = book.sheets["Attention"].entries.items()
+    return [("Attention", *at) for at, entry in entries if entry.formula is not None]
 
 
 # --- edits -----------------------------------------------------------------------------------
@@ -290,12 +342,20 @@ def _weight(book: ModelBook, block: Block) -> str:
 
 
 def typed_over(book: ModelBook) -> list[dict[CellAt, float | str]]:
-    """A score, the scale, and a share, each of the first word that is shown."""
+    """A score that beats all others, a scale that levels them, and a share; the first word's."""
     places = {name: book.shown[f"attention.{name}"] for name in ("score", "scale", "share")}
-    first = next(k for k, p in enumerate(numbers(book, book.clean, "places")[0]) if p != "")
-    at = {name: (p.sheet, p.top, p.left) for name, p in places.items()}
-    score, share = ((at[n][0], at[n][1], at[n][2] + first) for n in ("score", "share"))
-    return [{score: 2.5}, {at["scale"]: 0.25}, {share: 0.125}]
+    scores, scale = numbers(book, book.clean, "score")[0], numbers(book, book.clean, "scale")[0][0]
+    first = next(k for k, score in enumerate(scores) if score != "")
+    highest = max(score for score in scores if score != "")
+
+    def at(name: str, col: int = 0) -> CellAt:
+        return "Attention", places[name].top, places[name].left + col
+
+    return [
+        {at("score", first): highest + 3 * scale},
+        {at("scale"): 100 * scale},
+        {at("share", first): 0.125},
+    ]
 
 
 class Shown:
@@ -361,25 +421,10 @@ def all_typed(book: ModelBook) -> list[dict[CellAt, float | str]]:
     return [*own, *typed_over(book)]
 
 
-@cache
-def book_of(name: str) -> ModelBook:
-    """A workbook of the gallery, or of a golden model; shakespeare's with a few letters."""
-    if name in golden_models():
-        return golden_book(name)
-    if name == "shakespeare":
-        loaded = names.load(name)
-        made = loaded.book(loaded.model, passage(loaded.model, loaded.ids[:4], 4))
-    else:
-        made = default_book(name)
-    assert isinstance(made, ModelBook)
-    return made
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SHOWN, *GOLDEN])
-def test_ten_edits_in_ironcalc(name: str, tmp_path: Path) -> None:
-    book = book_of(name)
-    cells = of_sheet(read(write(book, tmp_path / "a.xlsx")))
+def test_ten_edits_in_ironcalc(files: Files, name: str) -> None:
+    book, cells = book_of(name), of_sheet(read(files(name)))
     sheet, every = InIronCalc(cells.path), []
     for typed in all_typed(book):
         with sheet.typed(typed):
@@ -389,9 +434,10 @@ def test_ten_edits_in_ironcalc(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SHOWN, *GOLDEN])
-def test_ten_edits_in_libreoffice(libreoffice: None, name: str, tmp_path: Path) -> None:
+def test_ten_edits_in_libreoffice(
+    libreoffice: None, files: Files, name: str, tmp_path: Path
+) -> None:
     """From wrong values."""
-    book = book_of(name)
-    cells = of_sheet(read(write(book, tmp_path / "a.xlsx")))
+    book, cells = book_of(name), of_sheet(read(files(name)))
     found = libreoffice_after(cells.path, all_typed(book), tmp_path / "office")
     after_edits(book, cells, [read_values(shown, cells) for shown in found], "libreoffice")
