@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cellformer.engine.cells.expression import Area, Expression, expression
-from cellformer.engine.cells.functions import ABS, EXP, IF, IFERROR, MAX, SUM, SUMPRODUCT, TANH
+from cellformer.engine.cells.functions import ABS, EXP, IF, IFERROR, MAX, MIN, SUM, SUMPRODUCT, TANH
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.models import ops
@@ -366,7 +366,7 @@ class _Sheet:
         model = self.page.show("model", (row, OWN), of_model, "step green", shape)
         gaps = self.page.show("gap", (row, WORDS), gap, "tiny", shape)
         check = IF(
-            MAX(gaps) <= NEAR * (1 + MAX(model)),
+            MAX(gaps) <= NEAR * (1 + MAX(model) - MIN(model)),
             worded("Check: the model computes the same sum."),
             worded("Not what the model computes: a number below was typed over. Undo: Ctrl+Z."),
         )

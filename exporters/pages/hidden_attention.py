@@ -14,7 +14,6 @@ from cellformer.engine import Evaluator
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import (
-    CHOOSE,
     EXP,
     IF,
     IFERROR,
@@ -30,7 +29,7 @@ from cellformer.engine.studies import hidden_attention
 from cellformer.engine.studies.hidden_attention import Recurrence
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import between
-from cellformer.exporters.compose.lookups import nth, product_sum
+from cellformer.exporters.compose.lookups import nth, one_of, product_sum
 from cellformer.exporters.compose.sentences import rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout
@@ -166,7 +165,7 @@ class Asked:
         place = self._number("layer")
         if self.n_heads > 1:
             place = place * self.n_heads + self._number("head")
-        return CHOOSE(place + 1, *each)
+        return one_of(each, place + 1)
 
     def _of_channel(self, block: Callable[[Recurrence], Block], row: int) -> Expression:
         """The cell in a row of a block, of the channel that is asked for."""

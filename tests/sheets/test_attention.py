@@ -11,12 +11,13 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
-from conftest import ERROR, InIronCalc, default_book, golden_models, libreoffice_after
+from conftest import ERROR, InIronCalc, default_book, golden_models, libreoffice_after, random_model
 from libreoffice import CellAt, places
 from openpyxl import load_workbook
 from thin import thin_book
 
 from cellformer import names
+from cellformer.engine import ModelSpec
 from cellformer.engine.cells.batch import CellName
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models.generate import passage
@@ -144,6 +145,25 @@ def test_words_that_have_no_column_are_one(name: str) -> None:
     left_out = 1 - sum(pattern[shown]) - (share[-1] if step.sink else 0)
     assert share[len(shown)] == pytest.approx(left_out, abs=1e-9)
     assert sum(share) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_a_head_of_many_is_read_in_libreoffice(libreoffice: None, tmp_path: Path) -> None:
+    """It takes 29 options of CHOOSE; the heads are 30, in six layers."""
+    spec = ModelSpec(d_vocab=5, d_model=4, n_ctx=4, n_layers=6, n_heads=5, d_head=2)
+    model = random_model(spec)
+    book = model_workbook.build("many", model, passage(model, [1, 2, 3, 4], 4))
+    cells = of_sheet(read(write(book, tmp_path / "many.xlsx")))
+    choices = [(0.0, 0.0, 3.0), (5.0, 4.0, 2.0), (4.0, 4.0, 3.0), (5.0, 0.0, 3.0)]
+    typed = [{book.cell(CHOICES, k, 0): x for k, x in enumerate(one)} for one in choices]
+    found = libreoffice_after(cells.path, typed, tmp_path / "office")
+    for one, shown in zip(choices, found, strict=True):
+        after = choose(book, *one)
+        wanted = replace(cells, formulas={at: after.cell(*at) for at in cells.formulas})
+        report = compare("libreoffice", wanted, read_values(shown, cells))
+        assert report.agrees, (one, report)
+        step = next(s for s in attention_heads.alike(book) if (s.layer, s.number) == one[:2])
+        assert_is_the_models(book, after, step, int(one[2]))
 
 
 @pytest.mark.parametrize("name", ["mamba", "rwkv"])
