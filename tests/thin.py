@@ -21,26 +21,32 @@ from cellformer.workbooks.microgpt.program import Drawn
 N_CTX = 16
 
 
-def thinned(spec: ModelSpec, vocabulary: Tokenizer) -> Model:
+def thinned(spec: ModelSpec, vocabulary: Tokenizer, d_head: int = 2) -> Model:
     """A random model of a shape, with narrow vectors. A number alone in a head, or in a layer of an
     MLP, would be written otherwise than a sum is."""
-    narrow = replace(spec, d_model=4, d_head=2, d_mlp=min(spec.d_mlp, 2))
+    narrow = replace(spec, d_model=4, d_head=d_head, d_mlp=min(spec.d_mlp, 2))
     return replace(random_model(narrow), vocabulary=vocabulary)
 
 
 @cache
-def thin_game(n_ctx: int = N_CTX) -> Model:
+def thin_game(n_ctx: int = N_CTX, d_head: int = 2) -> Model:
     """The dialogue game's model: two layers of four heads and an MLP."""
-    model = thinned(replace(dialogue_game.DECODER.spec, n_ctx=n_ctx), WordList(game.WORDS))
+    spec = replace(dialogue_game.DECODER.spec, n_ctx=n_ctx)
+    model = thinned(spec, WordList(game.WORDS), d_head)
     games = game.games(np.random.default_rng(82), 4)[:, :n_ctx]
     return ablation.averaged(model, games.tolist())
 
 
-def thin_book(n_tokens: int = dialogue_game.N_TOKENS) -> Book:
+def thin_book(n_tokens: int = dialogue_game.N_TOKENS, d_head: int = 2) -> Book:
     """Its workbook with the prompt of the shipped one."""
-    model = thin_game()
+    model = thin_game(d_head=d_head)
     ids = model.vocabulary.encode(dialogue_game.PROMPT)
     return dialogue_game.build(model, passage(model, ids, n_tokens))
+
+
+def beyond_the_screen() -> Book:
+    """A workbook with more words, and longer vectors, than its sheet Attention shows."""
+    return thin_book(13, d_head=6)
 
 
 def thin_learner() -> Book:

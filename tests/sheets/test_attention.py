@@ -11,10 +11,18 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
-from conftest import ERROR, InIronCalc, default_book, golden_models, libreoffice_after, random_model
+from conftest import (
+    ERROR,
+    InIronCalc,
+    default_book,
+    golden_models,
+    libreoffice_after,
+    needs,
+    random_model,
+)
 from libreoffice import CellAt, places
 from openpyxl import load_workbook
-from thin import thin_book
+from thin import beyond_the_screen, thin_book
 
 from cellformer import names
 from cellformer.engine import ModelSpec
@@ -23,7 +31,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.models.generate import passage
 from cellformer.engine.studies.lens import operands
 from cellformer.exporters.assemble import model_workbook
-from cellformer.exporters.checking.verify import FormulaCells, compare, read, read_values
+from cellformer.exporters.checking.verify import FormulaCells, compare, read, read_values, verify
 from cellformer.exporters.compose.book import Reading
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model import attention_heads
@@ -202,6 +210,8 @@ def book_of(name: str) -> ModelBook:
     if name == "shakespeare":
         loaded = names.load(name)
         made = loaded.book(loaded.model, passage(loaded.model, loaded.ids[:4], 4))
+    elif name == "beyond the screen":
+        made = beyond_the_screen()
     else:
         made = default_book(name)
     assert isinstance(made, ModelBook)
@@ -439,6 +449,18 @@ def after_edits(
 def all_typed(book: ModelBook) -> list[dict[CellAt, float | str]]:
     own = [{book.cell(*at): x for at, x in edit.items()} for edit in edits_of_blocks(book)]
     return [*own, *typed_over(book)]
+
+
+OTHERS = ("libreoffice", "gnumeric", "formualizer")
+PROGRAMS = ["ironcalc", *(pytest.param(one, marks=pytest.mark.office) for one in OTHERS)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", PROGRAMS)
+def test_programs_agree_beyond_the_screen(engine: str, files: Files) -> None:
+    """Of a sentence, and of vectors, that are longer than what is shown."""
+    needs(engine)
+    assert verify(files("beyond the screen"), engine).agrees
 
 
 @pytest.mark.slow

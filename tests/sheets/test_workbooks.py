@@ -155,10 +155,14 @@ def test_charts_keep_what_their_cells_show(name: str, built) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", thin.THIN)
-def test_thin_workbooks_have_every_kind_of_formula(name: str, built) -> None:
+def test_thin_workbooks_have_every_kind_of_formula(name: str, built, tmp_path: Path) -> None:
+    """But for those that only long sentences have, which test_attention recomputes."""
     found = kinds(built.file(name))
     assert len(found) > 10
-    assert not found - kinds(built.file(f"{THIN}{name}"))
+    found -= kinds(built.file(f"{THIN}{name}"))
+    if found:
+        found -= kinds(WorkbookFile(write(thin.beyond_the_screen(), tmp_path / "long.xlsx")))
+    assert not found
 
 
 @pytest.mark.slow
