@@ -22,7 +22,7 @@ from cellformer.engine.cells.functions import (
 )
 from cellformer.engine.cells.language import worded
 from cellformer.exporters.compose.composer import Composer
-from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.lookups import entry, one_of
 from cellformer.exporters.compose.sentences import sentence
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.attention_heads import Chosen, Step
@@ -154,9 +154,11 @@ class Choice:
 
     def _find_words(self) -> None:
         """Add the places of the words that are shown, and their texts, as heads of columns."""
-        page, sees = self.page, lambda s: expression(s.product.mask.window or self.n_tokens)
-        row = self.workings.rows(1, "how many words it sees at most, with itself")
-        self.window = page.show("window", (row, OWN), self.if_chosen(self.chosen.cell(sees)), "id")
+        page, row = self.page, self.workings.rows(1, "how many words it sees at most, with itself")
+        sees = [step.product.mask.window or self.n_tokens for step in self.heads]
+        each = [expression(n) for n in sees]
+        window = each[0] if len({*sees}) == 1 else one_of(each, self.place)
+        self.window = page.show("window", (row, OWN), self.if_chosen(window), "id")
         if not self.all_fit:
             self._rank()
         row, shape = self.workings.rows(1, "the words that are shown, from 0"), (1, self.n_words)

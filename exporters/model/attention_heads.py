@@ -147,8 +147,7 @@ class Chosen:
     def cell(self, of: Callable[[Step], Expression]) -> Expression:
         """A cell, or a formula, that each head has."""
         each = [of(step) for step in self.steps]
-        same = all(found.key == each[0].key for found in each)
-        return each[0] if same else one_of(each, self.place)
+        return each[0] if len(each) == 1 else one_of(each, self.place)
 
     def at(self, column: Callable[[Step], tuple[Block, int]], row: Expression) -> Expression:
         """The entry of a column of a block at a row, counted from 0: of a word, as a rule."""

@@ -284,7 +284,7 @@ class _Sheet:
     def written(self) -> None:
         """Add the value times the share, and their sum, which the head writes."""
         shape = self.d_value, self.choice.n_columns
-        switched = "on" in operands(self.first.mix)
+        on = self._switch()
 
         def taken(j: int, c: int) -> Expression:
             found = self.share[0, c] * self.value.cell(j, c)
@@ -292,9 +292,7 @@ class _Sheet:
 
         def total(j: int, _: int) -> Expression:
             found: Expression = SUM(self.taken.row(j))
-            if switched:
-                found = found * self.chosen.cell(lambda s: operands(s.mix)["on"][0, 0])
-            return self.choice.if_chosen(found)
+            return self.choice.if_chosen(found if on is None else found * on)
 
         self._label(self.row, "what it takes: share × value")
         if self._few(self.d_value) > 1:
@@ -305,6 +303,14 @@ class _Sheet:
         self.taken = self._vectors("taken", WORDS, shape, taken)
         self.sum = self._vectors("written", OWN, (self.d_value, 1), total)
         self.row += self._few(self.d_value)
+
+    def _switch(self) -> Area | None:
+        """Whether the head is on, where that is multiplied into what it writes."""
+        if "on" not in operands(self.first.mix):
+            return None
+        on = self.chosen.cell(lambda s: operands(s.mix)["on"][0, 0])
+        at = self.choice.workings.rows(1, "1: the head is on"), OWN
+        return self.page.show("switch", at, self.choice.if_chosen(on), "step green").fixed
 
     @property
     def _is_gated(self) -> bool:
@@ -320,20 +326,24 @@ class _Sheet:
         d, few = block.shape[1], self._few(self.d_value)
         n = min(self._few(d), self.choice.n_columns)
 
-        def read(name: str, i: int, j: int) -> Expression:
-            return self.chosen.cell(lambda s: operands(s.result or block)[name][i, j])
+        def read(name: str, label: str, n_rows: int, n_columns: int = n) -> Area:
+            """A weight or a switch of the chosen head, among the workings."""
+            at, shape = (self.choice.workings.rows(n_rows, label), OWN), (n_rows, n_columns)
 
-        row, shape = (
-            self.choice.workings.rows(self.d_value, "W_O: into the stream"),
-            (self.d_value, n),
-        )
-        w = self.page.show("w", (row, OWN), lambda j, i: read("w", j, i), "step green", shape)
+            def cell(i: int, j: int) -> Expression:
+                found = self.chosen.cell(lambda s: operands(s.result or block)[name][i, j])
+                return self.choice.if_chosen(found)
+
+            return self.page.show(name, at, cell, "step green", shape)
+
+        w = read("w", "W_O: into the stream", self.d_value)
+        on = read("on", "1: the head is on", 1, 1).fixed
+        off = read("off", "written in its place if it is off", 1)
 
         def added(_: int, i: int) -> Expression:
             parts = [w[:few, i], *([w[few:, i]] if few < self.d_value else [])]
-            found = _product(self.sum.column(0), parts) * read("on", 0, 0)
-            off = read("off", 0, i) if "off" in operands(block) else 0
-            return self.choice.if_chosen(found + off)
+            found = _product(self.sum.column(0), parts) * on + off[0, i]
+            return self.choice.if_chosen(found)
 
         self._label(self.row, "× W_O: added to the stream")
         self.page.show("stream", (self.row, WORDS), added, "written", (1, n))
