@@ -67,7 +67,8 @@ def stops(book: ModelBook) -> list[Stop]:
     if book.live:
         return []
     tellers: list[Callable[[ModelBook], Stop]]
-    tellers = [_tokens, _embedding, _stream]
+    tellers = [_tokens, _embedding]
+    tellers += [_stream] if book.plan.layers else []
     tellers += [_attention] if any(machine.Canvas(book).layers.values()) else []
     tellers += [_cross] if book.plan.sources else []
     tellers += [_mlp] if _mlps(book) else []
@@ -270,7 +271,7 @@ def _cosine(book: ModelBook) -> Stop:
 
 def _change(book: ModelBook) -> Stop:
     told = sentence("These cells are not a picture of the model: they are the model.")
-    if ATTRIBUTION in book.sheets:
+    if ATTRIBUTION in book.sheets and book.plan.layers:
         names, shares = attribution.shares(book)
         more = sentence(
             "What adds most to the logit of {word} is {part}, with {share}.",

@@ -36,6 +36,7 @@ from cellformer.exporters.pages import guess, ledger
 from cellformer.exporters.pages import printed as of_tables
 
 STUDY = "Study"  # the sheet of a workbook's own
+OF_LAYERS = {"Machine", "Guess", "Lens", "Attribution", "Words", "Map"}  # hidden without layers
 DECLARED = ("SHEET", "PURPOSE", "AFTER", "add")  # by every page
 LINK_WIDTH = 6  # characters
 LINK_ROOM = 20  # the same: where the ledger stands depends on no sheet's name
@@ -139,6 +140,7 @@ def _add_pages(book: ModelBook) -> None:
         module.add(book)
         sheet = book.sheets[module.SHEET]
         sheet.purpose = sheet.purpose or module.PURPOSE
+        sheet.hidden = sheet.hidden or (not book.plan.layers and module.SHEET in OF_LAYERS)
 
 
 def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:

@@ -86,6 +86,7 @@ class Plan:
     studies: Studies = field(default_factory=dict)
     limits: Limits = LIMITS
     chat: bool = False  # what is typed is said to the model, in its own template
+    layers: bool = True  # it has some; without, sheets about layers would be nearly empty
     sources: bool = False  # an encoder reads a source sentence, which the decoder answers
 
     @cached_property
@@ -191,5 +192,5 @@ def for_model(
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)
     continues = model.spec.causal and gives == "next word"
-    sources = bool(model.read)
-    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits, sources=sources)
+    parts = {"sources": bool(model.read), "layers": bool(model.spec.n_layers)}
+    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits, **parts)

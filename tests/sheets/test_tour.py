@@ -24,7 +24,7 @@ STOPS = (  # a workbook's are those of what its model has
     ("the MLP",), ("logits", "the sentence's vector"),
     ("probability and temperature", "the cosine"), ("change it",),
 )  # fmt: skip
-LACKING = {"cat-sat": {5}, "no layer": {4, 5}}  # an MLP, or attention, too
+LACKING = {"cat-sat": {5}, "no layer": {3, 4, 5}}  # an MLP; the stream and attention, too
 MODELS = ("gpt2", "bert", "minilm", "falcon", "cat-sat", "no layer")
 
 

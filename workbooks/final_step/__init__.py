@@ -21,27 +21,26 @@ from cellformer.exporters.compose.story import Printed, Story, Suggestion
 from cellformer.workbooks.final_step import searches
 
 TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
-PROMPT = "posited"
+PROMPT = "Pietro-calls"
 WORDS = ("Tarso", "Cefa", "Paolo")
-QUERIES = ("posited", *WORDS)
+QUERIES = (PROMPT, *WORDS)  # the essay posits the query of ‘Pietro chiama Paolo’
 DICTIONARY = [[1.2, 0.4, -0.1], [0.3, 1.0, 0.2], [-0.5, 0.2, 0.9]]
 POSITED = [1.0, 0.5, -0.2]
 
 STORY = Story(
-    title="final-step: the search, by hand",
+    title="final-step: the last step of a model is a search among its words",
     source="After L. Erzegovesi, The Final Step (2026), Appendix A.",
     about=[
         "The last step of a language model is a search. One list of numbers, the query, is compared with the list of every word: number by",
         "number the two are multiplied, and the products added up. This is a dot product, the word's score. Softmax makes shares of the scores.",
         "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
-        "Here are three words and a query of three numbers. What the model did before, to make the query, is left out; in the essay the query",
-        "stands for the prompt ‘Pietro chiama Paolo’. If you choose a word instead, that word's own list becomes the query.",
-        "The essay compares it with a vector database, which finds documents by the same dot product, of a question with stored texts: the sheet",
-        "Two searches has both. And a tool call is some tokens of text like any others, which a program outside the model carries out (tool-call).",
+        "Here are three words and a query of three numbers, called ‘Pietro-calls’. What a model did before, to make the query, is left out:",
+        "in the essay the query stands for the sentence ‘Pietro chiama Paolo’. Choose a word instead, and its own list becomes the query.",
+        "A vector database finds documents by the same dot product, of a question with stored texts: the sheet Two searches has both.",
     ],
     look=[
-        "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",
         "Two searches: the same products in the model, among its words, and in a vector database, among texts.",
+        "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",
         "Play: the words by their shares. Beside each live share stands the one as built, so that you see what an edit changed.",
     ],
     suggestions=[
@@ -89,7 +88,9 @@ def build(model: Model, passage: Passage) -> Book:
     """The workbook of one query; the printed tables only for the posited one."""
     printed = PRINTED if passage.ids == [0] else ()
     study = searches.add if model.outputs and model.outputs.texts == WORDS else None
-    return assemble("final-step", model, passage, STORY, printed, HEADINGS, study=study)
+    book = assemble("final-step", model, passage, STORY, printed, HEADINGS, study=study)
+    book.opens_on = searches.SHEET if study else book.opens_on
+    return book
 
 
 HEADINGS = {

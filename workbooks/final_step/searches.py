@@ -14,16 +14,14 @@ from cellformer.engine.cells.functions import COUNTIF, IF, IFERROR, INDEX, MAX, 
 from cellformer.engine.cells.language import worded
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import place_of_largest
+from cellformer.exporters.compose.sentences import percent, quote, sentence
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Two searches"
 PURPOSE = "the last step of the model, and a vector database: the same search in two lists"
-ABOUT = (
-    "Each multiplies one vector, the query, number by number with every vector of a list, adds up, and takes the largest sum.",
-    "What differs is the list, who makes the query, and what the vectors were trained for.",
-)
+ABOUT = "Both multiply one vector, the query, number by number with every vector of a list, add up, and take the largest sum."
 COUNTED = ("bank", "rate", "loan", "bond", "share", "dividend")
 QUESTION = ["when", "is", "the", "dividend", "of", "the", "share"]
 STORED = [
@@ -37,15 +35,8 @@ STORED = [
     )
 ]
 LONGEST = 8  # words of a question or a text
-MODEL_ROW, ASKED_ROW, COUNTS_ROW, FOUND_ROW, TRIES_ROW, KINDS_ROW, TEXTS_ROW = (
-    7,
-    13,
-    17,
-    24,
-    28,
-    32,
-    43,
-)
+CLAIM_ROW, MODEL_ROW, ASKED_ROW, COUNTS_ROW, FOUND_ROW, TRIES_ROW = 3, 6, 12, 14, 20, 23
+NOTES_ROW, KINDS_ROW, TEXTS_ROW = 27, 31, 42
 SCORE, LEAST = 2 + len(COUNTED), 1e-9  # a column; a score below which nothing is found
 ENCODER = "Its encoder counts the six words below, which you may change; a real one is a trained network, and its vectors have hundreds of numbers."
 BELT = "So what was found becomes part of the sentence (RAG), and the model’s own search begins with a better query."
@@ -65,16 +56,32 @@ COMPARED = (  # what is compared, the model, the database
 def add(book: ModelBook) -> None:
     """Add both searches, what they have in common, and the stored texts."""
     page = layout.page(book, SHEET)
-    page.about(PURPOSE, *ABOUT, widths={0: 28} | dict.fromkeys(range(1, SCORE + 3), 10))
+    page.about(PURPOSE, widths={0: 28} | dict.fromkeys(range(1, SCORE + 3), 10))
+    page.sheet.put(CLAIM_ROW + 1, 0, ABOUT, "text")
     _in_words(book, page)
     page.sheet.put(TEXTS_ROW - 1, 0, "The stored texts, a word in a cell", "heading")
     stored = page.typed_at("search.stored", (TEXTS_ROW, 1), list(map(_padded, STORED)), "token")
     _in_texts(page, stored)
+    _claim(book, page)
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions())
     page.sheet.put(KINDS_ROW - 1, 0, "What they share, and what not", "heading")
     for k, texts in enumerate(COMPARED):
         for col, text in zip((0, 1, 6), texts, strict=True):
             page.sheet.put(KINDS_ROW + k, col, text, "text" if k and col else "block")
+
+
+def _claim(book: ModelBook, page: Composer) -> None:
+    """Add what both found, in a sentence."""
+    g, words = book.graph, book.labels["vocab_out"]
+    shares = g["search.shares"].area[:, 0]
+    texts = [IF(shares[k] == MAX(shares), word, "") for k, word in enumerate(words)]
+    told = sentence(
+        "The last step of a language model is a search: here it finds {word}, with {share}, as a "
+        "database finds a text.",
+        word=quote(reduce(and_, texts)),
+        share=percent(MAX(shares), 0),
+    )
+    page.show("claim", (CLAIM_ROW, 0), told, "heading")
 
 
 def _in_words(book: ModelBook, page: Composer) -> None:
@@ -85,23 +92,23 @@ def _in_words(book: ModelBook, page: Composer) -> None:
     d, n = table.shape
     page.heads_at((MODEL_ROW, SCORE), "score", "share", style="label")
     shown = page.computed_at(
-        "search.query", (MODEL_ROW + 1, 1), (1, d), lambda _, i: query[0, i] + 0, "live"
+        "search.query", (MODEL_ROW, 1), (1, d), lambda _, i: query[0, i] + 0, "live"
     )
-    page.sheet.put(MODEL_ROW + 1, 0, "query, from the sentence", "row label")
+    page.sheet.put(MODEL_ROW, 0, "query, from the sentence", "row label")
     vectors = page.computed_at(
-        "search.words", (MODEL_ROW + 2, 1), (n, d), lambda k, i: table[i, k] + 0, "live"
+        "search.words", (MODEL_ROW + 1, 1), (n, d), lambda k, i: table[i, k] + 0, "live"
     )
-    page.sheet.down(MODEL_ROW + 2, 0, words, "row label")
+    page.sheet.down(MODEL_ROW + 1, 0, words, "row label")
     page.computed_at(
         "search.logits",
-        (MODEL_ROW + 2, SCORE),
+        (MODEL_ROW + 1, SCORE),
         (n, 1),
         lambda k, _: dot(shown[0, :], vectors[k, :]),
         "activation black",
     )
     page.computed_at(
         "search.shares",
-        (MODEL_ROW + 2, SCORE + 1),
+        (MODEL_ROW + 1, SCORE + 1),
         (n, 1),
         lambda k, _: g["probs"][0, k] + 0,
         "live percent",
@@ -119,8 +126,8 @@ def _in_texts(page: Composer, stored: Area) -> None:
         (FOUND_ROW + 1, "a language model reads"),
     ):
         page.sheet.put(row, 0, text, "row label")
-    page.sheet.put(ASKED_ROW + 1, 0, ENCODER, "note")
-    page.sheet.put(FOUND_ROW + 2, 0, BELT, "note")
+    page.sheet.put(NOTES_ROW, 0, ENCODER, "note")
+    page.sheet.put(NOTES_ROW + 1, 0, BELT, "note")
     asked = page.typed_at("search.asked", (ASKED_ROW, 1), [_padded(QUESTION)], "token")
     scores, texts = _scored(page, stored, asked)
     near, best = MAX(scores) > LEAST, INDEX(texts, place_of_largest(scores), 1)

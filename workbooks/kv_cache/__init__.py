@@ -1,7 +1,7 @@
-"""kv-cache: what is computed when a token is added, what is kept, and how the cache grows.
+"""kv-cache: what a conversation costs in memory and money, and what is kept from token to token.
 
-Look at the steps: only the new token's query, key and value are computed; keys and values of the
-others are kept. Try another prompt, fewer heads of keys and values, fewer bytes.
+Look at the price on Cache, then at the steps: only the new token's query, key and value are computed;
+keys and values of the others are kept. Try fewer heads of keys and values, fewer bytes.
 """
 
 from collections.abc import Callable
@@ -12,37 +12,28 @@ from cellformer.engine.cells.language import worded
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook, near
 from cellformer.exporters.compose.book import Book, Chart, Series
 from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.sentences import rounded, sentence
 from cellformer.exporters.compose.story import Story, Suggestion
-from cellformer.workbooks.kv_cache import numbers
+from cellformer.workbooks.kv_cache import cost, numbers
+from cellformer.workbooks.kv_cache.cost import BYTES, D_K, GB, GIB, HEADS, LAYERS, TOKENS
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
-TITLE = "kv-cache: what each new token computes, and what is kept"
+TITLE = "kv-cache: what a conversation costs in memory and money, and why"
 STEPS = ("prefill", "step 1", "step 2", "step 3")
 N_TOKENS = 8  # rows shown: a prompt of up to five tokens, and three more
 PROMPT = 4
-MODELS = ("GPT-2 small", "the essay's 7B", "its heads in groups")
-SIZES = {
-    "layers L": (12, 32, 32),
-    "tokens T": (1024, 32768, 32768),
-    "heads of K and V": (12, 32, 8),
-    "numbers per head d_k": (64, 128, 128),
-    "bytes per number": (2, 2, 2),
-}
-LAYERS, TOKENS, HEADS, D_K, BYTES = range(len(SIZES))
 DEEPSEEK_V3 = {"layers": 61, "heads": 128, "numbers per head": 128, "latent": 512, "rotary key": 64}
-CONTEXTS = [[1024 * 2**k] for k in range(8)]
-GB, GIB = expression(10) ** 9, expression(2) ** 30
-BESIDE = 4, 5  # where the chart begins: right of the sizes
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("kv-cache")
+    w.book.opens_on = "Cache"
+    cost.add(w)
+    sizes, gigabytes = w["sizes"], w["cache"]
     ws = w.sheet("Steps", "what is computed in each step: a prompt at once, then a token at a time")
-    prompt = steps(ws)
+    count(ws, steps(ws), sizes)
     numbers.add(w)
-    sizes, gigabytes = cache(w.sheet("Cache", "how large keys and values grow"))
-    count(ws, prompt, sizes)
     ws = w.sheet("Latent", "keys and values as one small latent: multi-head latent attention")
     latents(ws, sizes)
     w.compare(
@@ -77,7 +68,7 @@ def steps(ws: Composer) -> Area:
     )
     numbers = [[k] for k in range(N_TOKENS)]
     tokens = left = ws.typed("token", numbers, cols=["token"], style="count")
-    for what, old in (("Q", "gone"), ("K and V", "kept")):
+    for what, old in (("Q", "gone"), ("K, V", "kept")):
         for step, name in enumerate(STEPS):
             left = ws.computed(
                 f"{what[0]}_{step}",
@@ -87,7 +78,7 @@ def steps(ws: Composer) -> Area:
                 beside=left,
             )
             ws.mark(left, "generated", left[0] == worded("new"))
-    ws.widths({0: 20} | {col: 11.5 if col % 3 == 1 else 2 for col in range(1, 26)})
+    ws.widths({0: 20} | {col: 11.5 if col % 3 == 1 else 1 for col in range(1, 26)})
     return prompt
 
 
@@ -136,74 +127,61 @@ def count(ws: Composer, prompt: Area, sizes: Area) -> None:
     ws.computed("count_4", n, share, cols=["share"], style="percent", beside=again)
 
 
-def cache(ws: Composer) -> tuple[Area, Area]:
-    """Add the size of the cache, by formula, and its growth; returns the sizes and the
-    gigabytes."""
-    ws.widths({0: 24} | dict.fromkeys(range(1, 9), 18))
-    ws.text("KV cache = 2 · L · T · h · d_k · bytes; 2 for keys and values", style="equation")
-    sizes = ws.typed("sizes", list(SIZES.values()), list(SIZES), MODELS, style="input setting")
-
-    def size(i: int, j: int) -> Expression:
-        L, T, h, d_k, n_bytes = (sizes[k, j] for k in range(len(SIZES)))
-        return 2 * L * T * h * d_k * n_bytes / (GB, GIB)[i]
-
-    def size_at(i: int, j: int) -> Expression:
-        L, _, h, d_k, n_bytes = (sizes[k, j] for k in range(len(SIZES)))
-        return 2 * L * h * d_k * n_bytes * contexts[i] / GB
-
-    n_models = len(MODELS)
-    units = ("GB of 10^9", "GiB of 2^30")
-    gigabytes = ws.computed("cache", (2, n_models), size, units, style="readout")
-    ws.heading("Against the length of the context")
-    contexts = ws.typed("contexts", CONTEXTS, cols=["tokens"], style="input setting")
-    shape = (len(CONTEXTS), n_models)
-    grown = ws.computed("grown", shape, size_at, cols=MODELS, beside=contexts)
-    ws.chart(
-        Chart(
-            *BESIDE,
-            "scatter",
-            "GB of keys and values",
-            [Series(MODELS[j], contexts, grown[:, j]) for j in (1, 2)],
-            (530, 250),
-            axes=("tokens in the context", "GB"),
-            joined=True,
-            number="#,##0",
-        )
-    )
-    return sizes, gigabytes
-
-
 def latents(ws: Composer, sizes: Area) -> None:
     """DeepSeek V3 keeps one latent per token and layer, and a rotary key that all heads share."""
-    ws.widths({0: 34, 1: 14})
+    ws.widths({0: 36, 1: 14, 2: 2})
+    row = ws.cursor
+    ws.cursor += 1
+    ws.text(
+        "It keeps one short vector for each token, the latent; weights make all keys and values of it.",
+        "Only the part of the key that tells the place, the rotary key, is kept beside it.",
+    )
+    ws.cursor += 1
     values = [[n] for n in DEEPSEEK_V3.values()]
     latent = ws.typed("latent", values, list(DEEPSEEK_V3), ["DeepSeek V3"], style="input setting")
     L, h, d, c, r = (latent[k] for k in range(len(DEEPSEEK_V3)))
     T, n_bytes = sizes[TOKENS, 1], sizes[BYTES, 1]
     all_heads = 2 * L * T * h * d * n_bytes / GB
     small = L * T * (c + r) * n_bytes / GB
-    ws.text("GB at the 7B model's tokens and bytes; the factor between them", style="equation")
-    formulas = (all_heads, small, all_heads / small)
-    rows = ("all heads' K and V", "latent and rotary key", "factor")
-    ws.computed("saved", (3, 1), lambda i, _: formulas[i], rows)
+    formulas = (all_heads, small)
+    rows = ("GB of all heads' keys and values", "GB of latent and rotary key")
+    saved = ws.computed("saved", (2, 1), lambda i, _: formulas[i], rows, style="readout")
+    ws.computed("factor", (1, 1), saved[0] / saved[1], ["times smaller"], tight=True)
+    told = sentence(
+        "DeepSeek V3 keeps {small} GB for {thousands} thousand tokens, where all keys and values would be {all} GB.",
+        small=rounded(saved[1], 1),
+        thousands=rounded(T / 1000, 0),
+        all=rounded(saved[0], 0),
+    )
+    ws.show("claim", (row, 0), told, "heading")
+    place = ws.rect(saved)
+    labels, top = ws.sheet[place.top : place.bottom, 0], row + 4
+    series = [Series("GB", labels, saved)]
+    ws.chart(Chart(top, 3, "bar", "GB kept for the same text", series, (520, 200), number="#,##0"))
 
 
 def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
+    gigabytes = w["cache"][0, cost.OURS]
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), sections 3 and 4.",
         about=[
-            "A model writes a text token by token. Each new token asks its own question, the query, once. But its key and its value are",
-            "read again by every token that comes later. So keys and values are kept, and queries are not: hence the name KV cache.",
-            "Why it matters: keeping them saves most of the computing, and costs memory that grows with the length of the text.",
-            "The essay's model of 7 billion weights keeps 17 GB for 32,768 tokens: 17.18 GB of 10^9 bytes, which are 16 GiB of 2^30.",
+            worded(
+                "A chat of 32,768 words and word parts fills {gb:.1f} GB of a graphics card beside the model: {price:.2f} dollars an hour for each reader.",
+                gb=w.now(gigabytes),
+                price=w.now(w["price"][0, cost.OURS]),
+            ),
+            "A model writes a text token by token. Each new token uses its query once. Its key and its value are read again by every later",
+            "token. So keys and values are kept, and queries are not: hence the name KV cache.",
+            "Why it matters: the cache saves most of the computing, and it is what a long conversation costs whoever runs the model.",
         ],
         look=[
-            "Numbers: keys and values themselves, kept from step to step, and the same result without a cache.",
+            "Cache: gigabytes and dollars by formula, and how they grow. Type your own model, card and rent.",
             "Steps: what is new, kept and gone in each step, and how many cells are computed with the cache and without it.",
-            "Cache: its size by formula, and how it grows. (GPT-2 small is in the table for comparison: it ends at 1,024 tokens.)",
+            "Numbers: keys and values themselves, kept from step to step, and the same result without a cache.",
             "Latent: another way, which keeps one small vector for each token instead of all its keys and values.",
+            "GB are of 10^9 bytes: the 17.18 GB of the essay's model are 16 GiB of 2^30. GPT-2 small ends at 1,024 tokens.",
         ],
         suggestions=suggestions(w),
     )
@@ -214,18 +192,18 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     sizes, share, gigabytes = w["sizes"], w["count_4"][3], w["cache"][0, 1]
     return [
         w.suggestion(
-            "Type 5: with a longer prompt, step 3 computes {then:.1%} of what it would without the cache, instead of {now:.1%}.",
-            {w["prompt"][0]: 5.0},
-            share,
-        ),
-        w.suggestion(
             "Type 8: four queries' heads share one of keys and values; {now:.2f} GB become {then:.2f}.",
             {sizes[HEADS, 1]: 8.0},
             gigabytes,
         ),
         w.suggestion(
-            "Type 1, a byte per number: {now:.2f} GB become {then:.2f}.",
+            "Type 1, a byte per number: {now:.2f} dollars an hour become {then:.2f}. The weights become smaller, too.",
             {sizes[BYTES, 1]: 1.0},
-            gigabytes,
+            w["price"][0, cost.OURS],
+        ),
+        w.suggestion(
+            "Type 5: with a longer prompt, step 3 computes {then:.1%} of what it would without the cache, instead of {now:.1%}.",
+            {w["prompt"][0]: 5.0},
+            share,
         ),
     ]

@@ -1,24 +1,29 @@
-"""low-rank: a head's two large matrices, each a product of two thin ones.
+"""low-rank: large tables as products of two thin ones: of words with names, and in a head.
 
-Look at the scores through Q and K and through QK = W_Q W_Kᵀ, at what a head writes through V and
+Look at the table of words that two numbers for each rebuild. Then look at the scores through Q and K and through QK = W_Q W_Kᵀ, at what a head writes through V and
 W_O and through OV = W_V W_O, and at the rank: d_head. Try to reduce the rank, and see the cost.
 """
 
 from cellformer.engine.cells.functions import AND, MAX
+from cellformer.engine.cells.language import worded
 from cellformer.exporters.assemble.matrices import MatrixSheet
 from cellformer.exporters.assemble.worksheets import Workbook, near
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story, Suggestion
-from cellformer.workbooks.low_rank import heads, ranks, sizes
+from cellformer.workbooks.low_rank import example, heads, ranks, sizes
 from cellformer.workbooks.low_rank.heads import D_HEAD, HEADS
 
 TOPIC, AFTER, LEVEL = "Inside a block", "norms", 2
-TITLE = "low-rank: the QK and OV circuits of a head, and why their rank is d_head"
+TITLE = "low-rank: a large table from a few numbers, as in every head and in LoRA"
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("low-rank")
+    w.book.opens_on = "Table"
+    first = w.sheet(
+        "Table", "a table of words, rebuilt from a few numbers for each", widths=example.WIDTHS
+    )
     ws = w.sheet(
         "Heads",
         "two heads, each in two ways; a word is a row: x W",
@@ -41,6 +46,7 @@ def book() -> Book:
     for name in ranks.RANKED:
         ranks.rank(ranking, name)
     sizes.fill(w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all"))
+    example.fill(w, first)
     w.compare(sizes.printed(w), "Slides, Output Matrix")
     check(w, page)
     return w.done(story(w))
@@ -72,16 +78,22 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), Output Matrix, and A Gentle Introduction to Transformers.",
         about=[
-            "A head reads vectors of d_model numbers and writes vectors of d_model numbers, but inside it works with only d_head of them.",
-            "Its four matrices are thin, and they act in pairs: W_Q and W_K decide where it looks, W_V and W_O what it writes.",
-            "Each pair can be multiplied out into one large matrix, QK and OV. It has d_model × d_model numbers, but only d_head of its rows are",
-            "independent, and the others are mixtures of these: its rank is d_head.",
-            "Why it matters: the thin ones save nearly all of the weights of a large model's heads; the large ones are what one looks at",
-            "to say what a head does (Elhage et al. 2021).",
+            worded(
+                "Two numbers for each word rebuild {share:.0%} of a table of eight words: {kept:.0f} numbers do the work of 48. Such a table has a low rank.",
+                share=w.now(w["share_kept"][0, 0]),
+                kept=w.now(w["n_kept"][0, 0]),
+            ),
+            "Why it matters: the weights of a head are made so, and so is LoRA, which adapts a large model with few numbers.",
+            "A head reads and writes vectors of d_model numbers, but inside it works with only d_head. W_Q and W_K decide where it looks,",
+            "W_V and W_O what it writes. Each pair can be multiplied out into one large matrix, QK and OV, whose rank is d_head. The large ones",
+            "are what one looks at to say what a head does (Elhage et al. 2021).",
+        ],
+        errata=[
             "The slides say that the thin matrices approximate a full one. There is no full one: the thin ones are what is learned.",
             "In the slides a word is a column, and their product stands the other way round. Here a word is a row, so it is W_V W_O.",
         ],
         look=[
+            "Table: words with names, the numbers kept for them, and the table that these rebuild. Type another rank.",
             "Heads: S and S_circuit, out and out_circuit: the same numbers, by the thin matrices and by the large ones.",
             "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2; OV of both heads added has rank 4.",
             "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
@@ -101,7 +113,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             w["rank_OV_h1"][0, 0],
         ),
         w.suggestion(
-            "Type 3: a whole column of QK moves, and the score of the third word for the first goes from {now:.3f} to {then:.3f}, both ways.",
+            "Type 3: a whole column of QK moves, and the score of ‘sat’ for ‘the’ goes from {now:.3f} to {then:.3f}, both ways.",
             {w["W_K_h1"][0, 0]: 3.0},
             w["S_circuit_h1"][2, 0],
         ),

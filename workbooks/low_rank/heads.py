@@ -20,7 +20,7 @@ from cellformer.exporters.assemble.matrices import (
 from cellformer.exporters.compose.composer import Texts
 
 D_MODEL, D_HEAD, HEADS = 4, 2, (1, 2)
-WORDS = ("first", "second", "third")
+WORDS = ("the", "cat", "sat")
 TYPED = {  # three words, two heads; in halves, so that sums are exact
     "x": [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [1, -1, 1, 0.5]],
     "W_Q_h1": [[1, 0], [0.5, -1], [0, 1], [1, 0.5]],

@@ -1,4 +1,4 @@
-"""napkin: the weights of thirteen models, counted part by part from their sizes.
+"""napkin: how many weights a model has: the rule 12·L·d², and thirteen models counted part by part.
 
 A column is a model: its sizes are typed, its weights counted, and compared with the rule 12·L·d².
 Look at what the rule leaves out. Try a misprinted vocabulary, and a model with fewer experts.
@@ -13,19 +13,24 @@ from cellformer.exporters.assemble.worksheets import Workbook, near
 from cellformer.exporters.compose.book import Book, Chart, Series
 from cellformer.exporters.compose.composer import Composer, Formula
 from cellformer.exporters.compose.story import Story
-from cellformer.workbooks.napkin import counts, sizes, training
-from cellformer.workbooks.napkin.counts import Count, Model
+from cellformer.workbooks.napkin import counts, first, sizes, training
+from cellformer.workbooks.napkin.counts import Count, Model, Rows
 from cellformer.workbooks.napkin.printed import comparisons
 from cellformer.workbooks.napkin.sizes import MODELS, SIZES, Sizes
 
 TOPIC, AFTER, LEVEL = "Sizes", "", 2
-TITLE = "napkin: the weights of thirteen models, counted from their sizes"
-Rows = dict[str, Area]  # the rows of the tables [1, models], by name
+TITLE = "napkin: how many weights a model has, from two of its sizes"
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("napkin")
+    w.book.opens_on = "Napkin"
+    on_first = w.sheet(
+        "Napkin",
+        "the rule of thumb, and what each total is made of",
+        widths={0: 14, 1: 9, 2: 10, 3: 15, 4: 18, 5: 14, 6: 16},
+    )
     on_sizes = w.sheet("Sizes", "one model a column: its total, and what is typed")
     on_counts = w.sheet("Count", "the weights: in one layer, part by part, in all, and as shares")
     on_rule = w.sheet("Rule", "12 · n_layers · d_model² beside the exact count")
@@ -38,6 +43,7 @@ def book() -> Book:
     widths = {1 + j: 16 if total > 1e10 else 13 for j, total in enumerate(w.now(rows["total"])[0])}
     for ws in (on_sizes, on_counts, on_rule):
         ws.widths({0: 32, **widths})
+    first.fill(w, on_first, rows)
     training.add(w, rows)
     w.compare([*comparisons(rows), *training.comparisons(w)], "Slides, Large and In Charge")
     w.checks([
@@ -126,17 +132,17 @@ def story(w: Workbook, rows: Rows) -> Story:
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), A Gentle Introduction to Transformers, lecture notes, and L. Erzegovesi, QKV Attention, section 4.",
         about=[
-            "How many weights does a model have? The sources print a model's sizes and a total. Here every total is counted from the sizes,",
-            "part by part, for thirteen models, and follows when you change a size.",
-            "Why it matters: memory, price and speed follow from this number. The rule of thumb 12 · n_layers · d_model² is good for large",
-            f"models: it gives {w.now(large.r_total):.1%} of all weights of GPT-3, but only {w.now(small.r_total):.0%} of GPT-2 small's, whose table of words is large beside the rest.",
+            "A model's weights can be counted on a napkin: 12 · layers · width². Here thirteen models are counted part by part, too, and every",
+            "total follows when you change a size. Memory, price and speed follow from this number. The rule is good for",
+            f"large models: it gives {w.now(large.r_total):.1%} of all weights of GPT-3, but only {w.now(small.r_total):.0%} of GPT-2 small's, whose table of words is large beside the rest.",
             f"Of attention and MLPs alone it gives {w.now(small.r_layers):.2%} even there.",
             "GPT-1 has 117 million weights, as the slides say. GPT-2 small was long said to have 117 million too; it has 124 million.",
             "DeepSeek V3 follows other rules: its queries, keys and values pass through low ranks, its heads are wider than d_model / n_heads,",
             "and in 58 of its 61 layers the MLP is replaced by 256 experts, of which each token uses 8.",
         ],
         look=[
-            "Sizes: type here, and read the totals on top. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
+            "Napkin: type two sizes of a model from the news; read what each of the thirteen totals is made of.",
+            "Sizes: all that is typed, with the totals. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
             "Training: text, computing (FLOP: sums and products), days and dollars, beside the slides' figures, two of which are 26 times the rule's.",
             "Printed: the sizes, totals and training figures that the sources print; those that differ are marked.",
         ],

@@ -10,6 +10,7 @@ from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import IF, MIN
 
 TEN = expression(10)
+Rows = dict[str, Area]  # the rows of the tables [1, models], by name
 
 
 class Model:

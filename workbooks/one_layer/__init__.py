@@ -1,7 +1,7 @@
-"""one-layer: one transformer layer, attention-only first, then with LayerNorm and the MLP.
+"""one-layer: one transformer layer whose weights are wired by hand, so that each part does something.
 
-Look at the document's two tables, each line a link to its cells, and at the heads: summed, and
-concatenated. Try the switches: LayerNorm and MLP turn the attention-only model into the full one.
+Look at where the last word looks, and what it says for it; then at the document's two tables, each
+line a link to its cells. Try ‘city’, and the switches: LayerNorm and MLP make the full model.
 """
 
 from functools import partial
@@ -10,24 +10,26 @@ from cellformer.engine.cells.functions import AND, MAX, OR
 from cellformer.exporters.assemble.matrices import MatrixSheet
 from cellformer.exporters.assemble.worksheets import Workbook, near
 from cellformer.exporters.compose.book import Book
+from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.story import Story, Suggestion
 from cellformer.workbooks.one_layer import model, tables
-from cellformer.workbooks.one_layer.weights import HEADS, VOCABULARY, N, typed
+from cellformer.workbooks.one_layer.weights import FEATURES, HEADS, VOCABULARY, N, typed
 
 TOPIC, AFTER, LEVEL = "A whole model", "", 3
-TITLE = "one-layer: one transformer layer, attention-only first, then LayerNorm and MLP"
-NEW, YORK = VOCABULARY.index("New"), VOCABULARY.index("York")
+TITLE = "one-layer: a transformer layer whose weights one can read"
+JERSEY, ORLEANS = VOCABULARY.index("Jersey"), VOCABULARY.index("Orleans")
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("one-layer")
-    listing = w.sheet("Tables", "the document's tables of activations and parameters, with links")
+    w.book.opens_on = "Model"
     ws = w.sheet(
         "Model",
         "the whole model; a word is a column: W times x",
         widths=dict.fromkeys(range(1, 24), 7),
     )
+    listing = w.sheet("Tables", "the document's tables of activations and parameters, with links")
     page = MatrixSheet(ws, typed(), partial(model.labels, w))
     model.embed(page)
     model.norm(page, 0, "before attention")
@@ -37,7 +39,9 @@ def book() -> Book:
     model.norm(page, 1, "before the MLP")
     model.mlp(page)
     model.unembed(page)
+    model.claim(page)
     printed = [*tables.padded(ws), *tables.fill(w, listing)]
+    suggest(w, ws)
     w.compare(printed, "Introduction, its examples and key figures")
     check(w, page)
     return w.done(story(w))
@@ -68,9 +72,9 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After A Gentle Introduction to Transformers: its activations and parameters.",
         about=[
-            "One transformer layer, five words, vectors of four numbers, two heads and an MLP of six cells: the introduction's tables, live.",
-            "Nothing was learned here. The weights are random, drawn so that the full model happens to end ‘The state of New’ with York: watch how",
-            "the numbers flow, not what they say. (dialogue-game and shakespeare are trained.)",
+            "In ‘The state of New’ one head looks back at ‘state’, and so the model says ‘Jersey’. Type city, and it says ‘Orleans’.",
+            "It is one transformer layer: seven words, vectors of six numbers, two heads, an MLP of two cells. Its weights are set by hand, so",
+            "that you can say what each does: head 0.0 looks for the kind of place, head 0.1 for ‘of’, and the MLP has a cell for each rule.",
             "Why it matters: every table of a layer is in view, with its shape. Whoever has seen these knows what GPT-3 stores and computes.",
             "As built it is the introduction's first model, of attention alone; two switches add LayerNorm and the MLP. That model follows the last",
             "word only, which alone is asked for what comes next: here it is the last column.",
@@ -80,6 +84,7 @@ def story(w: Workbook) -> Story:
             "LayerNorm gives a vector the mean beta; in fact each number is moved by a beta of its own.",
         ],
         look=[
+            "Model: the sentence, where its last word looks, what comes next; below, every step with its weights.",
             "Tables: every activation and every parameter of the introduction, with its shape, its count, and a link to its cells.",
             "Model, the heads together: added one by one, or stacked and multiplied by one W_O, which is the same.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
@@ -89,25 +94,49 @@ def story(w: Workbook) -> Story:
     )
 
 
+def suggest(w: Workbook, ws: Composer) -> None:
+    """Three edits of the first screen: another word, the MLP, a head that looks nowhere."""
+    after = w["next"]
+    ws.cursor = ws.rect(w["vocabulary"]).bottom
+    ws.suggest(
+        w.suggestion(
+            "Type city: head 0.0 looks at it instead. Orleans rises from {now:.0%} to {then:.0%}.",
+            {w["tokens"][0, 1]: "city"},
+            after[ORLEANS],
+        ),
+        w.suggestion(
+            "Type 1: the MLP has a cell for ‘New’ and ‘state’ together. Jersey rises from {now:.0%} to {then:.0%}.",
+            {w["switches"][1, 0]: 1.0},
+            after[JERSEY],
+        ),
+        w.suggestion(
+            "Type 0, what ‘New’ looks for: head 0.0 looks at all words alike. Jersey falls from {now:.0%} to {then:.0%}.",
+            {w["W_Q_h1"][0, FEATURES.index("New")]: 0.0},
+            after[JERSEY],
+        ),
+        at=(0, 2, 4),
+    )
+
+
 def suggestions(w: Workbook) -> list[Suggestion]:
     """Three edits: LayerNorm on, the MLP added, the mask off."""
-    norm, mlp, york = w["switches"][0, 0], w["switches"][1, 0], w["next"][YORK, 0]
+    norm, mlp, jersey = w["switches"][0, 0], w["switches"][1, 0], w["next"][JERSEY, 0]
     return [
         w.suggestion(
-            "Type 1: LayerNorm. After New, York goes from {now:.2f} to {then:.2f}: the heads now read vectors of spread 1, where that of New had {spread.now:.2f}.",
+            "Type 1: LayerNorm. After New, Jersey goes from {now:.2f} to {then:.2f}: the heads now read vectors of spread 1, where that of New had {spread.now:.2f}.",
             {norm: 1.0},
-            york,
+            jersey,
             spread=w["sigma_0"][0, model.LAST],
         ),
         w.suggestion(
-            "Type 1 here and for LayerNorm: the full model. York goes from {now:.2f} to {then:.2f}.",
+            "Type 1 here and for LayerNorm: the full model. Jersey goes from {now:.2f} to {then:.2f}.",
             {mlp: 1.0, norm: 1.0},
-            york,
+            jersey,
         ),
         w.suggestion(
-            "Type 0: the mask is off, and the first word sees what follows. After it, New goes from {now:.2f} to {then:.2f}; after the last word it stays {last.then:.2f}.",
+            "Type 0: the mask is off, and the first word sees what follows. After it, Jersey goes from {now:.2f} to {then:.2f}; after the last word it stays {last.then:.2f}.",
             {w["switches"][2, 0]: 0.0},
-            w["p"][NEW, 0],
-            last=w["p"][NEW, model.LAST],
+            w["p"][JERSEY, 0],
+            last=w["p"][JERSEY, model.LAST],
         ),
     ]

@@ -1,9 +1,13 @@
 """one-layer's sheet Model: embedding, two heads, MLP, unembedding; LayerNorm before both."""
 
+from functools import reduce
+from operator import and_
+
 from cellformer.engine.cells.access import Span
 from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, VARP
 from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.studies.part_names import said
 from cellformer.exporters.assemble.matrices import (
     Cells,
     Matrix,
@@ -17,10 +21,25 @@ from cellformer.exporters.assemble.matrices import (
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Texts
+from cellformer.exporters.compose.sentences import percent, quote, sentence
 from cellformer.workbooks.one_layer import tables
-from cellformer.workbooks.one_layer.weights import D_HEAD, HEADS, N_VOCAB, SWITCHES, N
+from cellformer.workbooks.one_layer.weights import (
+    D_HEAD,
+    FEATURES,
+    HEADS,
+    N_VOCAB,
+    RULES,
+    SWITCHES,
+    N,
+)
 
 LAST = N - 1  # the last word
+NAMES = {"d_model": FEATURES, "d_mlp": RULES}
+WIRED = (
+    "The weights are set by hand: head 0.0 looks for the kind of place, head 0.1 for ‘of’, after which a "
+    "name follows. The MLP has a cell for each rule."
+)
+CHART = 10  # the column in which the chart begins
 
 
 def labels(w: Workbook, name: str, shape: Span) -> tuple[Texts, Texts]:
@@ -32,6 +51,8 @@ def labels(w: Workbook, name: str, shape: Span) -> tuple[Texts, Texts]:
             found[k] = [w["tokens"][0, j] for j in range(N)]
         elif axis == "n_vocab":
             found[k] = [w["vocabulary"][i, 0] for i in range(N_VOCAB)]
+        elif axis in NAMES:
+            found[k] = NAMES[axis]
     rows, cols = found
     return rows, cols
 
@@ -39,10 +60,12 @@ def labels(w: Workbook, name: str, shape: Span) -> tuple[Texts, Texts]:
 def embed(page: MatrixSheet) -> None:
     """Add the words, the switches, and x_0 = W_E t + W_pos; the prediction is added beside them
     later."""
+    page.ws.cursor += 2  # the claim
     page.ws.heading("What to type: words of the vocabulary, and switches (1 is on, 0 off)")
     tokens = page.given("tokens", style="token", rows=["words"])
     switches = page.given("switches", style="switch", rows=SWITCHES)
     vocabulary = page.given("vocabulary", switches, "token")
+    page.ws.cursor += 4  # three edits
     page.section("Embedding", "x_0 = W_E t + W_pos    [d_model × n], t one-hot [n_vocab × n]")
     W_E = page.given("W_E")
 
@@ -52,6 +75,40 @@ def embed(page: MatrixSheet) -> None:
     t = page.computed("t", Matrix((vocabulary.shape[0], N), one_hot), W_E)
     W_pos = page.given("W_pos", t)
     page.computed("x_0", W_E @ t + W_pos, W_pos)
+
+
+def claim(page: MatrixSheet) -> None:
+    """Add where the last word looks, beside the words; and on top the claim, in a sentence."""
+    ws, tokens, following = page.ws, page["tokens"], page["next"]
+    place = ws.rect(tokens.area)
+    looks = ws.computed(
+        "looks",
+        (len(HEADS), N),
+        lambda h, j: page[f"A_h{HEADS[h]}"][LAST, j] + 0,
+        [said(f"blocks.0.attn.h{h - 1}") for h in HEADS],
+        [tokens[0, j] for j in range(N)],
+        "where the last word looks",
+        "live percent",
+        left=place.right + 2,
+        top=place.top - 2,
+    )
+    ws.dress(looks, "scale")
+    words = [IF(looks[0, j] == MAX(looks[0, :]), tokens[0, j], "") for j in range(N)]
+    found = [
+        IF(following[i, 0] == MAX(following.area), page["vocabulary"][i, 0], "")
+        for i in range(N_VOCAB)
+    ]
+    told = sentence(
+        "Head 0.0 looks from {last} back at {word} ({share}), and so the model says {next} ({chance}).",
+        last=quote(tokens[0, LAST]),
+        word=quote(reduce(and_, words)),
+        share=percent(MAX(looks[0, :]), 0),
+        next=quote(reduce(and_, found)),
+        chance=percent(MAX(following.area), 0),
+    )
+    top = place.top - 6
+    ws.show("claim", (top, 0), told, "heading")
+    ws.sheet.put(top + 1, 0, WIRED, "text")
 
 
 def norm(page: MatrixSheet, k: int, where: str) -> None:
@@ -172,4 +229,6 @@ def unembed(page: MatrixSheet) -> None:
     last = Matrix(vocabulary.shape, lambda i, j: p[i, LAST])
     found = page.computed("next", last, vocabulary, "readout")
     series = Series("p", vocabulary.area, found.area)
-    page.ws.chart(Chart(4, 10, "column", "After the last word", [series], (560, 260), shares=True))
+    page.ws.chart(
+        Chart(12, CHART, "column", "After the last word", [series], (560, 200), shares=True)
+    )

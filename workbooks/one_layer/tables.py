@@ -9,9 +9,10 @@ from cellformer.engine.cells.expression import Area, Expression
 from cellformer.engine.cells.functions import EXP, MAX, SUM
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook
 from cellformer.exporters.compose.composer import Composer
-from cellformer.workbooks.one_layer.weights import HEADS
+from cellformer.workbooks.one_layer.weights import D_HEAD, D_MLP, D_MODEL, HEADS, N_VOCAB, N
 
-HERE = {"n_vocab": 5, "d_model": 4, "H": 2, "n": 4, "n_layers": 1, "d_head": 2, "d_mlp": 6}
+HERE = {"n_vocab": N_VOCAB, "d_model": D_MODEL, "H": len(HEADS), "n": N, "n_layers": 1}
+HERE |= {"d_head": D_HEAD, "d_mlp": D_MLP}
 GPT2 = {"n_vocab": 50257, "d_model": 768, "H": 12, "n": 1024, "n_layers": 12}
 MISPRINTED = 5025  # the document's n_vocab of GPT-2
 Sizes = Mapping[str, Area]  # the cell of a size, by its symbol
