@@ -57,7 +57,7 @@ def test_first_layer_writes_the_caller_at_the_verb() -> None:
     rules, page = said("dialogue-game", "Rules"), written("dialogue-game.md")
     assert "the answer is vice, with 0.70" in rules
     assert "turns the answer to *vice* (0.70)" in page
-    assert "alone does (0.81)" in page and "first layer does (0.99)" in page
+    assert "alone does (0.81)" in page and "layer 0 does (0.99)" in page
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_head_is_not_missed_when_off() -> None:
 def test_tarso_head_looks_at_the_verb() -> None:
     """Start: and finds there who called."""
     assert GAME.graph(OURS).values["blocks.1.attn.h2.pattern"][-1, CHIAMA] > 0.98
-    assert "there the first layer has written who did" in said("dialogue-game")
+    assert "there layer 0 has written who did" in said("dialogue-game")
 
 
 def test_share_of_the_plane_of_names() -> None:
