@@ -72,7 +72,8 @@ def loss(
     e = at.block("exp", ops.exp, logits, top)  # [n_tokens, n_words]
     total = at.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
     each = at.block("of_token", ops.surprise, score, top, total)  # [n_tokens, 1]
-    return g.block(LOSS, ops.pooled, each, share)
+    counted = at.block("counted", ops.times_rows, each, share)  # [n_tokens, 1]
+    return g.block(LOSS, ops.total, counted)
 
 
 def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[float]]:

@@ -356,6 +356,11 @@ def present_alone(x: X, present: X) -> X:
     return or_far_below(x, present)
 
 
+@op(x=":,0")
+def total(x: X) -> X:
+    return SUM(x)
+
+
 @op(x=":,j")
 def largest(x: X) -> X:
     return MAX(x)

@@ -336,6 +336,7 @@ OF_LOSS = {  # the blocks of a loss, by their names in it
     "chosen": "1 for the word that came, 0 for the others",
     "score": "the score of the word that follows",
     "of_token": "the surprise of the word that follows: -ln of its probability",
+    "counted": "the surprise, times the word’s share of the loss",
 }
 OF_SSM = {  # the blocks of a state space model, where other parts have the same names
     "x": "what the channels are given",
@@ -418,7 +419,7 @@ def of_optimizer(block: Block) -> str:
 def of_backward(block: Block, gradient_of: str) -> str:
     """The meaning of a block of the backward pass."""
     if TURNED in block.passes:
-        return "the transpose, so that products run down columns"
+        return "the transpose, so that a product’s two lines run the same way"
     if block.leaf == GAIN:
         return "what the lead gains by the gradient with the other sentence’s row"
     if block.leaf.startswith("part"):

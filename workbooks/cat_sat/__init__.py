@@ -60,10 +60,11 @@ STORY = Story(
         "last vector that the essay assumes gives its printed scores.",
     ],
     look=[
+        "Attention: the whole step for one word, on one screen.",
         "Embedding: a token's id picks its row of W_E (step 1).",
         "Block 0: queries, keys and values (step 2), scores (3), pattern (4), the blend of values (5), back into the stream (6).",
-        "Every word has a row, as in the essay. A row of the pattern says where its word looks, and sums to 1. W_Q, W_K, W_V and W_O lie turned,",
-        "so that every dot product runs along two rows; vᵀ are the values turned, for the same reason.",
+        "The sentence runs across, and each word has a column; the essay gives it a row, as Printed does. A row of the pattern says where its word",
+        "looks, and sums to 1.",
         "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
         "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
     ],

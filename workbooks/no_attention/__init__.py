@@ -163,6 +163,7 @@ def story(w: Workbook) -> Story:
             "And it says that ‘the next item must differ from the current one’ needs attention. It does not: see sheet Must differ.",
         ],
         look=[
+            "Tables stand as in the source: a row for each word.",
             "Streams: as built, transparent and deleted agree in every number, and the whole model is elsewhere.",
             "Layer 0, Layer 1: the transparent model has scores and patterns as the whole one has, and they have no effect.",
             "Must differ: a table of one word keeps the appendix's example of a rule that is said to need attention.",

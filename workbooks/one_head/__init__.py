@@ -53,6 +53,7 @@ def story(w: Workbook) -> Story:
             "a table of weights that no softmax of its scores gives. Sheet Printed holds both.",
         ],
         look=[
+            "Tables stand as in the notes: a row for each word.",
             "Softmax: one table of scores, divided by the sums of its rows, or of its columns.",
             "Tensors: Q cut into heads by columns, which is right, and by a reshape that mixes the tokens, which is not.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",

@@ -75,6 +75,7 @@ def story(w: Workbook) -> Story:
             "is what happens: a query and a key are turned, by the angle of their place, for the scores alone.",
         ],
         look=[
+            "Tables stand as in the slides: a row for each word.",
             "Average: two sentences of the same words have one average, with places or without.",
             "Clock: a place as one number, and as the hands of a clock with periods of 1, 60 and 720 minutes.",
             "Hands: the numbers of every place, hand by hand, with the binary digits of the places beside them.",
