@@ -32,7 +32,8 @@ AROUND_A_MODEL = (
     *(START, "Machine", "Heads", "Map", "Glossary", "Index", "Check", "Sampling"),
     *("Source", "Text", "Tokenizer", "Tokenizer tables"),
 )
-STUDIES = ("Lens", "Attribution")  # of a model without a backward pass: its page has no room
+# of a model without a backward pass: its page has no room
+STUDIES = ("Attention", "Lens", "Attribution")
 MOST_CHOICES = 300  # of a cell with a list
 INKS = {  # classes by colour
     theme.BLUE: "typed",
