@@ -9,7 +9,8 @@ prints a line for each: "cat-sat, Heads!C9: cut by D9: ‘...’". A kind of fau
 import sys
 import tempfile
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 from screens import MARGIN, At, Box, Cell, Screen, plain, screens_of
@@ -21,6 +22,8 @@ WINDOW = 1313, 586  # pixels of cells that LibreOffice's window of 1366 x 768 sh
 LINE = 1.16  # times the size of its font a line is high
 NARROW = 160  # pixels: a column of a table that one scrolls is not wider
 RESULT = FILLS["readout"].lstrip("#")
+BESIDE = 50  # pixels between a label and what it is of
+SHORT = 5  # words of a title
 HEADING = 12  # points
 NEAR = 3  # rows in which a heading has something below it
 
@@ -36,21 +39,31 @@ def texts_cut_by_neighbours(screen: Screen) -> Iterator[str]:
             continue
         right, left = screen.beside(at, 1), screen.beside(at, -1)
         if right and run.right > own.right and run.right - MARGIN > screen.box(right).left:
-            yield screen.says(at, f"cut by {of_cell(*right)}")
+            missing = run.right - MARGIN - screen.box(right).left
+            yield screen.says(at, f"cut by {of_cell(*right)} ({missing:.0f} pixels)")
         end = screen.box(left).right if left else 0.0
         if run.left < own.left and run.left + MARGIN < end:
             yield screen.says(at, f"cut by {of_cell(*left)}" if left else "cut by the sheet's edge")
 
 
 def texts_beyond_the_window(screen: Screen) -> Iterator[str]:
-    """Sentences that begin on the first screen and run out of the window; a column of a table that
-    one scrolls may stand across its edge."""
+    """Texts that begin on the first screen and run out of the window. A column of a table that one
+    scrolls may stand across its edge, and so may the short title of such a table."""
+    behind = {row for row, col in screen.cells if _edge_of(screen, col) > WINDOW[0]}
     for at, run in screen.texts.items():
         own = screen.box(at)
         begins = own.left < WINDOW[0] and own.top < WINDOW[1]
         of_table = run == own and own.right - own.left <= NARROW
+        below = {at[0] + 1, at[0] + 2}
+        heads = below & behind or any((row, at[1]) in screen.cells for row in below)
+        of_table |= len(screen.shown(at).split()) <= SHORT and bool(heads)
         if begins and run.right - MARGIN > WINDOW[0] and not of_table:
             yield screen.says(at, f"runs {run.right - WINDOW[0]:.0f} pixels out of the window")
+
+
+def _edge_of(screen: Screen, col: int) -> float:
+    """Where a column begins."""
+    return screen.xs[min(col, len(screen.xs) - 1)]
 
 
 def rows_too_low(screen: Screen) -> Iterator[str]:
@@ -136,10 +149,19 @@ def inputs_without_a_label(screen: Screen) -> Iterator[str]:
             (row, col) for row in range(top - 2, bottom + 1) for col in range(left - 2, right + 1)
         ]
         named = any(screen.shown(at) for at in near if at not in together)
-        for at in sorted(together):
-            label = screen.cells.get((at[0], at[1] - 1))
-            if (label and label.is_text and not label.shown) or not named:
+        named |= _ends_at(screen, min(together))
+        labels = {at: screen.cells.get((at[0], at[1] - 1)) for at in together}
+        some = any(label and label.shown for label in labels.values())
+        for at, label in sorted(labels.items()):
+            if not named or (some and label and label.is_text and not label.shown):
                 yield screen.says(at, "a cell to type into, without a label")
+
+
+def _ends_at(screen: Screen, at: At) -> bool:
+    """Whether a text of the row ends next to a cell, or would run into it."""
+    left = screen.box(at).left
+    ends = (run.right for (row, _), run in screen.texts.items() if row == at[0])
+    return any(left - BESIDE < end < left + BESIDE for end in ends)
 
 
 def _together(places: Sequence[At]) -> Iterator[set[At]]:
@@ -161,16 +183,21 @@ def heads_over_nothing(screen: Screen) -> Iterator[str]:
     rows = {row for row, _ in screen.cells}
     there = screen.cells.keys() | {*screen.inputs}
     heads = {at for at, cell in screen.cells.items() if cell.is_text and cell.style.is_head}
-    over = {(row, col) for row, col in heads if (row + 1, col) in there}
-    for row, col in heads - over:
-        below = {(row + k, col) for k in range(1, NEAR + 1)}
-        beside = {(row, col - 1), (row, col + 1)}
-        if screen.shown((row, col)) and beside & over and not below & there:
+    high = {at: _height(there, at) for at in heads}
+    for (row, col), n in high.items():
+        longest = max(high.get((row, col - 1), 0), high.get((row, col + 1), 0))
+        below = {(row + k, col) for k in range(1, longest + NEAR)}
+        if screen.shown((row, col)) and longest and not n and not below & there:
             yield screen.says((row, col), "a head over nothing")
     for (row, col), cell in screen.cells.items():
         below_it = rows.intersection(range(row + 1, row + 1 + NEAR))
         if cell.shown and cell.style.bold and cell.style.size >= HEADING and not below_it:
             yield screen.says((row, col), "a heading over nothing")
+
+
+def _height(there: Collection[At], at: At) -> int:
+    """How many cells below a head are not blank."""
+    return next(k for k in count() if (at[0] + k + 1, at[1]) not in there)
 
 
 def marks_beside_nothing(screen: Screen) -> Iterator[str]:
@@ -224,4 +251,5 @@ def faults(path: Path) -> list[str]:
 
 if __name__ == "__main__":
     for given in sys.argv[1:]:
-        print(*faults(Path(given)), sep="\n")
+        for line in faults(Path(given)):
+            print(line)

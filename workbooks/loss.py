@@ -147,7 +147,7 @@ def alike(ws: Composer) -> None:
 
 def scoring(ws: Composer) -> None:
     """Add the expected cost of each report under three rules, and which report costs least."""
-    ws.widths(dict.fromkeys(range(10), 11))
+    ws.widths(dict.fromkeys(range(10), 12))
     ws.text("loss to expect = p · if it comes + (1 - p) · if not    [n_reports]", style="equation")
     belief = ws.typed("belief", BELIEF, ["belief p"], style=SETTING)
     top = ws.cursor
@@ -165,7 +165,7 @@ def scoring(ws: Composer) -> None:
         # what the log rule has at 0 and 1 is far above the picture
         shown = slice(1, -1) if rule.name == "log" else slice(None)
         series = Series(rule.name, reports[shown], cost[shown])
-        title, size = f"{rule.name}: loss to expect of each report", (250, 240)
+        title, size = f"{rule.name}: loss to expect of each report", (255, 240)
         chart = Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0")
         ws.chart(chart)
 

@@ -95,7 +95,7 @@ def book() -> Book:
 def of_text(ws: Composer) -> None:
     """Add the words, the n-grams that end at each, and how often each occurs: [n_words, LONGEST]
     both."""
-    widths = {0: 8, 1: 14, 2: 13, 3: 18, 4: 22, 5: 27, 6: 32, 7: 3, 13: 3}
+    widths = {0: 8, 1: 14, 2: 14, 3: 20, 4: 22, 5: 27, 6: 32, 7: 3, 13: 3}
     ws.widths(dict.fromkeys(range(8, 19), 8) | widths)
     ws.text(
         "Hamlet's words, without marks (W. Shakespeare, Hamlet, act 3, scene 1). Type over any: all counts follow.",
@@ -185,9 +185,7 @@ def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
     ]
     axes = ("n", "known, of a new text")
     title = "Of a new text, how many of its n-grams are in the table?"
-    ws.chart(
-        Chart(top - 3, 7, "scatter", title, series, (480, 235), axes, joined=True, number="0%")
-    )
+    ws.chart(Chart(top - 3, 7, "scatter", title, series, (480, 235), axes, joined=True))
 
 
 def different_of(counts: Area, n: int) -> Expression:

@@ -31,7 +31,7 @@ def book() -> Book:
     g = step.graph(SPEC, step.start(SPEC, SEED), game.LENGTH - 1)
     w = Workbook("unrolled", g)
     control = w.sheet(
-        "Learn", "set how it learns, and see the loss of every step", widths={0: 22, 1: 11}
+        "Learn", "set how it learns, and see the loss of every step", widths={0: 22, 1: 11, 2: 36}
     )
     sheets.corpus(w, game.sentences()[:N_SENTENCES])
     first = step.add(g, N_SENTENCES, RATE)

@@ -22,7 +22,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.exporters.assemble import start
-from cellformer.exporters.compose import digest, legend, unharmed
+from cellformer.exporters.compose import digest, legend, results, unharmed
 from cellformer.exporters.compose.address import quoted
 from cellformer.exporters.compose.book import START, Book, Reading, Sheet
 from cellformer.exporters.compose.composer import Composer
@@ -164,6 +164,7 @@ class Workbook:
             if told:
                 ledger.show(self.book, sheet, 1, legend.past(sheet, 2, max(len(way), LINK_ROOM)))
             legend.add(sheet)
+            results.lead_to(sheet)
         start.add(self.book, story)
         if told:
             ledger.show(self.book, self.book.sheet(START), 2, 0)
@@ -196,7 +197,7 @@ def worksheet(book: Book, name: str, purpose: str) -> Composer:
 
 def compare(ws: Composer, rows: Sequence[Comparison], section: str = "") -> None:
     """Add a source's printed numbers, the cells' values, the difference, and why they differ."""
-    ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
+    ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 72})
     ws.sheet.heads = ws.cursor
     for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
         ws.sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")

@@ -170,6 +170,7 @@ class Chart:
     number: str = "0%"  # format of the values
     shares: bool = False  # of a whole: the axis ends at 100 %
     reach: float = 0.0  # scatter: both axes run from minus this to this; 0: as far as the points
+    across: str = "General"  # scatter: format of x
 
     def __post_init__(self) -> None:
         self.title = translated(self.title)
@@ -273,9 +274,9 @@ class Sheet:
         assert area.grid is self, "cells of a block: ask the composer"
         self.dressings += [(area.rect, dressing) for dressing in dressings]
 
-    def link(self, row: int, col: int, text: str, target: str) -> None:
+    def link(self, row: int, col: int, text: str, target: str, style: str = "link") -> None:
         """Put a text that is a link."""
-        self.put(row, col, text, "link")
+        self.put(row, col, text, style)
         self.links[row, col] = target
 
 

@@ -73,6 +73,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "note": {"font_color": GREY, "italic": True},
     "ledger": {"font_color": GREY},
     "link": {"font_color": "#0563C1", "underline": 1},
+    "link fitted": {"font_color": "#0563C1", "underline": 1, "shrink": True},
     "label": _LABEL,
     "label number": {**_LABEL, "num_format": "0"},
     "row number": {"font_color": GREY, "align": "right", "num_format": "0"},
@@ -175,6 +176,7 @@ STYLES |= {
         "bold": True,
     },
     "empty": {"bg_color": "#FFFFFF"},
+    "label fitted": {**_LABEL, "shrink": True},
     "word fitted": {"bold": True, "align": "center", "shrink": True},
     "written": {
         **_NUMBER,

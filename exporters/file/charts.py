@@ -40,7 +40,9 @@ def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> No
         drawn.set_x_axis(numbers | {"name": chart.axes[0]})
         drawn.set_y_axis({"reverse": True, "label_position": "low", "num_font": SMALL})
     else:
-        drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
+        drawn.set_x_axis(
+            x | (numbers | {"num_format": chart.across} if chart.kind == "scatter" else {})
+        )
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
     names = [series.name for series in chart.series]
     unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]

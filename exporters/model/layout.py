@@ -16,6 +16,7 @@ In larger models the weights have sheets of their own, one per layer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import wrap
 
 from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.block import Block
@@ -53,6 +54,7 @@ from cellformer.exporters.model.orientation import SCALES, turned
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
+LONGEST = 210  # characters of an equation on one line, which then fits a screen
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
 
 
@@ -197,12 +199,12 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     if len(parts) > 1:
         sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
         for k, (part, area) in enumerate(parts.items(), MARGIN + 1):
-            sheet.link(TITLE_ROWS, k, AsIs(part.removeprefix("attn.")), area)
+            sheet.link(TITLE_ROWS, k, AsIs(part.removeprefix("attn.")), area, "link fitted")
     patterns = [p.block for p, _ in sheet.regions if p.block.leaf == "pattern"]
     for k, block in enumerate(patterns, MARGIN + 1):
         sheet.put(TITLE_ROWS + 1, MARGIN, "patterns", "row label")
         head = ".".join(block.inside).removeprefix("attn.")
-        sheet.link(TITLE_ROWS + 1, k, AsIs(head), book.area(block.name))
+        sheet.link(TITLE_ROWS + 1, k, AsIs(head), book.area(block.name), "link fitted")
 
 
 def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
@@ -267,8 +269,9 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
             lies = words.shape(block, turned(block, book))
             text = f"{block.name} = {equation(block)}   {lies}   "
             text += words.meaning(block, book.plan.gradient_of)
-            sheet.hold(row, MARGIN, text, "equation")
-            row += 1
+            for line in wrap(text, LONGEST) if len(text) > LONGEST else [text]:
+                sheet.hold(row, MARGIN, line, "equation")
+                row += 1
         elif block.kind == "table":
             sheet.put(row, MARGIN, _of_cuts(book, block), "equation")
             row += 1

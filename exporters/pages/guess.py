@@ -26,6 +26,7 @@ from cellformer.engine.cells.language import worded
 from cellformer.engine.studies.lens import scoring
 from cellformer.engine.studies.part_names import head_of
 from cellformer.exporters.compose.composer import Composer
+from cellformer.exporters.compose.dressing import When
 from cellformer.exporters.compose.lookups import nth, place_of_largest
 from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
 from cellformer.exporters.model import layout
@@ -76,10 +77,11 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
     given, texts = book.graph["n_prompt"][0, 0], _texts(book)
     page.heading(book.of_words("Which word comes next?", "Which letter comes next?"))
     page.text("The sentence stands on Play. Read it down to a row: what does the model say then?")
-    page.show(
+    none = worded("no word")
+    after = page.show(
         "after",
         (page.cursor + 1, QUESTION),
-        lambda k, _: IF(given > k, layout.token_text(book, k), ""),
+        lambda k, _: IF(given > k, layout.token_text(book, k), none),
         "word",
         (n, 1),
     )
@@ -97,6 +99,7 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
         return said, told
 
     guesses, right, _ = _questions(page, "next", n, reply, texts, lambda k: given > k)
+    page.dress(guesses, When("empty", after[0, 0] == none))
     return guesses, right, MIN(given, n)
 
 

@@ -28,7 +28,7 @@ def add(book: ModelBook) -> None:
     heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     sheet.heads = page.cursor
     page.heads(*heads)
-    page.widths({0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9})
+    page.widths({0: 36, 1: 15, 2: 17, 3: 33, 4: 9, 5: 54, 6: 9, 7: 9})
     found, top = blocks(book), page.cursor
     numbers = page.table("numbers", (top, 6), (len(found), 1))
     changed = page.table("edited", (top, 7), (len(found), 1))

@@ -181,7 +181,7 @@ class Canvas:
     @property
     def chart_col(self) -> int:
         """The first column of the chart of next words."""
-        return 1 + max((STRIPS + TEXT) // self.unit, self.shown + 1 + TEXT // self.unit)
+        return 1 + max((STRIPS + TEXT) // self.unit, self.shown + 1 + -(-TEXT // self.unit))
 
     @property
     def columns(self) -> int:

@@ -28,6 +28,7 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add every table that the source prints, beside the recomputed cells."""
     page = layout.page(book, SHEET)
+    page.widths(dict.fromkeys(range(1, 1 + len(COPIES)), 11))
     text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
     page.sheet.put(3, 0, text, "note")
     row = 5
@@ -64,7 +65,8 @@ class OnSheet:
         if self.table.note:
             sheet.put(self.row + 1, 0, self.table.note, "note")
         for left, copy in zip(self.lefts, COPIES, strict=False):
-            sheet.put(self.top - 2 + self.down, left, copy, "head" if self.down else "block")
+            short = self.down and copy != COPIES[-1]
+            sheet.put(self.top - 2 + self.down, left, copy, "head" if short else "block")
             if not self.down:
                 name, at = f"printed.{self.name}.{copy.split()[0]}", (self.top - 1, left)
                 layout.labels(book, sheet, name, at, axes[1], self.cols, "label", across=True)

@@ -29,6 +29,7 @@ STEPS = (
     ("choice.kept", "shares that top-p and min-p keep: less than top-p stands before them", "step"),
 )
 ALIKE = "first and last letters shared with the unknown word, less a quarter for each that is odd"
+FEW = 6  # columns
 ROUNDED = "logits, rounded, for programs differ in the last digits; in these stands the id"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
@@ -61,17 +62,17 @@ CHOICE = (
 )
 SENTENCE = (
     ("prompt.opened", "1: put in front", "id"),
-    ("prompt.rest", "sentence from here", "word"),
-    ("prompt.word", "its first word", "word"),
-    ("prompt.typed", "typed or picked", "word"),
+    ("prompt.rest", "sentence from here", "clipped"),
+    ("prompt.word", "its first word", "word fitted"),
+    ("prompt.typed", "typed or picked", "word fitted"),
     ("prompt.given", "1: given", "id"),
     ("prompt.exact", "its place; -1: none", "id"),
     ("prompt.found", "or case aside", "id"),
     ("prompt.id", "its id", "id"),
-    ("prompt.unknown", "first unknown", "word"),
+    ("prompt.unknown", "first unknown", "word fitted"),
     ("prompt.answered", "1: all known", "id"),
     ("prompt.ended", "1: it has ended", "id"),
-    ("prompt.nearest", "nearest to it", "word"),
+    ("prompt.nearest", "nearest to it", "word fitted"),
     ("look.target.exact", "target’s place", "id"),
     ("look.target.id", "or case aside", "id"),
     ("look.rival.exact", "rival’s place", "id"),
@@ -132,7 +133,7 @@ def _of_words(book: ModelBook, page: Composer, name: str, heading: str) -> int:
 
 def _alike(book: ModelBook, page: Composer, row: int) -> None:
     """Add how similar each word is to an unknown one, to the right of the rounded logits."""
-    col = PROMPT_COL + len(book.passage.ids) + 2
+    col = PROMPT_COL + max(len(book.passage.ids), FEW) + 2  # beyond the heading of the logits
     page.sheet.put(row - 1, col - 1, ALIKE, "heading")
     page.sheet.down(row, col - 1, map(AsIs, book.labels["vocab"]), "row label")
     page.lay(book.graph["prompt.alike"], (row, col), "step", named=False)

@@ -30,7 +30,7 @@ from cellformer.engine.cells.functions import (
     SUMPRODUCT,
 )
 from cellformer.engine.cells.language import worded
-from cellformer.engine.cells.texts import readable
+from cellformer.engine.cells.texts import cut, readable
 from cellformer.engine.studies import probes, steering
 from cellformer.engine.studies.steering import DIRECTION, STRENGTH, WHERE, Contrast
 from cellformer.exporters.compose.book import Place, Run
@@ -49,6 +49,7 @@ AFTER = "Play"
 CONCEPT = "steer it"  # on the tour
 SAYS, AT = "steering.says", "steering.at"
 SENTENCE, LIST, OUT, ALONG, RIGHT, FITS, FEATURES = 0, 1, 2, 3, 4, 5, 7  # columns of the sentences
+LONGEST = 80  # characters of a continued sentence in a suggested edit
 N_NEAREST = 8  # words at each end
 DECIMALS = 9  # of a dot product that is ranked: programs differ in the last ones
 LARGEST = steering.LARGEST
@@ -169,7 +170,9 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
         watch, shown = _watched(book)
         value = live[watch[0]][watch[1:]]
         becomes = value if isinstance(value, str) else float(value)
-        said = f"‘{readable(becomes)}’" if isinstance(becomes, str) else f"{shown} {becomes:.3f}"
+        said = (
+            f"‘{cut(becomes, LONGEST)}’" if isinstance(becomes, str) else f"{shown} {becomes:.3f}"
+        )
         live.reset()
         there = (
             ""
@@ -411,7 +414,7 @@ def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
     col, longest = FEATURES, n
     for block in g:
         if block.part == steering.STEERING and block.op and block.name not in (*CORE, words.name):
-            sheet.put(top - 1, col, block.name.removeprefix(PREFIX), "label")
+            sheet.put(top - 1, col, block.name.removeprefix(PREFIX), "label fitted")
             layout.settle(book, sheet, Place(block, SHEET, top, col, turned=True))
             longest, col = max(longest, block.shape[1]), col + 1
     page.cursor = top + longest + 1

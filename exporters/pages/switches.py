@@ -88,7 +88,8 @@ def columns(parts: Sequence[str]) -> dict[str, str]:
     experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
     instead = {"conv": "convolution", "time": "time mixing"}
     there = {name: head for name, head in instead.items() if any(p.endswith(name) for p in parts)}
-    return {"attn": "all heads", **there, "mlp": "MLP"} | {n: n for n in [*heads, *experts]}
+    there |= {"mlp": "MLP"} if any(".mlp" in p for p in parts) else {}
+    return {"attn": "all heads", **there} | {n: n for n in [*heads, *experts]}
 
 
 def rows(parts: Sequence[str]) -> dict[str, list[str]]:

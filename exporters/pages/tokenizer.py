@@ -60,7 +60,7 @@ MEANINGS = {
     "sentence": "what is typed",
     "text": "as it is tokenized",
     "number": "column",
-    "position": "its place in the text; one beyond the first 65,536 may count two",
+    "position": "place in the text; one beyond the first 65,536 may count two",
     "character": "the character",
     "code": "its Unicode number; 0: the text has ended",
     "entry": "its row in the table of characters",

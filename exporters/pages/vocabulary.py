@@ -196,7 +196,7 @@ def _live_charts(
             for k in range(maps.n)
         ]  # fmt: skip
         at = (CHART_ROWS[row], CHART_COLS[col])
-        page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, axes, number="0.0"))
+        page.sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, axes, number="General"))
 
 
 def colours_of(chosen: Chosen) -> list[str]:

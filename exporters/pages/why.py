@@ -84,7 +84,7 @@ def _tables(asked: AskedScore, row: int) -> None:
         top = row + (k + 1) % 3 * (shape[0] + 5)  # the difference comes first
         page.sheet.put(top, 0, title, "heading")
         page.sheet.put(top + 1, 0, "query from ↓ key from →", "note")
-        page.heads_at((top + 1, 1), *asked.of_key, "sum", style="label")
+        page.heads_at((top + 1, 1), *asked.of_key, "sum", style="label fitted")
         page.sheet.down(top + 2, 0, (*asked.of_query, "sum"), "row label")
         block = DIFFERENCE if name == "difference" else f"why.to.{name}"
         cells = difference if name == "difference" else product(name)
@@ -235,7 +235,7 @@ def _habits(book: ModelBook, page: Composer, row: int) -> None:
         page.sheet.put(row + 1, 0, str(reason), "note")
         return
     page.sheet.put(row + 1, 0, CONSTANTS, "note")
-    page.heads_at((row + 2, 0), *HABITS, style="head")
+    page.heads_at((row + 2, 0), *HABITS, style="label fitted")
     for k, (name, *numbers) in enumerate(map(astuple, found), row + 3):
         page.sheet.link(k, 0, said(name), book.address(book.graph[f"{name}.pattern"].area))
         page.sheet.across(k, 1, numbers, "constant")

@@ -22,7 +22,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.play.sentence import answered
 
 N_RANKS, N_OF_MANY = 10, 20  # ranked words shown
-CHART_COL, CHART_SIZE, LOOKUP_COL = 7, (600, 262), 9  # the size in pixels
+CHART_COL, CHART_SIZE, LOOKUP_COL = 7, (600, 256), 9  # the size in pixels
 # the columns right of the rank, with their styles; one without a name stays blank
 AT_POSITION = {
     "word": "word",

@@ -6,7 +6,7 @@ import { formatted, general } from "./format.js";
 /** A series with its values. @typedef {{name: string, x: any[], y: number[], labels: string[],
  *   colour: string, joined: boolean, bears: string}} Series */
 /** @typedef {{kind: string, title: string, size: [number, number], axes: [string, string],
- *   joined: boolean, number: string, shares: boolean, reach: number, series: Series[]}} Chart */
+ *   joined: boolean, number: string, across: string, shares: boolean, reach: number, series: Series[]}} Chart */
 /** An axis: from the least to the largest, and its ticks. @typedef {{low: number, high: number, ticks: number[]}} Axis */
 /** Where an axis runs, in pixels. @typedef {{at: (x: number) => number}} Scale */
 
@@ -120,9 +120,9 @@ function coloured(mark, chart, k) {
 }
 
 /** Lines and texts along the axis of values, which runs up or across.
- * @param {Chart} chart @param {Axis} axis @param {Scale} along @param {any} area @param {boolean} across */
-function gridlines(chart, axis, along, area, across) {
-  const texts = axis.ticks.map((tick) => formatted(tick, chart.number));
+ * @param {string} number @param {Axis} axis @param {Scale} along @param {any} area @param {boolean} across */
+function gridlines(number, axis, along, area, across) {
+  const texts = axis.ticks.map((tick) => formatted(tick, number));
   if (new Set(texts).size < texts.length) for (const [k, tick] of axis.ticks.entries()) texts[k] = general(tick);
   return axis.ticks.flatMap((tick, k) => {
     const at = along.at(tick);
@@ -169,7 +169,7 @@ function columns(chart, area) {
       return coloured(vector("rect", at, tip(chart, series, categories[k], value)), chart, n);
     });
   });
-  return [...gridlines(chart, axis, along, area, false), ...texts, ...axisTitles(chart, area), ...marks];
+  return [...gridlines(chart.number, axis, along, area, false), ...texts, ...axisTitles(chart, area), ...marks];
 }
 
 /** Bars from left to right, the first category on top. @param {Chart} chart @param {any} area @returns {SVGElement[]} */
@@ -188,7 +188,7 @@ function bars(chart, area) {
       return coloured(vector("rect", at, tip(chart, series, categories[k], value)), chart, n);
     }),
   );
-  return [...gridlines(chart, axis, along, area, true), ...texts, ...marks];
+  return [...gridlines(chart.number, axis, along, area, true), ...texts, ...marks];
 }
 
 /** Points, with lines between them where they are joined. @param {Chart} chart @param {any} area @returns {SVGElement[]} */
@@ -201,7 +201,7 @@ function points(chart, area) {
     const places = series.x.map((value, k) => [across.at(Number(value)), up.at(series.y[k]), series.y[k]]);
     return joinedPoints(chart, n, places.filter((place) => place.every(Number.isFinite)));
   });
-  return [...gridlines(chart, x, across, area, true), ...gridlines(chart, y, up, area, false), ...axisTitles(chart, area), ...marks];
+  return [...gridlines(chart.across, x, across, area, true), ...gridlines(chart.number, y, up, area, false), ...axisTitles(chart, area), ...marks];
 }
 
 /** The points of a series. @param {Chart} chart @param {number} n @param {number[][]} places @returns {SVGElement[]} */
@@ -221,6 +221,6 @@ function joinedPoints(chart, n, places) {
 
 /** What a mark says when it is pointed at. @param {Chart} chart @param {Series} series @param {any} x @param {number} y */
 function tip(chart, series, x, y) {
-  const where = typeof x === "number" ? formatted(x, chart.number) : String(x ?? "");
+  const where = typeof x === "number" ? formatted(x, chart.across) : String(x ?? "");
   return vector("title", {}, `${series.name ? `${series.name}, ` : ""}${where}: ${formatted(y, chart.number)}`);
 }

@@ -297,6 +297,7 @@ class _Page:
             "joined": int(chart.joined),
             "number": chart.number,
             "shares": int(chart.shares),
+            "across": chart.across,
             "reach": chart.reach,
             "series": [self._series(series) for series in chart.series],
         }

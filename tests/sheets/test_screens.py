@@ -1,11 +1,13 @@
 """What readers see: nothing is cut, covered, out of place, or without a name."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from conftest import Built
+from conftest import GOLDEN, Built, cli
 from screen_faults import faults
 
+from cellformer import workbooks
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book, Chart, Series
 from cellformer.exporters.compose.composer import Composer
@@ -78,6 +80,7 @@ def mark(ws: Composer) -> None:
 
 
 def below(ws: Composer) -> None:
+    ws.sheet.put(3, 0, "a note", "note")  # where else a link to the result would stand
     ws.computed("verdict", (1, 1), lambda i, j: 1, rows=["right?"], top=40, style="readout")
 
 
@@ -136,10 +139,45 @@ def test_only_planted_faults_are_found(planted: list[str]) -> None:
     assert not [line for line in planted if line.partition(", ")[2].partition("!")[0] not in names]
 
 
-WORKBOOKS = ("attention-by-columns", "one-step", "zero-layer")  # more follow
+@pytest.mark.slow
+@pytest.mark.parametrize("name", workbooks.path())
+def test_nothing_is_cut_or_covered(libreoffice: None, built: Built, name: str) -> None:
+    assert not faults(built[name])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WORKBOOKS)
-def test_nothing_is_cut_or_covered(libreoffice: None, built: Built, name: str) -> None:
-    assert not faults(built[name])
+@pytest.mark.parametrize("name", workbooks.path())
+def test_nothing_is_cut_or_covered_in_italian(libreoffice: None, name: str, tmp_path: Path) -> None:
+    done = cli("build", name, "--lang", "it", "-o", tmp_path / f"{name}.xlsx")
+    assert done.code == 0, done.err
+    assert not faults(tmp_path / f"{name}.xlsx")
+
+
+LLAMA, GAME = (str(GOLDEN / "llama"), "--ids", "1,2,0"), ("dialogue-game",)
+STUDIES = {  # options of each, whatever model they are of
+    "--why": ((*LLAMA, "--why"), (*GAME, "--why")),
+    "--exercise": ((*LLAMA, "--exercise"), (*GAME, "--exercise")),
+    "--gradient": ((*LLAMA, "--gradient"), (*GAME, "--gradient")),
+    "--against": (
+        (*LLAMA, "--against", "1,0,2"),
+        (*GAME, "--against", "<BOS> 3 chiama Paolo"),
+    ),
+    "--steer": ((*LLAMA, "--steer", "ids.txt"), (*GAME, "--steer", "words.txt")),
+}
+LISTS = {
+    "ids.txt": "# one\n1\n2 1\n# other\n0\n0 2\n",
+    "words.txt": "# one\nPaolo\nPietro chiama\n# other\nvice\nchiama\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+def test_nothing_is_cut_or_covered_in_studies(
+    libreoffice: None, study: str, tmp_path: Path
+) -> None:
+    for name, text in LISTS.items():
+        (tmp_path / name).write_text(text)
+    for k, arguments in enumerate(STUDIES[study]):
+        done = cli("build", *arguments, "-o", f"{k}.xlsx", cwd=tmp_path)
+        assert done.code == 0, done.err
+        assert not faults(tmp_path / f"{k}.xlsx")

@@ -226,6 +226,7 @@ def inside_sheet(w: Workbook, g: Forward) -> None:
         "every step of the pass, from the tokens to the digits, with its formula",
         "Rows or columns 0 to 36 are the tokens. Each block has its formula above it; the weights stand on Add.",
     )
+    ws.widths({1: 15})  # the sum in one number
     for block in [*g]:
         if block.name not in w.book.places:
             meaning = MEANINGS.get(block.name, "")

@@ -137,7 +137,7 @@ def _chart(book: ModelBook, page: Composer) -> None:
     title = "What the grammar gives each word, against what the model says"
     axes = ("the model says", "the grammar's share")
     page.sheet.charts.append(
-        Chart(CHART_ROW, 0, "scatter", title, series, (520, 380), axes, number="0%")
+        Chart(CHART_ROW, 0, "scatter", title, series, (520, 380), axes, across="0%")
     )
 
 
@@ -148,7 +148,7 @@ def _counted(page: Composer, row: int) -> None:
         ("it says from", "to", "words", "on average", "grammar", "came"),
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
-    text = f"Every word after every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came; constants."
+    text = f"Every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came (constants)."
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
     styles = ("share", "share", "count", "basis", "basis", "basis")
@@ -198,11 +198,11 @@ def _suggestions() -> list[Suggestion]:
             heat, 3, loss,
         ),
         Suggestion(
-            f"Type {UNSURE} as the sentence on Play: the likeliest word has only 11 %. Any of eight numbers may come.",
+            f"Type {UNSURE} on Play: the likeliest word has only 11 %. Any of eight numbers may come.",
             sentence, UNSURE, now,
         ),
         Suggestion(
-            f"Type {NONSENSE[0]} as the sentence on Play: the next word has 99.998 %. It was as sure of Tarso.",
+            f"Type {NONSENSE[0]} on Play: the next word has 99.998 %. It was as sure of Tarso.",
             sentence, NONSENSE[0], now,
         ),
     ]  # fmt: skip

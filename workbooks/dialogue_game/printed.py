@@ -91,7 +91,7 @@ def _maps(book: ModelBook) -> list[Comparison]:
     }
     first = book.graph["map.share"]
     return [
-        Comparison("§4a: share of the words' spread in the plane Paolo − Pietro, peers − ranks", 0.15, share["plane_share"],
+        Comparison("§4a: share of spread in the plane Paolo − Pietro, peers − ranks", 0.15, share["plane_share"],
                    "our model keeps its names in other directions: this plane holds a third of the essay's share", 2, MAPS),
         Comparison("§4b: two principal components hold", 0.347, first[0, 0] + first[0, 1],
                    "ours are led by <PAD>, <EOS> and perde, two to three times as long as other words", 3, MAPS),

@@ -94,5 +94,5 @@ def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> N
     axes = ("how sure it is of its first word", "how often that word comes")
     title = "As sure as right? Before and after a reward for being right"
     page.sheet.charts.append(
-        Chart(CHART_ROW, CHART_COL, "scatter", title, series, (560, 390), axes, number="0%")
+        Chart(CHART_ROW, CHART_COL, "scatter", title, series, (560, 390), axes, across="0%")
     )

@@ -33,7 +33,7 @@ def add(w: Workbook) -> None:
     ws = w.sheet(
         "Cache",
         "what keys and values cost: gigabytes of a graphics card, and money",
-        widths={0: 32} | dict.fromkeys(range(1, 4), 18) | {4: 2, 5: 2},
+        widths={0: 32} | dict.fromkeys(range(1, 5), 17) | {5: 2},
     )
     row = ws.cursor
     ws.cursor = row + 3

@@ -95,7 +95,7 @@ def settings(
         if name in choices:
             col, n = 24 + len(ws.sheet.lists), len(choices[name])
             for k, text in enumerate(choices[name], ws.cursor):
-                ws.sheet.hold(k, col, text, "constant")
+                ws.sheet.hold(k, col, text, "hidden")
             ws.sheet.lists[ws.cursor, 1] = ws.sheet[ws.cursor : ws.cursor + n, col].fixed
         ws.cursor += 1
 
@@ -286,7 +286,7 @@ def latches(
     latches of each of its states: their names, with {} for the weight's, by their titles."""
     g = ws.book.graph
     for name in weights:
-        row, col, height = ws.cursor + 3, 1, 0
+        row, col, height = ws.cursor + 4, 1, 0
         ws.sheet.put(ws.cursor + 1, 0, name, "heading")
         blocks = {kind: g[f"{kind}.{name}"] for kind in begins}
         for what, state in states.items():

@@ -57,7 +57,7 @@ def built(drawn: Drawn, trained: Model) -> Book:
     control = w.sheet(
         "Learn",
         "switch learning on, press F9, and watch the names",
-        widths={0: 18, 1: 11, 2: 34, 3: 2, 4: 4, 5: 17, 6: 4, 7: 17, 8: 2},
+        widths={0: 22, 1: 11, 2: 36, 3: 2, 4: 4, 5: 17, 6: 4, 7: 17, 8: 2},
     )
     counted = clock.add(g, sheets.A_POINT)
     made = step.add(g, counted)

@@ -312,7 +312,7 @@ def curve(ws: Composer) -> None:
         "scatter",
         "Loss, mean of 20 steps",
         series,
-        (420, 300),
+        (390, 300),
         ("steps", "nats for each letter"),
         joined=True,
         number="General",

@@ -131,7 +131,7 @@ def _suggestions() -> list[Suggestion]:
     city = read.index(("The city of New", "Haven"))
     return [
         Suggestion(
-            "Type 80, as if The state of New York had been read 80 times: in the table of one word, York rises from 32 % to 64 %. The model would have to be trained again.",
+            "Type 80, as if The state of New York had been read 80 times: in the table of one word, York rises from 32 % to 64 %.",
             ("contexts.times", state, 0), 80, ("contexts.next", 0, BEFORE[0]),
         ),
         Suggestion(

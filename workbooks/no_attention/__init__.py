@@ -44,7 +44,7 @@ def book() -> Book:
     sheets = [w.sheet(f"Layer {n}", f"layer {n} of the three models, step by step") for n in (0, 1)]
     weights = w.sheet("Weights", "what all three models share; blue: type over any of them")
     for sheet in (ws, *sheets, weights):
-        sheet.widths({0: 20} | dict.fromkeys(range(1, 27), 5.6))
+        sheet.widths({0: 20} | dict.fromkeys(range(1, 27), 6.0))
     switches, h0 = inputs(ws)
     by_layer, U = shared_weights(weights)
 

@@ -27,7 +27,7 @@ def book() -> Book:
     ws = w.sheet(
         "Model",
         "the whole model; a word is a column: W times x",
-        widths=dict.fromkeys(range(1, 24), 7),
+        widths={1: 8} | dict.fromkeys(range(2, 24), 7),
     )
     listing = w.sheet("Tables", "the document's tables of activations and parameters, with links")
     page = MatrixSheet(ws, typed(), partial(model.labels, w))

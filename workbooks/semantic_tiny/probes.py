@@ -36,7 +36,7 @@ N_WORDS, N_AXES, N_PARTS = (
 ASKED_ROW, TABLE_ROW, CHART_ROW, ANEW_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 27, 38, 46
 BUILT = 10  # components that a probe may use, as built
 PASSES = 0.8  # the essay's bar
-SIZE, CHART_COLS = (322, 360), (7, 12)
+SIZE, CHART_COLS = (316, 360), (9, 14)
 WAYS = ("of the words fitted to", "of words held out")
 ABOUT = (
     "A probe draws a straight line through the vectors: does the line tell male from female, big from small? R² is 1 where it reads the axis off, 0 where it might as well guess.",
@@ -45,7 +45,7 @@ ABOUT = (
 SETS = (
     "untrained: vectors as chance made them, no training at all",
     "wide, narrow: the two models of the sheet Two models",
-    "held out: a word is left out, the probe fitted to the other 39, and asked about that word;",
+    "held out: a word is left out; the probe, fitted to the other 39, is asked about it;",
     "the components along which it reads are of all 40 (what that gives it stands below)",
     "live: the table on Study, and what is typed above; vectors are as built",
 )

@@ -14,7 +14,7 @@ from cellformer.workbooks.semantic_tiny import semantics
 
 SHEET = "Study"
 TOP, N_WORDS, N_AXES = 14, len(semantics.CONTENT), len(semantics.AXES)
-COSINES, NEAREST_AT, REPORT = 7, 4, 13  # columns: cosines, the nearest words, the runs
+COSINES, NEAREST_AT, REPORT = 7, 4, 17  # columns: cosines, the nearest words, the runs
 ASKED_ROW, TARGET_ROW = 6, 12
 NEAREST = 5
 WORK = TOP + N_WORDS + 10  # the learned targets, d_model numbers across
@@ -133,7 +133,7 @@ def _suggestions() -> list[Suggestion]:
     moved."""
     return [
         Suggestion(
-            "Type stag as the first word: the table and the model that began narrow say doe (1.00 and 0.97). The one that began wide says arrow (0.42).",
+            "Type stag as the first word: the table and the model that began narrow say doe (1.00 and 0.97). The one that began wide: arrow (0.42).",
             ("study.asked", 0, 0), "stag", ("study.nearest_wide", 0, 0),
         ),
         Suggestion(

@@ -65,7 +65,7 @@ def add(w: Workbook) -> None:
 def sample(w: Workbook, ws: Composer) -> None:
     """Add random directions in cells: how many of them fit, beside the formulas."""
     ws.heading(
-        f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before",
+        f"Measured: {N} random directions, each kept if it is nearly at right angles to all kept before",
         "sheet Directions has the vectors, of which the first d numbers count, and every cosine",
         style="note",
     )

@@ -37,7 +37,15 @@ def add(w: Workbook, toys: Shelf) -> Composer:
         "the rarer features are, the more of them share the two numbers",
         "How many features should two numbers hold? Those that are always present always disturb each other: only two are kept, at right",
         "angles. Rare ones seldom meet: four fit, as two pairs of opposites, and in the end all five, for a small price. Type other settings.",
-        widths={0: 24, **dict.fromkeys(range(1, 19), 8), PANEL: 9, 2 * PANEL: 9},
+        widths={
+            0: 24,
+            **dict.fromkeys(range(1, 19), 8),
+            1: 11,
+            PANEL: 9,
+            PANEL + 1: 11,
+            2 * PANEL: 9,
+            2 * PANEL + 1: 11,
+        },
     )
     settings(ws)
     for k, name in enumerate(("decay", "p")):
