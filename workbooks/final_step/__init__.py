@@ -21,7 +21,7 @@ from cellformer.exporters.compose.story import Printed, Story, Suggestion
 from cellformer.workbooks.final_step import searches
 
 TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
-PROMPT = "Pietro-calls"
+PROMPT = "Pietro"
 WORDS = ("Tarso", "Cefa", "Paolo")
 QUERIES = (PROMPT, *WORDS)  # the essay posits the query of ‘Pietro chiama Paolo’
 DICTIONARY = [[1.2, 0.4, -0.1], [0.3, 1.0, 0.2], [-0.5, 0.2, 0.9]]
@@ -34,7 +34,7 @@ STORY = Story(
         "The last step of a language model is a search. One list of numbers, the query, is compared with the list of every word: number by",
         "number the two are multiplied, and the products added up. This is a dot product, the word's score. Softmax makes shares of the scores.",
         "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
-        "Here are three words and a query of three numbers, called ‘Pietro-calls’. What a model did before, to make the query, is left out:",
+        "Here are three words and a query of three numbers, called ‘Pietro’. What a model did before, to make the query, is left out:",
         "in the essay the query stands for the sentence ‘Pietro chiama Paolo’. Choose a word instead, and its own list becomes the query.",
         "A vector database finds documents by the same dot product, of a question with stored texts: the sheet Two searches has both.",
     ],

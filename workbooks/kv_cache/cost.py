@@ -106,9 +106,9 @@ def growth(ws: Composer, sizes: Area, top: int) -> None:
         return 2 * L * h * d_k * n_bytes * contexts[i] / GB
 
     ws.heading("Against the length of the context: GB of keys and values")
-    contexts = ws.typed("contexts", CONTEXTS, cols=["tokens"], style="input setting")
+    contexts = ws.typed("contexts", CONTEXTS, cols=["tokens"], style="input setting", left=0)
     shape = (len(CONTEXTS), len(MODELS))
-    grown = ws.computed("grown", shape, size_at, cols=MODELS, left=2, top=ws.rect(contexts).top - 1)
+    grown = ws.computed("grown", shape, size_at, cols=MODELS, left=1, top=ws.rect(contexts).top - 1)
     series = [Series(MODELS[j], contexts, grown[:, j]) for j in (1, 2)]
     axes, size = ("tokens in the context", "GB"), (480, 290)
     title = "GB of keys and values"

@@ -29,7 +29,7 @@ def add(w: Workbook) -> None:
         "keys and values themselves: computed once, kept, read again",
         "Numbers in italics are new in a step: only they are multiplied with W_K and W_V. All others are",
         "the cells of the step before: that is the cache. The query of a step is used and thrown away.",
-        widths={0: 16, **dict.fromkeys(range(1, 26), 8)},
+        widths={0: 16, **dict.fromkeys(range(1, 26), 7.3)},
     )
     before = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
     for name, values in WEIGHTS.items():

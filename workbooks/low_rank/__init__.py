@@ -27,7 +27,7 @@ def book() -> Book:
     ws = w.sheet(
         "Heads",
         "two heads, each in two ways; a word is a row: x W",
-        widths=dict.fromkeys(range(1, 22), 7),
+        widths=dict.fromkeys(range(1, 22), 6.6),
     )
     page = MatrixSheet(ws, heads.typed(), heads.labels)
     ws.heading("Three words")
@@ -39,7 +39,7 @@ def book() -> Book:
     ws = w.sheet(
         "Rank",
         "a rank is the size of the largest minor that is not 0",
-        widths=dict.fromkeys(range(1, 22), 7),
+        widths=dict.fromkeys(range(1, 22), 6.6),
     )
     ranking = MatrixSheet(ws)
     ranks.outer(ranking)

@@ -11,7 +11,7 @@ import numpy as np
 TOKENS = ("The", "state", "of", "New")
 VOCABULARY = ("The", "state", "city", "of", "New", "Jersey", "Orleans")
 FEATURES = ("article", "state", "city", "of", "New", "name")
-RULES = ("New, state", "New, city")  # of the MLP's cells
+RULES = ("state?", "city?")  # what the MLP's cells ask of ‘New’
 N, N_VOCAB = len(TOKENS), len(VOCABULARY)
 D_MODEL, D_HEAD, D_MLP, HEADS = len(FEATURES), 2, len(RULES), (1, 2)
 SWITCHES = ("LayerNorm", "MLP", "mask")
@@ -27,7 +27,7 @@ FIRST = {  # what each head reads and writes: (row, feature) or (feature, row), 
     "W_1": {(0, "New"): 1, (0, "state"): 1, (1, "New"): 1, (1, "city"): 1},
     "W_2": {("state", 0): 1, ("city", 1): 1},
 }
-SAYS = {  # what each word is said for: the unembedding
+SAYS: dict[str, dict[str, int]] = {  # what each word is said for: the unembedding
     "The": {},
     "state": {"article": 3},
     "city": {"article": 3},
