@@ -192,5 +192,13 @@ def for_model(
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)
     continues = model.spec.causal and gives == "next word"
-    parts = {"sources": bool(model.read), "layers": bool(model.spec.n_layers)}
-    return Plan(readout, tuple(live), by_hand, continues, gives, limits=limits, **parts)
+    return Plan(
+        readout,
+        tuple(live),
+        by_hand,
+        continues,
+        gives,
+        limits=limits,
+        layers=bool(model.spec.n_layers),
+        sources=bool(model.read),
+    )

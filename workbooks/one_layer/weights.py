@@ -15,7 +15,8 @@ RULES = ("state?", "city?")  # what the MLP's cells ask of ‘New’
 N, N_VOCAB = len(TOKENS), len(VOCABULARY)
 D_MODEL, D_HEAD, D_MLP, HEADS = len(FEATURES), 2, len(RULES), (1, 2)
 SWITCHES = ("LayerNorm", "MLP", "mask")
-FIRST = {  # what each head reads and writes: (row, feature) or (feature, row), and the weight
+Wired = dict[tuple[int | str, int | str], int]  # cells by row and column, or by feature
+FIRST: dict[str, Wired] = {  # what each head reads and writes
     "W_Q_h1": {(0, "New"): 3},
     "W_K_h1": {(0, "state"): 2, (0, "city"): 2},
     "W_V_h1": {(0, "state"): 1, (1, "city"): 1},
