@@ -42,6 +42,7 @@ pytestmark = pytest.mark.usefixtures("node")
 
 N_EDITS = 20
 MOST_BESIDES = 150 << 10  # bytes of a page besides its weights
+OF_STEP = 8 << 10  # of one with the sheet Attention
 OF_ANOTHER = 26 << 10  # and of one with the pass of another sentence, forwards and backwards
 IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma3")
 KINDS = ("weight", "weight", "op", "op", "setting", "setting", "ids", "table", "text", "input")
@@ -267,7 +268,9 @@ def assert_opens(page: Page, folder: Path) -> None:
 def most_bytes(page: Page) -> float:
     weights = zlib.decompress(b64decode(json.loads(page.held.read_text())["weights"]))
     another = isinstance(page.book, ModelBook) and "against" in page.book.plan.studies
-    return len(weights) * 4 / 3 + MOST_BESIDES + (OF_ANOTHER if another else 0)
+    step = "Attention" in page.book.sheets
+    more = (OF_ANOTHER if another else 0) + (OF_STEP if step else 0)
+    return len(weights) * 4 / 3 + MOST_BESIDES + more
 
 
 @pytest.mark.slow
