@@ -274,8 +274,8 @@ def test_lens_and_attribution_follow_a_target() -> None:
 def test_ablate_lists_every_part() -> None:
     out = cli("ablate", "dialogue-game", "--target", "Tarso").out
     assert len(out.splitlines()) == 2 + 2 * (4 + 2)
-    (row,) = (line.split() for line in out.splitlines() if "blocks.1.attn.h2" in line)
-    assert float(row[1]) < -10 and row[-1] == "vice"
+    (row,) = (line.split() for line in out.splitlines() if "head 1.2" in line)
+    assert float(row[2]) < -10 and row[-1] == "vice"
 
 
 def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
