@@ -207,7 +207,7 @@ class AskedScore:
                 worded("{block}, of the {token}", block=block, token=worded(name)),
                 "note",
             )
-            page.heads_at((row + 1, left), *map(plain, writers), style="label")
+            page.heads_at((row + 1, left), *map(plain, writers), style="label fitted")
             row, top = row + n + 3, row + 2
             table, shape = f"why.{name}.{block}", (n, len(writers))
             return page.computed_at(table, (top, left), shape, cell, "step green")
@@ -230,7 +230,7 @@ class AskedScore:
             worded("the {token} of the head that is asked for", token=worded(name)),
             "block",
         )
-        page.heads_at((row + 1, left), *labels, style="label")
+        page.heads_at((row + 1, left), *labels, style="label fitted")
         shape = operands(self.first.product)[which].shape[1], len(labels)
         self.parts[name] = page.computed_at(f"why.{name}", (row + 2, left), shape, cell, "step")
 
