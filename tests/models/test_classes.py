@@ -117,7 +117,7 @@ def test_refused(change: dict, said: str, tmp_path: Path) -> None:
 
 def test_lens_and_target_of_a_class() -> None:
     said = cli("run", TEXT, "--ids", "3,1,5", "--lens", "--target", "NEGATIVE")
-    assert said.code == 0 and "blocks.1.ln2.out" in said.out
+    assert said.code == 0 and "MLP 1" in said.out
 
 
 def test_label_keeps_its_spaces(tmp_path: Path) -> None:
