@@ -24,7 +24,7 @@ PRINTED = {  # a line of each example's output
     "a_worksheet_of_your_own": "a: 0.609, and 0.174 for 0",
     "an_edited_workbook": "blocks.0.attn.h0.W_V[2,2]",
     "an_adapter_beside_its_base": "merged: 0.0",
-    "build_a_workbook": "the-dog-sat.xlsx: 20 sheets",
+    "build_a_workbook": "the-dog-sat.xlsx: 21 sheets",
     "change_a_weight": "mat      0.312 -> 0.189",
     "generate_text": "chiama",
     "talk_in_a_template": "<|user|>What is the capital of France?<|end|>",
