@@ -43,6 +43,7 @@ def random_edit(book: ModelBook, rng: np.random.Generator) -> tuple[Edit, str]:
         i, j = (int(rng.integers(n)) for n in block.shape)
         was, now = float(book.values[block.name][i, j]), round(float(rng.normal()), 2) + 3
         where = f"{block.name}[{i},{j}]" if block.whole.size > 1 else block.name
+        where += ", transposed" * (book.places[block.name].turned and min(block.shape) > 1)
         return (*cell(book, block.name, i, j), now), f"{where} {told(was)} → {now:.15g}"
     if kind == "switch" and switches:
         name = switches[rng.integers(len(switches))]

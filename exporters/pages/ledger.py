@@ -319,7 +319,7 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
         cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
         table.put(row - TOP, col, IF(differs, _shown(cell), ""), "step")
     i, j = (COL, ROW) if place.turned else (ROW, COL)
-    turned = place.turned and line.block.kind == "weight"
+    turned = place.turned and line.block.kind == "weight" and min(line.block.shape) > 1
     end = words.transposed("]") if turned else "]"
     which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & end
     others = " " & sentence("and {n} more of it", n=sheet[row, COUNT] - 1)
