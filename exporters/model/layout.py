@@ -54,7 +54,7 @@ from cellformer.exporters.model.orientation import SCALES, turned
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
-LONGEST = 210  # characters of an equation on one line, which then fits a screen
+LONGEST = 200  # characters of an equation on one line, which then fits a screen
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
 
 
