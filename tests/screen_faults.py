@@ -18,7 +18,8 @@ from screens import MARGIN, At, Box, Cell, Screen, plain, screens_of
 from cellformer.exporters.compose.address import of_cell, position
 from cellformer.exporters.compose.theme import FILLS
 
-WINDOW = 1313, 586  # pixels of cells that LibreOffice's window of 1366 x 768 shows at 100 %
+# pixels of cells that a window of 1366 x 768 shows: LibreOffice draws columns wider than it says
+WINDOW = 1249, 586
 LINE = 1.16  # times the size of its font a line is high
 NARROW = 160  # pixels: a column of a table that one scrolls is not wider
 RESULT = FILLS["readout"].lstrip("#")

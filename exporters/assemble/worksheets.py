@@ -197,7 +197,7 @@ def worksheet(book: Book, name: str, purpose: str) -> Composer:
 
 def compare(ws: Composer, rows: Sequence[Comparison], section: str = "") -> None:
     """Add a source's printed numbers, the cells' values, the difference, and why they differ."""
-    ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 72})
+    ws.widths({0: 1, 1: 56, 2: 11, 3: 12, 4: 11, 5: 1, 6: 71})
     ws.sheet.heads = ws.cursor
     for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
         ws.sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")

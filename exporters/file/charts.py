@@ -7,9 +7,11 @@ from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
 from cellformer.exporters.compose import theme
-from cellformer.exporters.compose.book import Book, Chart, Series
+from cellformer.exporters.compose.book import Book, Chart, Series, Sheet
 
 SMALL = {"size": 9}  # a font
+WINDOW = 1178  # pixels of columns in Excel that 1366 pixels of a window show in LibreOffice
+LEAST = 0.8  # of its width that a chart keeps
 
 
 class _Label(str):
@@ -20,7 +22,7 @@ class _Label(str):
         return ""
 
 
-def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> None:
+def add_chart(book: Book, workbook: Workbook, sheet: Sheet, ws: Worksheet, chart: Chart) -> None:
     """Add a chart to a sheet."""
     joined = {"subtype": "straight_with_markers"} if chart.joined else {}
     drawn = workbook.add_chart({"type": chart.kind} | joined)
@@ -49,8 +51,15 @@ def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> No
     told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
     legend = {"position": "bottom", "delete_series": unnamed}
     drawn.set_legend(legend if told else {"none": True})
-    drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
+    drawn.set_size({"width": _width(sheet, chart), "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
+
+
+def _width(sheet: Sheet, chart: Chart) -> float:
+    """A chart's width in pixels, less what a window would cut off, if that is little."""
+    widths = (sheet.widths.get(col, theme.COLUMN_WIDTH) for col in range(chart.col))
+    room = WINDOW - sum(map(theme.pixels, widths))
+    return room if LEAST * chart.size[0] < room < chart.size[0] else chart.size[0]
 
 
 def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:

@@ -463,7 +463,7 @@ def _write_sheet(
     for (row, col), text in sheet.notes.items():
         ws.write_comment(row, col, readable(text, "\n"), NOTE)
     for chart in sheet.charts:
-        add_chart(book, workbook, ws, chart)
+        add_chart(book, workbook, sheet, ws, chart)
 
 
 def _single(book: Book, shown: Reading, sheet: Sheet) -> dict[tuple[int, int], Entry]:

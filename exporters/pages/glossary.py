@@ -17,7 +17,7 @@ def add(book: ModelBook) -> None:
     """Add a line for each term that appears in the workbook."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    sheet.widths = {TERM: 20, MEANING: 90, SEEN: 20}
+    sheet.widths = {TERM: 20, MEANING: 88, SEEN: 20}
     sheet.heads = TOP
     sheet.across(TOP, TERM, ("term", "what it is", "seen at"), "block")
     seen = [(term, target) for term in TERMS if (target := shown_at(book, term))]

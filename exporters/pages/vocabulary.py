@@ -168,7 +168,7 @@ def _panel(page: Composer, maps: Maps) -> None:
     for at, left, name, text in (
         (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),
         (CHART_ROWS[0] - 1, second, "shown_share", "of it along the two that are drawn;"),
-        (CHART_ROWS[0] - 1, second + 4, "four_share", "along the first four"),
+        (CHART_ROWS[0] - 1, second + 4, "four_share", "along four"),
         (CHART_ROWS[1] - 1, first, "cosine_share", "of the spread of the words’ directions"),
     ):
         page.show(name, (at, left), maps[name][0, 0], "percent")

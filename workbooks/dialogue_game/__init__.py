@@ -67,7 +67,7 @@ STORY = Story(
     ],
     words=[
         "Italian: chiama, calls; perde, loses; capo, boss; vice, deputy. Tarso and Cefa: by-names of Paul and Peter.",
-        "The other eight words are absurd ones: umbrella, sugar, slipper, ... <BOS> begins a game, <SEP> ends a turn.",
+        "The other eight words are absurd: umbrella, sugar, slipper. <BOS> begins a game, <SEP> ends a turn.",
     ],
 )  # fmt: skip
 

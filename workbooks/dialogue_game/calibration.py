@@ -148,7 +148,7 @@ def _counted(page: Composer, row: int) -> None:
         ("it says from", "to", "words", "on average", "grammar", "came"),
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
-    text = f"Every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came (constants)."
+    text = f"Every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came."
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
     styles = ("share", "share", "count", "basis", "basis", "basis")
@@ -161,7 +161,7 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     """Add the predictions after nonsense sentences as constants, and after the sentence on Play,
     live."""
     page.sheet.put(row, RIGHT, "A ranking always comes back", "heading")
-    text = "In an order that no game has, words get scores all the same, which sum to one; and the first may look certain."
+    text = "In an order that no game has, words get scores all the same. They sum to one; the first may look sure."
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at(
         (row + 2, RIGHT), *("first word", "probability", "entropy", "after"), style="label"

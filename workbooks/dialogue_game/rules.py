@@ -33,7 +33,7 @@ TRY_COL = 8
 WALK = (
     "A head's picture says where it looks. Does it say what the head does? Here are all eight pictures in words: what the last word of the prompt looks at.",
     "Guess for each head whether the model needs it to say the next word, and type yes or no. The answer was measured with that head alone switched off.",
-    "A head that is not needed may still carry something, and others stand in for it. Put in place of what head 0.0 writes at ‘chiama’ what it writes there after ‘3 chiama Paolo’, and nothing else: the answer is vice, with 0.70.",
+    "A head that is not needed may still carry something, and others stand in for it. Put in place of what head 0.0 writes at ‘chiama’ what it writes there after ‘3 chiama Paolo’: the answer is vice, with 0.70.",
 )
 NEEDED = 0.5  # a head without which the next word is less likely is needed for it
 Kept = Mapping[str, Mapping[str, float]]  # part ("": all work) -> rule -> how often it is kept

@@ -80,7 +80,7 @@ def printed(w: Workbook) -> list[Comparison]:
             "GPT-3: rows of W_E, where it is introduced",
             MISPRINTED,
             sizes[0],
-            f"printed 12,888, elsewhere 12,288; 1/96 is {slip(d_head):.2f}, and W_E "
+            f"printed 12,888, elsewhere 12,288; W_E "
             f"would have {slip(W_E):.1f} million, not {w.now(W_E):.1f}",
             0,
         ),

@@ -217,7 +217,7 @@ def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -
             "GPT-2 small: parameters in millions, W_U being W_E turned",
             124,
             millions,
-            "printed 124; the parameter table counts W_U apart, "
+            "printed 124; the table counts W_U apart, "
             f"with {w.now(separate) / 1e6:.0f} million: GPT-2 shares it with W_E",
             decimals=0,
         ),

@@ -120,7 +120,7 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: the calculator off; another number; a number too large for it."""
     return [
         Suggestion(
-            "Type 0: nobody answers, and the model lays a word of its own, 108. It was not trained on this sum. It ends the sentence as surely as before.",
+            "Type 0: nobody answers, and the model lays a word of its own, 108. It was not trained on this sum. It ends as surely as before.",
             (f"{NAME}.connected", 0, 0), 0.0, ("belt.word", LAST, 0),
         ),
         Suggestion(
