@@ -19,7 +19,7 @@ from cellformer import names, workbooks
 from cellformer.engine.cells.expression import Area
 from cellformer.engine.models.choosing import BY_NUMBER, GREEDILY, Sampling
 from cellformer.engine.models.generate import generate, passage
-from cellformer.engine.studies import ablation
+from cellformer.engine.studies import ablation, part_names
 from cellformer.exporters.checking.verify import read
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.file.xlsx import write
@@ -31,7 +31,7 @@ CHECKPOINTS = [str(GOLDEN / kind) for kind in ("gpt2", "mixtral", "gemma2", "ber
 MODELS = [name for name in workbooks.names() if not names.is_worksheet(name)]
 WITH_PARTS = [name for name in MODELS if name not in ("final-step", "zero-layer")]  # no layers
 IDS = "2,3,5,7"  # of a checkpoint, which has no prompt of its own
-LINE = re.compile(r"(blocks\S+)\s+([+-][\d.]+)\s+[\d.]+\s+([\d.]+) ")
+LINE = re.compile(r"^ (\S.*?)\s+([+-][\d.]+)\s+[\d.]+\s+([\d.]+) ", re.MULTILINE)
 
 
 @cache
@@ -65,8 +65,9 @@ def test_cells_equal_the_ablate_command(name: str, mean: bool) -> None:
         row = 0
     before = book.values["logits"][row]
     target, command = int(np.argmax(before)), printed(name, mean)
-    assert list(command) == ablation.parts(book.graph)
-    for part, (logit, probability) in command.items():
+    parts = ablation.parts(book.graph)
+    assert list(command) == [part_names.said(part) for part in parts]
+    for part, (logit, probability) in zip(parts, command.values(), strict=True):
         typed = {f"{part}.switch": 0.0} | ({"mean_ablation": 1.0} if mean else {})
         after = book.edited(edits(book, typed)).values
         assert after["logits"][row, target] - before[target] == pytest.approx(logit, abs=6e-5), part
