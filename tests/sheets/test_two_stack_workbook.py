@@ -193,8 +193,8 @@ def test_sheets_stand_in_the_order_of_the_figure() -> None:
 
 def test_keys_of_cross_attention_are_labelled_by_the_source() -> None:
     book = translates()
-    labels = book.shown["labels.blocks.0.cross.h0.pattern.rows"].block
-    words = [str(book.clean(labels[k, 0])) for k in range(4)]
+    labels = book.shown["labels.blocks.0.cross.h0.pattern.columns"].block
+    words = [str(book.clean(labels[0, k])) for k in range(4)]
     vocabulary = translator().vocabulary
     assert words == [book.labels["vocab"][i] for i in vocabulary.encode(START)[:4]]
 
