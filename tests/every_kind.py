@@ -27,7 +27,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {  # of gpt2
     "--live": ("--live", "blocks.0"),
     "--nudge": ("--nudge",),
     "--quantize": ("--quantize",),
-    "--rows": ("--rows", "tokens"),
     "--steer": ("--steer", "lists.txt"),
     "--temperature": ("--temperature", "0.8", "--top-k", "2", "--tokens", "5"),
     "--why": ("--why",),

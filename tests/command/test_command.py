@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -266,8 +267,9 @@ def test_head_switched_off_beside_the_baseline() -> None:
 
 def test_lens_and_attribution_follow_a_target() -> None:
     out = cli("run", "dialogue-game", "--target", "Tarso", "--lens").out
-    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.split()}
-    assert rows["blocks.1.resid_mid"][1] == "Tarso" and rows["blocks.0.resid_pre"][1] == "Paolo"
+    lines = (re.split(r"\s{2,}", line.strip()) for line in out.splitlines())
+    rows = {cells[0]: cells for cells in lines}
+    assert rows["attention 1"][1] == "Tarso" and rows["embedding"][1] == "Paolo"
     assert float(rows["sum"][1]) == pytest.approx(float(rows["1"][2]), abs=1e-3)
 
 

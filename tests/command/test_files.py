@@ -83,7 +83,7 @@ def test_explain_takes_the_many_edits_of_a_block_as_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_trace_run_and_sweep_take_an_edited_file(folder: Path) -> None:
-    by_name = cli("run", "cat-sat", "--set", "W_E[1,0]=0.5", "--set", "Block 0!K53=3").out
+    by_name = cli("run", "cat-sat", "--set", "W_E[1,0]=0.5", "--set", "Block 0!D44=3").out
     assert cli("run", folder / "edited.xlsx").out == by_name
     back = cli("run", folder / "edited.xlsx", "--set", "Embedding!B11=0.3", "--json").out
     assert '"rank": 1' in back

@@ -171,5 +171,5 @@ def test_cat_sat_mean_ablation_in_libreoffice(tmp_path: Path, libreoffice) -> No
     target = int(np.argmax(book.values["logits"][last]))
     sheet, *at = book.cell("probs", last, target)
     for shown, mean in zip(found, (False, True), strict=True):
-        _, probability = printed("cat-sat", mean)["blocks.0.attn.h0"]
+        _, probability = printed("cat-sat", mean)["head 0.0"]
         assert shown[sheet][tuple(at)] == pytest.approx(probability, abs=6e-5)

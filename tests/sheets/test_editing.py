@@ -204,7 +204,7 @@ BAD = [
     (deleted_source, "no sheet Source"),
     (inserted_row, "a row was inserted in sheet 'Weights 1' about row 12"),
     (deleted_row, "a row was deleted in sheet 'Weights 1' about row 12"),
-    (inserted_column, "a column was inserted in sheet 'Block 0' about column 3"),
+    (inserted_column, "a column was inserted in sheet 'Block 0' about column 5"),
 ]
 TYPED_BADLY: list[tuple[CellAt, float | str, str]] = [
     (("Source", 7, 0), "UEsDBBQAAAAIAAAAIVxa", "its checkpoint is damaged"),
