@@ -166,13 +166,14 @@ def pages(model: Model, n_tokens: int) -> int:
         patterns += spec.n_layers * spec.n_heads * n_tokens * (2 * n_source + 3)  # cross attention
         patterns += spec.n_encoder_layers * spec.n_encoder_heads * n_source**2  # on Heads alone
     machine = 12 * n_tokens * (spec.n_layers + 1)
+    attention = n_tokens * (4 * spec.d_head + 20) if spec.n_heads else 0  # one step, word by word
     lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
     paths = (spec.n_layers * (spec.n_heads + 3) + 3) * spec.d_model  # Attribution, Trajectory
     mapped = min(n_words, MOST_MAPPED)
     maps = (mapped + 20) * spec.d_model + 16 * mapped
     play = 1000 + 4 * n_words  # and the ledger
     tokenizer = TOKENIZER if isinstance(model.vocabulary, Library) else 0
-    return play + choice + patterns + machine + lens + paths + maps + tokenizer
+    return play + choice + patterns + machine + attention + lens + paths + maps + tokenizer
 
 
 def bytes_per_number(model: Model, carried: bool, addressed: bool) -> float:
