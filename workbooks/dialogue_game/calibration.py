@@ -198,11 +198,11 @@ def _suggestions() -> list[Suggestion]:
             heat, 3, loss,
         ),
         Suggestion(
-            f"Type {UNSURE} on Play: the likeliest word has only 11 %. Any of eight numbers may come.",
+            f"Type {UNSURE} as the sentence: the likeliest word has only 11 %. Any of eight numbers may come.",
             sentence, UNSURE, now,
         ),
         Suggestion(
-            f"Type {NONSENSE[0]} on Play: the next word has 99.998 %. It was as sure of Tarso.",
+            f"Type {NONSENSE[0]} as the sentence: the next word has 99.998 %. It was as sure of Tarso.",
             sentence, NONSENSE[0], now,
         ),
     ]  # fmt: skip
