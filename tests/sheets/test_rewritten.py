@@ -83,7 +83,7 @@ PUT: dict[str, dict[tuple[str, int, int], float | str]] = {
         ("choice.order", 1, 0): 7.0,
     },
     "loss": {("weights", 0, 0): 5.0, ("code_P", 0, 0): "=1+2"},
-    "distilbert": {(f"{HEAD}.pattern", 0, 1): "=0.5+0", (f"{HEAD}.W_Q", 1, 1): 0.25},
+    "distilbert": {(f"{HEAD}.pattern", 1, 1): "=0.5+0", (f"{HEAD}.W_Q", 1, 1): 0.25},
 }
 
 
@@ -122,7 +122,7 @@ def test_other_spellings_are_no_edits(put_files, tmp_path, libreoffice) -> None:
     for text in ("=1-1", "=50", "SUMPRODUCT(", f"{HEAD}.scores[1,0]", "elephant", "next word"):
         assert text in done.out
     refused = cli("import", paths["distilbert"], "-o", tmp_path / "model")
-    assert refused.code == 2 and "pattern[0,1]" in refused.err and "=0.5+0" in refused.err
+    assert refused.code == 2 and "pattern[1,1]" in refused.err and "=0.5+0" in refused.err
     assert not (tmp_path / "model").exists()
 
 
@@ -137,7 +137,7 @@ def test_openpyxl_drops_values(files, put_files, tmp_path) -> None:
     assert told(tmp_path / "cat-sat.xlsx") == {}
     done = cli("diff", put_files["distilbert"])
     assert done.code == 2
-    assert f"({HEAD}.pattern[0,1]) holds a formula without a value, =0.5+0" in done.err
+    assert f"({HEAD}.pattern[1,1]) holds a formula without a value, =0.5+0" in done.err
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_more_edits_amplify_rounding() -> None:
     for block in [block for block in book.graph if block.kind == "weight"]:
         for i, j in np.ndindex(*block.shape):
             other.set(block.name, i, j, float(np.nextafter(live[block.name][i, j], 9)))
-    edits = list(islice(drawn(book, Evaluator(book.graph), 1), 60))
+    edits = list(islice(drawn(book, Evaluator(book.graph), 32), 60))
     for run in runs:
         for edit in edits:
             run.set(*edit)

@@ -412,7 +412,7 @@ def test_what_nothing_is_computed_with(
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (("insert rows", "Block 0", 34, 1), "rows were inserted or deleted in sheet 'Block 0'"),
+        (("insert rows", "Block 0", 30, 1), "rows were inserted or deleted in sheet 'Block 0'"),
         (("delete columns", "Block 0", 1, 1), "the workbook is of another version of cat-sat"),
         (("delete sheet", "Block 0"), "sheet 'Block 0' is missing; restore its name"),
         (("rename sheet", "Block 0", "Layer"), "sheet 'Block 0' is missing; restore its name"),
