@@ -27,7 +27,7 @@ from cellformer.engine.cells.expression import (
     Operation,
     expression,
 )
-from cellformer.engine.cells.functions import IF
+from cellformer.engine.cells.functions import IF, MAX, MIN
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.table import Reader, compute, pending
 from cellformer.engine.cells.values import RANGES, FormulaError, number, numbers_or_0
@@ -145,7 +145,11 @@ def _shares(part: Expression, look: Look) -> list[tuple[Expression, Expression]]
         found = slopes(part.of(*given), Constant(part.value(look)))
     except FormulaError:
         return []
-    return [(whose[id(x)], expression(share)) for x, share in found]
+    shares = [(whose[id(x)], expression(share)) for x, share in found]
+    if isinstance(part, Call) and part.function in (MAX, MIN):  # equal numbers share the slope
+        n_equal = sum(np.sum(as_numbers(share.value(look))) for _, share in shares)
+        shares = [(x, share / n_equal) for x, share in shares]
+    return shares
 
 
 def as_numbers(x: Any) -> Any:

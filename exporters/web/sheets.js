@@ -144,7 +144,9 @@ class Page {
     this.widths = new Map(data.widths);
     this.heights = new Map(data.heights);
     const rows = this.suggestions.map((suggestion) => suggestion.row ?? 0);
-    for (const row of rows.length ? [Math.min(...rows) - 1, ...rows] : []) this.heights.set(row, 0);
+    const besideCells = rows.some((row) => sheet.columns(row).some((/** @type {number} */ col) => sheet.at(row, col)?.block));
+    // The list beside the grid repeats these rows. Rows with cells to type in stay.
+    for (const row of rows.length && !besideCells ? [Math.min(...rows) - 1, ...rows] : []) this.heights.set(row, 0);
     for (let row = data.top; row < sheet.rows && !sheet.columns(row).length; row++) this.heights.set(row, 0);
     this.tries = new Tries(this.session, this.suggestions, (block, i, j) => sheets.goToBlock(block, i, j), sheet.name);
     /** @type {HTMLElement[]} */ this.tried = [];
