@@ -12,7 +12,7 @@ Nothing here knows a model; `model_book` does.
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -221,6 +221,7 @@ class Sheet:
     secret: bool = False  # nor by that
     lettered: bool = True  # whether the letters of columns and the numbers of rows are seen
     print_area: Rect | None = None  # what prints; None: all of it
+    prints: Literal["all", "first page", "nothing"] = "all"
     heads: int | None = None  # the row of column heads that every printed page repeats
     suggestions: Sequence[Suggestion] = ()  # the edits that it suggests itself
 

@@ -2,8 +2,9 @@
 
 Excel ignores row breaks on sheets that are fitted to a page's width, so the scale is computed here
 from the widths of columns and texts. A page is portrait where its cells then stay legible, else
-landscape; sheets wider than that go on to the right. Sheets that only programs read are hidden,
-and hidden sheets do not print.
+landscape; sheets wider than that go on to the right. Some sheets print their first page alone, and
+tables of many numbers do not print. Sheets that only programs read are hidden, and hidden sheets do
+not print.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from math import ceil
 from xlsxwriter.worksheet import Worksheet
 
 from cellformer.engine.cells.access import Rect
+from cellformer.engine.cells.language import translated
 from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.book import Reading, Sheet
 
@@ -29,23 +31,35 @@ MOST_BREAKS = 1000  # Excel takes 1,026
 
 def set_up(ws: Worksheet, sheet: Sheet, shown: Reading, title: str) -> None:
     """Set a sheet's paper, area, scale, breaks, and the line at the foot of each page."""
-    area = sheet.print_area or _used(sheet)
+    used = _used(sheet)
+    area = sheet.print_area or used
     width = max(_edge(sheet, area.right), *_texts(sheet, shown, area)) * WIDER
     portrait = LEGIBLE * width <= _room(SHORT)
-    scale = min(1.0, _room(SHORT if portrait else LONG) / width)
-    if scale < SMALLEST:  # as many pages across as it takes
+    across = _room(SHORT if portrait else LONG)
+    scale = min(1.0, across / width)
+    if scale < SMALLEST and sheet.prints == "first page":
+        scale, width = SMALLEST, across / SMALLEST
+    elif scale < SMALLEST:  # as many pages across as it takes
         scale = min(1.0, ceil(SMALLEST / scale) * scale)
-    (ws.set_portrait if portrait else ws.set_landscape)()
-    ws.set_paper(A4)
-    ws.set_margins(SIDE, SIDE, TOP, BOTTOM)
-    ws.set_print_scale(int(100 * scale))
-    ws.set_footer(f"&L{title.replace('&', '&&')[:180]} · &A&R&P / &N", {"margin": 0.3})
-    ws.print_area(area.top, area.left, area.bottom - 1, _column(sheet, width / WIDER) - 1)
     room = ((LONG if portrait else SHORT) - TOP - BOTTOM) * PIXELS / scale * 0.97
     if sheet.heads is not None:
         ws.repeat_rows(sheet.heads)
         room -= _height(sheet, sheet.heads)
-    ws.set_h_pagebreaks(list(_breaks(sheet, area, room))[:MOST_BREAKS])
+    breaks = list(_breaks(sheet, area, room))[:MOST_BREAKS]
+    part = area._replace(right=_column(sheet, width / WIDER))
+    if sheet.prints == "first page" and breaks:
+        part = part._replace(bottom=breaks[0])
+    elif sheet.prints == "nothing":  # one blank cell: programs leave blank pages out
+        part = Rect(used.bottom + 1, used.bottom + 2, 0, 1)
+    (ws.set_portrait if portrait else ws.set_landscape)()
+    ws.set_paper(A4)
+    ws.set_margins(SIDE, SIDE, TOP, BOTTOM)
+    ws.set_print_scale(int(100 * scale))
+    ws.print_area(part.top, part.left, part.bottom - 1, part.right - 1)
+    ws.set_h_pagebreaks(breaks)
+    is_whole = part.right >= used.right and (part.top, part.bottom) == (used.top, used.bottom)
+    rest = "" if is_whole else f" · {translated('a part; to print all, clear the print area')}"
+    ws.set_footer(f"&L{title.replace('&', '&&')[:90]} · &A{rest}&R&P / &N", {"margin": 0.3})
 
 
 def _room(paper: float) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.name import (
@@ -20,9 +21,11 @@ from cellformer.engine.cells.name import (
 from cellformer.engine.models.adapter import ADAPTER, MERGE
 from cellformer.engine.studies import addition
 from cellformer.exporters.compose import theme
+from cellformer.exporters.compose.book import Sheet
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.orientation import SCALES
 
+HEADINGS = 3  # rows above a table: its equation and its labels, and a blank one
 PROMPT_COL = 2  # on Play: of the sentence, and of its first token
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 BESIDE = ("mean_ablation", MERGE)  # settings that stand beside what they switch
@@ -188,3 +191,17 @@ def on_play(block: Block) -> bool:
     if "." in block.own or block.passes not in ((), (SECOND,), (ENCODER,)) or block.own in BESIDE:
         return False
     return dial or block.own in ("tokens", "attention_mask", "position", "target", "rival")
+
+
+def print_one_head(sheet: Sheet, place: BlockSheet) -> None:
+    """Print of a model's tables those of the first head of the first layer alone, up to what it
+    takes from the values."""
+    rects = {p.block: p.rect(p.block.whole) for p, _ in sheet.regions}
+    head = next((block.head for block in rects if block.head), None)
+    if place != BlockSheet("Block", 0) or head is None:
+        sheet.prints = "nothing"
+        return
+    first = [r for block, r in rects.items() if block.head == head and block.leaf != "result"]
+    top = min(rect.top for rect in first) - HEADINGS
+    bottom, right = max(rect.bottom for rect in first), max(rect.right for rect in first)
+    sheet.print_area, sheet.prints = Rect(top, bottom, 0, right), "all"

@@ -47,6 +47,7 @@ from cellformer.exporters.model.block_sheets import (
     BlockSheet,
     on_play,
     placed_by_page,
+    print_one_head,
     sheet_of,
 )
 from cellformer.exporters.model.model_book import ModelBook, Pieces
@@ -153,6 +154,8 @@ def lay_out(book: ModelBook) -> None:
         for band in found:
             row = _place(book, sheet, band, row)
         _contents(book, sheet)
+        if not book.by_hand:
+            print_one_head(sheet, place)
 
 
 def _split(book: ModelBook, block: Block, n_words: int) -> None:
@@ -455,3 +458,4 @@ def dress(book: ModelBook, sheet: Sheet) -> None:
     if sheet.name != PLAY:
         sheet.link(1, 1, AsIs(PLAY), f"{PLAY}!A1")
     sheet.frozen = (TITLE_ROWS - 1, 0)
+    sheet.prints = "all" if book.by_hand else "first page"

@@ -22,6 +22,7 @@ EDITED = "edited"
 def add(book: ModelBook) -> None:
     """Add a line per block."""
     page = layout.page(book, SHEET)
+    page.sheet.prints = "nothing"
     sheet = page.sheet
     if not book.plan.compares_blocks:
         sheet.purpose = "every block: where it stands, its shape, its meaning"

@@ -92,6 +92,7 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the steps of every choice, one column per position."""
     page = layout.page(book, SHEET)
+    page.sheet.prints = "nothing"
     page.widths({0: 14, 1: 14})
     if not book.plan.continues:
         page.sheet.purpose = OF_EACH

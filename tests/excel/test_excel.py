@@ -151,7 +151,9 @@ def test_formulas_equal_excel() -> None:
     assert functions == FUNCTIONS.keys() - ABSENT
     assert (len(functions), len(rest)) == (48, 2234)
     assert len(ours()) > 1200  # in just the forms that we write
-    assert len(OURS & {form for case in rest for form in case.forms}) == 78  # as docs/spreadsheets.md says
+    assert (
+        len(OURS & {form for case in rest for form in case.forms}) == 78
+    )  # as docs/spreadsheets.md says
 
 
 def test_no_written_form_differs_from_excel() -> None:

@@ -9,6 +9,9 @@ from conftest import Built, default_book
 from libreoffice import printed
 
 NAMES = ("zero-layer", "sampling", "one-step")
+OF_A_CLASS = 25  # pages of dialogue-game: no weights, and of its tables one head
+LESSONS = Path(__file__).parents[2] / "docs" / "teach"
+COUNTED = re.compile(r"<!--printed ([\w-]+)-->(\d+)<!--/-->")
 MOST = 9  # pages of each
 FEW = 12  # pieces of text: a title, a footer, and little else
 PAGE = re.compile(rb"/Type\s*/Page\b[^s].*?/Contents (\d+) 0 R", re.DOTALL)
@@ -24,6 +27,16 @@ def test_small_workbooks_print_on_few_pages(
         pages[name] = [texts(data, int(number)) for number in PAGE.findall(data)]
     assert all(3 < len(found) <= MOST for found in pages.values())
     assert min(min(found) for found in pages.values()) > FEW
+
+
+def test_lessons_say_on_how_many_pages_a_workbook_prints(
+    libreoffice: None, built: Built, tmp_path: Path
+) -> None:
+    said = [found for page in LESSONS.glob("*.md") for found in COUNTED.findall(page.read_text())]
+    found = {name: printed(built[name], tmp_path / f"{name}.pdf").read_bytes() for name, _ in said}
+    pages = {name: len(PAGE.findall(data)) for name, data in found.items()}
+    assert pages == {name: int(count) for name, count in said}
+    assert pages["dialogue-game"] <= OF_A_CLASS
 
 
 def texts(pdf: bytes, number: int) -> int:
