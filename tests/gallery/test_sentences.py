@@ -56,8 +56,8 @@ def test_first_layer_writes_the_caller_at_the_verb() -> None:
         assert patched(f"blocks.0.attn.h{head}.result")[TARSO] > 0.99
     rules, page = said("dialogue-game", "Rules"), written("dialogue-game.md")
     assert "the answer is vice, with 0.70" in rules
-    assert "turns the answer to *vice* (0.70)" in page
-    assert "alone does (0.81)" in page and "layer 0 does (0.99)" in page
+    assert "the answer turns to *vice* (0.70)" in page
+    assert "alone does it, too (0.81)" in page and "after layer 0 (0.99)" in page
 
 
 @pytest.mark.slow
