@@ -22,15 +22,23 @@ if TYPE_CHECKING:
     from cellformer import plot as plot
     from cellformer.api import build as build
     from cellformer.api import exercise as exercise
+    from cellformer.api import generate as generate
     from cellformer.api import grade as grade
     from cellformer.api import graph as graph
     from cellformer.api import load as load
-    from cellformer.api import patch as patch
     from cellformer.api import quantize as quantize
     from cellformer.api import read as read
     from cellformer.api import steer as steer
     from cellformer.api import why as why
     from cellformer.api import write as write
+    from cellformer.commands import ablate as ablate
+    from cellformer.commands import diff as diff
+    from cellformer.commands import edit as edit
+    from cellformer.commands import explain as explain
+    from cellformer.commands import patch as patch
+    from cellformer.commands import run as run
+    from cellformer.commands import sweep as sweep
+    from cellformer.commands import verify as verify
     from cellformer.engine.cells.batch import variants as variants
     from cellformer.engine.cells.block import Block as Block
     from cellformer.engine.cells.errors import InputError as InputError
@@ -40,7 +48,6 @@ if TYPE_CHECKING:
     from cellformer.engine.models.checkpoint import save as save
     from cellformer.engine.models.choosing import Sampling as Sampling
     from cellformer.engine.models.generate import Passage as Passage
-    from cellformer.engine.models.generate import generate as generate
     from cellformer.engine.models.generate import passage as passage
     from cellformer.engine.models.model import Model as Model
     from cellformer.engine.models.spec import ModelSpec as ModelSpec
@@ -58,23 +65,26 @@ if TYPE_CHECKING:
     from cellformer.exporters.compose.story import Story as Story
     from cellformer.gallery import build_all as build_all
     from cellformer.studies import study as study
+    from cellformer.table import Table as Table
 
 HOMES = {
     "cellformer.api": (
         "build",
         "exercise",
+        "generate",
         "grade",
         "graph",
         "load",
-        "patch",
         "quantize",
         "read",
         "steer",
         "why",
         "write",
     ),
+    "cellformer.commands": ("ablate", "diff", "edit", "explain", "patch", "run", "sweep", "verify"),
     "cellformer.gallery": ("build_all",),
     "cellformer.studies": ("study",),
+    "cellformer.table": ("Table",),
     "cellformer.engine.cells.batch": ("variants",),
     "cellformer.engine.cells.block": ("Block",),
     "cellformer.engine.cells.errors": ("InputError",),
@@ -82,7 +92,7 @@ HOMES = {
     "cellformer.engine.cells.graph": ("Cell", "Graph"),
     "cellformer.engine.models.checkpoint": ("save",),
     "cellformer.engine.models.choosing": ("Sampling",),
-    "cellformer.engine.models.generate": ("Passage", "generate", "passage"),
+    "cellformer.engine.models.generate": ("Passage", "passage"),
     "cellformer.engine.models.model": ("Model",),
     "cellformer.engine.models.spec": ("ModelSpec",),
     "cellformer.engine.studies.ablation": ("effects",),

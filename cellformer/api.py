@@ -1,6 +1,6 @@
 """The functions of `import cellformer`: load, graph, build, write, read, and studies of a model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cellformer import exercises, names
@@ -9,11 +9,12 @@ from cellformer.engine.cells.arguments import explained
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.files import possible
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.models import generate as generating
 from cellformer.engine.models.choosing import GREEDY, Sampling
-from cellformer.engine.models.generate import passage
+from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.generate import Step, passage
 from cellformer.engine.models.model import Model
-from cellformer.engine.studies import pair, scores, steering
-from cellformer.engine.studies.patching import Patched
+from cellformer.engine.studies import scores, steering
 from cellformer.engine.studies.quantization import WIDTHS, Grid, Measure, Rounded, check
 from cellformer.engine.studies.scores import Split
 from cellformer.engine.text.tokenizer import shown
@@ -22,6 +23,7 @@ from cellformer.exporters.compose.book import Book
 from cellformer.exporters.edits import edited
 from cellformer.exporters.file import xlsx
 from cellformer.exporters.web import SUFFIXES, page
+from cellformer.given import name_of
 
 
 @explained
@@ -121,8 +123,37 @@ def _build(
 
 
 @explained
+def generate(
+    what: str | Path | Model,
+    prompt: str | Sequence[int] | None = None,
+    n_tokens: int = 40,
+    sampling: Sampling = GREEDY,
+    seed: int = 0,
+    change: Callable[[Forward], Forward] = lambda graph: graph,
+) -> Iterator[Step]:
+    """Continue a text, or token ids, by `n_tokens` tokens; the same seed gives the same tokens.
+
+    `what` is a name of the gallery, a checkpoint folder, an edited workbook, or a model; the prompt
+    is by default its own. A step has the `token`'s id. The token at position k is chosen with the
+    k-th random number of the seed, so a longer prompt continues in the same way. `change` gives the
+    graph that is computed instead of the model's, as an intervention does. Raises InputError if
+    prompt and continuation exceed the context, or the mask is not causal.
+
+    >>> steps = cf.generate("dialogue-game", "<BOS> Pietro chiama", 3)
+    >>> cf.load("dialogue-game").vocabulary.decode([step.token for step in steps])
+    '6 <SEP> 6'
+    """
+    if prompt is None or isinstance(prompt, str):
+        loaded = names.load(name_of(what), prompt, force=True)
+        model, ids = loaded.model, loaded.ids
+    else:
+        model, ids = names.model(name_of(what)), list(prompt)
+    return generating.generate(model, ids, n_tokens, sampling, seed, change)
+
+
+@explained
 def why(
-    name: str | Path,
+    what: str | Path | Model,
     head: str,
     query: str | int | None = None,
     key: str | int | None = None,
@@ -138,7 +169,7 @@ def why(
     >>> cf.why("dialogue-game", "1.2", query="chiama", key="Pietro")
     <Split of head 1.2, query 2, key 1: score 1.27717>
     """
-    loaded = names.load(str(name), prompt, special=special, force=True)
+    loaded = names.load(name_of(what), prompt, special=special, force=True)
     graph = loaded.graph
     found = scores.Head(graph, scores.head_of(graph, str(head)))
     finite.check(graph, graph.values)
@@ -147,41 +178,6 @@ def why(
     last = loaded.place_of_answer % len(texts)
     at = last if query is None else scores.place(texts, query, "query")
     return found.split(at, found.most(at) if key is None else scores.place(texts, key, "key"))
-
-
-@explained
-def patch(
-    what: str | Path | Model,
-    against: str,
-    prompt: str | None = None,
-    target: str | None = None,
-    rival: str | None = None,
-    sites: Sequence[str] = (),
-    path: tuple[str, str] | None = None,
-    special: bool = True,
-) -> list[Patched]:
-    """The effect of each site of a prompt, at each token alone, patched from another text: see
-    `cellformer.engine.studies.patching`.
-
-    `sites` are named as cells are, `blocks.0.attn.h0.result[2,:]` (default: the usual ones); `path`
-    is from one site to another; with `special`, the tokenizer adds its special tokens to both
-    texts. Raises InputError for texts of different lengths, and for an unknown word or site.
-
-    >>> rows = cf.patch("dialogue-game", "<BOS> 3 chiama Paolo", prompt="<BOS> Pietro chiama Paolo")
-    >>> max(rows, key=lambda row: row.recovered).site
-    'blocks.1.attn.h2.pattern'
-    """
-    if isinstance(sites, str) or (path is not None and len(path) != 2):
-        raise InputError("sites is a list of names, and path two of them")
-    if isinstance(what, Model):
-        ids = names.prompt_ids(what, prompt, special)
-        what.check_ids(ids)
-        loaded = names.Loaded("model", what, ids, len(ids))
-    else:
-        loaded = names.load(str(what), prompt, special=special, force=True)
-    words = {"target": target or "", "rival": rival or "", "against": against}
-    asked = loaded.asked(True, special, **words)
-    return pair.compared(asked, pair.others(asked), sites, path).rows
 
 
 @explained
@@ -207,11 +203,8 @@ def steer(
     >>> cf.steer("dialogue-game", lists, prompt="Pietro chiama Paolo", n_tokens=1)
     <Steered at blocks.1.resid_pre by -2, -1, 0, 1, 2>
     """
-    if isinstance(what, Model):
-        model, ids = what, names.prompt_ids(what, prompt, special)
-    else:
-        loaded = names.load(str(what), prompt, special=special, force=True)
-        model, ids = loaded.model, loaded.ids
+    loaded = names.load(name_of(what), prompt, special=special, force=True)
+    model, ids = loaded.model, loaded.ids
     given = possible(lists) if isinstance(lists, str | Path) else lists
     found = steering.contrast(model, names.sentences(model, given, special), site, mean)
     return steering.steer(model, found, ids, strengths, token, n_tokens)
@@ -307,11 +300,8 @@ def quantize(
     all 2 3.192
     """
     check(bits)
-    if isinstance(what, Model):
-        model, ids = what, names.prompt_ids(what, prompt, special)
-    else:
-        loaded = names.load(str(what), prompt, special=special, force=True)
-        model, ids = loaded.model, loaded.ids
+    loaded = names.load(name_of(what), prompt, special=special, force=True)
+    model, ids = loaded.model, loaded.ids
     others = [names.text_ids(model, text, special) for text in texts]
     measure = Measure(model, ids, texts=others, row=model.place_of_answer(ids))
     return list(measure.effects([Grid(n, group, asymmetric) for n in bits]))

@@ -33,6 +33,7 @@ from cellformer.exporters.compose.book import Book, OnLayout
 from cellformer.exporters.file.reading import WORKBOOK, WorkbookFile, present
 from cellformer.exporters.model import source
 from cellformer.exporters.model.plan import for_model
+from cellformer.given import Given
 
 if TYPE_CHECKING:
     from cellformer.exporters.edits.edited import Edited
@@ -188,6 +189,8 @@ def model(name: str, adapter: Path | None = None) -> Model:
     Raises InputError if the name has no model, and for one with an adapter beside it that is not
     asked for.
     """
+    if isinstance(name, Given):
+        return name.model
     if is_workbook(name):
         return _of_file(name).model
     if is_model(name):
@@ -212,6 +215,8 @@ def model(name: str, adapter: Path | None = None) -> Model:
 def is_model(name: str) -> bool:
     """Whether a name is of a model in some format. One of the gallery is not, unless a file has
     its name; so the gallery does without the formats' libraries."""
+    if isinstance(name, Given):
+        return True
     of_gallery = name in workbooks.names() and not possible(name).exists()
     return not of_gallery and formats.means(name)
 

@@ -18,11 +18,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-import cellformer
 from cellformer.command.console import console
 from cellformer.engine import InputError
 from cellformer.engine.cells.texts import in_csv
 from cellformer.engine.studies import columns
+from cellformer.version import __version__
 
 SCHEMA = "cellformer/2"  # the number rises when a field is removed, renamed or means another thing
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes.")]
@@ -64,12 +64,12 @@ def answering(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
         if len(chosen) > 1:
             one, other = chosen[:2]
             raise InputError(f"--{one} and --{other} cannot be combined: give one of them")
-        with _silent(bool(chosen)):
+        with silent(bool(chosen)):
             found: Answer = command(**given)
             if as_json:
                 print(text(name, found.result()))
             elif as_csv:
-                _write_csv(_rows(found), found.heads)
+                _write_csv(rows(found), found.heads)
             elif not quiet:
                 found.tell()
         if fault := found.fault():
@@ -93,7 +93,7 @@ def _with_options(name: str, command: Callable[..., Any]) -> inspect.Signature:
 
 
 @contextmanager
-def _silent(on: bool) -> Iterator[None]:
+def silent(on: bool) -> Iterator[None]:
     """Print nothing on the console within, neither notes nor progress, if `on`."""
     before, console.quiet = console.quiet, on or console.quiet
     try:
@@ -107,7 +107,7 @@ def text(name: str, result: Mapping[str, Any]) -> str:
     told = {
         "schema": SCHEMA,
         "command": name,
-        "version": cellformer.__version__,
+        "version": __version__,
         "result": plain(result),
     }
     return json.dumps(told, allow_nan=False)
@@ -130,7 +130,8 @@ def plain(found: Any) -> Any:
     return found if isinstance(found, bool | int | None) else str(found)
 
 
-def _rows(found: Answer) -> Rows:
+def rows(found: Answer) -> Rows:
+    """The rows of an answer's table, which --csv prints."""
     if isinstance(found.rows, str):
         listed: Rows = plain(found.result()[found.rows])
         return listed

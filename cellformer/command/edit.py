@@ -19,7 +19,6 @@ from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.files import check_file
 from cellformer.engine.learning import corpus
-from cellformer.engine.models import formats
 from cellformer.engine.models.generate import passage
 from cellformer.engine.studies import price as prices
 from cellformer.engine.studies import wish as wishes
@@ -124,7 +123,7 @@ def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str,
         lines = filter(None, map(str.strip, corpus.read(also).splitlines()))
         texts = [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]
         return f"{also}", texts
-    module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
+    module = None if names.is_model(loaded.name) else workbooks.find(loaded.name)
     if module is not None and hasattr(module, "fresh"):
         texts = list(module.fresh())
         return f"{len(texts):,} fresh texts", texts

@@ -58,13 +58,19 @@ def explain(
     """
     opened = names.opened(file, model)
     is_file = names.is_workbook(file) or file not in workbooks.names()
-    saved = WorkbookFile(present(file)) if is_file else None
+    return explained(file, opened, cell, WorkbookFile(present(file)) if is_file else None)
+
+
+def explained(
+    name: str, opened: Edited, cells: Sequence[str], saved: WorkbookFile | None = None
+) -> Answer:
+    """Cells of a workbook in words; `saved` is its file, if it has one. Raises InputError."""
     for sheet in saved or ():
         opened.book.sheet(sheet)  # those that are not rebuilt are there, and empty
-    asked = [Asked(opened, watched_cell(opened.book, text), saved) for text in cell]
+    asked = [Asked(opened, watched_cell(opened.book, text), saved) for text in cells]
     return Answer(
         lambda: _tell(asked),
-        lambda: {"file": file, "cells": [one.result() for one in asked]},
+        lambda: {"file": name, "cells": [one.result() for one in asked]},
         "cells",
     )
 

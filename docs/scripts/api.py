@@ -23,7 +23,8 @@ GROUPS = {
         "generate",
         "passage",
     ),
-    "Studies": ("study", "patch", "quantize", "steer", "why", "variants", "exercise", "grade"),
+    "Commands": ("run", "ablate", "patch", "sweep", "explain", "diff", "verify", "edit"),
+    "Studies": ("study", "quantize", "steer", "why", "variants", "exercise", "grade"),
 }
 MODULES, LINE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])"), "\n    "
 OBJECT = re.compile(r"<.*? at 0x\w+>")

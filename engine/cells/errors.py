@@ -57,8 +57,10 @@ def sides(shape: Iterable[int]) -> str:
 def nearest(wanted: str, known: Iterable[str]) -> str:
     """The known names nearest to `wanted`, for the end of a message."""
     names = list(known)
+    if ending := [name for name in names if name.endswith(f".{wanted}")]:
+        return "nearest: " + ", ".join(ending[:3])
     folded = {name.casefold(): name for name in reversed(names)}
-    close = [folded[name] for name in get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.5)]
+    close = [folded[name] for name in get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)]
     if close:
         return "nearest: " + ", ".join(close)
     return "known: " + ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -22,6 +22,7 @@ from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.frame import Frame
 from cellformer.engine.cells.graph import Cell, Graph
+from cellformer.engine.cells.read_only import ReadOnly
 from cellformer.engine.cells.table import Reader, compute, pending
 from cellformer.engine.cells.values import CellError
 
@@ -54,7 +55,8 @@ class Evaluator:
         self.graph[name]
         if self._changed:
             self.recompute()
-        view = self._live[name].view()
+        view = self._live[name].view(ReadOnly)
+        view.block = name
         view.flags.writeable = False
         return view
 

@@ -114,18 +114,8 @@ def generate(
     seed: int = 0,
     change: Callable[[Forward], Forward] = lambda graph: graph,
 ) -> Iterator[Step]:
-    """Continue a prompt by `n_tokens` tokens; the same seed gives the same tokens.
-
-    The token at position k is chosen with the k-th random number of the seed, so a longer prompt
-    continues in the same way. `change` gives the graph that is computed instead of the model's, as
-    an intervention does. Raises InputError if prompt and continuation exceed the context, or
-    the mask is not causal.
-
-    >>> model = cf.load("dialogue-game")
-    >>> ids = model.vocabulary.encode("<BOS> Pietro chiama")
-    >>> [model.vocabulary.texts[step.token] for step in cf.generate(model, ids, 3)]
-    ['6', '<SEP>', '6']
-    """
+    """The steps that continue a prompt's ids by `n_tokens` tokens, as `cf.generate` describes.
+    Raises InputError."""
     if not (is_whole(n_tokens) and n_tokens >= 1):
         raise InputError(f"{n_tokens!r} tokens to generate; ask for at least 1")
     if model.spec.gives != "next word":

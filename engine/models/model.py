@@ -120,8 +120,13 @@ class Model:
         module = self.architecture.__module__.rpartition(".")[2]
         return str(self.config.get("model_type", module))
 
-    def graph(self, ids: Sequence[int], readout: Readout = EVERYTHING) -> Forward:
-        """The graph of a forward pass over the ids. Raises InputError for invalid ids."""
+    def graph(self, ids: str | Sequence[int], readout: Readout = EVERYTHING) -> Forward:
+        """The graph of a forward pass over token ids, or over a text. An encoder-decoder reads the
+        text with its encoder. Raises InputError for invalid ids."""
+        if isinstance(ids, str):
+            ids = self.vocabulary.encode(ids)
+            if isinstance(self.spec, TwoStackSpec):
+                return self.reading(ids).graph([self.spec.start], readout)
         self.check_ids(ids)
         graph = Forward(self.spec, self.weights, readout)
         graph.source = self.source

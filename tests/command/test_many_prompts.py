@@ -65,7 +65,7 @@ def test_rows_are_those_of_one_prompt() -> None:
     """A table's rows are what the other functions of cellformer compute for that prompt."""
     (*_, row) = cf.study("patch", "cat-sat", PROMPTS[:2], against="the dog sat", target="mat")
     (*_, one) = cf.patch("cat-sat", "the dog sat", prompt="a dog ran", target="mat")
-    assert (row["site"], row["logit"], row["recovered"]) == (one.site, one.scores[1], one.recovered)
+    assert (row["site"], row["logit"], row["recovered"]) == (one.site, one.logit, one.recovered)
     rows = cf.study("sweep", "cat-sat", PROMPTS, **KINDS["sweep"])
     live = cf.Evaluator(cf.graph("cat-sat", PROMPTS[1]))
     live.set("blocks.0.attn.h0.W_V", 2, 2, -1.0)

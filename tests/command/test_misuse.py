@@ -78,7 +78,8 @@ CELLS: dict[str, Case] = {
 IDS: dict[str, Case] = {
     "graph of fractions": (lambda: model().graph([0.5, 1.7]), "whole number"),
     "graph of truth": (lambda: model().graph([True]), "whole number"),
-    "graph of texts": (lambda: model().graph("a"), "whole number"),
+    "graph of texts": (lambda: model().graph(["a"]), "whole number"),
+    "graph of a text": (lambda: model().graph("the bird sat"), "'bird' is not in the vocabulary"),
     "graph of nothing": (lambda: model().graph([None]), "whole number"),
     "passage of fractions": (lambda: cf.passage(model(), [0.5]), "whole number"),
     "generate from fractions": (lambda: go_on([0.5]), "whole number"),

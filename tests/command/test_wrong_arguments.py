@@ -25,8 +25,11 @@ WRONG: tuple[Any, ...] = (
     *(None, "", "a\0b", "x" * 5000, b"x", -1, 0, 1.5, float("inf"), float("nan"), True),
     *([], ["x", 1], {}, {"x": 1}, object(), np.zeros((2, 3, 4)), np.array(["x"]), cf),
 )
-EXPENSIVE = {("build_all", "only")}  # nothing given is the whole gallery
-FEW = {"build_all": {"only": ["gram-schmidt"]}}  # what is given besides
+EXPENSIVE = {("build_all", "only"), ("verify", "engine")}  # nothing given is all of them
+FEW = {
+    "build_all": {"only": ["gram-schmidt"]},
+    "verify": {"engine": "ironcalc"},
+}  # what is given besides
 
 # methods of a book that are called for every cell of a file, and that nobody else calls
 OF_WRITERS = "lay locate read_at address text notation formulas lines shared reading refresh"
@@ -65,6 +68,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "kind": lambda: "ablate",
     "prompts": lambda: ["the cat sat"],
     "head": lambda: "0.0",
+    "say": lambda: "floor",
     "against": lambda: "the dog sat",
     "lists": lambda: {"cats": ["the cat", "a cat"], "dogs": ["the dog", "a dog"]},
     "only": lambda: ["loss"],
@@ -157,6 +161,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Block": lambda: graph()["W_E"],
     "Book": another_book,
     "Workbook": worksheets,
+    "Table": lambda: cf.ablate("cat-sat"),
     "ChatTemplate": lambda: cf.ChatTemplate("{{ messages[0].content }}"),
     "AnswerGraph": lambda: cf.AnswerGraph(model().graph([0, 1, 3]), 2, 0),
     "Cuts": lambda: cf.Cuts(cf.AnswerGraph(model().graph([0, 1, 3]), 2, 0)),
@@ -228,7 +233,10 @@ def test_wrong_arguments_are_named(name: str, tmp_path: Path, monkeypatch) -> No
 
 
 NAMED: dict[str, tuple[Callable[[], Any], str]] = {
-    "a model": (lambda: cf.generate(None, [0], 1), "model must be of the class Model"),
+    "a model": (
+        lambda: cf.generate(None, [0], 1),
+        "what must be a text or a path or of the class Model",
+    ),
     "a list": (lambda: cf.variants(graph(), 5), "changes must be a list"),
     "a path": (lambda: cf.save(model(), 5), "folder must be a text or a path, and it is 5"),
     "a choice": (lambda: cf.ModelSpec(2, 2, 2, norm=[]), "norm"),

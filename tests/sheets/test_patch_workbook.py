@@ -106,7 +106,7 @@ def test_the_lead_and_the_gradient_are_those_of_the_engine(book) -> None:
     for take in pair.switches(book.graph)[::5]:
         row = rows[take.path, 2]
         live.set(take.name, 2, 0, 1.0)
-        assert live[LEAD][0, 0] == pytest.approx(row.scores.lead, abs=1e-12)
+        assert live[LEAD][0, 0] == pytest.approx(row.lead, abs=1e-12)
         live.reset()
         span = book.value(BEFORE, 0, 0) - book.value(OTHER_LEAD, 0, 0)
         gain = book.values[pair.gain(book.graph, take).name][2, 0]
