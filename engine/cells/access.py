@@ -1,4 +1,4 @@
-"""Which cells a cell reads, and which cells read it: the access interpreter.
+"""The access interpreter: the cells that a cell reads, and the cells that read it.
 
 An op gives every operand a subscript, written as one would index an array. In the cell at row
 i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` column j of w.
@@ -46,7 +46,7 @@ class Rect(NamedTuple):
 
     @property
     def slices(self) -> tuple[slice, slice]:
-        """For numpy: `values[rect.slices]`."""
+        """The rectangle as indices of numpy: `values[rect.slices]`."""
         return slice(self.top, self.bottom), slice(self.left, self.right)
 
     def cells(self) -> Iterator[tuple[int, int]]:
@@ -74,8 +74,8 @@ class Rect(NamedTuple):
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query sees: those up to itself, all of them, or the last `window` of them. If
-    several sentences of equal length follow each other, only those of its own `sentence`. With
+    """The keys that a query sees: those up to itself, all, or the last `window`. If several
+    sentences of equal length follow each other, a query sees only its own `sentence`. With
     `before`, a query does not see its own key."""
 
     causal: bool = True
@@ -172,7 +172,7 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
 
 
 def shift(code: str) -> int:
-    """How many rows further on a code reads: -1 for `i-1`, 1 for `i+1`, 0 for all others."""
+    """The number of rows that a code adds: -1 for `i-1`, 1 for `i+1`, 0 for all others."""
     return int(code[1:]) if code[0] == "i" and len(code) > 1 else 0
 
 

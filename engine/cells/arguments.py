@@ -62,7 +62,7 @@ def explained_class(kind: C) -> C:
 
 
 def wrong(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Which argument does not fit its annotation, as a sentence; "" if all do."""
+    """A sentence that names the argument that does not fit its annotation; "" if all fit."""
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:  # one is missing, or unknown, which Python says well
@@ -123,7 +123,7 @@ def _holds(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
 
 
 def words(hint: Any) -> str:
-    """What an annotation asks for, for people."""
+    """An annotation in words, for people."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return " or ".join(map(words, inner))

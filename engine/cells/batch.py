@@ -95,7 +95,7 @@ def _row_by_row(
 def _overlays(
     graph: Graph, changes: Sequence[Change]
 ) -> dict[str, list[tuple[int, int, int, float]]]:
-    """For each changed block, (variant, row, column, value)."""
+    """The (variant, row, column, value) of every changed block."""
     found: dict[str, list[tuple[int, int, int, float]]] = {}
     for n, change in enumerate(changes):
         for (name, i, j), value in change.items():

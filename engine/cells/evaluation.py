@@ -114,7 +114,7 @@ def _blank(operand: Block, mask: Mask) -> float | None:
 
 
 def _seen(code: str, entries: Span, out: Rect, mask: Mask) -> np.ndarray | None:
-    """Which entries of a line each row of the output reads; None: all."""
+    """The entries of a line that each row of the output reads; None: all."""
     if not mask.causal or code not in ("≤i", "≥i"):
         return None
     if code == "≤i":

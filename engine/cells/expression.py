@@ -52,7 +52,7 @@ class Grid(Protocol):
 
 
 class Notation(Protocol):
-    """How a formula is written: for a spreadsheet, or for people."""
+    """The notation of a formula: for a spreadsheet, or for people."""
 
     def address(self, area: "Area") -> str:
         """The address of an area."""
@@ -339,7 +339,8 @@ def _within(key: Index, n: int) -> tuple[int, int, bool]:
 
 @dataclass(slots=True, eq=False)
 class Read(Expression):
-    """What the cell at row i and column j reads of a block: one cell of it, or a line of cells."""
+    """The part of a block that the cell at row i and column j reads: one cell or a line of
+    cells."""
 
     block: Any  # whose formulas read it never matters here: a block
     at: Subscript
@@ -351,7 +352,7 @@ class Read(Expression):
 
     @property
     def n(self) -> Any:
-        """How many cells there are along that axis."""
+        """The number of cells along that axis."""
         return 1 if self.axis is None else self.block.shape[self.axis]
 
     @property

@@ -29,7 +29,7 @@ BEFORE = "before"  # where the files of a folder stand while others take their p
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds. Raises InputError."""
+    """The contents of a JSON file. Raises InputError."""
     check_size(path)
     try:
         return parse_json(path.read_bytes(), path)
@@ -38,7 +38,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(data: bytes, path: Path) -> Any:
-    """What JSON in bytes says; `path` names it in errors. Raises InputError."""
+    """The contents of JSON in bytes; errors name `path`. Raises InputError."""
     try:
         return json.loads(data.decode())
     except ValueError as error:

@@ -110,8 +110,8 @@ class Formulas:
         return self.line(0, i, [j])[0]
 
     def template(self, i: int, j: int) -> tuple[tuple[bool | None, ...], str, list[int]]:
-        """Which operands the cell at i and j reads at a single cell; its formula with a %s for each
-        address, and the operand of each."""
+        """The formula of the cell at i and j, with a %s for each single cell that it reads, and
+        the operand of each."""
         single = tuple(self._read(k, i, j)[1] for k in range(len(self._block.sources)))
         return single, *self._template(single)
 
@@ -229,7 +229,7 @@ def in_a_row(part: Expression) -> Expression:
 
 
 def _depends(subscript: Subscript) -> frozenset[int]:
-    """Which of the output's axes a subscript follows: 0 its row, 1 its column."""
+    """The output's axes that a subscript follows: 0 its row, 1 its column."""
     rows = any(code in ("i", "≤i", "≥i") or shift(code) for code in subscript)
     cols = any(code == "j" or code[0] == "~" for code in subscript)
     return frozenset(axis for axis, follows in enumerate((rows, cols)) if follows)

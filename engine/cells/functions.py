@@ -421,7 +421,7 @@ def _rank(x: Any, among: Any) -> float:
 
 
 def _in_order(x: Any, among: Any, at: Any, places: Any) -> float:
-    """How many entries come before x: larger ones, or equal ones with a smaller index."""
+    """The number of entries before x: larger ones, or equal ones with a smaller index."""
     others, own = np.ravel(among), number(scalar(x))
     earlier = (others == own) & (np.ravel(places) < number(scalar(at)))
     return float(((others > own) | earlier).sum())

@@ -175,7 +175,7 @@ class _Backward:
     def _share(
         self, x: Block, z: Block, read: Read, slope: Expression
     ) -> tuple[Expression, Mask | None]:
-        """What the reader z adds to the gradient of x, with the mask that it needs."""
+        """The amount that the reader z adds to the gradient of x, with the mask that it needs."""
         picked = [ids for ids in reads(slope) if read.at[0] == "?" and ids.at == ("i", "j")]
         if picked:
             return self._numbered(self._of_picked(x, z, *picked), read, x), None
@@ -207,8 +207,8 @@ class _Backward:
         return self._numbered(share, read, x), z.mask if z.mask.causal else None
 
     def _of_picked(self, x: Block, z: Block, ids: Read) -> Expression:
-        """What a cell of x gains from a reader z of which each cell picks a row by its own id: the
-        sum over all cells of z with that id, row by row."""
+        """The amount that a reader z adds to a cell of x if each cell of z picks a row by its
+        own id: the sum over all cells of z with that id, row by row."""
         row = "j", ":"
         one = SUMIF(
             Read(ids.block, row),
@@ -377,7 +377,7 @@ def across(index: str, z: Block, read: Read, where: dict[str, str]) -> str:
 
 
 def indices(formula: Expression) -> set[str]:
-    """Which of the indices i, j and r a formula depends on."""
+    """The indices among i, j and r that a formula depends on."""
     names = {"≤i": "i", "≥i": "i"}
     found = {
         "i" if shift(code) else names.get(code, code) for read in reads(formula) for code in read.at

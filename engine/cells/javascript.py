@@ -45,7 +45,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Line:
-    """What a cell reads of operand k along an axis, as JavaScript."""
+    """The cells of operand k that a cell reads along an axis, as JavaScript."""
 
     k: int
     at: tuple[str, str]
@@ -151,7 +151,7 @@ class Writer:
         return self.gathered("0", "({}+{})", *xs)
 
     def count(self, *xs: Term | Line) -> Term:
-        """How many cells there are."""
+        """The number of cells."""
         counts = [x.count if isinstance(x, Line) else Term("1") for x in xs]
         return counts[0] if len(counts) == 1 else self.sum(*counts)
 
@@ -160,7 +160,7 @@ class Writer:
         return self.term(f"({total.text}/{n.text})", total, n)
 
     def variance(self, x: Line) -> Term:
-        """Of a whole population."""
+        """The variance of a whole population."""
         mean, n = self.mean(x), self.count(x)
         squares = self.loop("0", f"$+({x.entry('r')}-{mean.text})**2", x, mean)
         return self.term(f"({squares.text}/{n.text})", squares, n)
@@ -183,7 +183,7 @@ class Writer:
         return self.loop("0", f"$+{product}", lines[0], *lines[1:])
 
     def rank(self, x: Term, line: Line, place: Term, places: Line) -> Term:
-        """How many cells come before one: larger ones, or equal ones at earlier places."""
+        """The number of cells before one: larger ones, or equal ones at earlier places."""
         other = line.entry("r")
         earlier = f"({other}==={x.text}&&{places.entry('r')}<{place.text})"
         return self.loop("0", f"$+({other}>{x.text}||{earlier}?1:0)", line, x, place, places)

@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(slots=True)
 class Line:
-    """What one cell reads along an axis, for every row or column of the output."""
+    """The cells that one cell reads along an axis, for every row or column of the output."""
 
     values: np.ndarray  # [..., n_lines, n_read]
     along: str  # 'i': one line per output row; 'j': one per column
@@ -112,8 +112,8 @@ def variance(x: np.ndarray) -> np.ndarray:
 
 
 def rank(x: Any, line: Any, place: Any, places: Any) -> Any:
-    """How many entries of each line come before a cell: larger ones, or equal ones with a smaller
-    index."""
+    """The number of entries of each line before a cell: larger ones, or equal ones with a
+    smaller index."""
     given = (x, line, place, places)
     if [isinstance(y, Line) and y.seen is None and y.along == "i" for y in given] != [0, 1, 0, 1]:
         return NotImplemented

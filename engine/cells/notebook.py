@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: tables with coloured cells, cards, folded trees, as HTML.
+"""Objects in a notebook, as HTML: tables with coloured cells, cards, folded trees.
 
 Names, words and formulas come from files, so every text is escaped, and nothing here is a script.
 Colours are translucent, so that they suit a light notebook and a dark one.

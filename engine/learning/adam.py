@@ -54,7 +54,7 @@ def moved(weight: X, m: X, v: X, lr_t: X, filled_m: X, filled_v: X, eps: X) -> X
 
 
 class Settings(NamedTuple):
-    """What a run of Adam is given."""
+    """The settings of a run of Adam."""
 
     rate: float
     beta1: float

@@ -19,7 +19,7 @@ Pattern = str | tuple[Any, ...]
 
 
 class Step(NamedTuple):
-    """How a block is computed: by its op, or by the kernel of a pattern that it matches."""
+    """The way to compute a block: its op, or the kernel of a pattern that it matches."""
 
     block: Block
     pattern: Pattern | None  # None: by its op
@@ -51,14 +51,14 @@ def stacks(
 
 
 def _kind(block: Block) -> tuple[Any, ...]:
-    """What the blocks of a stack have in common: their formula, and how it reads its operands."""
+    """The common traits of the blocks of a stack: their formula, and how it reads its operands."""
     at = tuple(at for _, at, _ in block.operands)
     return id(block.op), block.shape, block.mask, at
 
 
 def _reads(operands: Collection[Block], level: Mapping[str, int], graph: Graph) -> tuple[Any, ...]:
-    """What their operands have in common: shapes, which of them are the same block, and
-    constants."""
+    """The common traits of their operands: shapes, constants, and which operands are the same
+    block."""
     same = tuple([*operands].index(b) for b in operands)
     still = [b.shape == (1, 1) and b.name not in level for b in operands]
     sizes = zip(operands, still, strict=True)

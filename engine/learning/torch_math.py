@@ -28,7 +28,8 @@ F = torch.nn.functional
 
 @dataclass(slots=True)
 class Line:
-    """What a cell reads along an axis, for every row (i) or column (j) of the output at once.
+    """The cells that a cell reads along an axis, for every row (i) or column (j) of the output at
+    once.
 
     Masked cells hold neutral values: -inf for a maximum, 0 for a sum.
     """
@@ -80,7 +81,8 @@ def lookup(table: Line, ids: Tensor) -> Tensor:
 
 
 def rank(x: Tensor, line: Line, place: Tensor, places: Line) -> Tensor:
-    """How many of each line come before a cell: larger ones, or equal ones at earlier places."""
+    """The number of cells of each line before a cell: larger ones, or equal ones at earlier
+    places."""
     here, others = x[..., None], line.values[..., None, :]
     earlier = (others == here) & (places.values[..., None, :] < place[..., None])
     return ((others > here) | earlier).sum(-1).to(x.dtype)
@@ -161,7 +163,7 @@ KERNELS: dict[Pattern, Callable[..., Tensor]] = {
 
 
 class Place(NamedTuple):
-    """Where a block's values are stored."""
+    """The place of a block's values in memory."""
 
     stack: Tensor  # [batch, stack, rows, columns]
     k: int  # which of the stack

@@ -67,7 +67,7 @@ class Adapter:
         return known or g.input(name, self.matrices[name], axes, "weight")
 
     def _factor(self, g: Graph) -> Block:
-        """What products are multiplied by: [1, 1]."""
+        """The factor of all products: [1, 1]."""
         known = g.blocks.get(f"{ADAPTER}.factor")
         if known:
             return known

@@ -34,7 +34,7 @@ FIELDS = {  # of a file -> of Rules
 
 @dataclass(frozen=True)
 class Rules:
-    """What an answer may hold; without any, each word may come after any other."""
+    """The rules for an answer; without any, each word may follow any other."""
 
     first: tuple[int, ...] = ()  # that an answer begins with, after its start; (): with any word
     last: tuple[int, ...] = ()  # the least of which ends it where there is no room for another
@@ -69,8 +69,7 @@ class Rules:
 
     @property
     def in_cells(self) -> "Rules":
-        """Those that the cells of an answer heed: its first word, its last, and a few words that
-        never come."""
+        """The rules that cells apply: the first word, the last word, and a few forbidden words."""
         words = tuple(word for word in self.never if len(word) == 1)
         return Rules(self.first, self.last, words if len(words) <= MOST_IN_CELLS else ())
 

@@ -167,7 +167,8 @@ def packed(name: str, model: Model) -> dict[str, Packed]:
 
 
 def pieces_of(architecture: architectures.Declared, spec: ModelSpec) -> Pieces:
-    """Where each weight stands; a decoder's scores of labels in a tensor of that name."""
+    """The place of each weight in a checkpoint; a decoder's scores of labels stand in a tensor
+    of that name."""
     if not (spec.causal and spec.gives == "class"):
         return (yield from architecture.pieces(spec))
     yield from (found for found in architecture.pieces(spec) if found[0] not in ("W_U", "b_U"))
@@ -330,8 +331,8 @@ def foreign_tensors(
 def held_places(
     pieces: Pieces, wanted: Container[str], held: Container[str] = ()
 ) -> dict[str, Piece]:
-    """Where each weight stands: of several possible places, the first whose tensor exists, or the
-    first."""
+    """The place of each weight: of several possible places, the first whose tensor exists, or
+    the first."""
     places: dict[str, Piece] = {}
     for ours, piece in pieces:
         before = places.setdefault(ours, piece)

@@ -63,7 +63,8 @@ Share = Callable[[int, Any, Any], Expression]  # of a token, and a word's logit 
 @explained_class
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen. Temperature 0 is greedy: the largest logit, the first of ties.
+    """The settings that choose the next token. Temperature 0 is greedy: the largest logit, the
+    first of ties.
 
     `top_k` keeps the k most likely tokens, `top_p` the fewest that reach that probability (Holtzman
     et al. 2020, section 3.1); 0 and 1 respectively keep all. `min_p` keeps tokens that have at
@@ -176,7 +177,7 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray, never: Sequence[in
 
 
 class Limits(NamedTuple):
-    """What top-k, top-p and min-p count as, each [1, 1]."""
+    """The valid values of top-k, top-p and min-p, each [1, 1]."""
 
     k: Block
     p: Block
@@ -324,8 +325,9 @@ def _beyond_the_ranks(
 
 
 def _share(at: Graph, never: Sequence[int]) -> Share:
-    """What a word weighs, by its penalized logit and its probability: that, or with a repetition
-    penalty its probability as a multiple of the likeliest word's; 0 for one that may not come."""
+    """The weight of a word in the draw, by its penalized logit and its probability. With a
+    repetition penalty, it is the probability as a multiple of the likeliest word's. It is 0 for
+    a forbidden word."""
     if "choice.penalized" not in at.blocks:
         return lambda t, x, p: p
     penalty, heat = at["choice.penalty"][0, 0].fixed, N(at["temperature"][0, 0].fixed)

@@ -38,7 +38,7 @@ class Labels(WordList):
 
 
 def task(architectures: Sequence[str]) -> Gives | None:
-    """What a classifier among the `architectures` of a config gives; None: there is none."""
+    """The task of a classifier among the `architectures` of a config; None: there is none."""
     for name in architectures:
         for ending, gives in TASKS.items():
             if name.endswith(ending):

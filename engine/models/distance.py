@@ -13,7 +13,7 @@ from cellformer.engine.models.forward import Forward
 
 
 class Buckets(NamedTuple):
-    """How distances are sorted."""
+    """The buckets of distances."""
 
     n: int  # buckets, of which half have one distance each
     farthest: int  # from here on all distances are in one

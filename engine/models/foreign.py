@@ -78,7 +78,7 @@ class Config(Fields):
                 )
 
     def windowed(self, n_layers: int, kind: str = WINDOWED) -> list[bool]:
-        """Which layers have sliding windows, or are of another kind than full attention, by
+        """The layers with sliding windows, or with another kind than full attention, by
         `layer_types`; empty without that field.
 
         Raises InputError for an unknown kind of layer, and for a list of the wrong length.
@@ -147,7 +147,7 @@ class Piece:
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """For numpy: `tensor[piece.slices]`."""
+        """The piece as indices of numpy: `tensor[piece.slices]`."""
         taken = (slice(None),) * self.axis + (slice(self.start, self.stop),)
         first, step = self.columns
         return taken if step == 1 else (*taken, slice(first, None, step))

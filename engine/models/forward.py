@@ -24,7 +24,7 @@ SOURCE = "source"  # the axis of the tokens that the encoder of two stacks reads
 
 @dataclass(frozen=True)
 class Readout:
-    """How much a graph shows of a forward pass.
+    """The part of a forward pass that a graph shows.
 
     For a large vocabulary some blocks are left out: each head's own output, with its average for
     mean ablation, would be a third of all cells, and so would the logits of every token.

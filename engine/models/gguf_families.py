@@ -33,7 +33,7 @@ def by_tensors(*fields: str) -> Settle:
 
 
 def nothing(values: Values, places: Mapping[str, Place]) -> Values:
-    """What follows if nothing does."""
+    """No further fields."""
     return {}
 
 
@@ -162,7 +162,7 @@ def llama_like(
 
 
 def of_llama(values: Values, places: Mapping[str, Place]) -> Values:
-    """What it is called: a llama with windows is a mistral, one with experts a mixtral."""
+    """The family's name here: a llama with windows is a mistral, one with experts a mixtral."""
     kind = "mistral" if values.get("sliding_window") else "llama"
     kind = "mixtral" if values.get("num_local_experts") else kind
     return {"model_type": kind, **by_tensors("attention_bias", "mlp_bias")(values, places)}
@@ -197,8 +197,8 @@ def of_olmo(values: Values, places: Mapping[str, Place]) -> Values:
 
 
 def of_olmo2(values: Values, places: Mapping[str, Place]) -> Values:
-    """What it is called: an olmo2 with windows is an olmo3, whose layers with windows turn without
-    scaling."""
+    """The family's name here: an olmo2 with windows is an olmo3, whose layers with windows
+    rotate without scaling."""
     found = {**by_layers(values), **by_tensors("attention_bias")(values, places)}
     if not values.get("sliding_window"):
         return found
@@ -209,12 +209,12 @@ def of_olmo2(values: Values, places: Mapping[str, Place]) -> Values:
 
 
 def of_exaone4(values: Values, places: Mapping[str, Place]) -> Values:
-    """Which layers have windows."""
+    """The layers with windows."""
     return by_layers(values)
 
 
 def by_layers(values: Values) -> Values:
-    """Which layers have windows, if the file lists them."""
+    """The layers with windows, if the file lists them."""
     if not isinstance(values.get("sliding_window_pattern"), list):
         return {}
     near = values.pop("sliding_window_pattern")
@@ -230,8 +230,8 @@ LARGEST_GEMMA = {"gemma2": 46, "gemma3_text": 62}  # layers of the model with 27
 
 
 def of_gemma(values: Values, places: Mapping[str, Place]) -> Values:
-    """What scores are divided by, which files do not say: llama.cpp knows it by the number of
-    layers. Without a window no layer has one."""
+    """The divisor of scores. Files do not name it, and llama.cpp knows it by the number of
+    layers. Without a window, no layer has one."""
     largest = values["num_hidden_layers"] == LARGEST_GEMMA[values["model_type"]]
     of_whole = values["hidden_size"] // values["num_attention_heads"]
     found = {"query_pre_attn_scalar": of_whole if largest else values["head_dim"]}

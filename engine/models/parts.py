@@ -244,8 +244,8 @@ def attend(
 
 
 def write_head(h: Forward, z: Block, of_all: Block, on: Block | None = None) -> Head:
-    """What a head writes, given z [n_tokens, d_head], unless its own switch or that `of_all` heads
-    is off. If heads' outputs are not shown, z was switched by `on` before."""
+    """The output of a head, given z [n_tokens, d_head], unless its own switch or the switch
+    `of_all` heads is off. If heads' outputs are not shown, `on` has already switched z."""
     W_O = h.weight("W_O", z.axes[1], "d_model")
     if on:
         return Head(z, W_O, None)

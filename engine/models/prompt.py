@@ -250,8 +250,9 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
 def typed_as(
     g: Graph, passage: Passage, tokenizer: Tokenizer, by_word: bool = False
 ) -> tuple[str, bool] | None:
-    """What is typed for a prompt, as `spelt`; of a conversation, whose cells are added, the text
-    that they become. Raises InputError for a conversation that cells cannot make tokens of."""
+    """The text that a person types for a prompt, as `spelt`. For a conversation, it adds the
+    cells and gives their text. Raises InputError if cells cannot turn the conversation into
+    tokens."""
     if passage.chat is None:
         return spelt(tokenizer, passage.ids[: passage.n_prompt])
     if reason := tokenizing.refusal(tokenizer):

@@ -115,7 +115,7 @@ def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
 
 
 def n_picked(g: Graph) -> Expression:
-    """How many tokens are picked instead of what is typed."""
+    """The number of picked tokens that replace typed ones."""
     return SUMPRODUCT((g["prompt.pick"].area.as_range != "") * 1)
 
 
@@ -137,7 +137,7 @@ def _unless_unknown(
 
 
 def not_given(continues: bool) -> str:
-    """Where a word that was not typed comes from."""
+    """The source of a word that was not typed."""
     return worded("generated" if continues else "as built")
 
 
@@ -162,7 +162,7 @@ def is_unknown(origin: Expression) -> Expression:
 
 
 def _until_end(g: Graph, t: int, shown: Expression | str) -> Expression | str:
-    """What is shown of a generated word; nothing after an end-of-text token."""
+    """The text shown for a generated word; nothing after an end-of-text token."""
     return IF(g["prompt.ended"][t, 0] == 1, "", shown) if "prompt.ended" in g.blocks else shown
 
 

@@ -54,9 +54,9 @@ class Ranks:
         return IF(k == 0, self.n_words, MIN(k, self.n_words))
 
     def count(self, name: str, limit: Callable[[int], Expression], strictly: bool) -> Block:
-        """How many of the first words together have at most a given probability, or `strictly`
-        less: [n_tokens, n_steps], with the result in the last column. Rows are fixed, as in
-        `choosing`."""
+        """The number of first words that together have at most a given probability, or
+        `strictly` less: [n_tokens, n_steps], with the result in the last column. Rows are fixed,
+        as in `choosing`."""
         at, n_steps = self.graph.at(name), self.n_words.bit_length()
         shape = self.n_tokens, n_steps
 

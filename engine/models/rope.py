@@ -35,7 +35,7 @@ class Rotary(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """How fast pairs turn, as fields of ModelSpec."""
+        """The speeds of the pairs' rotation, as fields of ModelSpec."""
         names = ("rope_theta", "rope_frequencies", "rope_factor")
         return dict(zip(names, (self.theta, self.frequencies, self.factor), strict=True))
 

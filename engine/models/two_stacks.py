@@ -1,5 +1,5 @@
-"""What encoder-decoders share (Vaswani et al. 2017, figure 1): the source sentence, the encoder's
-part of a graph, and attention to one sentence or from one to another.
+"""Common parts of encoder-decoders (Vaswani et al. 2017, figure 1): the source sentence, the
+encoder's part of a graph, and attention to one sentence or from one to another.
 
 An encoder reads the source sentence, every token with all others; a decoder writes the answer, and
 each of its layers also attends to what the encoder made of the source.

@@ -126,7 +126,8 @@ class Parts:
         return self.take(end, NUMBERS, *shape).astype(np.float64)
 
     def group_size(self, said: Config, n_in: int, n_groups: int) -> int:
-        """How many inputs share a scale, which the config may say, too; -1 there: all."""
+        """The number of inputs that share a scale, which the config may name, too; -1 there:
+        all."""
         size, rest = divmod(n_in, n_groups)
         if rest:
             raise self.fault("scales", f"has {n_groups} groups for {n_in} inputs")
@@ -338,7 +339,7 @@ def of_scaled_rows(integers: np.ndarray, scales: np.ndarray, start: int, stop: i
 
 
 class State(NamedTuple):
-    """What bitsandbytes writes beside a matrix of 4 bits: its shape, and the size of its blocks."""
+    """The shape and block size that bitsandbytes writes beside a matrix of 4 bits."""
 
     shape: tuple[int, int]
     size: int

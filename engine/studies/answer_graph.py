@@ -45,7 +45,7 @@ Ends = tuple[str, int, str, int]  # of an edge: source, its token, reader, its t
 
 
 class Node(NamedTuple):
-    """What a block writes at a token, or one neuron of it; `objective` is the answer."""
+    """The output of a block at a token, or of one of its neurons; `objective` is the answer."""
 
     name: str
     token: int
@@ -71,7 +71,7 @@ class Edge(NamedTuple):
 
     @property
     def ends(self) -> Ends:
-        """What it joins. Raises InputError for an edge of a neuron."""
+        """The two nodes of the edge. Raises InputError for an edge of a neuron."""
         if self.source.neuron is not None or self.reader.neuron is not None:
             raise InputError("edges of single neurons cannot be cut; cut those of their MLP")
         return (*self.source[:2], *self.reader[:2])
@@ -114,7 +114,7 @@ def begins(wrote: Block) -> bool:
 
 
 def _inner(wrote: Block) -> Block:
-    """What a writer's block holds in other coordinates."""
+    """The writer's block in other coordinates."""
     while wrote.op in scores.MAPS:
         wrote = operands(wrote)["x"]
     return wrote
@@ -222,7 +222,7 @@ class AnswerGraph:
         return self._edges(reader, parts) | self._own(reader)
 
     def _edges(self, reader: Reader, parts: scores.Parts) -> dict[str, np.ndarray]:
-        """What the parts of what a reader takes add to its value."""
+        """The amount that each part of a reader's input adds to its value."""
         if reader.pattern is not None and reader.hidden is not None:
             slope = self.slope(reader.hidden.name)  # [n_tokens, d_head]
             each = slope @ parts.values.swapaxes(1, 2) * self.values[reader.pattern.name]
@@ -232,13 +232,13 @@ class AnswerGraph:
         return dict(zip(parts.writers, each, strict=True))
 
     def _wrote(self, block: Block) -> np.ndarray:
-        """What a writer wrote, or the difference to what stands instead: 0 for a bias."""
+        """The output of a writer, or the difference to its replacement: 0 for a bias."""
         values = self.values[block.name]
         return values - self.instead.get(block.name, values) if self.instead else values
 
     def _own(self, reader: Reader) -> dict[str, np.ndarray]:
-        """What biases behind a reader's hidden layer add to its value, and what it writes in place
-        of what is switched off."""
+        """The amount that biases behind a reader's hidden layer add to its value, and the output
+        of what replaces switched-off parts."""
         if self.instead:
             return {}
         if reader.hidden is None:
@@ -252,7 +252,7 @@ class AnswerGraph:
         return found
 
     def _of_words(self) -> dict[str, np.ndarray]:
-        """What a bias of the words adds to the answer."""
+        """The amount that a bias of the words adds to the answer."""
         bias, logits = scoring(self.graph).bias, self.graph["logits"]
         if bias is None:
             return {}
@@ -318,7 +318,7 @@ class AnswerGraph:
         return scores.Parts((*parts.writers, *earlier), np.concatenate([parts.values, more]))
 
     def _alone(self, node: Node) -> np.ndarray:
-        """What a single neuron writes: [n_tokens, d_model]."""
+        """The output of a single neuron: [n_tokens, d_model]."""
         (reader,) = (reader for reader in self.readers if reader.wrote.name == node.name)
         assert reader.hidden is not None
         read = operands(reader.inner)
@@ -333,7 +333,7 @@ class AnswerGraph:
 
 
 def _between(reader: Reader) -> list[Block]:
-    """What stretches what a reader's inner block writes, in their order."""
+    """The factors that scale the output of a reader's inner block, in their order."""
     found: list[Block] = []
     block = reader.wrote
     while block is not reader.inner:

@@ -54,7 +54,7 @@ Put = Callable[[str, Expression], Expression]  # keeps a step; gives what others
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is: a mark, the slips that lead to it, and how it was typed."""
+    """The verdict on an answer: a mark, the slips that lead to it, and how it was typed."""
 
     mark: int
     slips: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Verdict:
 
 
 def exact(right: float) -> float:
-    """How far off a number is that is as good as equal."""
+    """The largest error that counts as none."""
     return EXACT * max(1.0, abs(right))
 
 
@@ -109,7 +109,7 @@ class Rule:
         self.near = put("near", self._rounding(self.last, self.place))
 
     def apart(self, wrong: Expression) -> Expression:
-        """How far the answer is from a slip's number that it is, at the digits typed."""
+        """The distance of the answer from the number of its slip, at the typed digits."""
         off = ABS(self.typed - wrong)
         return IFERROR(IF(off <= self.near, off, NONE), NONE)
 
@@ -138,8 +138,8 @@ class Rule:
         return IFERROR(found, WRONG)
 
     def _rounding(self, last: Expression, first: Expression) -> Expression:
-        """How far off a rounding may be: half a unit of the last digit typed, but of the second
-        significant digit at most; of a count, nothing."""
+        """The largest error of rounding: half a unit of the last typed digit, but of the second
+        significant digit at most; 0 for a count."""
         half = HALF * _ten_to(MIN(last, first - 1))
         return MAX(self.exact, IF(self._counted(), 0, half) if self.whole else half)
 
@@ -218,8 +218,8 @@ def judged(
     whole: bool = False,
     dated: bool | None = None,
 ) -> Verdict:
-    """What an answer is, given the right number and what each slip leads to. That it stands in
-    another cell, too, counts only if nothing else leads to it."""
+    """The verdict on an answer, given the right number and the number of each slip. A copy of
+    another cell's number counts only if nothing else explains it."""
     how, number = NUMBER, answer
     if isinstance(answer, str):
         number = _value(read(Constant(answer)))

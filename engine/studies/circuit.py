@@ -112,7 +112,8 @@ def search(cases: Sequence[Case], kept: float = KEPT) -> Circuit:
         )
 
     def share(sets: Sequence[Collection[Ends]]) -> np.ndarray:
-        """What each set keeps: [n_sets]; a case that gains does not make up for another."""
+        """The share that each set keeps: [n_sets]; a gain in one case does not make up for
+        another."""
         leads = np.array([case.leads(sets) for case in cases])  # [n_cases, n_sets]
         return np.asarray(np.minimum((leads - none[:, None]) / (full - none)[:, None], 1).mean(0))
 

@@ -50,9 +50,9 @@ def qk(model: Model, head: str) -> np.ndarray:
 
 
 def ov(model: Model, head: str) -> np.ndarray:
-    """What a head adds to the logit of a word (column) where it looks at a word (row) alone, up to
-    the final norm's divisor: [n_words, n_words]. Raises InputError for a large vocabulary, and for
-    logits that are not linear in the residual stream."""
+    """The amount that a head adds to the logit of a word (column) if it looks only at a word
+    (row), up to the final norm's divisor: [n_words, n_words]. Raises InputError for a large
+    vocabulary, and for logits that are not linear in the residual stream."""
     graph = _small(model)
     writes = output_weights(graph, head) @ _to_logits(graph, head)  # [d_head, n_words]
     return np.asarray(_of_words(graph, head, _v(graph, head)) @ writes)
@@ -155,7 +155,7 @@ def _to_logits(graph: Graph, head: str) -> np.ndarray:
 
 
 class Composition(NamedTuple):
-    """How much of what one head writes a later head reads: 0 to 1, for queries, keys, values."""
+    """The share of one head's output that a later head reads: 0 to 1, for queries, keys, values."""
 
     earlier: Annotated[str, "the head that writes", said]
     later: Annotated[str, "the head that reads", said]
@@ -182,8 +182,9 @@ class Maps:
 
 
 def compositions(model: Model) -> list[Composition]:
-    """Of every two heads of different layers: the Frobenius norm of the product of their circuits
-    over that of each (Elhage et al. 2021, "Composition"). Raises InputError for a wide stream."""
+    """The composition of every two heads of different layers: the Frobenius norm of the product
+    of their circuits over the norms of each (Elhage et al. 2021, "Composition"). Raises
+    InputError for a wide stream."""
     if model.spec.d_model > WIDEST:
         raise InputError(
             f"compositions over a stream of {model.spec.d_model:,} numbers are too large: "

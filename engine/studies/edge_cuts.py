@@ -111,7 +111,8 @@ class Cuts:
         return found
 
     def _mask(self, name: str, sets: Sequence[Collection[Ends]], keep: bool) -> np.ndarray:
-        """What a reader does not read: bool [n_sets, tokens of it, sources, tokens of these]."""
+        """The sources that a reader does not read: bool [n_sets, tokens of it, sources, tokens
+        of these]."""
         n, way = self.n_tokens, self._ways[name]
         found = np.full((len(sets), n, len(way.sources), n), keep)
         if way.reader.pattern is None:
@@ -144,8 +145,8 @@ class Cuts:
     def _read(
         self, way: Way, values: Values, mask: np.ndarray, read: np.ndarray | None
     ) -> np.ndarray:
-        """What a reader writes in every pass: [n_sets, n_tokens, d_model]; of a head, only where it
-        is `read`."""
+        """The output of a reader in every pass: [n_sets, n_tokens, d_model]; for a head, only
+        where it is `read`."""
         if way.reader.pattern is None:  # each token by itself: one stream has all their cuts
             each = mask[:, np.arange(self.n_tokens), :, np.arange(self.n_tokens)]
             return self._with(way, values, each.transpose(1, 2, 0), np.arange(len(mask)))
@@ -163,8 +164,8 @@ class Cuts:
         return found
 
     def _with(self, way: Way, values: Values, cut: np.ndarray, sets: np.ndarray) -> np.ndarray:
-        """What a reader writes, if it does not read what is `cut`: bool [n, sources, n_tokens]; the
-        n streams are those of `sets`."""
+        """The output of a reader that does not read the `cut` sources: bool [n, sources,
+        n_tokens]; the n streams are those of `sets`."""
 
         def of(name: str) -> np.ndarray:
             return values[name][sets] if values[name].ndim == 3 else values[name]
@@ -182,7 +183,7 @@ class Cuts:
 
 
 def _inside(way: Way, values: Values, stream: np.ndarray) -> np.ndarray:
-    """What a reader writes of a stream."""
+    """The output of a reader for a given stream."""
     live = {**values, way.reader.stream.name: stream}
     for block in way.inside:
         live[block.name] = evaluate(block, block.whole, live)
@@ -203,7 +204,7 @@ def way_of(graph: Graph, reader: Reader) -> Way:
 def averages(
     model: Model, prompts: Sequence[Sequence[int]], n_tokens: int
 ) -> dict[str, np.ndarray]:
-    """What each writer writes at each position on average over prompts: [n_tokens, d_model] each.
+    """The average output of each writer at each position over prompts: [n_tokens, d_model] each.
 
     So what is the same in every prompt stays: positions, biases, a first token. At a position that
     no prompt reaches it is the average over all tokens. Raises InputError for no prompts.

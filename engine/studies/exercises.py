@@ -51,8 +51,8 @@ class Exercise(NamedTuple):
 
 
 def shown(right: float) -> float:
-    """How far off a number may be that is as cells show it, with three decimals. A slip that leads
-    to a number this near counts for nothing."""
+    """The error of a number that cells show with three decimals. A slip that is this near counts
+    for nothing."""
     return 0.0005 * max(1.0, abs(right)) + EXACT
 
 

@@ -94,7 +94,7 @@ def _part(name: str) -> str:
 
 
 def kv_numbers(model: Model) -> int:
-    """How many numbers of keys and values each token adds to the cache."""
+    """The number of keys and values that each token adds to the cache."""
     spec = model.spec
     names = [Name(name) for name in model.weights]
     others = {name.layer for name in names if name.part == "conv" or name.leaf == "A_log"}
@@ -103,7 +103,7 @@ def kv_numbers(model: Model) -> int:
 
 
 def numbers_of_pass(model: Model, n_tokens: int) -> int:
-    """How many numbers a pass over so many tokens computes, blank cells included."""
+    """The number of numbers that a pass over so many tokens computes, blank cells included."""
     return sum(prod(block.shape) for block in _graph(model, n_tokens, EVERYTHING) if block.op)
 
 

@@ -1,4 +1,4 @@
-"""What each head does on a text of random words that is said twice.
+"""The behaviour of each head on a text of random words that comes twice.
 
 On such a text nothing but order and repetition can be seen, so a high score names a head's kind
 (Olsson et al. 2022, "In-context learning and induction heads"; duplicates: Wang et al. 2023,
@@ -22,7 +22,7 @@ SEED, N_TEXTS, LONGEST = 0, 4, 20  # of the words before they are repeated
 
 @dataclass(frozen=True)
 class Habits:
-    """How much of its attention a head gives to each kind of token, on average."""
+    """The mean attention that a head gives to each kind of token."""
 
     head: Annotated[str, "its name", said]
     previous: Annotated[float, "attention to the token before", ".3f"]
@@ -49,7 +49,8 @@ def repeated(model: Model) -> tuple[np.ndarray, int]:
 
 
 def habits(model: Model) -> list[Habits]:
-    """Of every head, in the order of the forward pass. Raises InputError as `repeated` does."""
+    """The habits of every head, in the order of the forward pass. Raises InputError as
+    `repeated` does."""
     model.check_one_stack("the search for induction heads")
     ids, n = repeated(model)
     graph = model.graph(ids[0].tolist())
@@ -58,7 +59,7 @@ def habits(model: Model) -> list[Habits]:
 
 
 def _habits(head: str, pattern: np.ndarray, n: int) -> Habits:
-    """Of one head, from its patterns [N_TEXTS, n_tokens, n_tokens]."""
+    """The habits of one head, from its patterns [N_TEXTS, n_tokens, n_tokens]."""
     places = np.arange(pattern.shape[-1])
     again = places[-n:]  # the words as they are repeated
     apart = np.abs(places[:, None] - places)  # [n_tokens, n_tokens]

@@ -40,7 +40,7 @@ class Recurrence:
 
     @property
     def n_channels(self) -> int:
-        """How many channels it has."""
+        """The number of channels."""
         return self.z.shape[1]
 
     @property
@@ -92,9 +92,9 @@ def named(graph: Graph, text: str) -> tuple[Recurrence, int]:
 
 
 def weights(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
-    """What a channel reads at each token (row) of the input at each (column), without its own past
-    the states: [n_tokens, n_tokens]. `values` are a graph's, or an evaluator. Raises InputError for
-    an unknown channel."""
+    """The weight of the input at each token (column) in the channel's output at each token
+    (row), without its own past the states: [n_tokens, n_tokens]. `values` are a graph's, or an
+    evaluator. Raises InputError for an unknown channel."""
     if not 0 <= channel < of.n_channels:
         most = of.n_channels - 1
         raise InputError(f"{of.name} has no channel {channel}; they count from 0 to {most}")
@@ -120,14 +120,14 @@ def average(values: Readable, of: Sequence[Recurrence]) -> np.ndarray:
 
 
 def read(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
-    """What the channel reads at each token, from its weights: [n_tokens]."""
+    """The output of the channel at each token, from its weights: [n_tokens]."""
     x, own = values[of.x.name][:, channel], _column(values, of.D, channel)
     found: np.ndarray = weights(values, of, channel) @ x + own * x
     return found
 
 
 def taken(values: Readable, of: Recurrence, token: int) -> np.ndarray:
-    """What each channel reads at a token of those before it: [n_channels]."""
+    """The amount that each channel takes, at a token, from the tokens before it: [n_channels]."""
     C, B = values[of.C.name][token], values[of.B.name][token]
     own = values[of.D.name][0] + values[of.step.name][token] * (C @ B)
     found: np.ndarray = values[of.z.name][token] - own * values[of.x.name][token]

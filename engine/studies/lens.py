@@ -93,7 +93,7 @@ def terms(x: Block) -> list[Block]:
 
 
 class Scoring(NamedTuple):
-    """How the final stream is scored: each word's logit is the dot product of x and the word's
+    """The readout of the final stream: each word's logit is the dot product of x and the word's
     vector."""
 
     x: Block  # [n_tokens, d_model]

@@ -106,7 +106,7 @@ class _Pass:
         return self.graph[f"{CUT}.{block.name}"]
 
     def _with_cuts(self, block: Block) -> Block:
-        """What a reader makes of its streams: at each token of the one that it sees there."""
+        """The output of a reader, from the stream that is cut for each token."""
         each = {t: self._seen(block, t, listed) for t, listed in self.into[block.name].items()}
         if block.name == "logits":
             return each[self.row]
@@ -119,14 +119,14 @@ class _Pass:
         return self.graph.at(CUT).table(block.name, shape, cell, block.axes)
 
     def _own(self, block: Block) -> Block:
-        """What a reader makes of the stream as it is in this pass."""
+        """The output of a reader, from the stream of this pass."""
         renamed = replace(block, name=f"{block.name}.{OWN}")
         own = self._copied(renamed)
         return block if own is renamed else own
 
     def _seen(self, block: Block, token: int, listed: Sequence[int]) -> Block:
-        """What a reader makes of the stream that it sees at a token: of a head, up to the token;
-        else of the token alone."""
+        """The output of a reader from the stream that it sees at a token: for a head, up to the
+        token; otherwise the token alone."""
         found = self.ways[block.name]
         stream, kept = found.reader.stream, self.graph[KEPT]
         whole = self.copies.get(stream.name, stream)

@@ -84,7 +84,7 @@ def measure(graph: Graph, row: int) -> None:
 
 
 def gain(graph: Graph, take: Block) -> Block:
-    """What a switch would change of the lead, by its gradient: [n_tokens, 1]."""
+    """The change of the lead that a switch would cause, by its gradient: [n_tokens, 1]."""
     return graph[f"{GRADIENT}.{CLEAN}.{take.path}.{GAIN}"]
 
 

@@ -61,14 +61,14 @@ class Site(NamedTuple):
 
 
 class Path(NamedTuple):
-    """From what one block writes to what one later block reads of it."""
+    """A path from the output of one block to an input of one later block."""
 
     sender: Site
     receiver: Site
 
 
 class Scores(NamedTuple):
-    """What the words that are looked at have."""
+    """The scores of the target and its rival."""
 
     probability: Annotated[float, "of the target"]
     logit: Annotated[float, "of the target"]
@@ -76,7 +76,7 @@ class Scores(NamedTuple):
 
 
 class Patched(NamedTuple):
-    """What a patch of one site at one token does."""
+    """The effect of a patch of one site at one token."""
 
     site: str
     token: int | None  # None: all tokens of a path's sender

@@ -29,7 +29,7 @@ class Accuracy:
 
 
 def held_out(n: int, seed: int = 0) -> np.ndarray:
-    """Which of n sentences are held out: bool [n]. Raises InputError for fewer than two."""
+    """The held-out sentences among n: bool [n]. Raises InputError for fewer than two."""
     if n < 2:
         raise InputError(f"{n} sentence cannot be split; give each list at least two")
     found = np.zeros(n, dtype=bool)

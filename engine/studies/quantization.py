@@ -80,7 +80,7 @@ class Grid:
 
     @np.errstate(divide="ignore", invalid="ignore")
     def _symmetric(self, groups: np.ndarray) -> np.ndarray:
-        """As the ops have it: [n_groups, n]."""
+        """Symmetric rounding, in the layout of the ops: [n_groups, n]."""
         most = 2 ** (self.bits - 1) - 1
         scale = np.abs(groups).max(axis=1, keepdims=True) / most
         return np.where(scale == 0, groups, rounded(groups / scale) * scale)
@@ -160,7 +160,7 @@ def _largest(g: Graph, name: str) -> Block:
 
 @dataclass(frozen=True)
 class Rounded:
-    """What a model says with one part rounded, or with all."""
+    """The answer of a model with one part rounded, or all."""
 
     part: Annotated[str, "its name, or all", said]
     bits: Annotated[int, "0: nothing is rounded"]
@@ -171,7 +171,7 @@ class Rounded:
 
 
 class Measure:
-    """What a model is asked with rounded weights: the word after a prompt at the token `row`, and
+    """The question to a model with rounded weights: the word after a prompt at the token `row`, and
     the next words within some texts (default: the prompt).
 
     `target` and `rival` are the words of the lead (default: the two most likely). Raises InputError

@@ -90,8 +90,8 @@ def path(graph: Graph, end: Block, begin: Block | None = None) -> Path:
 def follow(
     way: Path, values: Mapping[str, np.ndarray], part: Callable[[Block], np.ndarray]
 ) -> np.ndarray:
-    """What parts of the writers, each [n, rows, columns] of its block, become at the end of a path.
-    All that is held, as norms' divisors, is as in `values`."""
+    """The parts of the writers, each [n, rows, columns] of its block, at the end of a path. Held
+    numbers, such as norms' divisors, are as in `values`."""
     if not way.carriers:  # the end is a writer itself, as a query that stays within bounds
         return part(way.writers[0])
     live = dict(values)
@@ -262,7 +262,7 @@ class Head:
         )
 
     def _outside(self, query: int, key: int) -> dict[str, float]:
-        """What is not of queries and keys, by what it is."""
+        """The parts of a score that come from neither queries nor keys, by kind."""
         values, read = self.graph.values, operands(self.product)
         found = {}
         present = values[read["present"].name][key, 0] if "present" in read else 1.0

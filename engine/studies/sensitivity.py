@@ -77,7 +77,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How a single cell, the objective `of`, depends on all weights and parts."""
+    """The gradient of a single cell, the objective `of`, by all weights and parts."""
 
     graph: Graph
     forward: Graph  # the same without the backward pass: what edits are tried in

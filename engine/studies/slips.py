@@ -432,7 +432,7 @@ def _other_axis(asked: Asked, formula: Expression) -> Expression | None:
 
 
 def _unnormed(asked: Asked, formula: Expression) -> Expression | None:
-    """What is normalized as it was before."""
+    """The input of the norm."""
 
     def change(part: Expression) -> Expression | None:
         block = _block(part)
@@ -473,7 +473,7 @@ def _unplaced(asked: Asked, formula: Expression) -> Expression | None:
 
 
 def _inactive(asked: Asked, formula: Expression) -> Expression | None:
-    """What an activation function takes."""
+    """The input of an activation function."""
     if asked.block.op in ACTIVATIONS:
         return asked.block.operands[0][2][asked.i, asked.j]
 

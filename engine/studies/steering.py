@@ -57,15 +57,15 @@ class Contrast:
 
     @property
     def direction(self) -> np.ndarray:
-        """From the mean of the second list to that of the first: [1, width]."""
+        """The direction from the mean of the second list to the mean of the first: [1, width]."""
         found: np.ndarray = self.first.mean(axis=0) - self.second.mean(axis=0)
         return found[None, :]
 
 
 @dataclass(frozen=True)
 class Steered:
-    """What a model writes by strength, what the direction says, and how well it tells the lists
-    apart."""
+    """The text of a model by strength, the words along the direction, and how well it tells the
+    lists apart."""
 
     contrast: Contrast
     texts: Mapping[float, list[int]]  # by strength: the ids of prompt and continuation
@@ -83,9 +83,9 @@ class Steered:
 def contrast(
     model: Model, lists: Mapping[str, Sequence[Ids]], site: str = "", mean: bool = False
 ) -> Contrast:
-    """What stands at a site (default: the stream in the middle of the layers) at each sentence of
-    two lists. Raises InputError for an encoder, an unknown site, or other than two lists of two
-    sentences or more."""
+    """The vectors at a site (default: the stream in the middle of the layers) for each sentence
+    of two lists. Raises InputError for an encoder, an unknown site, or other than two lists of
+    two sentences or more."""
     if model.spec.gives != "next word" or not model.spec.causal:
         what = "a classifier" if model.spec.gives in CLASSES else "an encoder"
         raise InputError(f"a {model.kind} model is {what} and continues no text; use a decoder")
@@ -110,7 +110,7 @@ def default_site(model: Model) -> str:
 def activations(
     model: Model, sentences: Sequence[Ids], site: str, mean: bool = False
 ) -> np.ndarray:
-    """What stands at a site at each sentence's last token, or its mean over the tokens:
+    """The vector at a site at each sentence's last token, or its mean over the tokens:
     [n_sentences, width]. Raises InputError for a site without a row for each token.
 
     One batch: under a causal mask no token sees those that fill up the shorter sentences.
@@ -222,7 +222,7 @@ def steer(
     token: int | None = None,
     n_tokens: int | None = None,
 ) -> Steered:
-    """What the model writes after a prompt with each strength, steered at one token or at all
+    """The text of the model after a prompt with each strength, steered at one token or at all
     (None), with the direction's words and the probe's accuracy. Raises InputError."""
     _check_strengths(strengths)
     n_tokens = max(1, min(MORE, model.spec.n_ctx - len(ids))) if n_tokens is None else n_tokens

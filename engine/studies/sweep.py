@@ -49,7 +49,7 @@ class Options:
 
     @property
     def values(self) -> list[float]:
-        """From the first to the last: [n_steps]."""
+        """The values from the first to the last: [n_steps]."""
         found: list[float] = np.linspace(self.start, self.stop, self.n_steps).tolist()
         return found
 

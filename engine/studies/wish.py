@@ -47,7 +47,7 @@ class Wish:
 
     @property
     def n(self) -> int:
-        """How many weights may change."""
+        """The number of weights that may change."""
         return sum(w.size for w in self.weights.values())
 
     @property

@@ -42,7 +42,7 @@ class Chat:
 
     @cached_property
     def text(self) -> str:
-        """What the model reads. Raises InputError."""
+        """The text for the model. Raises InputError."""
         return self.template.write(self.you, self.system, messages(self.earlier))
 
 

@@ -66,7 +66,7 @@ def _check_name(name: Any) -> None:
 
 
 def raise_exception(message: str) -> None:
-    """What templates call to refuse a conversation."""
+    """The function that templates call to refuse a conversation."""
     raise jinja2.exceptions.TemplateError(message)
 
 

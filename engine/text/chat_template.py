@@ -28,8 +28,8 @@ Message = Mapping[str, str]  # "role" and "content"
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a template writes around texts: `opening` system `middle` you `closing`, or, without a
-    system text, `without` you `closing`. After an answer comes `following`, then `you` again."""
+    """The template's text around our texts: `opening` system `middle` you `closing`, or, without
+    a system text, `without` you `closing`. After an answer comes `following`, then `you` again."""
 
     without: str
     closing: str
@@ -72,7 +72,7 @@ class ChatTemplate:
 
     @cached_property
     def pieces(self) -> Pieces:
-        """What the template writes around texts. Raises InputError if it changes the texts."""
+        """The template's text around our texts. Raises InputError if it changes the texts."""
         return _pieces(self)
 
     def _rendered(self, conversations: Sequence[Sequence[Message]]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What each token id becomes when a tokenizer decodes it: a text, or bytes.
+"""The text, or the bytes, that a tokenizer decodes from each token id.
 
 Read from the decoder of the `tokenizers` library; `decoded_text` has the cells.
 """
@@ -50,7 +50,8 @@ class Decoding:
 
 
 def read(tokenizer: Tokenizer) -> Decoding | None:
-    """How a tokenizer decodes; None if it has no text, or a decoder that has no formulas here."""
+    """The way a tokenizer decodes; None if it has no text, or a decoder that has no formulas
+    here."""
     if isinstance(tokenizer, Characters):
         return Decoding(list(tokenizer.words), list(tokenizer.words))
     if isinstance(tokenizer, WordList):

@@ -73,7 +73,7 @@ def character_map(data: bytes) -> CharacterMap:
 
 
 class Content(NamedTuple):
-    """What a file holds: pieces, and fields of its trainer and its normalizer."""
+    """The contents of a file: pieces, and fields of its trainer and its normalizer."""
 
     texts: list[str]
     scores: list[float]

@@ -1,4 +1,4 @@
-"""What counts of tokenizer_config.json although a tokenizer.json says otherwise.
+"""The parts of tokenizer_config.json that override a tokenizer.json.
 
 Some classes of transformers build their steps themselves, from the options in tokenizer_config.json
 or their own defaults, and take tokens alone from tokenizer.json (their `tokenization_*.py`, release

@@ -165,8 +165,8 @@ def matching(pattern: str) -> Callable[[str], set[str]]:
 
 @lru_cache(maxsize=16)
 def treated(part: str, characters: str) -> Mapping[str, set[str]]:
-    """What a pre-tokenizer, as JSON, does to characters behind a letter: which it `joins` to it,
-    `parts` from it, `drops`."""
+    """The effect of a pre-tokenizer, as JSON, on characters behind a letter: which it `joins` to
+    it, `parts` from it, `drops`."""
     from tokenizers import Tokenizer, models
 
     spec = json.loads(Tokenizer(models.BPE()).to_str()) | {"pre_tokenizer": json.loads(part)}
@@ -338,7 +338,7 @@ def _slow(inner: Any) -> bool:
 
 
 def _facts(inner: Any) -> tuple[float, tuple[str, ...]]:
-    """How much normalizing can grow a text, and the patterns of a tokenizer."""
+    """The most that normalizing can grow a text, and the patterns of a tokenizer."""
     parts = (inner.normalizer, inner.pre_tokenizer, inner.decoder)
     return _facts_of(*(part and part.__getstate__() for part in parts))
 

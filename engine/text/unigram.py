@@ -17,8 +17,8 @@ UNKNOWN = np.float32(10)  # how much worse an unknown character is than the wors
 
 @dataclass(frozen=True)
 class CharacterMap:
-    """What a normalizer writes for some characters: a tree of 32-bit units, walked byte by byte,
-    whose leaves are places in `texts`."""
+    """The replacements of a normalizer for some characters: a tree of 32-bit units, walked byte
+    by byte, whose leaves are places in `texts`."""
 
     units: tuple[int, ...]
     texts: bytes
@@ -42,7 +42,7 @@ class CharacterMap:
 
 
 def _children(unit: int) -> int:
-    """How far the children of a unit are from it."""
+    """The distance from a unit to its children."""
     return (unit >> 10) << ((unit & (1 << 9)) >> 6)
 
 

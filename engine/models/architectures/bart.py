@@ -80,8 +80,8 @@ def word(spec: BartSpec) -> str:
 
 
 def embed(g: Forward, words: Block, axis: str) -> list[Block]:
-    """What the stream begins with, [tokens, d_model] each: words, scaled, and positions, or the
-    norm of their sum."""
+    """The start of the stream, [tokens, d_model] each: scaled words plus positions, or the norm
+    of their sum."""
     spec = g.spec_as(BartSpec)
     if spec.scales_words:
         length = g.input("embed.sqrt_d_model", sqrt(spec.d_model))
@@ -115,7 +115,8 @@ def clock(n_places: int, spec: BartSpec) -> np.ndarray:
 
 
 def final(g: Forward, x: Block) -> Block:
-    """What a stack gives: the stream after its last layer, normed if the model does."""
+    """The output of a stack: the stream after its last layer, normed if the model has a norm
+    there."""
     return parts.layer_norm(g.at("ln_final"), x, g.spec.norm_eps) if g.spec.final_norm else x
 
 

@@ -83,7 +83,7 @@ def normed(attn: Forward, name: str, axis: str, x: Block, bias: bool) -> Block:
 
 
 def places(attn: Forward) -> tuple[Block, Block]:
-    """Which columns of a key the features that do not turn have, and those that do: [d_still,
+    """The columns of a key for the features without rotation, and for those with it: [d_still,
     d_head] and [d_turned, d_head]."""
     spec = attn.spec_as(LatentSpec)
     every = np.eye(spec.d_head)
@@ -140,7 +140,7 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def grown(c: Config) -> float:
-    """What yarn multiplies queries and keys by, each."""
+    """The factor by which yarn multiplies queries, and keys."""
     turns = Config(c.path, rope.said(c))
     all_of, factor = turns.get("mscale_all_dim", float, 0.0), turns.get("factor", float, 1.0)
     return 0.1 * all_of * log(factor) + 1 if factor > 1 else 1.0

@@ -37,7 +37,7 @@ class EsmSpec(ModelSpec):
 
     @property
     def d_pair(self) -> int:
-        """How many pairs of a head's features turn."""
+        """The number of rotated pairs of a head's features."""
         return self.d_head // 2
 
 

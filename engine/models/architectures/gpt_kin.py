@@ -67,8 +67,8 @@ def forward(
 def of_gpt(
     c: Config, words: Words = OF_GPT2, eps: str = EPS, tied: bool = True, **own: Any
 ) -> LlamaSpec:
-    """What GPT-2's kin say in the same `words`. `eps` is the config's name for the epsilon of
-    norms, `tied` a default; `own` are other fields of the spec."""
+    """The common fields of GPT-2's relatives, from the same `words`. `eps` is the config's name
+    for the epsilon of norms, `tied` a default; `own` are other fields of the spec."""
     wide = 4 * c.get(words.width, int)
     if words.activation:
         own["activation"] = c.activation(words.activation)

@@ -46,7 +46,7 @@ class Lfm2Spec(LlamaSpec):
 
 
 def attend(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """What attention writes into the stream, or a convolution: nothing turns there."""
+    """The output of attention, or of a convolution, which has no rotation."""
     return attention(b, x, turn, window) if turn else convolution(b, x)
 
 
@@ -54,7 +54,7 @@ forward = partial(run, attend=attend)
 
 
 def convolution(b: Forward, y: Block) -> Block:
-    """What a short convolution writes into the stream: [n_tokens, d_model]."""
+    """The output of a short convolution: [n_tokens, d_model]."""
     spec, c, square = b.spec_as(Lfm2Spec), b.at("conv"), ("d_model", "d_model")
     enters = parts.linear(c, "enters", y, "enters", square, spec.conv_bias)  # [n_tokens, d_model]
     leaves = parts.linear(c, "leaves", y, "leaves", square, spec.conv_bias)  # [n_tokens, d_model]

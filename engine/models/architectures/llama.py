@@ -112,7 +112,7 @@ def run(
         near = parts.rotation(g, len(ids), "rotary.local", spec.within_windows)
 
     def wrote_by(b: Forward, which: str, wrote: Block) -> Block:
-        """What a sublayer writes, as it is added to the stream: [n_tokens, d_model]."""
+        """The output of a sublayer, as added to the stream: [n_tokens, d_model]."""
         if spec.norms != "before":
             wrote = norm(b.at("ln1_post" if which == "attn" else "ln2_post"), wrote, spec.norm_eps)
         return times(b, f"{which}.added", wrote, which, spec.write_scale)
@@ -247,7 +247,7 @@ def usual(
     act: str = "hidden_act",
     **own: Any,
 ) -> LlamaSpec:
-    """What Llama's relatives say in the same words.
+    """The common fields of Llama's relatives.
 
     `d_head` (0: d_model / n_heads), `theta` and so on are an architecture's defaults; `part` as in
     `rope.read`. With `by_kind`, rotary positions are those of layers without windows. `bias`,

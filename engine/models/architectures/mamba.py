@@ -56,7 +56,7 @@ def run(g: Forward, ids: Sequence[int], mix: Callable[[Forward, Block], Block]) 
 
 
 def mixer(b: Forward, y: Block) -> Block:
-    """What a block writes into the stream: [n_tokens, d_model]."""
+    """The output of a block: [n_tokens, d_model]."""
     spec, m = b.spec_as(MambaSpec), b.at("ssm")
     x = parts.linear(m, "x", y, "x", ("d_model", "d_inner"), spec.bias)  # [n_tokens, d_inner]
     gate = parts.linear(m, "gate", y, "gate", ("d_model", "d_inner"), spec.bias)  # as x

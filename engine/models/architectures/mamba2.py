@@ -35,7 +35,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def mixer(b: Forward, y: Block) -> Block:
-    """What a block writes into the stream: [n_tokens, d_model]."""
+    """The output of a block: [n_tokens, d_model]."""
     spec, m = b.spec_as(Mamba2Spec), b.at("ssm")
     limits = None
     if spec.least_step > 0 or spec.most_step is not None:
@@ -55,8 +55,8 @@ def mixer(b: Forward, y: Block) -> Block:
 
 
 def of_group(group: Forward, which: str, y: Block) -> Block:
-    """What a group's heads write (B), or read (C), of each number of a state: [n_tokens,
-    d_state]."""
+    """The weight with which a group's heads write (B), or read (C), each number of a state:
+    [n_tokens, d_state]."""
     axes, bias = ("d_model", "d_state"), group.spec.bias
     x = parts.linear(group, f"{which}_in", y, which, axes, bias)  # [n_tokens, d_state]
     return mamba.convolved(group.at(f"conv_{which}"), x, out=(group, which))
@@ -65,7 +65,7 @@ def of_group(group: Forward, which: str, y: Block) -> Block:
 def head(
     h: Forward, y: Block, B: Block, C: Block, limits: tuple[Block, Block | None] | None
 ) -> Block:
-    """What a head reads of its states, gated: [n_tokens, d_head]."""
+    """The gated output of a head, from its states: [n_tokens, d_head]."""
     spec = h.spec
     x = parts.linear(h, "x", y, "x", ("d_model", "d_head"), spec.bias)  # [n_tokens, d_head]
     gate = parts.linear(h, "gate", y, "gate", ("d_model", "d_head"), spec.bias)  # as x

@@ -85,7 +85,8 @@ class DeltaSpec(MoeSpec):
 
 
 def attend(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """What attention of either kind writes; only the one by scores turns: [n_tokens, d_model]."""
+    """The output of attention of either kind; only attention by scores rotates: [n_tokens,
+    d_model]."""
     return attention(b, x, turn) if turn else linear_attention(b, x)
 
 
@@ -162,7 +163,7 @@ def convolved(h: Forward, which: str, x: Block, size: str) -> Block:
 
 
 def recalled(h: Forward, x: Block, q: Block, k: Block) -> Block:
-    """What a head's queries read of its memory: [n_tokens, d_value]."""
+    """The values that a head's queries recall from its memory: [n_tokens, d_value]."""
     v = convolved(h, "v", x, "d_value")  # [n_tokens, d_value]
     alone = ("d_model", "")
     asked = parts.linear(h, "to_replace", x, "replaced", alone, bias=False)  # [n_tokens, 1]

@@ -67,8 +67,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def time_mixing(b: Forward, y: Block, starts: Block) -> Block:
-    """What the channels' means of all values so far write into the stream: [n_tokens, d_model].
-    `starts` [n_tokens, 1] is 1 for the first token."""
+    """The output of the channels' means of all values so far: [n_tokens, d_model]. `starts`
+    [n_tokens, 1] is 1 for the first token."""
     t, out = b.at("time"), ("d_model", "d_channels")
     k = mapped(t, "k", y, "K", out)  # [n_tokens, d_channels]
     v = mapped(t, "v", y, "V", out)  # [n_tokens, d_channels]
@@ -94,7 +94,7 @@ def time_mixing(b: Forward, y: Block, starts: Block) -> Block:
 
 
 def channel_mixing(b: Forward, y: Block) -> Block:
-    """What the MLP writes, as far as its gate lets it: [n_tokens, d_model]."""
+    """The output of the MLP, times its gate: [n_tokens, d_model]."""
     m = b.at("mlp")
     pre = mapped(m, "pre", y, "in", ("d_model", "d_mlp"), "k")  # [n_tokens, d_mlp]
     post = m.block("post", ops.relu2, pre)  # [n_tokens, d_mlp]

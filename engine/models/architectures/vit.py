@@ -66,7 +66,7 @@ def patches(g: Forward, spec: VitSpec, ids: Sequence[int]) -> Block:
 
 
 def places(spec: VitSpec) -> np.ndarray:
-    """Where each number of each patch stands among the pixels: [n_patches, d_patch]."""
+    """The place of each number of each patch among the pixels: [n_patches, d_patch]."""
     (height, width), (down, across) = spec.image, spec.patch
     pixels = np.arange(spec.n_ctx).reshape(-1, height // down, down, width // across, across)
     return pixels.transpose(1, 3, 0, 2, 4).reshape(-1, spec.d_patch)

@@ -46,8 +46,8 @@ BEYOND_SYLLABLES = SYLLABLES + N_LEADING * N_VOWELS * N_TRAILING
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done one after the other: each character by itself, sorting, composing, and each
-    character by itself again. `outside` are characters that it cannot be done to."""
+    """The steps in their order: each character by itself, sorting, composing, and each character
+    by itself again. `outside` are characters that the steps cannot handle."""
 
     first: Parts
     form: Parts = field(default_factory=list)  # what `first` and composing come to
@@ -107,8 +107,9 @@ def add(steps: Steps, settings: Settings) -> None:
 def _table(
     parts: Parts, outside: Iterable[str], left: Set[str], whole: Set[str] = frozenset()
 ) -> np.ndarray:
-    """What each character becomes but those that are `left` as they are: ranges of codes [ranges,
-    1 + fields of Character]. Those of `whole` are what they would be composed to again."""
+    """The replacement of each character, except those `left` as they are: ranges of codes
+    [ranges, 1 + fields of Character]. Characters of `whole` are not split, as they would be
+    composed again."""
 
     def of(old: str, new: str) -> Character:
         if len(new) > MOST_OUT:

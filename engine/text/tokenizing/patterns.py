@@ -73,7 +73,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Ahead:
-    """What comes next is not of a class."""
+    """A condition: the next character is not of a class."""
 
     one: One
 
@@ -238,14 +238,14 @@ class _Reader:
 
 
 def _possessive(one: One, quantifier: str) -> Sequence:
-    """As many of a character as there are, never fewer: `x++` is `xx*(?!x)`."""
+    """A possessive repeat, which takes all of a character that there are: `x++` is `xx*(?!x)`."""
     if quantifier == "?":
         return (Choice(((one,), (Ahead(one),))),)
     return (*((one,) if quantifier == "+" else ()), Star(one), Ahead(one))
 
 
 def _end_of_class(text: str) -> int:
-    """Where a class in brackets ends, which may have others within."""
+    """The end of a class in brackets, which may contain other classes."""
     depth, at = 0, 0
     while at < len(text):
         if text[at] == "\\":

@@ -125,7 +125,7 @@ class Splitting:
         return self._value((self.split.pattern,), k, expression(NO_MATCH))
 
     def _row(self, parts: Sequence, k: int) -> Expression:
-        """How many characters a sequence matches from here on, in a row of its own."""
+        """The number of characters that a sequence matches from here on, in a row of its own."""
         first, none = parts[0], expression(NO_MATCH)
         if not isinstance(first, Star):
             return self._value(parts, k, none)
@@ -134,7 +134,7 @@ class Splitting:
         return IF(more if infallible(parts) else AND(more, again >= 0), 1 + again, rest)
 
     def _value(self, parts: Sequence, k: int, other: Expression) -> Expression:
-        """How many characters a sequence matches from here on; `other` if it does not."""
+        """The number of characters that a sequence matches from here on; `other` if it does not."""
         if not parts:
             return expression(0)
         first = parts[0]
@@ -163,7 +163,7 @@ class Splitting:
         return IF(AND(*fits) if len(fits) > 1 else fits[0], m + rest, other)
 
     def _at(self, parts: Sequence, k: int) -> Expression:
-        """What a sequence matches at a character that may be beyond the end of the word."""
+        """The match of a sequence at a character that may be beyond the end of the word."""
         if not parts:
             return expression(0)
         at_end = expression(0 if all(map(_fits_nothing, parts)) else NO_MATCH)

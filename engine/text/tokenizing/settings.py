@@ -56,7 +56,7 @@ class Settings:
 
     @property
     def suffix(self) -> str:
-        """What the vocabulary writes behind a word's end: `</w>`."""
+        """The vocabulary's mark for a word's end: `</w>`."""
         return self.model.get("end_of_word_suffix") or ""
 
     @property
@@ -246,7 +246,7 @@ def _split(part: dict[str, Any]) -> Split:
 
 
 def _behavior(name: str, inverted: bool = False) -> Behavior:
-    """What is done with a match; inverted, with what lies between matches."""
+    """The treatment of a match; if inverted, of the text between matches."""
     if (name, inverted) == ("Removed", True):
         return "Kept"
     if name not in get_args(Behavior) or inverted:

@@ -294,7 +294,7 @@ class Steps:
         return IF(place == 0, first, other)
 
     def refuse(self, condition: Expression, message: Expression) -> None:
-        """If a condition holds, show a message and no ids."""
+        """Show a message and no ids if a condition holds."""
         self.problems.append((condition, message))
 
     def refuse_first(self, row: Block, value: float) -> None:

@@ -146,7 +146,7 @@ class Path:
         return IF(last > 0, 1, IF(self.left[0, k + 1] == number, 1, 0))
 
     def _left(self, k: int) -> Expression:
-        """How many symbols stand before the token that a symbol belongs to."""
+        """The number of symbols before the token that a symbol belongs to."""
         number = self.steps.number[0, k].fixed_rows
         after: Any = self.left[0, k + 1] if k + 1 < self.n else 0
         return IF(self.ends[0, k] > 0, number - self.length[0, k], after)

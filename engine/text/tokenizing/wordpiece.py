@@ -147,7 +147,7 @@ class Words:
         return IF(self.room[0, k] > 0, IF(self.begins[0, k] > 0, 1, follows), 0)
 
     def _next(self, k: int) -> Expression:
-        """Where the next token begins; infinity after a token that is not in the vocabulary."""
+        """The start of the next token; infinity after a token that is not in the vocabulary."""
         own = IF(self._own(k) > 0, self.steps.number[0, k].fixed_rows + self._own(k), 0)
         return IF(self.starts[0, k] > 0, own, self.next[0, k - 1] if k else 0)
 
