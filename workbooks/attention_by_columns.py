@@ -94,18 +94,18 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
         ],
         suggestions=[
             w.suggestion(
-                "Type 4: blue looks at fluffy with {then:.2f} instead of {rows.now:.2f}, in a row above and in a column below.",
+                "Type ‘4’: blue now gives fluffy {then:.0%} of its attention, not {rows.now:.0%}, in the row above and in the column below.",
                 {scores[2, 1]: 4.0},
                 cols[1, 2],
                 rows=rows[2, 1],
             ),
             w.suggestion(
-                "Type 4: as a key, blue is looked at with {then:.2f} in all instead of {now:.2f}. The sum of creature's own line stays 1.",
+                "Type ‘4’: as a key, blue now gets attention weights of {then:.2f} in total, not {now:.2f}. The sum of creature's own line stays 1.",
                 {scores[3, 2]: 4.0},
                 received[2, 0],
             ),
             w.suggestion(
-                "Type 9, in a cell above the diagonal: the key comes after its query, and nothing changes; ‘a’ looks at itself with {then:.0f}.",
+                "Type ‘9’ in this cell above the diagonal. The key comes after its query, so nothing changes: ‘a’ still gives itself {then:.0%}.",
                 {scores[0, 3]: 9.0},
                 rows[0, 0],
             ),

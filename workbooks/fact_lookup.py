@@ -180,17 +180,20 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type -0.5: one name is enough; Alexis Jordan plays basketball with {then:.1f} instead of {now:.0f}.",
+                "Type ‘-0.5’: one name is now enough. Alexis Jordan points to basketball with "
+                "{then:.1f}, not {now:.0f}.",
                 {bias[0, 0]: -0.5},
                 says[basketball, alexis],
             ),
             w.suggestion(
-                "Type 1, Phelps beside Jordan: two facts at once; swimming goes from 0 to {then:.0f}.",
+                "Type ‘1’ to put Phelps beside Jordan: two facts at once. Swimming goes from "
+                "{now:.0f} to {then:.0f}.",
                 {has[3, jordan]: 1.0},
                 says[swimming, jordan],
             ),
             w.suggestion(
-                "Type -2: GELU lets below zero through; Michael Phelps points from basketball's {now:.2f} to {then:.2f}, where ReLU stays at 0.",
+                "Type ‘-2’: GELU gives small negative numbers. Michael Phelps points to "
+                "basketball with {then:.2f}, not {now:.2f}; with ReLU it stays 0.",
                 {bias[0, 0]: -2.0},
                 says_gelu[basketball, phelps],
             ),

@@ -190,18 +190,18 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Choose woman, not man: v2·e1 is {then:.0f} instead of {now:.0f} and is taken away; e2 begins with {e2.then:.3f} as before.",
+                "Choose ‘woman’ instead of ‘man’: v2·e1 is {then:.0f}, not {now:.0f}, and is subtracted. e2 begins with {e2.then:.3f} as before.",
                 {w["v2_words"][1]: "woman"},
                 w["along"],
                 e2=w["axis_2"][0],
             ),
             w.suggestion(
-                "Type 1 as queen's third number: axes are made of words, so man moves on the first one from {now:.3f} to {then:.3f}.",
+                "Type ‘1’ as the third number of queen. The axes are made of words, so man moves on the first axis from {now:.3f} to {then:.3f}.",
                 {queen[2]: 1.0},
                 man,
             ),
             w.suggestion(
-                "Type 0 as queen's first number: her cosine falls from {cosine.now:.3f} to {cosine.then:.3f}; nearest is {then}, one of the words asked.",
+                "Type ‘0’ as the first number of queen: her cosine falls from {cosine.now:.3f} to {cosine.then:.3f}. The nearest is now ‘{then}’, one of the words asked.",
                 {queen[0]: 0.0},
                 w["nearest"],
                 cosine=w["cosines"][1],

@@ -13,7 +13,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.compose.story import LAST, Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "no-attention", 3
 TITLE = "induction: two heads that continue a text as it went before"
@@ -106,11 +106,7 @@ def story(model: Model) -> Story:
     last = len(ids) - 1
     cat, dog, on = map(WORDS.index, ("cat", "dog", "on"))
     graph = model.graph(ids)
-    probs, looks = graph["probs"][last, :], graph[f"{MATCHER}.pattern"][last, 1]  # at `cat`
-    switch, divisor = graph[f"{BACK}.switch"], graph["blocks.1.attn.sqrt_d_head"]
-    now, without = edited(graph, {}), edited(graph, {switch.area: 0.0})
-    other = edited(graph, {graph["tokens"][1, 0]: on})
-    soft = edited(graph, {divisor.area: MATCH})
+    probs, now = graph["probs"][last, :], edited(graph, {})
     usual = edited(graph, {graph[f"{MATCHER}.switch"].area: 0.0})
     return Story(
         title=TITLE,
@@ -133,28 +129,24 @@ def story(model: Model) -> Story:
         ],
         suggestions=[
             Suggestion(
-                f"Type 0 for the previous-token head: nothing is noted; ‘cat’ falls from {now(probs[cat]):.3f} to "
-                f"{without(probs[cat]):.3f}, and ‘dog’ leads.",
-                (switch.name, 0, 0),
+                "Type ‘0’ to switch the previous-token head off: ‘cat’ falls from {now:.1%} to {then:.1%}, and ‘dog’ leads.",
+                (f"{BACK}.switch", 0, 0),
                 0.0,
-                ("probs", last, cat),
-                without(probs[cat]),
+                ("probs", LAST, cat),
             ),
             Suggestion(
-                f"Choose ‘on’ for ‘cat’: ‘on’ rises from {now(probs[on]):.3f} to {other(probs[on]):.3f}. No weight has changed: the "
-                "prompt taught it.",
+                "Choose ‘on’ instead of ‘cat’: ‘on’ rises from {now:.1%} to {then:.1%}. No weight has changed: the model learned it from the prompt.",
                 1,
                 "on",
-                ("probs", last, on),
-                other(probs[on]),
+                ("probs", LAST, on),
             ),
             Suggestion(
-                f"Type {MATCH:.0f}, what scores are divided by: ‘cat’ is looked at with {soft(looks):.2f}, not {now(looks):.2f}, and "
-                f"falls to {soft(probs[cat]):.3f}.",
-                (divisor.name, 0, 0),
+                f"Scores are divided by this number. Type ‘{MATCH:.0f}’: the last word gives ‘cat’ {{share.then:.0%}} of its attention, not {{share.now:.0%}}, "
+                "and ‘cat’ falls from {now:.1%} to {then:.1%}.",
+                ("blocks.1.attn.sqrt_d_head", 0, 0),
                 MATCH,
-                ("probs", last, cat),
-                soft(probs[cat]),
+                ("probs", LAST, cat),
+                others={"share": (f"{MATCHER}.pattern", last, 1)},
             ),
         ],
     )

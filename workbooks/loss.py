@@ -243,24 +243,24 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     cross, perplexity = w["bits"][1], w["even"][0]
     linear, _, log = (w["best"][k] for k in range(len(RULES)))
     doubtful = {w["belief"][0]: DOUBT}
-    creature = {w["targets"][0]: "creature"}
-    now, doubt = w.now, w.edited(doubtful)
+    doubt = w.edited(doubtful)
     return [
         w.suggestion(
-            "Type 0: ‘mat’, which comes half the time, is held impossible; H(P, Q) rises from {now:.3f} to {then:.1f} bits.",
+            "Type ‘0’: the model now holds ‘mat’ impossible, although it comes half the time. "
+            "H(P, Q) rises from {now:.3f} to {then:.1f} bits.",
             {w["weights"][0]: 0.0},
             cross,
         ),
         w.suggestion(
-            f"Type {DOUBT}: by the linear rule it still pays to report {doubt(linear):.0f}; by the "
-            f"log rule, {doubt(log):.2f} instead of {now(log):.2f}.",
+            f"Type ‘{DOUBT}’: under the linear rule the best report is still {doubt(linear):.0f}. Under "
+            "the log rule it is {then:.2f}, not {now:.2f}.",
             doubtful,
             log,
         ),
         w.suggestion(
-            f"Type creature: perplexity falls from {now(perplexity):.1f}, worse than a guess among "
-            f"{len(VOCABULARY)}, to {w.edited(creature)(perplexity):.1f}.",
-            creature,
+            "Type ‘creature’: perplexity falls from {now:.1f}, worse than a guess among "
+            f"{len(VOCABULARY)} words, to {{then:.1f}}.",
+            {w["targets"][0]: "creature"},
             perplexity,
         ),
     ]

@@ -233,17 +233,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     first = KNOWN + 3
     return [
         w.suggestion(
-            "Type zebra: a word that the speech does not have. It has now {then:.0f} different words, and not {now:.0f}; look how many rows of five there could be.",
+            "Type ‘zebra’, a word that the speech does not have: it has now {then:.0f} "
+            "different words, not {now:.0f}. See how many rows of five words there could be.",
             {words[0, 0]: "zebra"},
             growth[2, 0],
         ),
         w.suggestion(
-            "Type to be or not to over five words of the new text: of its n-grams of four words, the table knows {then:.1%}, and not {now:.1%}.",
+            "Type ‘to’, ‘be’, ‘or’, ‘not’, ‘to’ over five words of the new text: the table "
+            "knows {then:.1%} of its rows of four words, not {now:.1%}.",
             {words[first + k, 0]: word for k, word in enumerate(WORDS[:5])},
             growth[5, 3],
         ),
         w.suggestion(
-            "Type the over a word that the table does not know: the share of single words known goes from {now:.1%} to {then:.1%}.",
+            "Replace a word that the table does not know: type ‘the’. The share of known words "
+            "goes from {now:.1%} to {then:.1%}.",
             {words[WORDS.index("conscience"), 0]: "the"},
             growth[5, 0],
         ),

@@ -7,6 +7,7 @@ The weights are included, float16, in `models/shakespeare`; `cellformer train sh
 FILE -o DIR` trains them again on the text (see docs/shakespeare.md).
 """
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.compose.story import LAST, Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "dialogue-game", 3
 PROMPT = "Good m"  # morrow, my, man, men: it is not sure
@@ -29,6 +30,7 @@ REFERENCES = (  # lines over which the averages of heads and MLPs are measured
     "KING RICHARD III:\nA horse! a horse! my kingdom for a horse!\n",
 )
 FOLDER = Path(__file__).parent / "models" / "shakespeare"
+CHARACTERS = json.loads((FOLDER / "characters.json").read_text("utf-8"))
 RUN = TextRun(n_layers=3, n_heads=4, d_model=144, context=64, steps=6000, batch=32, half=True)
 
 STORY = Story(
@@ -51,9 +53,12 @@ STORY = Story(
         "Lens: what the model would say after each layer. Words: which characters are alike to it.",
     ],
     suggestions=[
-        Suggestion("Choose ‘n’ instead of the last letter: ‘i’ comes next with 50 %, and the day is over: “Good night shall be so stand”.", 5, value="n"),
-        Suggestion("Type 0 on Switches for the head that looks at the letter before: ‘e’ comes next with 33 %. It cannot spell any more: “Good me to the thin thin thin”.", ("blocks.0.attn.h0.switch", 0, 0), value=0.0),
-        Suggestion("Type 0.5, and choose ‘sampled’ above it: ‘o’ has 84 %, not 57 %. Chance draws another text: “Good morrow, that I have by the”.", ("temperature", 0, 0), value=0.5, also=((("choose", 0, 0), "sampled"),)),
+        Suggestion("Choose ‘n’ instead of the last letter: ‘i’ rises from {now:.1%} to {then:.0%}, and the text continues “Good night shall be so stand”.",
+                   5, "n", ("probs", LAST, CHARACTERS.index("i"))),
+        Suggestion("Type ‘0’ on Switches for the head that looks at the letter before: the model cannot spell any more. ‘e’ rises from {now:.1%} to {then:.0%}: “Good me to the thin thin thin”.",
+                   ("blocks.0.attn.h0.switch", 0, 0), 0.0, ("probs", LAST, CHARACTERS.index("e"))),
+        Suggestion("Type ‘0.5’, and choose ‘sampled’ above it: ‘o’ has {then:.0%}, not {now:.0%}. Chance draws another text: “Good morrow, that I have by the”.",
+                   ("temperature", 0, 0), 0.5, ("probs", LAST, CHARACTERS.index("o")), also=((("choose", 0, 0), "sampled"),)),
     ],
 )  # fmt: skip
 

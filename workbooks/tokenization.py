@@ -139,17 +139,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     low, newest, widest = (times[words.index(word), 0] for word in ("low", "newest", "widest"))
     ws.suggest(
         w.suggestion(
-            "Type 20: l and o stand together {then:.0f} times, more often than e and s, which were merged first.",
+            "Type ‘20’: l and o stand together {then:.0f} times, not {now:.0f}. That is more "
+            "often than e and s, which were merged first.",
             {low: 20.0},
             stood[2, 0],
         ),
         w.suggestion(
-            "Type 0: without newest, e and s stand together {then:.0f} times instead of {now:.0f}, and the pieces of newest would not be learnt at all.",
+            "Type ‘0’ to remove newest: e and s stand together {then:.0f} times, not "
+            "{now:.0f}. The pieces of newest would not be learnt.",
             {newest: 0.0},
             stood[0, 0],
         ),
         w.suggestion(
-            "Type 12: d and est stand together {then:.0f} times, more often than e and w, which were merged long before.",
+            "Type ‘12’: d and est stand together {then:.0f} times, not {now:.0f}. That is more "
+            "often than e and w, which were merged much earlier.",
             {widest: 12.0},
             stood[9, 0],
         ),
@@ -182,17 +185,19 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type newest: a word of the corpus is {then:.0f} piece, where the two words had {now:.0f}.",
+                "Type ‘newest’, a word of the corpus: it is {then:.0f} piece, where the two "
+                "words had {now:.0f}.",
                 {sentence: "newest"},
                 n_ids,
             ),
             w.suggestion(
-                "Type xylem: letters that never stood together stay single, {then:.0f} pieces with the space.",
+                "Type ‘xylem’: letters that never stood together stay single, {then:.0f} "
+                "pieces with the space.",
                 {sentence: "xylem"},
                 n_ids,
             ),
             w.suggestion(
-                "Type lowest lowest lowest: {then:.0f} pieces, the same two each time.",
+                "Type ‘lowest lowest lowest’: {then:.0f} pieces, the same two each time.",
                 {sentence: "lowest lowest lowest"},
                 n_ids,
             ),

@@ -125,17 +125,17 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     last = w["losses"][N_STEPS - 1, 0]
     return [
         w.suggestion(
-            "Type 0.4, four times as much: the steps go too far, and after four the loss is {then:.2f}, higher than before the first.",
+            "Type ‘0.4’, four times as much: the steps go too far. After four the loss is {then:.2f}, not {now:.2f}, and higher than before the first.",
             {rate: 0.4},
             last,
         ),
         w.suggestion(
-            "Choose SGD, plain gradient descent: with the same rate the loss is {then:.2f} after four steps, not {now:.2f}.",
+            "Choose ‘SGD’, plain gradient descent: at the same learning rate the loss is {then:.2f} after four steps, not {now:.2f}.",
             {optimizer: "SGD"},
             last,
         ),
         w.suggestion(
-            "Choose ‘uno’ for the first word of the first sentence: another sentence, and the loss after four steps is {then:.3f}, not {now:.3f}.",
+            "Choose ‘uno’ as the first word of the first sentence: it is another sentence now, and the loss after four steps is {then:.3f}, not {now:.3f}.",
             {corpus[0, 0]: "uno"},
             last,
         ),

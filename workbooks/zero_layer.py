@@ -248,18 +248,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     corpus, added, W_E, probs, loss = w["corpus"], w["added"], w["W_E"], w["probs"], w["loss"]
     return [
         w.suggestion(
-            "Type ran: softmax gives ‘ran’ after ‘cat’ {then:.2f} instead of {now:.2f}.",
+            "Type ‘ran’: softmax gives ‘ran’ after ‘cat’ {then:.0%}, not {now:.0%}.",
             {corpus[0, 2]: "ran"},
             probs[cat, ran],
         ),
         w.suggestion(
-            "Type 1, added to every count: ‘the the’ rises from {probs.now:.3f} to {probs.then:.3f}, the loss from {now:.3f} to {then:.3f}.",
+            "Type ‘1’, which is added to every count: ‘the the’ rises from {probs.now:.1%} to "
+            "{probs.then:.1%}, and the loss from {now:.3f} to {then:.3f}.",
             {added[0]: 1.0},
             loss[0],
             probs=probs[the, the],
         ),
         w.suggestion(
-            "Type 1, and 0 below: ‘dog’ gets the vector of ‘cat’; ‘ran’ after it falls from {now:.2f} to {then:.2f}, the loss rises to {loss.then:.3f}.",
+            "Type ‘1’, and ‘0’ below, to give ‘dog’ the vector of ‘cat’: ‘ran’ after ‘dog’ "
+            "falls from {now:.0%} to {then:.0%}, and the loss rises to {loss.then:.3f}.",
             {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0},
             probs[dog, ran],
             loss=loss[0],

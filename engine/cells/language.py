@@ -28,11 +28,18 @@ class AsIs(str):
 
 
 class _Numbers(Formatter):
-    """Writes numbers with a decimal comma, where a language has one."""
+    """Writes a space before a percent sign, as live sentences do, and a decimal comma where a
+    language has one."""
+
+    def __init__(self, comma: bool):
+        self.comma = comma
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         told = super().format_field(value, format_spec)
-        return told.translate(SWAPPED) if isinstance(value, float | int) else told
+        if not isinstance(value, float | int):
+            return told
+        told = told.replace("%", " %")
+        return told.translate(SWAPPED) if self.comma else told
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,7 @@ class Language:
 
     def filled(self, text: str, values: Mapping[str, Any]) -> str:
         """A text in this language, with values in place of its braces."""
-        form = _Numbers() if self.comma else Formatter()
-        return form.vformat(self.of(text), (), values)
+        return _Numbers(self.comma).vformat(self.of(text), (), values)
 
 
 ENGLISH = Language("en")

@@ -79,10 +79,10 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
         texts.append("Type the same here: the cosine of a sentence with itself is 1.")
     else:
         cells.append("temperature")
-        texts.append("Type 3: the probabilities come closer to each other.")
+        texts.append("Type ‘3’: the probabilities come closer to each other.")
     weight = "blocks.0.mlp.W_out" if model.spec.n_layers else "W_pos"
     texts.append(
-        worded("Type 5 into the first weight of {weight}, {seen}.", weight=weight, seen=seen)
+        worded("Type ‘5’ into the first weight of {weight}, {seen}.", weight=weight, seen=seen)
     )
     values = (None, None if two else 3.0, 5.0)
     told = zip(texts, [*cells, weight], values, strict=True)

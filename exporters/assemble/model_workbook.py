@@ -141,14 +141,14 @@ def suggestions(
     )
     word = worded("Choose ‘{word}’", word=texts[other])
     if graph.readout.one_token:
-        word = worded("Type {id}, the id of ‘{word}’", id=other, word=texts[other])
+        word = worded("Type ‘{id}’, the id of ‘{word}’", id=other, word=texts[other])
     picked: tuple[str, int, int] | int = last
     if graph.readout.one_token:
         picked = ("prompt.pick" if typed else "tokens", last, 0)
     edits: tuple[tuple[str, tuple[str, int, int, float], tuple[str, int, int] | int], ...] = (
         (word, ("tokens", last, 0, float(other)), picked),
-        (worded("Type {n}", n=3), ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
-        (worded("Type {n}", n=5), (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
+        (worded("Type ‘{n}’", n=3), ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
+        (worded("Type ‘{n}’", n=5), (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
     )
     if graph.readout.one_token:  # what it does is a whole pass away
         return [
@@ -172,5 +172,5 @@ def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     inputs = freeze_rest(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
-    text = "Type 0, and see the cells that follow change; Check says that something was edited."
+    text = "Type ‘0’, and see the cells that follow change; Check says that something was edited."
     return [Suggestion(text, (block.name, 0, 0), value=0.0) for block in (*found[:2], *found[-1:])]

@@ -31,13 +31,14 @@ HIDDEN = (
 def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     """Add the first sheet; for a model, with the stops of its tour."""
     sheet = book.sheet(START)
-    book.suggestions = story.suggestions
+    last = book.passage.n_prompt - 1 if isinstance(book, ModelBook) else 0
+    book.suggestions = [suggestion.told(book.graph, last) for suggestion in story.suggestions]
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24, 4: 16}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
     by_hand = isinstance(book, ModelBook) and book.by_hand
     row = _section(sheet, TOP, ABOUT, [*story.about, *([BY_HAND] * by_hand)])
-    row = _tries(book, sheet, row, story.suggestions)
+    row = _tries(book, sheet, row, book.suggestions)
     if stops:
         row = _tour(book, sheet, row, stops)
     row = _section(sheet, row, "What to look at", story.look)

@@ -71,8 +71,8 @@ def _suggestions(model: Model, passage: Passage, plan: Plan) -> list[Suggestion]
     )
     switch = f"blocks.{model.spec.n_layers - 1}.cross.switch"
     edits = (
-        (worded("Type {n}", n=3), ("temperature", 0, 0, 3.0)),
-        (worded("Type 0, and this layer does not see the source"), (switch, 0, 0, 0.0)),
+        (worded("Type ‘{n}’", n=3), ("temperature", 0, 0, 3.0)),
+        (worded("Type ‘0’: this layer no longer sees the source"), (switch, 0, 0, 0.0)),
     )
     if not plan.ranks_every_token:  # what an edit does is a whole pass away
         text = "{text}, and see the ranking on Play change."

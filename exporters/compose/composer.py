@@ -233,9 +233,10 @@ class Composer:
     def suggest(self, *suggestions: Suggestion, at: tuple[int, int, int] = (0, 2, 4)) -> None:
         """Suggested edits on this sheet, each with links to its cell and to a cell that it
         changes, and with its text, in the columns `at`."""
-        self.sheet.suggestions = suggestions
+        told = [suggestion.told(self.book.graph) for suggestion in suggestions]
+        self.sheet.suggestions = told
         self.heading("Three things to try here")
-        for suggestion in suggestions:
+        for suggestion in told:
             ways = (("type in {cell}", suggestion.cell), ("see {cell}", suggestion.watch))
             for col, (verb, way) in zip(at, ways, strict=False):
                 assert isinstance(way, tuple)

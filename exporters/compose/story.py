@@ -1,15 +1,21 @@
 """The story of a workbook, three suggested edits, and the tables of its source."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 from cellformer.engine.cells.arguments import explained_class
+from cellformer.engine.cells.evaluator import Evaluator
 from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.language import AsIs, worded
 
 # What a source's figures are of, where they need not be ours: then they differ, and are no slips.
 Other = Literal["", "other settings", "other training"]
+
+
+LAST = -1  # a row: the last word of the prompt
 
 
 @dataclass(frozen=True)
@@ -17,7 +23,9 @@ class Suggestion:
     """A suggested edit: a cell, or the k-th word of the prompt, and its effect.
 
     A test checks the text's promise: with `value` typed there, and `also` into other cells, the
-    cell `watch` shows `becomes`.
+    cell `watch` shows `becomes`. A text with braces is completed when a sheet gets it (`told`):
+    `{now}` is what `watch` shows as built, `{then}` what it shows after the edit, and `{x.now}` and
+    `{x.then}` are those of a cell `x` of `others`.
     """
 
     text: str
@@ -26,6 +34,27 @@ class Suggestion:
     watch: tuple[str, int, int] | None = None
     becomes: float | str | None = None
     also: tuple[tuple[tuple[str, int, int], float | str], ...] = ()
+    others: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
+
+    def told(self, graph: Graph, last: int = 0) -> "Suggestion":
+        """The same with its text completed, by carrying out the edit; `last` is the row of the last
+        word of the prompt."""
+        if self.watch is None or isinstance(self.text, AsIs):
+            return self
+        live = Evaluator(graph)
+        first = ("prompt.pick", self.cell, 0) if isinstance(self.cell, int) else self.cell
+        for at, value in ((first, self.value), *self.also):
+            live.set(*at, value)
+
+        def seen(name: str, i: int, j: int) -> SimpleNamespace:
+            return SimpleNamespace(now=graph.values[name][i, j], then=live[name][i, j])
+
+        name, row, col = self.watch
+        watch = name, last if row == LAST else row, col
+        watched = seen(*watch)
+        others = {name: seen(*cell) for name, cell in self.others.items()}
+        text = worded(self.text, now=watched.now, then=watched.then, **others)
+        return replace(self, text=text, watch=watch, becomes=watched.then)
 
 
 @explained_class

@@ -314,8 +314,8 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
         becomes, really = (float(live[name][0, 0]) for name in (AFTER_CUTS, REALLY))
         live.set(CUTS, k, 0, 1.0)
         text = worded(
-            "Type 0 to cut {source} from {reader} at token {token}: a lead of {becomes:.3f} is "
-            "predicted; really it is {really:.3f}.",
+            "Type ‘0’ to cut {source} from {reader} at token {token}: the predicted lead is "
+            "{becomes:.3f}, the real one {really:.3f}.",
             source=told(edge.source),
             reader=told(edge.reader),
             token=edge.token,
@@ -327,7 +327,8 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
     last = book.passage.n_prompt - 1
     becomes = float(live[REST][0, last])
     text = worded(
-        "Type 1000 as threshold: the rest of the answer’s edges is all of it, {becomes:.3f}.",
+        "Type ‘1000’ as threshold: all edges of the answer fall below it, and the rest is "
+        "{becomes:.3f}.",
         becomes=becomes,
     )
     return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, (REST, 0, last), becomes)]

@@ -67,16 +67,16 @@ IN_LAYER = "Layer {layer}, channel {channel}"
 IN_HEAD = "Head {layer}.{head}, channel {channel}"
 WIDTH = 9  # characters of a token's column
 OTHER = {
-    "layer": "Type {n:g} as the layer: token {query} takes {becomes:.3f} of token {key}.",
-    "head": "Type {n:g} as the head: token {query} takes {becomes:.3f} of token {key}.",
-    "channel": "Type {n:g} as the channel: token {query} takes {becomes:.3f} of token {key}.",
+    "layer": "Type ‘{n:g}’ as the layer: token {query} takes {becomes:.3f} of token {key}.",
+    "head": "Type ‘{n:g}’ as the head: token {query} takes {becomes:.3f} of token {key}.",
+    "channel": "Type ‘{n:g}’ as the channel: token {query} takes {becomes:.3f} of token {key}.",
 }
 FASTER = (
-    "Type {n:g}: a number of the channel’s state fades fast; token {query} takes {becomes:.3f} of "
-    "token {key}."
+    "Type ‘{n:g}’: a number of the channel’s state fades fast; token {query} takes "
+    "{becomes:.3f} of token {key}."
 )
 ALL_FASTER = (
-    "Type {n:g}: the head’s states fade fast; token {query} takes {becomes:.3f} of token {key}."
+    "Type ‘{n:g}’: the head’s states fade fast; token {query} takes {becomes:.3f} of token {key}."
 )
 MOST = 100  # recurrences that a formula chooses among: it has 255 arguments, and 8,192 characters
 FAST = 5.0  # an A_log with which little is left after a token

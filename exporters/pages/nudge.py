@@ -93,7 +93,7 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
     def suggestion(text: str, cell: str, value: float) -> Suggestion:
         becomes = after(cell, value, begun if cell == RATE else 1.0)
         told = worded(
-            "Type {value:g} {text}: the loss after the step is {becomes:.3f}.",
+            "Type ‘{value:g}’ {text}: the loss after the step is {becomes:.3f}.",
             value=value,
             text=worded(text),
             becomes=becomes,

@@ -314,7 +314,7 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
         becomes = float(live[LEAD][0, 0])
         live.set(take.name, t, 0, 0.0)
         told = worded(
-            "Type 1 for {part} at word {t}, {text}: the lead is {becomes:.3f}.",
+            "Type ‘1’ for {part} at word {t}, {text}: the lead is {becomes:.3f}.",
             part=said(take.path),
             t=t,
             text=worded(text),
@@ -336,7 +336,7 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     alike = patching_leads(book, live, at, own[at])
     word = book.labels["vocab"][own[at]]
     text = worded(
-        "Type {word} for word {at} of the other sentence: its lead is {alike:.3f}.",
+        "Type ‘{word}’ for word {at} of the other sentence: its lead is {alike:.3f}.",
         word=word,
         at=at,
         alike=alike,

@@ -109,7 +109,7 @@ def suggestions(book: ModelBook, effects: Sequence[Rounded]) -> list[Suggestion]
         live.set(cell, 0, 0, float(bits))
         becomes = float(live[LEAD][0, 0])
         told = worded(
-            "Type {bits} {text}: the lead goes from {before:.3f} to {becomes:.3f}.",
+            "Type ‘{bits}’ {text}: the lead goes from {before:.3f} to {becomes:.3f}.",
             bits=bits,
             text=worded(text),
             before=before,

@@ -184,7 +184,7 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
             )
         )
         text = worded(
-            "Type {strength:g} as strength{there}: it says {said}.",
+            "Type ‘{strength:g}’ as strength{there}: it says {said}.",
             strength=strength,
             there=there,
             said=said,

@@ -210,18 +210,18 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
     query, key, rival = begun[TOKENS]
     other = [key, *(k for k in range(query + 1) if k not in (key, rival))][-1]
     tried = [
-        ("Type {n} as the rival key: the lead over it is {becomes:.3f}.", (TOKENS, 2), other, 2),
-        ("Type {n} as the key: the score with it is {becomes:.3f}.", (TOKENS, 1), rival, 0),
+        ("Type ‘{n}’ as the rival key: the lead over it is {becomes:.3f}.", (TOKENS, 2), other, 2),
+        ("Type ‘{n}’ as the key: the score with it is {becomes:.3f}.", (TOKENS, 1), rival, 0),
     ]
     layer, head, spec = *begun[HEAD], book.model.spec
     if len(asked.heads) == 1:
-        text = "Type {n} to look from there: the score is {becomes:.3f}."
+        text = "Type ‘{n}’ to look from there: the score is {becomes:.3f}."
         tried.append((text, (TOKENS, 0), (query + 1) % len(book.passage.ids), 0))
     elif spec.n_heads > 1:
-        text = "Type {n} as the head: its lead is {becomes:.3f}."
+        text = "Type ‘{n}’ as the head: its lead is {becomes:.3f}."
         tried.append((text, (HEAD, 1), (head + 1) % spec.n_heads, 2))
     else:
-        text = "Type {n} as the layer: its lead is {becomes:.3f}."
+        text = "Type ‘{n}’ as the layer: its lead is {becomes:.3f}."
         tried.append((text, (HEAD, 0), (layer + 1) % spec.n_layers, 2))
     return [suggestion(*one) for one in tried]
 

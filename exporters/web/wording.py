@@ -25,7 +25,7 @@ PHRASES = {
     "and hold down F9. Two presses of F9 make": "and press Run. Two recalculations make",
     "Press F9, or hold it down: two recalculations": "Press Run, or Recalculate (F9): two of these",
 }
-SWITCH = re.compile(r"\bType 0 on Switches for ([^:,]+)(?=:)")
+SWITCH = re.compile(r"\bType ‘0’ on Switches for ([^:,]+)(?=:)")
 HEAD = re.compile(r"blocks\.(\d+)\.attn\.h(\d+)\.switch")
 PHRASE = re.compile("|".join(map(re.escape, PHRASES)))
 

@@ -131,9 +131,9 @@ def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> Non
     for t in suggestions:
         after = assert_recomputes_after({t.cell: t.value}, sheet, book, cells)
         assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
-        assert f"{t.becomes:.3f}" in t.text and f"Type {t.value:g} " in t.text
+        assert f"{t.becomes:.3f}" in t.text and f"Type ‘{t.value:g}’ " in t.text
         if t.cell[0] == page.CUTS:
-            assert f"really it is {after.cell(*book.cell(page.REALLY, 0, 0)):.3f}." in t.text
+            assert f"the real one {after.cell(*book.cell(page.REALLY, 0, 0)):.3f}." in t.text
 
 
 def test_typed_texts_give_no_error(book, cells, sheet) -> None:

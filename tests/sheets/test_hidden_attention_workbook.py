@@ -77,7 +77,7 @@ def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> Non
     for t in suggestions:
         after = assert_recomputes_after({t.cell: t.value}, sheet, book, cells)
         assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
-        assert f"{round(t.becomes, 3) + 0.0:.3f}" in t.text and f"Type {t.value:g}" in t.text
+        assert f"{round(t.becomes, 3) + 0.0:.3f}" in t.text and f"Type ‘{t.value:g}’" in t.text
 
 
 def test_an_edited_weight_moves_the_table_and_the_layer_alike(book, cells, sheet) -> None:

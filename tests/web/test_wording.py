@@ -44,7 +44,7 @@ def test_a_page_speaks_of_what_it_shows(name: str) -> None:
 
 
 def test_a_phrase_is_said_otherwise() -> None:
-    text = "Type 0 on Switches for this head: Tarso is no longer called."
+    text = "Type ‘0’ on Switches for this head: Tarso is no longer called."
     assert wording.said(text) == "Switch off this head: Tarso is no longer called."
 
 

@@ -117,17 +117,18 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 19876543210, a number of eleven digits: the model writes {then:,.0f}. It has never seen so many.",
+                "Type ‘19876543210’, a number of eleven digits: the model writes {then:,.0f}. It was trained on at most ten digits.",
                 {typed[0, 0]: 19876543210.0},
                 found[0, 0],
             ),
             w.suggestion(
-                "Type 0: without head 0.0 the model writes {then:,.0f}.",
+                "Type ‘0’ to switch head 0.0 off: the model writes {then:,.0f}.",
                 {w[f"{HEADS[0]}.switch"][0, 0]: 0.0},
                 found[0, 0],
             ),
             w.suggestion(
-                "Type 0, one number of the vector for the digit 9: the sum becomes {then:,.0f}.",
+                "This is one number of the vector for the digit 9. Type ‘0’: the sum becomes "
+                "{then:,.0f}.",
                 {w["W_E"][9, 0]: 0.0},
                 found[0, 0],
             ),

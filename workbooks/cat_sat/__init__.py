@@ -11,7 +11,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.compose.story import LAST, Story, Suggestion
 from cellformer.exporters.pages import attention
 from cellformer.workbooks.cat_sat.printed import PRINTED
 from cellformer.workbooks.cat_sat.weights import (
@@ -43,6 +43,8 @@ REFERENCES = (  # sentences over which the head's average is measured
     "a small cat is slow .",
     "the red mat and the blue floor",
 )
+SAT = 2  # the last word of the prompt
+MAT = "probs", LAST, WORDS.index("mat")
 STORY = Story(
     title="cat-sat: one attention step, every number in view",
     source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5.",
@@ -70,19 +72,22 @@ STORY = Story(
     ],
     suggestions=[
         Suggestion(
-            "Choose ‘dog’ for ‘cat’, nearly a synonym: ‘mat’ hardly moves, from 31.2 % to 30.9 %.",
+            "Choose ‘dog’ instead of ‘cat’, a word with nearly the same vector: ‘mat’ hardly moves, from {now:.1%} to {then:.1%}.",
             1,
-            value="dog",
+            "dog",
+            MAT,
         ),
         Suggestion(
-            "Type 0.2, what scores are divided by: ‘sat’ looks at itself with 0.97 instead of 0.42.",
+            "Scores are divided by this number. Type ‘0.2’: ‘sat’ now gives itself {then:.0%} of its attention, not {now:.0%}.",
             ("blocks.0.attn.sqrt_d_head", 0, 0),
-            value=0.2,
+            0.2,
+            (f"{HEAD}.pattern", SAT, SAT),
         ),
         Suggestion(
-            "Type -1, turning a value's third number over: ‘mat’ falls from 31 % to 19 %.",
+            "Type ‘-1’, which reverses the third number of every value: ‘mat’ falls from {now:.1%} to {then:.1%}.",
             (f"{HEAD}.W_V", 2, 2),
-            value=-1.0,
+            -1.0,
+            MAT,
         ),
     ],
     section="QKV Attention, section 5",

@@ -20,7 +20,7 @@ from cellformer.engine.studies import ablation
 from cellformer.engine.studies.price import Text
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.compose.story import Chosen, Story, Suggestion
+from cellformer.exporters.compose.story import LAST, Chosen, Story, Suggestion
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.dialogue_game import (
     calibration,
@@ -61,9 +61,12 @@ STORY = Story(
         "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
     ],
     suggestions=[
-        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0), value=0.0),
-        Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’ with more than 99.9 %, and the game goes on from there.", 1, value="3"),
-        Suggestion("Type 3, and choose ‘sampled’ above it: ‘Tarso’ falls to 85 %. Unlikely words are drawn, and the game goes wrong.", ("temperature", 0, 0), value=3.0, also=((("choose", 0, 0), "sampled"),)),
+        Suggestion("Type ‘<BOS> Pietro chiama’ as the sentence: he may call anybody. The likeliest word has only {then:.0%}, not {now:.3%}: eight numbers are almost equally likely.",
+                   ("sentence", 0, 0), calibration.UNSURE, ("nonsense.now", 0, 0)),
+        Suggestion("Choose ‘3’ instead of ‘Pietro’: when a number calls, Paolo is ‘vice’ (deputy). This word rises from {now:.3%} to {then:.2%}, and the game continues from there.",
+                   1, "3", ("probs", LAST, game.ID["vice"])),
+        Suggestion("Type ‘0’ on Switches for this head: leaders are no longer called by their special names. ‘Tarso’ falls from {now:.3%} to {then:.3%}. Losers are still named correctly 93.5 % of the time.",
+                   ("blocks.1.attn.h2.switch", 0, 0), 0.0, ("probs", LAST, game.ID["Tarso"])),
     ],
     words=[
         "Italian: chiama, calls; perde, loses; capo, boss; vice, deputy. Tarso and Cefa: by-names of Paul and Peter.",
@@ -81,11 +84,11 @@ CHOSEN = Chosen(
     directions=[([game.ID[w] for w in plus], [game.ID[w] for w in minus]) for plus, minus in AXES],
     nearest=game.ID["Tarso"],
     suggestions=[
-        Suggestion("Type Cefa as the word whose neighbours are shown: the nearest is capo, the same leader's other epithet, with a cosine of 0.33.",
+        Suggestion("Type ‘Cefa’ as the word whose neighbours are shown: the nearest is now ‘{then}’, not ‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
-        Suggestion("Type 1 as the components left out: the long marks no longer lead. The map shows 19 % of the spread, not 42 %.",
+        Suggestion("Type ‘1’ as the components left out: the long vectors of the marks no longer count. The map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
-        Suggestion("Type 7 for the word Paolo of direction 1: it now leads to a number. The plane holds 5.7 % of the spread, not 5.3 %.",
+        Suggestion("Type ‘7’ instead of ‘Paolo’ in direction 1, which then leads to a number: the plane shows {then:.1%} of the spread, not {now:.1%}.",
                    ("map.terms", 0, 0), "7", ("map.plane_share", 0, 0)),
     ],
 )  # fmt: skip

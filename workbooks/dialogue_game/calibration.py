@@ -194,15 +194,15 @@ def _suggestions() -> list[Suggestion]:
     loss, now = ("calibration.1.loss", 0, 0), ("nonsense.now", 0, 0)
     return [
         Suggestion(
-            "Type 3: the loss rises from 2.402 to 2.582. Rare words get too much, the others too little.",
+            "Type ‘3’: the loss rises from {now:.3f} to {then:.3f}. Rare words get too much probability, the others too little.",
             heat, 3, loss,
         ),
         Suggestion(
-            f"Type {UNSURE} as the sentence: the likeliest word has only 11 %. Any of eight numbers may come.",
+            f"Type ‘{UNSURE}’ as the sentence: the likeliest word has only {{then:.0%}}. Any of eight numbers may follow.",
             sentence, UNSURE, now,
         ),
         Suggestion(
-            f"Type {NONSENSE[0]} as the sentence: the next word has 99.998 %. It was as sure of Tarso.",
+            f"Type ‘{NONSENSE[0]}’ as the sentence: the next word has {{then:.3%}}. For Tarso it was {{now:.3%}}.",
             sentence, NONSENSE[0], now,
         ),
     ]  # fmt: skip

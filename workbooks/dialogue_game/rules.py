@@ -135,15 +135,15 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     at = heads.index(second)
     return [
         Suggestion(
-            "Type yes for head 1.2, which looks at the verb and not at the caller: it is needed all the same. Peer epithets fall from 1.00 to 0.01.",
+            "Type ‘yes’ for head 1.2, which looks at the verb and not at the caller. It is needed all the same: without it, peer epithets fall from 1.00 to 0.01.",
             ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
         ),
         Suggestion(
-            "Type 0 on Switches for head 1.2: ‘Tarso’ falls to 0.005 %.",
+            "Type ‘0’ on Switches for head 1.2: ‘Tarso’ falls from {now:.3%} to {then:.3%}.",
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(
-            "Type 0 for head 0.0 instead, which looks at the same word: Tarso keeps 0.9997. Off, it is not missed; that it carries who called, the line above the heads says.",
+            "Type ‘0’ on Switches for head 0.0 instead, which looks at the same word: ‘Tarso’ keeps {then:.2%}. The line above the heads says what this head carries.",
             (f"{first}.switch", 0, 0), 0, now,
         ),
     ]  # fmt: skip

@@ -108,17 +108,17 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 16: with a foot to stand on, the {now:.0f} becomes a {then:.0f}.",
+                "Type ‘16’: with a foot to stand on, the {now:.0f} becomes a {then:.0f}.",
                 {typed[7, 4]: 16.0},
                 guess,
             ),
             w.suggestion(
-                "Type 16, the beginning of a bar across it, as many people write a 7: the model takes it for {then:.0f}.",
+                "Type ‘16’, the beginning of a bar across the 7, as many people write it: the model takes it for {then:.0f}.",
                 {typed[3, 2]: 16.0},
                 guess,
             ),
             w.suggestion(
-                "Type 4, and 1 below for ‘read it’: a held-out 4 that it reads as {then:.0f}, and is {sure.then:.0%} sure. Where did it look?",
+                "Type ‘4’, and ‘1’ below for ‘read it’: the model reads a held-out 4 as {then:.0f}, and is {sure.then:.0%} sure. Where did it look?",
                 {w["number"]: 4.0, w["reads_held_out"]: 1.0},
                 guess,
                 sure=sure,

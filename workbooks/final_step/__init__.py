@@ -45,19 +45,22 @@ STORY = Story(
     ],
     suggestions=[
         Suggestion(
-            "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88.",
+            "Type ‘3’: the query is three times as long. ‘Tarso’ still wins, with {then:.0%} instead of {now:.0%}.",
             ("query_length", 0, 0),
-            value=3.0,
+            3.0,
+            ("probs", 0, WORDS.index("Tarso")),
         ),
         Suggestion(
-            "Type 3: the temperature divides all scores: ‘Tarso’ falls to 0.43, and a length of 3 is undone.",
+            "Type ‘3’: the temperature divides all scores, and ‘Tarso’ falls from {now:.0%} to {then:.0%}. A length of 3 would undo that.",
             ("temperature", 0, 0),
-            value=3.0,
+            3.0,
+            ("probs", 0, WORDS.index("Tarso")),
         ),
         Suggestion(
-            "Choose ‘Paolo’: the query points another way, and ‘Paolo’ is found, with 63 %.",
+            "Choose ‘Paolo’: the query points in another direction, and ‘Paolo’ rises from {now:.0%} to {then:.0%}.",
             0,
-            value="Paolo",
+            "Paolo",
+            ("probs", 0, WORDS.index("Paolo")),
         ),
     ],
     section="The Final Step, appendix A",

@@ -179,15 +179,15 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: another question, a text that says what is counted, and a longer query."""
     return [
         Suggestion(
-            "Type bond: the question points another way. Text 2, ‘the bond falls when the rate rises’, is found, with a cosine of 0.50.",
-            ("search.asked", 0, 3), "bond", ("search.found", 0, 0),
+            "Type ‘bond’: the question points in another direction. The nearest text is now ‘{then}’, with a cosine of {cosine.then:.2f}.",
+            ("search.asked", 0, 3), "bond", ("search.found", 0, 0), others={"cosine": ("search.cosines", 1, 0)},
         ),
         Suggestion(
-            "Type dividend: the cosine of text 4 rises from 0.50 to 1.00, as near as text 3, though it says nothing of when.",
+            "Type ‘dividend’: the cosine of text 4 rises from {now:.2f} to {then:.2f}. It is now as near as text 3, although it does not say when.",
             ("search.stored", 3, 4), "dividend", ("search.cosines", 3, 0),
         ),
         Suggestion(
-            "Type 3: the model gives its first word 88 %, not 61 %. The cosines stay: a database says how near, not how sure.",
+            "Type ‘3’: the model gives its first word {then:.0%}, not {now:.0%}. The cosines stay: a database tells how near a text is, not how sure one can be.",
             ("query_length", 0, 0), 3.0, ("search.shares", 0, 0),
         ),
     ]  # fmt: skip

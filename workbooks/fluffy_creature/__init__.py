@@ -11,7 +11,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.compose.story import Story, Suggestion
+from cellformer.exporters.compose.story import LAST, Story, Suggestion
 from cellformer.workbooks.fluffy_creature.printed import PRINTED
 from cellformer.workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
@@ -24,6 +24,7 @@ REFERENCES = (  # sentences over which the averages of head and MLP are measured
     "creature fluffy forest",
     "forest blue",
 )
+FOREST = "probs", LAST, WORDS.index("forest")
 
 STORY = Story(
     title="fluffy-creature: one transformer block in two dimensions",
@@ -48,21 +49,24 @@ STORY = Story(
     ],
     suggestions=[
         Suggestion(
-            "Type =SQRT(2), as the formula of attention has it: the pattern does change, forest on "
-            "blue from 0.81 to 0.69.",
+            "Type ‘=SQRT(2)’, the divisor in the formula of attention: forest now gives blue {then:.0%} "
+            "of its attention, not {now:.0%}.",
             (f"{BLOCK}.attn.sqrt_d_head", 0, 0),
-            value=2**0.5,
+            2**0.5,
+            (f"{HEAD}.pattern", WORDS.index("forest"), WORDS.index("blue")),
         ),
         Suggestion(
-            "Choose ‘creature’: now it leads, and ‘forest’ falls from 0.80 to 0.25.",
+            "Choose ‘creature’ as the last word: it now leads, and ‘forest’ falls from {now:.0%} to {then:.0%}.",
             3,
-            value="creature",
+            "creature",
+            FOREST,
         ),
         Suggestion(
-            "Type -1: ReLU cuts the third hidden cell to 0 for every word; ‘forest’ falls from 0.80 "
-            "to 0.38.",
+            "Type ‘-1’: ReLU cuts the third hidden cell to 0 for every word. ‘forest’ falls from {now:.0%} "
+            "to {then:.0%}.",
             (f"{BLOCK}.mlp.W_in", 1, 2),
-            value=-1.0,
+            -1.0,
+            FOREST,
         ),
     ],
     section="Lecture notes, section 8",

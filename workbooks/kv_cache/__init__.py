@@ -192,17 +192,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     sizes, share, gigabytes = w["sizes"], w["count_4"][3], w["cache"][0, 1]
     return [
         w.suggestion(
-            "Type 8: four queries' heads share one of keys and values; {now:.2f} GB become {then:.2f}.",
+            "Type ‘8’: four query heads share one key-value head. The cache needs {then:.2f} "
+            "GB, not {now:.2f}.",
             {sizes[HEADS, 1]: 8.0},
             gigabytes,
         ),
         w.suggestion(
-            "Type 1, a byte per number: {now:.2f} dollars an hour become {then:.2f}. The weights become smaller, too.",
+            "Type ‘1’, one byte per number: an hour costs {then:.2f} dollars, not {now:.2f}. "
+            "The weights become smaller, too.",
             {sizes[BYTES, 1]: 1.0},
             w["price"][0, cost.OURS],
         ),
         w.suggestion(
-            "Type 5: with a longer prompt, step 3 computes {then:.1%} of what it would without the cache, instead of {now:.1%}.",
+            "Type ‘5’: with a longer prompt, step 3 computes {then:.1%} of what it would "
+            "compute without the cache, not {now:.1%}.",
             {w["prompt"][0]: 5.0},
             share,
         ),

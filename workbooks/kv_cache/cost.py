@@ -121,18 +121,22 @@ def suggest(w: Workbook, ws: Composer) -> None:
     ws.cursor -= 1
     ws.suggest(
         w.suggestion(
-            "Type 8: groups of four heads share their keys and values. {gb.now:.1f} GB become {gb.then:.1f}, and {now:.2f} dollars become {then:.2f}.",
+            "Type ‘8’: groups of four heads share their keys and values. The cache needs "
+            "{gb.then:.1f} GB, not {gb.now:.1f}; an hour costs {then:.2f} dollars, not "
+            "{now:.2f}.",
             {sizes[HEADS, OURS]: 8.0},
             price,
             gb=gigabytes,
         ),
         w.suggestion(
-            "Type 131072, a long contract: the cache becomes {then:.1f} GB, and one conversation no longer fits on the card.",
+            "Type ‘131072’, a long contract: the cache needs {then:.1f} GB, not {now:.1f}. One "
+            "conversation no longer fits on the card.",
             {sizes[TOKENS, OURS]: 131072.0},
             gigabytes,
         ),
         w.suggestion(
-            "Type 1.25, half the rent: a conversation costs {then:.2f} dollars an hour, not {now:.2f}.",
+            "Type ‘1.25’, half the rent: a conversation costs {then:.2f} dollars an hour, not "
+            "{now:.2f}.",
             {w["prices"][1]: 1.25},
             price,
         ),

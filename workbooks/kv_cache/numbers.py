@@ -155,17 +155,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     z, key = w[f"z_of_{step}"][0], w[f"K_after_{step}"][0, 0]
     ws.suggest(
         w.suggestion(
-            "Type 3, in the first token: its key is computed once, in the prefill, and read in every step; in the last one it is {then:.2f}, not {now:.2f}.",
+            "Type ‘3’, in the first token. Its key is computed once, in the prefill, and every "
+            "step reads it: in the last step it is {then:.2f}, not {now:.2f}.",
             {x[0, 1]: 3.0},
             key,
         ),
         w.suggestion(
-            "Type 3, in the last token: the kept key of the first stays {then:.2f}. What comes later changes nothing that is kept.",
+            "Type ‘3’, in the last token: the kept key of the first stays {then:.2f}. Later "
+            "tokens change nothing that is kept.",
             {x[N - 1, 1]: 3.0},
             key,
         ),
         w.suggestion(
-            "Type 2, in W_Q: no key and no value moves; the last result goes from {now:.3f} to {then:.3f}.",
+            "Type ‘2’, in W_Q: keys and values stay; the last result goes from {now:.3f} to "
+            "{then:.3f}.",
             {w["W_Q"][0, 0]: 2.0},
             z,
         ),

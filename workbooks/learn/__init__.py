@@ -129,17 +129,17 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     now = w.now(moved)
     return [
         w.suggestion(
-            "Type 0.2, ten times as much: this step moves the first weight by {then:+.2f}, not {now:+.2f}. Let it learn: the loss rises far above where it began, and never comes to rest.",
+            "Type ‘0.2’, ten times as much: this step moves the first weight by {then:+.2f}, not {now:+.2f}. Let it learn: the loss rises far above its start, and never settles.",
             {rate: 0.2},
             moved,
         ),
         w.suggestion(
-            f"Choose SGD, plain gradient descent: this step moves the first weight by {w.edited(plain)(moved):+.5f}, where Adam moves each by {abs(now):.2f}. Let it learn: after 1,000 steps it is still 0.3 above the least.",
+            f"Choose ‘SGD’, plain gradient descent: this step moves the first weight by {{then:.5f}}, where Adam moves every weight by {abs(now):.2f}. Let it learn: after 1,000 steps the loss is still 0.3 above the least.",
             plain,
             moved,
         ),
         w.suggestion(
-            "Choose ‘uno’ for the third word of the first sentence, which breaks a rule: the loss of its batch is {then:.3f}, not {now:.3f}. Let it learn: the loss ends a little higher, for the rule has an exception now.",
+            "Choose ‘uno’ as the third word of the first sentence, which breaks a rule: the loss of its batch is {then:.3f}, not {now:.3f}. Let it learn: the loss ends a little higher, because the rule now has an exception.",
             {corpus[0, 2]: "uno"},
             loss,
         ),

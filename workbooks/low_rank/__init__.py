@@ -108,17 +108,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     score both ways; GPT-3's d_model as a misprint of the slides has it."""
     return [
         w.suggestion(
-            "Type 0: both columns of W_V now read the same direction, and the rank of OV goes from {now:.0f} to {then:.0f}.",
+            "Type ‘0’: both columns of W_V now read the same direction, and the rank of OV "
+            "goes from {now:.0f} to {then:.0f}.",
             {w["W_V_h1"][2, 1]: 0.0},
             w["rank_OV_h1"][0, 0],
         ),
         w.suggestion(
-            "Type 3: a whole column of QK moves, and the score of ‘sat’ for ‘the’ goes from {now:.3f} to {then:.3f}, both ways.",
+            "Type ‘3’: a whole column of QK changes, and the score of ‘sat’ for ‘the’ goes "
+            "from {now:.3f} to {then:.3f}, in both computations.",
             {w["W_K_h1"][0, 0]: 3.0},
             w["S_circuit_h1"][2, 0],
         ),
         w.suggestion(
-            "Type 12888, as the slides print once: d_head goes from {now:.0f} to {then:.2f}: 96 heads do not divide it, so it is a slip.",
+            "Type ‘12888’, a misprint of the slides: d_head goes from {now:.0f} to {then:.2f}. "
+            "It must be a whole number, so 12888 is wrong.",
             {w["sizes"][0, sizes.GPT_3]: sizes.MISPRINTED},
             w["d_head"][0, sizes.GPT_3],
         ),

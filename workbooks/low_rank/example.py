@@ -115,18 +115,18 @@ def suggest(w: Workbook, ws: Composer) -> None:
     option, risk = WORDS.index("option"), SAID.index("risk")
     ws.suggest(
         w.suggestion(
-            "Type 1: one number for each word still rebuilds {then:.0%} of the table, not {now:.0%}.",
+            "Type ‘1’: one number for each word still rebuilds {then:.0%} of the table, not {now:.0%}.",
             {rank: 1.0},
             share,
         ),
         w.suggestion(
-            "Type 3: {then:.1%} are rebuilt, with {kept.then:.0f} numbers. That is hardly fewer than the table has.",
+            "Type ‘3’: {then:.1%} of the table is rebuilt, from {kept.then:.0f} numbers. The table has hardly more.",
             {rank: 3.0},
             share,
             kept=w["n_kept"][0, 0],
         ),
         w.suggestion(
-            "Type 0, the first number of option: its whole row changes at once. Its risk falls from {now:.1f} to {then:.1f}.",
+            "This is the first number of option. Type ‘0’: its whole row changes, and its risk falls from {now:.1f} to {then:.1f}.",
             {w["down"][option, 0]: 0.0},
             w["rebuilt"][option, risk],
         ),

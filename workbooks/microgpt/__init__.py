@@ -16,7 +16,6 @@ import numpy as np
 
 from cellformer.engine import Model, WordList
 from cellformer.engine.cells.functions import IF, MOD
-from cellformer.engine.cells.language import worded
 from cellformer.engine.learning.training import Progress
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.architectures import decoder
@@ -153,23 +152,24 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """Three edits: the trained weights, another name, a higher rate."""
     rate, docs, begin = w["rate"][0, 0], w["docs"][0, 0], w["begin"][0, 0]
     loss, moved, writes = w["this_loss"][0, 0], w["moved"][0, 0], w["name.now"][0, 0]
+    rare = w.edited({begin: sheets.TRAINED, docs: "zzz"})(loss)
     return [
         w.suggestion(
-            "Choose ‘trained’: it writes ‘{then}’, not ‘{now}’, and the 20 names are those of the program after its 1,000 steps.",
+            "Choose ‘trained’: the model writes ‘{then}’, not ‘{now}’. The 20 names are those "
+            "of the program after 1,000 steps.",
             {begin: sheets.TRAINED},
             writes,
         ),
         w.suggestion(
-            "Type ‘zzz’ for the first name: its loss is {then:.2f}, not {now:.2f}; to random weights all names are alike. "
-            + worded(
-                "With ‘trained’ it is {rare:.2f}, for no name is spelt so.",
-                rare=w.edited({begin: sheets.TRAINED, docs: "zzz"})(loss),
-            ),
+            "Type ‘zzz’ as the first name: its loss is {then:.2f}, not {now:.2f}, because random weights find all names alike. "
+            f"With ‘trained’ it is {rare:.2f}, because no name is spelt so.",
             {docs: "zzz"},
             loss,
         ),
         w.suggestion(
-            "Type 0.1, ten times as much: this step moves the first weight of <BOS> by {then:+.2f}, not {now:+.2f}. Let it learn: the loss rises above that of a guess at first.",
+            "Type ‘0.1’, ten times as much: this step moves the first weight of <BOS> by "
+            "{then:+.2f}, not {now:+.2f}. Let it learn: at first the loss rises above that of "
+            "a guess.",
             {rate: 0.1},
             moved,
         ),

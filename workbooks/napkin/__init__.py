@@ -148,18 +148,18 @@ def story(w: Workbook, rows: Rows) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 5025, as one source misprints it: GPT-2 small shrinks from {now:.1f} to {then:.1f} million.",
+                "Type ‘5025’, as one source misprints the vocabulary: GPT-2 small has {then:.1f} million weights, not {now:.1f}.",
                 {small.d_vocab: 5025.0},
                 small.millions,
             ),
             w.suggestion(
-                f"Type 0: with a W_U of its own it has {more:.1f} million instead of {was:.1f}, "
-                f"{more / was - 1:.0%} more; GPT-3 would have {more_of_large:.1%} more.",
+                "Type ‘0’ to give it a W_U of its own: GPT-2 small has {then:.1f} million weights, not {now:.1f}, "
+                f"{100 * (more / was - 1):.0f} % more. GPT-3 would have {100 * more_of_large:.1f} % more.",
                 untied,
                 small.millions,
             ),
             w.suggestion(
-                "Type 8, as if there were 8 experts, not 256: of {now:.0f} billion weights {then:.1f} are left. So many are used for one token, but for the router.",
+                "Type ‘8’, as if there were 8 experts, not 256: {then:.1f} of {now:.0f} billion weights are left. About as many are used for one token.",
                 {deep.routed: 8.0},
                 deep.billions,
             ),

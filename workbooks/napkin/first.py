@@ -99,17 +99,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     layers, width, weights = w["yours"][0, 0], w["yours"][0, 1], w["yours_rule"][0, 0]
     ws.suggest(
         w.suggestion(
-            "Type 96, and 12288 as the width: the sizes of GPT-3 give {then:,.0f} million.",
+            "Type ‘96’, and ‘12288’ as the width, the sizes of GPT-3: the rule gives "
+            "{then:,.0f} million weights.",
             {layers: 96.0, width: 12288.0},
             weights,
         ),
         w.suggestion(
-            "Type 1536, twice the width: four times as many weights, {then:.1f} million, not {now:.1f}.",
+            "Type ‘1536’, twice the width: four times as many weights, {then:.1f} million, not "
+            "{now:.1f}.",
             {width: 1536.0},
             weights,
         ),
         w.suggestion(
-            "Type 24, twice the layers: twice as many weights, {then:.1f} million.",
+            "Type ‘24’, twice the layers: twice as many weights, {then:.1f} million, not "
+            "{now:.1f}.",
             {layers: 24.0},
             weights,
         ),

@@ -124,17 +124,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: several passes over the corpus, a newer chip, and a larger corpus."""
     ws.suggest(
         w.suggestion(
-            "Type 26: if GPT-1's corpus was read 26 times, the printed FLOP is {then:.2f} times the rule's, not {now:.1f}.",
+            "Type ‘26’: if GPT-1 read its corpus 26 times, the printed FLOP is {then:.2f} "
+            "times the rule's, not {now:.1f} times.",
             {w["passes"][0]: 26.0},
             w["flop_ratio"][0],
         ),
         w.suggestion(
-            "Type 312, an A100: GPT-3 takes {then:.0f} days on 1,000 chips instead of {now:.0f}, and costs less than half at the same price an hour.",
+            "Type ‘312’, the speed of an A100: training GPT-3 takes {then:.0f} days on 1,000 "
+            "chips, not {now:.0f}. At the same price an hour it costs less than half.",
             {w["chip"][0]: 312.0},
             w["days"][2],
         ),
         w.suggestion(
-            "Type 3500: GPT-3 has 20 tokens for each weight, as Hoffmann et al. (2022) advise, instead of {now:.1f}; FLOP, days and dollars grow as much.",
+            "Type ‘3500’: GPT-3 has {then:.0f} tokens for each weight, not {now:.1f}. Hoffmann "
+            "et al. (2022) advise 20. FLOP, days and dollars grow as much.",
             {w["corpus"][2]: 3500.0},
             w["tokens_a_weight"][2],
         ),

@@ -50,11 +50,11 @@ STORY = Story(
         "Switches: type 0 for both heads, and the model has nothing but its last word and the word’s place.",
     ],
     suggestions=[
-        Suggestion("Type The Empire State Building is in New: York rises from 38 % to 99.7 %, and all the others fall.",
+        Suggestion("Type ‘The Empire State Building is in New’ as the sentence: ‘York’ rises from {now:.0%} to {then:.1%}, and all other words fall.",
                    ("sentence", 0, 0), EMPIRE, ("contexts.next", 0, contexts.MODEL)),
-        Suggestion("Choose country as the third word: the model says Zealand with 99.7 %.",
-                   2, "country"),
-        Suggestion("Type Dartmouth University is in New: no sentence had it. It knows Dartmouth College and Yale University, and says Hampshire with 90 %.",
+        Suggestion("Choose ‘country’ as the third word: ‘Zealand’ rises from {now:.1%} to {then:.1%}.",
+                   2, "country", ("contexts.next", texts.NAMES.index("Zealand"), contexts.MODEL)),
+        Suggestion("Type ‘Dartmouth University is in New’, which no sentence had: the model knows Dartmouth College and Yale University. ‘Hampshire’ rises from {now:.0%} to {then:.0%}.",
                    ("sentence", 0, 0), UNREAD, ("contexts.next", 3, contexts.MODEL)),
     ],
 )  # fmt: skip

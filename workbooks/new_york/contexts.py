@@ -131,15 +131,16 @@ def _suggestions() -> list[Suggestion]:
     city = read.index(("The city of New", "Haven"))
     return [
         Suggestion(
-            "Type 80, as if The state of New York had been read 80 times: in the table of one word, York rises from 32 % to 64 %.",
+            "Type ‘80’, as if ‘The state of New York’ had been read 80 times: in the table of one word, ‘York’ rises from {now:.0%} to {then:.0%}.",
             ("contexts.times", state, 0), 80, ("contexts.next", 0, BEFORE[0]),
         ),
         Suggestion(
-            "Type Zealand: in the table York falls from 40 % to 0 %. The model was not trained again, and keeps its 38 %.",
+            "Type ‘Zealand’: in the table ‘York’ falls from {now:.0%} to {then:.0%}. The model was not trained again, and keeps its {model.then:.0%}.",
             ("contexts.follows", state, 0), "Zealand", ("contexts.next", 0, BEFORE[-1]),
+            others={"model": ("contexts.next", 0, MODEL)},
         ),
         Suggestion(
-            "Type state in place of city: one text more ends in ‘state of New’. The table of the last three words gives Haven 4.8 %, not 0 %.",
+            "Type ‘state’ instead of ‘city’: one more text ends in ‘state of New’. The table of the last three words gives ‘Haven’ {then:.1%}, not {now:.0%}.",
             ("contexts.words", city, BACK - 3), "state", ("contexts.next", texts.NAMES.index("Haven"), BEFORE[2]),
         ),
     ]  # fmt: skip

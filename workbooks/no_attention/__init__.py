@@ -178,17 +178,19 @@ def suggest(w: Workbook, ws: Composer) -> None:
     the, cat, sat = (WORDS.index(word) for word in ("the", "cat", "sat"))
     ws.suggest(
         w.suggestion(
-            "Type 0: the rule is lifted for ‘the’, which may follow itself now with {then:.2f}.",
+            "Type ‘0’ to lift the rule for ‘the’: it may now follow itself, with {then:.0%}.",
             {logits[the, the]: 0.0},
             repeats[the],
         ),
         w.suggestion(
-            "Type 3: after ‘cat’ comes ‘sat’ with {then:.2f} instead of {now:.2f}. A table can prefer as well as forbid.",
+            "Type ‘3’: after ‘cat’ comes ‘sat’ with {then:.0%}, not {now:.0%}. A table can "
+            "prefer words as well as forbid them.",
             {logits[cat, sat]: 3.0},
             shares[cat, sat],
         ),
         w.suggestion(
-            "Type -12: after ‘sat’, ‘the’ falls from {now:.0%} to {then:.5%}. No cell of this table can make an exception for ‘dog sat’.",
+            "Type ‘-12’: after ‘sat’, ‘the’ falls from {now:.0%} to {then:.5%}. No cell of "
+            "this table can make an exception for ‘dog sat’.",
             {logits[sat, the]: -12.0},
             shares[sat, the],
         ),
@@ -207,18 +209,21 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     first = w.edited(all_but(0))(lost)
     return [
         w.suggestion(
-            "Type 0.9: another ‘the’. In the whole model ‘sat’ goes from {whole.now:.2f} to {whole.then:.2f}; deleted, it stays {now:.2f}.",
+            "Type ‘0.9’, which changes the vector of ‘the’: in the whole model ‘sat’ goes from "
+            "{whole.now:.2f} to {whole.then:.2f}. Without attention it stays {now:.2f}.",
             {w["h_start"][0, 0]: 0.9},
             deleted,
             whole=whole,
         ),
         w.suggestion(
-            f"Type 1, and for heads 0.1 and 1.1: with head 1.0 off alone, ‘sat’ is {{then:.2f}} from the whole; with head 0.0 off alone, {first:.2f}.",
+            "Type ‘1’, also for heads 0.1 and 1.1: with only head 1.0 off, ‘sat’ is {then:.2f} away from the whole model; "
+            f"with only head 0.0 off, {first:.2f}.",
             all_but(2),
             lost,
         ),
         w.suggestion(
-            "Type 9: in the transparent model ‘cat’ looks at ‘the’ with {then:.2f} instead of {now:.2f}, and its stream stays.",
+            "Type ‘9’: in the transparent model ‘cat’ gives ‘the’ {then:.0%} of its attention, "
+            "not {now:.0%}. Its stream stays.",
             {w["W_Q_0"][0, 0]: 9.0},
             w["transparent_pattern_0"][1, 0],
         ),

@@ -68,17 +68,17 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives {then:.3f} for x4, not {now:.3f}.",
+                "Type ‘0.001’, a scale that makes the variance as small as eps: LayerNorm gives {then:.3f} for x4, not {now:.3f}.",
                 {w["settings"][0]: 0.001},
                 w["layer_out"][1, 3],
             ),
             w.suggestion(
-                "Type 100: RMSNorm makes x2 {then:.3f}, not {now:.3f}: nearly its gain, whatever x2 was. LayerNorm's rows stay.",
+                "Type ‘100’: RMSNorm gives {then:.3f} for x2, not {now:.3f}. That is nearly its gain, whatever x2 was. LayerNorm's rows stay.",
                 {w["settings"][1]: 100},
                 w["rms_out"][2, 1],
             ),
             w.suggestion(
-                "Type 3: pre-norm ends at {then:.1f}, not {now:.1f}; without norms at {none.then:.0f}, not {none.now:.0f}; post-norm stays at {post.then:.1f}.",
+                "Type ‘3’: pre-norm ends at {then:.1f}, not {now:.1f}; without norms at {none.then:.0f}, not {none.now:.0f}; post-norm stays at {post.then:.1f}.",
                 {w["strength"]: 3},
                 pre,
                 none=none,

@@ -191,17 +191,18 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Draw row 2 and clear the rest: horizontal goes from {now:.2f} to {then:.2f}.",
+                "Type ‘1’ in all of row 2, and ‘0’ in the rest of column 2: horizontal goes "
+                "from {now:.0%} to {then:.0%}.",
                 lying,
                 probs[1],
             ),
             w.suggestion(
-                "Move the stroke from column 2 to column 1: the pool keeps half, and vertical's logit goes from {now:.0f} to {then:.0f}.",
+                "Type ‘1’ down column 1, and ‘0’ down column 2: the pool keeps half of the stroke, and the logit of vertical goes from {now:.0f} to {then:.0f}.",
                 moved,
                 w["logits"][0],
             ),
             w.suggestion(
-                "Type -6 in the middle of the vertical filter: every stop is below zero, and vertical goes from {now:.2f} to {then:.2f}.",
+                "Type ‘-6’ in the middle of the vertical filter: its result is below zero everywhere, and vertical goes from {now:.0%} to {then:.0%}.",
                 {w[VERTICAL][1, 1]: -6.0},
                 probs[0],
             ),

@@ -133,17 +133,17 @@ def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: ink in the far corner, another pixel, a larger picture."""
     ws.suggest(
         w.suggestion(
-            "Type 1, ink at the bottom right: the head brings it to the top left at once, {now:.2f} becomes {then:.2f}.",
+            "Type ‘1’ to put ink at the bottom right: the head brings it to the top left in one step. There {now:.2f} becomes {then:.2f}.",
             {w["image"][N - 1, N - 1]: 1.0},
             w["brought"][0],
         ),
         w.suggestion(
-            "Type 4, the top right pixel: it looks at the bottom left with {then:.2f}.",
+            "Type ‘4’, the top right pixel: it gives the bottom left {then:.0%} of its attention.",
             {w["place"][1]: float(N - 1)},
             w["head_shares"][N - 1, 0],
         ),
         w.suggestion(
-            "Type 28, a picture of 28 x 28: a filter needs {then:.0f} layers instead of {now:.0f}; a head needs one step as before.",
+            "Type ‘28’, for a picture of 28 x 28: a filter needs {then:.0f} layers, not {now:.0f}. A head needs one step as before.",
             {w["side"][0]: 28.0},
             w["layers_needed"][0],
         ),

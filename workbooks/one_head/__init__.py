@@ -61,17 +61,20 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 2, and 4 and 6 beside it: the first row is now the second, and its largest share goes from {now:.3f} to {then:.3f}.",
+                "Type ‘2’, and ‘4’ and ‘6’ beside it: the first row now equals the second, and "
+                "its largest share goes from {now:.1%} to {then:.1%}.",
                 {w["scores"][0, k]: 2 * softmax.SCORES[0][k] for k in range(3)},
                 w["by_rows"][0, 2],
             ),
             w.suggestion(
-                "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from {now:.2f} to {then:.2f}.",
+                "Type ‘3’, a feature of fluffy: the wrong reshape puts it into the query of "
+                "blue, which goes from {now:.2f} to {then:.2f}.",
                 {w["X"][0, 3]: 3.0},
                 w["reshaped"][1, 1],
             ),
             w.suggestion(
-                "Type 32: the variance of q · k falls from {now:.1f} to {then:.1f}, about half.",
+                "Type ‘32’: the variance of q · k falls from {now:.1f} to {then:.1f}, to about "
+                "half.",
                 {w["widths"][2]: 32.0},
                 w["variances"][2],
             ),

@@ -120,17 +120,20 @@ def suggest_draws(w: Workbook, ws: Composer) -> None:
     ws.cursor = 5
     ws.suggest(
         w.suggestion(
-            "Type 30: one draw that is far out, and the variance of the first width goes from {now:.1f} to {then:.1f}. A variance listens to what is far out.",
+            "Type ‘30’, one extreme draw: the variance of the first width goes from {now:.1f} "
+            "to {then:.1f}. A variance reacts strongly to extremes.",
             {q[0, 1]: 30.0},
             variances[0],
         ),
         w.suggestion(
-            "Type 10, the last number of the same q: only the third width reads it, and its product goes from {now:.1f} to {then:.1f}.",
+            "Type ‘10’ as the last number of the same q: only the third width reads it, and "
+            "its product goes from {now:.1f} to {then:.1f}.",
             {q[0, D_MOST - 1]: 10.0},
             dots[0, 2],
         ),
         w.suggestion(
-            "Type 5 as the first d_head: one more number of each counts, and the first product goes from {now:.2f} to {then:.2f}.",
+            "Type ‘5’ as the first d_head: one more number of q and of k counts, and the first "
+            "product goes from {now:.2f} to {then:.2f}.",
             {w["widths"][0]: 5.0},
             dots[0, 0],
         ),
@@ -142,17 +145,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     width, sharp, squares = w["widths"], w["sharp"], w["squares"]
     ws.suggest(
         w.suggestion(
-            "Type 1, one number each: the variance of q · k is {then:.2f}.",
+            "Type ‘1’, so that q and k have one number each: the variance of q · k is "
+            "{then:.2f}, not {now:.2f}.",
             {width[0]: 1.0},
             w["variances"][0],
         ),
         w.suggestion(
-            "Type 64: without the division the likeliest of ten keys takes {then:.3f} instead of {now:.3f}.",
+            "Type ‘64’: without the division the likeliest of ten keys takes {then:.1%}, not "
+            "{now:.1%}.",
             {width[0]: 64.0},
             sharp[0],
         ),
         w.suggestion(
-            "Type 256, twice as many tokens: four times as many scores, {then:,.0f}.",
+            "Type ‘256’, twice as many tokens: four times as many scores, {then:,.0f}, not "
+            "{now:,.0f}.",
             {w["contexts"][0]: 256.0},
             squares[0],
         ),

@@ -99,17 +99,20 @@ def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
     row = {scores[0, k]: SCORES[0][k] + 5 for k in range(3)}
     ws.suggest(
         w.suggestion(
-            "Type 6, and 7 and 8 beside it, 5 more in a whole row: by rows the shares stay, the first at {then:.4f}.",
+            "Type ‘6’, and ‘7’ and ‘8’ beside it, 5 more in the whole row: by rows the shares "
+            "stay, the first at {then:.1%}.",
             row,
             own,
         ),
         w.suggestion(
-            "The same edit by columns: another query's scores changed, and the share of the first key goes from {now:.4f} to {then:.4f}.",
+            "The same edit (type ‘6’, ‘7’, ‘8’), by columns: it changes shares of other "
+            "queries. The first share goes from {now:.1%} to {then:.1%}.",
             row,
             crosswise,
         ),
         w.suggestion(
-            "Type -1000, a key that is masked: it gets 0, and the first share rises from {now:.4f} to {then:.4f}.",
+            "Type ‘-1000’ to mask a key: its share becomes 0, and the first share rises from "
+            "{now:.1%} to {then:.1%}.",
             {scores[0, 2]: -1000.0},
             own,
         ),

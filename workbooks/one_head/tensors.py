@@ -126,17 +126,19 @@ def suggest(w: Workbook, ws: Composer) -> None:
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
     ws.suggest(
         w.suggestion(
-            "Type 2, in a column of head 0.1: in head 0.0, the score of creature for fluffy stays at {then:.3f}.",
+            "Type ‘2’, in a column of head 0.1: in head 0.0, the score of creature for fluffy "
+            "stays {then:.3f}.",
             {wq[0, 2]: 2.0},
             scores[2, 0],
         ),
         w.suggestion(
-            "Type 2, in a column of the keys of head 0.0: that score goes from {now:.3f} to {then:.3f}.",
+            "Type ‘2’, in a key column of head 0.0: the same score goes from {now:.3f} to "
+            "{then:.3f}.",
             {w["W_K"][0, 0]: 2.0},
             scores[2, 0],
         ),
         w.suggestion(
-            "Type 0, the last number of k: 44 / √3 = {now:.3f} becomes 14 / √3 = {then:.3f}.",
+            "Type ‘0’ as the last number of k: 44 / √3 = {now:.3f} becomes 14 / √3 = {then:.3f}.",
             {k[0, 2]: 0.0},
             w["score_example"][1],
         ),

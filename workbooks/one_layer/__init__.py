@@ -100,17 +100,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     ws.cursor = ws.rect(w["vocabulary"]).bottom
     ws.suggest(
         w.suggestion(
-            "Type city: head 0.0 looks at it instead. Orleans rises from {now:.0%} to {then:.0%}.",
+            "Type ‘city’: head 0.0 looks at it instead. Orleans rises from {now:.0%} to "
+            "{then:.0%}.",
             {w["tokens"][0, 1]: "city"},
             after[ORLEANS],
         ),
         w.suggestion(
-            "Type 1: the MLP has a cell for ‘New’ and ‘state’ together. Jersey rises from {now:.0%} to {then:.0%}.",
+            "Type ‘1’ to switch the MLP on: it has a cell for ‘New’ and ‘state’ together. "
+            "Jersey rises from {now:.0%} to {then:.0%}.",
             {w["switches"][1, 0]: 1.0},
             after[JERSEY],
         ),
         w.suggestion(
-            "Type 0, what ‘New’ looks for: head 0.0 looks at all words alike. Jersey falls from {now:.0%} to {then:.0%}.",
+            "Type ‘0’ to remove what ‘New’ looks for: head 0.0 now looks at all words equally. "
+            "Jersey falls from {now:.0%} to {then:.0%}.",
             {w["W_Q_h1"][0, FEATURES.index("New")]: 0.0},
             after[JERSEY],
         ),
@@ -123,18 +126,23 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     norm, mlp, jersey = w["switches"][0, 0], w["switches"][1, 0], w["next"][JERSEY, 0]
     return [
         w.suggestion(
-            "Type 1: LayerNorm. After New, Jersey goes from {now:.2f} to {then:.2f}: the heads now read vectors of spread 1, where that of New had {spread.now:.2f}.",
+            "Type ‘1’ to switch LayerNorm on: after New, Jersey goes from {now:.0%} to "
+            "{then:.0%}. The heads now read vectors of spread 1; that of New had "
+            "{spread.now:.2f}.",
             {norm: 1.0},
             jersey,
             spread=w["sigma_0"][0, model.LAST],
         ),
         w.suggestion(
-            "Type 1 here and for LayerNorm: the full model. Jersey goes from {now:.2f} to {then:.2f}.",
+            "Type ‘1’ here and for LayerNorm: this is the full model. Jersey goes from "
+            "{now:.0%} to {then:.0%}.",
             {mlp: 1.0, norm: 1.0},
             jersey,
         ),
         w.suggestion(
-            "Type 0: the mask is off, and the first word sees what follows. After it, Jersey goes from {now:.2f} to {then:.2f}; after the last word it stays {last.then:.2f}.",
+            "Type ‘0’ to remove the mask: the first word now sees the words after it. There, "
+            "Jersey goes from {now:.0%} to {then:.0%}; after the last word it stays "
+            "{last.then:.0%}.",
             {w["switches"][2, 0]: 0.0},
             w["p"][JERSEY, 0],
             last=w["p"][JERSEY, model.LAST],

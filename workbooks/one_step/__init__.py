@@ -47,7 +47,6 @@ def story(w: Workbook) -> Story:
     loss, share = w["outcome"][0, :], w["outcome"][1, :]
     small, likely = 0.01, "mat"
     far: dict[Area, float | str] = {rate: 2.0, following: "the"}
-    slow, liked = w.edited({rate: small}), w.edited({following: likely})
     return Story(
         title=TITLE,
         source="The model is that of L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5; here it learns.",
@@ -70,19 +69,23 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                f"Type {small}: so small a step does what the gradients say. The loss should fall by {slow(falls[0]):.4f}, and "
-                f"falls by {slow(falls[1]):.4f}; at {sheet.RATE} it is {w.now(falls[0]):.3f} and {w.now(falls[1]):.3f}.",
+                f"Type ‘{small}’: so small a step does what the gradients predict. The loss should fall by {{foretold.then:.4f}}, and falls by {{then:.4f}}. "
+                f"At {sheet.RATE} it should fall by {{foretold.now:.3f}}, and falls by {{now:.3f}}.",
                 {rate: small},
                 falls[1],
+                foretold=falls[0],
             ),
             w.suggestion(
-                f"Choose ‘{likely}’, which the model held likeliest: the surprise is smaller from the start, and one step makes its "
-                f"share {liked(share[1]):.2f} instead of {liked(share[0]):.2f}.",
+                f"Choose ‘{likely}’, which the model held likeliest: the surprise is smaller from the start. One step makes its "
+                "share {then:.0%}, not {before.then:.0%}.",
                 {following: likely},
                 share[1],
+                before=share[0],
             ),
             w.suggestion(
-                "Type 2, and choose ‘the’ as the next word: a gradient holds for small steps only, and this one goes too far. The loss rises from {loss.then:.1f} to {then:.1f}.",
+                "Type ‘2’, and choose ‘the’ as the next word: gradients hold for small steps "
+                "only, and this step goes too far. The loss rises from {loss.then:.1f} to "
+                "{then:.1f}.",
                 far,
                 loss[1],
                 loss=loss[0],

@@ -10,7 +10,7 @@ from cellformer.exporters.compose.story import Story
 from cellformer.workbooks.positions import average, hands, learned, rotary, shift
 from cellformer.workbooks.positions import clock as clock_of_minutes
 from cellformer.workbooks.positions.hands import BASE
-from cellformer.workbooks.positions.learned import NONE, SINE
+from cellformer.workbooks.positions.learned import NONE
 
 TOPIC, AFTER, LEVEL = "Words and positions", "tokenization", 2
 TITLE = "positions: clock hands, a learned table, and rotation"
@@ -56,7 +56,6 @@ def compare(w: Workbook) -> None:
 def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     distance, score = w["distance"], w["scores"][0, 0]
-    none, sine = {w["kind"]: NONE}, {w["kind"]: SINE}
     m, n = w["m_n"][0], w["m_n"][1]
     far = {place: w.now(place) + 1000 for place in (m, n)}
     return Story(
@@ -84,20 +83,18 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 16: each wavelength is twice the last, as binary's are; the slowest falls from {now:.0f} to {then:.0f}.",
+                "Type ‘16’: each wavelength is twice the one before, as in binary numbers. The longest falls from {now:.0f} to {then:.0f}.",
                 {w["base"]: 16},
                 w["waves"][-1],
             ),
             w.suggestion(
-                f"Type 0, no positions: the two ‘the’, {w.now(distance):.2f} apart, are one "
-                f"vector, {w.edited(none)(distance):.0f} apart. Type 1, sinusoids: "
-                f"{w.edited(sine)(distance):.2f}.",
-                none,
+                "Type ‘0’ to remove positions: the two ‘the’, {now:.2f} apart, become one vector, {then:.0f} apart.",
+                {w["kind"]: NONE},
                 distance,
             ),
             w.suggestion(
-                f"Type {far[m]:.0f}, and {far[n]:.0f} beside it: q and k go 1000 "
-                f"places on, and the score is {w.edited(far)(score):.3f} as before.",
+                f"Type ‘{far[m]:.0f}’, and ‘{far[n]:.0f}’ beside it: q and k move on by 1000 places, "
+                "and the score stays {then:.3f}.",
                 far,
                 score,
             ),

@@ -111,17 +111,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     averages, lasts = w["apart"][0, 0], w["apart"][0, 1]
     ws.suggest(
         w.suggestion(
-            "Type 0, no places: the last tokens, {now:.3f} apart, become one vector, {then:.3f} apart.",
+            "Type ‘0’ to remove the places: the last tokens, {now:.3f} apart, become one "
+            "vector, {then:.3f} apart.",
             {w["places_on"][0]: 0.0},
             lasts,
         ),
         w.suggestion(
-            "Type man: now the words differ, and so do the averages, by {then:.3f} instead of {now:.0f}.",
+            "Type ‘man’: now the words differ, and so do the averages, by {then:.3f} instead "
+            "of {now:.0f}.",
             {w["words_0"][0]: "man"},
             averages,
         ),
         w.suggestion(
-            "Type -2, and the full stop no longer finds the place before it: the last tokens are {then:.3f} apart, the averages {averages.then:.0f}.",
+            "Type ‘-2’: the full stop no longer finds the place before it. The last tokens are "
+            "{then:.3f} apart, not {now:.3f}; the averages {averages.then:.0f}.",
             {w["place_vectors"][2, 1]: -2.0},
             lasts,
             averages=averages,

@@ -77,17 +77,20 @@ def suggest(w: Workbook, ws: Composer, distances: Area) -> None:
     minutes, periods = w["minutes"], w["periods"]
     ws.suggest(
         w.suggestion(
-            "Type 1440, a hand that goes round once a day: minute 721, which was told from minute 1 by {now:.2f}, is {then:.2f} from it.",
+            "Type ‘1440’, a hand that goes round once a day: minutes 1 and 721 are {then:.2f} "
+            "apart, not {now:.2f}.",
             {periods[2]: 1440.0},
             distances[6, 1],
         ),
         w.suggestion(
-            "Type 10000: there, the step of 1 - 1/t is {then:.8f}; it was {now:.3f}. The clock's step is the same as everywhere.",
+            "Type ‘10000’: the step of 1 - 1/t is {then:.8f} there, not {now:.3f}. The clock's "
+            "step is the same as everywhere.",
             {minutes[1]: 10000.0},
             w["squeezed_steps"][1],
         ),
         w.suggestion(
-            "Type 1.5, half a minute after the first: the second hand points the other way, {then:.2f} away.",
+            "Type ‘1.5’, half a minute after the first: the second hand points the other way, "
+            "{then:.2f} away, not {now:.2f}.",
             {minutes[1]: 1.5},
             distances[1, 1],
         ),

@@ -265,24 +265,24 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """Three edits: a high temperature, temperature 0, and no word dropped."""
     temperature, chosen, counts = w["temperature"][0], w["chosen"][0], w["counts"][0]
     first_share = w["kept"][0]
-    high, greedy = {temperature: 2.0}, {temperature: 0.0}
+    high = {temperature: 2.0}
     nothing_dropped = {w["top_k"][0]: 0.0, w["top_p"][0]: 1.0}
     now, hot = w.now, w.edited(high)
     return [
         w.suggestion(
-            f"Type 2: {hot(w['in_p']).sum():.0f} words are kept, not {now(w['in_p']).sum():.0f}, "
-            f"and the same random number falls on ‘{hot(chosen)}’, not on ‘{now(chosen)}’.",
+            f"Type ‘2’: {hot(w['in_p']).sum():.0f} words are kept, not {now(w['in_p']).sum():.0f}. "
+            "The same random number now falls on ‘{then}’, not on ‘{now}’.",
             high,
             chosen,
         ),
         w.suggestion(
-            f"Type 0, greedy: all {len(NUMBERS)} draws are ‘mat’, which was drawn "
-            f"{now(counts):.0f} times.",
-            greedy,
+            "Type ‘0’, greedy: all {then:.0f} draws are ‘mat’, which came {now:.0f} times before.",
+            {temperature: 0.0},
             counts,
         ),
         w.suggestion(
-            "Type 0 as top-k and 1 as top-p: no word is dropped, and ‘mat’ keeps its probability of {then:.3f} instead of {now:.3f}.",
+            "Type ‘0’ as top-k and ‘1’ as top-p: no word is dropped, and ‘mat’ keeps its "
+            "probability of {then:.1%}, not {now:.1%}.",
             nothing_dropped,
             first_share,
         ),

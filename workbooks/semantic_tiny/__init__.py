@@ -18,7 +18,7 @@ from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
 from cellformer.exporters.assemble.transformer import assemble
 from cellformer.exporters.compose.book import Book
-from cellformer.exporters.compose.story import Chosen, Story, Suggestion
+from cellformer.exporters.compose.story import LAST, Chosen, Story, Suggestion
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.semantic_tiny import models, printed, probes, semantics, study
 
@@ -47,9 +47,12 @@ STORY = Story(
         "Printed: the essay's figures and its three tests beside ours. Words: the same words along directions that you choose.",
     ],
     suggestions=[
-        Suggestion("Choose ‘king’: the first adjective is ‘male’ (54 %) in place of ‘female’, and the rest stays.", 1, value="king"),
-        Suggestion("Type 0 on Switches for MLP 0: the model ends the sentence at once (31 %), and says nothing of the queen.", ("blocks.0.mlp.switch", 0, 0), value=0.0),
-        Suggestion("Type 3: the model grows unsure. ‘female’ falls from 54 % to 18 %.", ("temperature", 0, 0), value=3.0),
+        Suggestion("Choose ‘king’ instead of ‘queen’: ‘male’ rises from {now:.1%} to {then:.0%} and takes the place of ‘female’. The rest of the sentence stays.",
+                   1, "king", ("probs", LAST, semantics.ID["male"])),
+        Suggestion("Type ‘0’ on Switches for MLP 0: ‘<EOS>’ rises from {now:.1%} to {then:.0%}. The model ends the sentence and says nothing about the queen.",
+                   ("blocks.0.mlp.switch", 0, 0), 0.0, ("probs", LAST, semantics.ID["<EOS>"])),
+        Suggestion("Type ‘3’: the model becomes less sure. ‘female’ falls from {now:.0%} to {then:.0%}.",
+                   ("temperature", 0, 0), 3.0, ("probs", LAST, semantics.ID["female"])),
     ],
     words=["<BOS> begins a sentence, <EOS> ends it; <PAD> fills what is left of the table it is trained on."],
 )  # fmt: skip

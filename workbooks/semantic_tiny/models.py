@@ -155,15 +155,15 @@ def _suggestions() -> list[Suggestion]:
     row, queen = (semantics.CONTENT.index(word) for word in ("ship", "queen"))
     return [
         Suggestion(
-            "Type 1 as the animacy of ship on Study: on the left it goes over to the living, from -1.25 to 0.43. The models do not read the table, and do not move.",
+            "Type ‘1’ as the animacy of ship on Study: on the left map ship moves to the living, from {now:.2f} to {then:.2f}. The models do not read the table: their maps stay.",
             ("study.table", row, semantics.AXES.index("animacy")), 1, ("models.point_hand", row, 0),
         ),
         Suggestion(
-            "Type 5 as the first number of queen's vector in the embedding: she leaves the others on the right. The plane holds 25 % of the spread, not 37 %.",
+            "Type ‘5’ as the first number of queen in the embedding: on the right map she leaves the others. The map shows {then:.0%} of the spread, not {now:.0%}.",
             ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(
-            "Type 20 as king's first number in the wide vectors: king moves on the map, and further off its plane. The map shows 12 % of the spread, not 18 %.",
+            "Type ‘20’ as the first number of king in the wide vectors: king moves away from the map's plane. The map shows {then:.0%} of the spread, not {now:.0%}.",
             ("models.wide", 0, 0), 20, ("models.share_wide", 0, 0),
         ),
     ]  # fmt: skip

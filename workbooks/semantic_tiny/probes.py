@@ -224,15 +224,15 @@ def _suggestions() -> list[Suggestion]:
     components, last = ("probes.components", 0, 0), len(semantics.AXES) - 1
     return [
         Suggestion(
-            "Type 32: fitted to all words, vectors that nobody trained explain 79 % to 94 % of every axis. Of words held out they explain nothing: that is the trap.",
+            "Type ‘32’: fitted to all words, untrained vectors explain {then:.0%} of gender, not {now:.0%}. They explain nothing of words held out: that is the trap.",
             components, N_PARTS, ("probes.explained", 0, 0),
         ),
         Suggestion(
-            "Type 2, as many components as a map shows: of the model that began narrow they hold mobility (R² 0.79). Gender is not on the map (-0.11).",
-            components, 2, ("probes.explained", last, 5),
+            "Type ‘2’, as many components as a map has: in the model that began narrow they explain mobility (R² {then:.2f}), but not gender ({gender.then:.2f}).",
+            components, 2, ("probes.explained", last, 5), others={"gender": ("probes.explained", 0, 5)},
         ),
         Suggestion(
-            "Type -1 as the mobility of horse on Study: no sentence said so, and the probe errs at horse. R² of mobility falls from 0.96 to 0.70.",
+            "Type ‘-1’ as the mobility of horse on Study: no sentence said so, so the probe is wrong about horse. R² of mobility falls from {now:.2f} to {then:.2f}.",
             ("study.table", semantics.CONTENT.index("horse"), last), -1, ("probes.explained", last, 5),
         ),
     ]  # fmt: skip

@@ -133,16 +133,19 @@ def _suggestions() -> list[Suggestion]:
     moved."""
     return [
         Suggestion(
-            "Type stag as the first word: the table and the model that began narrow say doe (1.00 and 0.97). The one that began wide: arrow (0.42).",
+            "Type ‘stag’ as the first word: the model that began wide says ‘{then}’ ({wide.then:.2f}). The table and the model that began narrow say ‘{hand.then}’.",
             ("study.asked", 0, 0), "stag", ("study.nearest_wide", 0, 0),
+            others={"wide": ("study.nearest_wide_cosine", 0, 0), "hand": ("study.nearest_hand", 0, 0)},
         ),
         Suggestion(
-            "Type mouse as the first word: no word stands at the table's answer. The nearest comes back all the same: girl, with a cosine of 0.85.",
+            "Type ‘mouse’ as the first word: no word stands exactly where the table's answer is. The nearest is ‘{then}’, with a cosine of {cosine.then:.2f}.",
             ("study.asked", 0, 0), "mouse", ("study.nearest_hand", 0, 0),
+            others={"cosine": ("study.nearest_hand_cosine", 0, 0)},
         ),
         Suggestion(
-            "Type 1 as the gender of queen: in the table she is a king now. The answer is witch (0.97). The learned vectors do not read the table.",
+            "Type ‘1’ as the gender of queen: in the table she is now a king. The table's answer is ‘{then}’ ({cosine.then:.2f}). The learned vectors do not read the table.",
             ("study.table", 1, 0), 1, ("study.nearest_hand", 0, 0),
+            others={"cosine": ("study.nearest_hand_cosine", 0, 0)},
         ),
     ]  # fmt: skip
 

@@ -89,17 +89,17 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 0.6: growth is present too, and interferes: bank, on its far side, comes back as {then:.2f}, not {now:.2f}.",
+                "Type ‘0.6’: growth is now present, too, on the opposite side. It interferes: bank comes back as {then:.2f}, not {now:.2f}.",
                 {w["x"][NAMES.index("growth")]: 0.6},
                 w["back"][0],
             ),
             w.suggestion(
-                "Type 0.05: where features are rarer, the two numbers hold {then:.0f} of them, not {now:.0f}.",
+                "Type ‘0.05’: where features are rarer, the two numbers hold {then:.0f} of them, not {now:.0f}.",
                 {w["p"]: 0.05},
                 w["held_by"][TYPED],
             ),
             w.suggestion(
-                "Type 0.03: an autoencoder that may be active at little cost finds {then:.0f} features, not {now:.0f}.",
+                "Type ‘0.03’, a small penalty for active latents: the autoencoder finds {then:.0f} features, not {now:.0f}.",
                 {w["penalty"]: 0.03},
                 found,
             ),

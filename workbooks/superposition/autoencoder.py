@@ -241,24 +241,24 @@ def through(ws: Composer) -> None:
 def suggest(w: Workbook, ws: Composer) -> None:
     """Another feature, a smaller penalty, features that are not rare."""
     tax = NAMES.index("tax")
-    other = {w["mix"][tax]: 1.0}
     k = int(w.now(w["matching"])[:, tax].argmax())
     active = w["active"][k]
     ws.suggest(
         w.suggestion(
-            f"Type 1: tax is present too, and {LATENTS[k]} becomes active, with "
-            f"{w.edited(other)(active):.2f} instead of {w.now(active):.2f}.",
-            other,
+            f"Type ‘1’: tax is now present, too. {LATENTS[k].capitalize()} becomes active, with {{then:.2f}}, not {{now:.2f}}.",
+            {w["mix"][tax]: 1.0},
             active,
         ),
         w.suggestion(
-            "Type 0.03: with a small penalty {unexplained.then:.1%} of h is lost instead of {unexplained.now:.1%}, but {then:.0f} of 5 features are found.",
+            "Type ‘0.03’: with a small penalty only {unexplained.then:.1%} of h is lost, not "
+            "{unexplained.now:.1%}, but {then:.0f} of 5 features are found, not {now:.0f}.",
             {w["penalty"]: 0.03},
             w["found"],
             unexplained=w["unexplained"],
         ),
         w.suggestion(
-            "Type 0.5: features often meet, and {then:.2f} latents are active on average instead of {now:.2f}.",
+            "Type ‘0.5’: features often meet, and {then:.2f} latents are active on average, "
+            "not {now:.2f}.",
             {w["p_seen"]: 0.5},
             w["n_active"],
         ),

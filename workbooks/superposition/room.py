@@ -207,22 +207,21 @@ def large(ws: Composer) -> None:
 def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: more interference, fewer dimensions, a smaller model."""
     near, fit, most = w["near"], w["fit"], w["digits"][-1]
-    more, fewer = {near: 0.5}, {w["widths"][2]: 32.0}
     ws.suggest(
         w.suggestion(
-            f"Type 0.5: who bears more interference has more room. In {SAMPLED[1]:.0f} dimensions "
-            f"{w.edited(more)(fit[1]):.0f} of {N} fit, not {w.now(fit[1]):.0f}.",
-            more,
+            "Type ‘0.5’: more interference is allowed, so there is more room. "
+            f"In {SAMPLED[1]:.0f} dimensions {{then:.0f}} of {N} directions fit, not {{now:.0f}}.",
+            {near: 0.5},
             fit[1],
         ),
         w.suggestion(
-            f"Type 32: in half as many dimensions {w.edited(fewer)(fit[2]):.0f} of {N} fit, not "
-            f"{w.now(fit[2]):.0f}.",
-            fewer,
+            f"Type ‘32’: in half as many dimensions {{then:.0f}} of {N} directions fit, not {{now:.0f}}.",
+            {w["widths"][2]: 32.0},
             fit[2],
         ),
         w.suggestion(
-            "Type 0.1: in 12,288 dimensions, as many as GPT-3 has, 10 to the power of {then:.1f} directions fit all the same.",
+            "Type ‘0.1’: in 12,288 dimensions, as many as GPT-3 has, still 10 to the power of "
+            "{then:.1f} directions fit, not {now:.1f}.",
             {near: 0.1},
             most,
         ),

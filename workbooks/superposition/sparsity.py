@@ -213,20 +213,24 @@ def suggest(w: Workbook, ws: Composer) -> None:
     p, loss, held = w["p"], w["loss"], w["held_by"][TYPED]
     ws.suggest(
         w.suggestion(
-            "Type 0.05: features are rare, and {then:.0f} are held instead of {now:.0f}. The loss is {loss.then:.3f}.",
+            "Type ‘0.05’: features are rare, and the model holds {then:.0f} of them, not "
+            "{now:.0f}. The loss is {loss.then:.3f}.",
             {p: 0.05},
             held,
             loss=loss[TYPED],
         ),
         w.suggestion(
-            "Type 0.7: features often meet, and {held.then:.0f} are held. The model of rare ones would have a loss of {then:.2f}; this one has {loss.then:.2f}.",
+            "Type ‘0.7’: features often meet, and only {held.then:.0f} are held. The model for "
+            "rare features would have a loss of {then:.2f}, not {now:.2f}; this one has "
+            "{loss.then:.2f}.",
             {p: 0.7},
             loss[2],
             held=held,
             loss=loss[TYPED],
         ),
         w.suggestion(
-            "Type 1: with all features equally important, {then:.0f} are held, not {now:.0f}: none of them is worth giving up.",
+            "Type ‘1’: all features are now equally important, and {then:.0f} are held, not "
+            "{now:.0f}. None of them is worth giving up.",
             {w["decay"]: 1.0},
             held,
         ),

@@ -144,17 +144,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     x, b, back = w["x"], w["b"], w["back"]
     ws.suggest(
         w.suggestion(
-            "Type 1: tax, a neighbour, is present too. Each helps the other: bank comes back as {then:.2f}, not {now:.2f}.",
+            "Type ‘1’: tax, a neighbour, is now present, too. The two help each other: bank "
+            "comes back as {then:.2f}, not {now:.2f}.",
             {x[tax]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            "Type 1: growth, on the far side, is present too. The two arrows nearly cancel: bank comes back as {then:.2f}.",
+            "Type ‘1’: growth is now present, too. The two opposite arrows nearly cancel: bank "
+            "comes back as {then:.2f}, not {now:.2f}.",
             {x[growth]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            "Type 0: without its bias, tax comes back as {then:.2f} though it is absent. The bias and the ReLU filter that out.",
+            "Type ‘0’ to remove its bias: tax comes back as {then:.2f}, although it is absent. "
+            "The bias and the ReLU filter that out.",
             {b[tax]: 0.0},
             back[tax],
         ),

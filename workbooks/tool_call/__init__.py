@@ -51,11 +51,11 @@ STORY = Story(
         "Heads: where each word looks. To copy a number, a head looks back at it.",
     ],
     suggestions=[
-        Suggestion("Type 9 shares at 11 euros cost: the calculator answers 99. Nobody trained the model on this sum.",
+        Suggestion("Type ‘9 shares at 11 euros cost’ as the sentence: the calculator answers {then}. The model was not trained on this sum.",
                    ("sentence", 0, 0), "<BOS> 9 shares at 11 euros cost", ("belt.word", belt.LAST, 0)),
-        Suggestion("Type a question with the wrong sum: <BOS> 12 euros less 10 euros leave 12 + 10 = and the calculator answers what is written, 22. The model says it as it says everything.",
+        Suggestion("Type ‘<BOS> 12 euros less 10 euros leave 12 + 10 =’, a question with the wrong sign: the calculator answers what is written, {then}. The model repeats the wrong result.",
                    ("sentence", 0, 0), "<BOS> 12 euros less 10 euros leave 12 + 10 =", ("belt.word", belt.LAST, 0)),
-        Suggestion("Type 0 on Switches for the head that copies the first number: the model writes 9 * 10 = and the calculator answers 90, the right answer to a wrong question.",
+        Suggestion("Type ‘0’ on Switches for the head that copies the first number: the model writes 9 * 10 = and the calculator answers {then}, the right answer to a wrong question.",
                    ("blocks.0.attn.h3.switch", 0, 0), 0.0, ("belt.word", belt.LAST, 0)),
     ],
 )  # fmt: skip

@@ -120,15 +120,15 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: the calculator off; another number; a number too large for it."""
     return [
         Suggestion(
-            "Type 0: nobody answers, and the model lays a word of its own, 108. It was not trained on this sum. It ends as surely as before.",
+            "Type ‘0’ to switch the calculator off: the model writes a number of its own, {then} instead of {now}. It ends the sentence as surely as before.",
             (f"{NAME}.connected", 0, 0), 0.0, ("belt.word", LAST, 0),
         ),
         Suggestion(
-            "Choose 11 as the fifth word on Play: the model copies it, and the calculator makes 132 of it.",
+            "Choose ‘11’ as the fifth word on Play: the model copies it, and the calculator answers {then:.0f}, not {now:.0f}.",
             ("prompt.pick", 4, 0), "11", (f"{NAME}.result", LAST, 0),
         ),
         Suggestion(
-            "Choose 13 as the second word on Play: no question of the training had it. The model writes 11 in its place, and the calculator answers 110.",
+            "Choose ‘13’ as the second word on Play, a number that training never had: the model writes 11 in its place, and the calculator answers {then:.0f}.",
             ("prompt.pick", 1, 0), "13", (f"{NAME}.result", LAST, 0),
         ),
     ]  # fmt: skip

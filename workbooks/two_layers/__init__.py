@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from cellformer.engine import Model, ModelSpec, WordList
-from cellformer.engine.cells.evaluator import edited
 from cellformer.engine.models.generate import Passage
 from cellformer.engine.studies import ablation
 from cellformer.exporters.assemble.transformer import assemble
@@ -79,16 +78,7 @@ def build(model: Model, passage: Passage) -> Book:
 
 
 def story() -> Story:
-    """The start sheet's texts, and suggested edits with their computed effects."""
-    fitted = model()
-    graph = fitted.graph(fitted.vocabulary.encode(PROMPT))
-    divisor, switch = graph[f"{FIRST}.attn.sqrt_d_head"], graph[f"{SECOND}.mlp.switch"]
-    after_cat, after_sat = graph["probs"][CAT, DOG], graph["probs"][SAT, DOG]
-    looks = graph[f"{HEAD_2}.pattern"][SAT, 0]  # of `sat` at `the`
-    now = edited(graph, {})
-    big = edited(graph, {graph["tokens"][SAT, 0]: fitting.WORDS.index("big")})
-    sharp = edited(graph, {divisor.area: 0.1})
-    off = edited(graph, {switch.area: 0.0})
+    """The start sheet's texts, and suggested edits."""
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 6.",
@@ -113,27 +103,24 @@ def story() -> Story:
         ],
         suggestions=[
             Suggestion(
-                f"Choose ‘big’: after ‘cat’ nothing moves, ‘dog’ stays at {now(after_cat):.1%}. After the last word "
-                f"it goes from {now(after_sat):.1%} to {big(after_sat):.1%}.",
+                "Choose ‘big’: after ‘cat’ nothing changes, and ‘dog’ stays at {then:.1%}. After the last word "
+                "it goes from {last.now:.1%} to {last.then:.1%}.",
                 SAT,
                 "big",
                 ("probs", CAT, DOG),
-                big(after_cat),
+                others={"last": ("probs", SAT, DOG)},
             ),
             Suggestion(
-                "Type 0.1, what scores are divided by: head 0.1 looks from ‘sat’ at ‘the’ with "
-                f"{sharp(looks):.2f} instead of {now(looks):.2f}.",
-                (divisor.name, 0, 0),
+                "Scores are divided by this number. Type ‘0.1’: in head 0.1 ‘sat’ gives ‘the’ {then:.0%} of its attention, not {now:.0%}.",
+                (f"{FIRST}.attn.sqrt_d_head", 0, 0),
                 0.1,
                 (f"{HEAD_2}.pattern", SAT, 0),
-                sharp(looks),
             ),
             Suggestion(
-                f"Type 0, MLP 1 off: ‘dog’ falls from {now(after_sat):.1%} to {off(after_sat):.1%}.",
-                (switch.name, 0, 0),
+                "Type ‘0’ to switch MLP 1 off: ‘dog’ falls from {now:.1%} to {then:.1%}.",
+                (f"{SECOND}.mlp.switch", 0, 0),
                 0.0,
                 ("probs", SAT, DOG),
-                off(after_sat),
             ),
         ],
         section="QKV Attention, section 6",
