@@ -49,6 +49,7 @@ from cellformer.exporters.compose.dressing import When
 from cellformer.exporters.compose.sentences import rounded, sentence
 from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model.model_book import ModelBook
+from cellformer.exporters.pages import attention
 
 SHEET = "Exercise"
 PURPOSE = "fill in the yellow cells; each answer is checked, and a slip is named"
@@ -116,10 +117,28 @@ def make(
     names = [own, *(n for n in book.sheets if n not in (own, KEY)), KEY]
     book.sheets = {name: book.sheets[name] for name in names}
     book.opens_on = own
+    _hide(book, attention.SHEET)
     if not solved:
         _say_why_ranges_differ(book)
     book.refresh()
     return answers
+
+
+def _hide(book: Book, name: str) -> None:
+    """Hide a sheet that shows right numbers, with the links to it and what Start says of it."""
+    if name not in book.sheets:
+        return
+    book.sheets[name].secret = True
+    for sheet in book.sheets.values():
+        leading = [at for at, target in sheet.links.items() if target.startswith(f"{name}!")]
+        for at in leading:
+            del sheet.links[at], sheet.entries[at]
+            if sheet.name == START:
+                del sheet.entries[at[0], at[1] + 1]  # its purpose
+    start = book.sheet(START)
+    told = [at for at, e in start.entries.items() if str(e.value).startswith(f"{name}:")]
+    for at in told:
+        del start.entries[at]
 
 
 def sheet_name() -> str:

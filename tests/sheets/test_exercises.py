@@ -37,6 +37,7 @@ from cellformer.exporters.assemble.answer_key import (
 )
 from cellformer.exporters.compose.book import Book, Entry, Filled
 from cellformer.exporters.file import xlsx
+from cellformer.exporters.pages import attention
 
 
 @pytest.mark.slow
@@ -165,6 +166,16 @@ def test_diff_lists_what_was_filled_in(tmp_path: Path) -> None:
     assert "2 of 6 yellow cells are filled in" in printed
     refused = cli("import", path, "-o", tmp_path / "folder")
     assert (refused.code, "‘cellformer grade FILE’ marks it" in refused.err) == (2, True)
+
+
+def test_no_visible_sheet_shows_a_blank_number_of_the_step() -> None:
+    """Attention computes the same queries, keys and scores: it is hidden, and nothing names it."""
+    book = exercises.recipe("cat-sat").book()
+    assert book.sheets[attention.SHEET].secret
+    for sheet in book.sheets.values():
+        assert not [t for t in sheet.links.values() if t.startswith(attention.SHEET)], sheet.name
+    texts = [str(e.value) for e in book.sheets["Start"].entries.values()]
+    assert not [text for text in texts if text.startswith((f"{attention.SHEET}:", "one attention"))]
 
 
 def test_a_file_in_italian_is_graded(tmp_path: Path) -> None:
