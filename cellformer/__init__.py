@@ -122,7 +122,7 @@ def __getattr__(name: str) -> Any:
 
 
 def nearest(name: str) -> str:
-    """Which of the names somebody may have meant."""
+    """The known names nearest to a mistyped one."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, __all__, n=3, cutoff=0.5)

@@ -132,7 +132,7 @@ def tried(
 def _without(
     model: Model, texts: Sequence[Sequence[int]], target: int, rival: int
 ) -> Sequence[Sequence[int]]:
-    """Those sentences of equal length after which the rival leads; all, if these are few."""
+    """The sentences of equal length after which the rival leads; all, if these are few."""
     graph, tokens = model.graph(texts[0]), np.array(texts, dtype=np.float64)[:, :, None]
     logits = filled(graph, {"tokens": tokens})["logits"][:, -1]  # [n_texts, d_vocab]
     behind = logits[:, target] < logits[:, rival]

@@ -192,8 +192,8 @@ def steer(
     mean: bool = False,
     special: bool = True,
 ) -> steering.Steered:
-    """What a model writes when the difference between two lists of sentences is added to its
-    stream, with the direction's words and the accuracy of the probe along it.
+    """The texts of a model steered by the difference between two lists of sentences, with the
+    direction's words and the accuracy of the probe along it.
 
     `lists` is a file, or two lists of texts by name; `site` is where (default: the stream in the
     middle of the layers); `token` is the position to steer at (default: all); `n_tokens` counts
@@ -287,8 +287,8 @@ def quantize(
     texts: Sequence[str] = (),
     special: bool = True,
 ) -> list[Rounded]:
-    """What a model says with its weights rounded to so many bits: as they are, all parts together,
-    each part alone.
+    """The answers of a model with its weights rounded to so many bits: as they are, all parts
+    together, each part alone.
 
     `group` weights of a row share a scale (0: the whole row); the loss is that of the next words
     within `texts` (default: the prompt); with `special`, the tokenizer adds its special tokens.

@@ -35,7 +35,7 @@ NOT_MARKED = "not marked"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a workbook of exercises is built from: a name, a level, and of a model the prompt."""
+    """The recipe of a workbook of exercises: a name, a level, and for a model the prompt."""
 
     name: str
     level: Level = 1

@@ -31,7 +31,7 @@ Sizes = dict[str, tuple[int, int]]  # of each workbook: its sheets, its formulas
 
 @dataclass(frozen=True)
 class Run:
-    """Who does the work, whether a stopped run goes on, and what to call as it does."""
+    """The workers of a run, whether it resumes a stopped one, and what to call as it goes."""
 
     workers: Workers = HERE
     resume: bool = False
@@ -112,7 +112,7 @@ def _shared(
     files: Sequence[Sequence[Path]],
     run: Run,
 ) -> list[Any]:
-    """What a task returns for each part, which writes files into the folder."""
+    """The result of a task for each part, which writes files into the folder."""
     told = [_plain(task), [[part, stamp(part)] for part in parts]]
     with _made(folder):
         kept: Kept[Any] = Kept(folder / INDEX, told, run.resume, "workbooks", len(parts))
@@ -147,7 +147,7 @@ def _made(folder: Path) -> Iterator[None]:
 
 
 def _plain(task: partial[Any]) -> str:
-    """What a task does, as a text that is the same in every process."""
+    """A task as a text that is the same in every process."""
     given = [_plain(each) if isinstance(each, partial) else repr(each) for each in task.args]
     return f"{task.func.__name__}({', '.join(given)})"
 

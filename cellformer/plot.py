@@ -51,7 +51,8 @@ DARK = 0.55  # of a colour scale: texts on what is darker are white
 
 @explained
 def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
-    """Who attends to whom: a square for each query (row) and key (column), a panel for each head.
+    """The attention of each head: a square for each query (row) and key (column), a panel for each
+    head.
 
     `live` is a graph, or an evaluator with its changes; `heads` is a head, `1.2` (layer 1,
     head 2), or a pattern of blocks' names. Raises InputError for a name without a pattern.
@@ -74,8 +75,8 @@ def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
 
 @explained
 def hidden_attention(live: Live, channel: str) -> "Figure":
-    """What a channel of a recurrent model takes at each token (row) of each token (column): red
-    below 0, blue above.
+    """The amount that a channel of a recurrent model takes at each token (row) from each token
+    (column): red below 0, blue above.
 
     `channel` is `0.3`, channel 3 of layer 0; where states are in heads, `0.1.3`. Raises InputError
     for an unknown channel, and for a model without a recurrence.
@@ -126,8 +127,9 @@ def attribution(
     target: str | None = None,
     rival: str | None = None,
 ) -> "Figure":
-    """What each head, MLP and embedding adds to the target's lead over a rival (default: the two
-    likeliest words); the bars sum to the lead. Raises InputError for an unknown word."""
+    """The amount that each head, MLP and embedding adds to the target's lead over a rival
+    (default: the two likeliest words); the bars sum to the lead. Raises InputError for an
+    unknown word."""
     loaded = _loaded(what, prompt)
     graph, row = loaded.graph, loaded.place_of_answer
     finite.check(graph, graph.values)
@@ -157,7 +159,7 @@ def attribution(
 
 @explained
 def stream(live: Live) -> "Figure":
-    """How long the residual stream is after each sublayer (rows) at each token (columns)."""
+    """The length of the residual stream after each sublayer (rows) at each token (columns)."""
     graph = _graph(live)
     stages, tokens = lenses.stages(graph), _tokens(live)
     lengths = np.array([np.linalg.norm(_numbers(live, s.name), axis=1) for s in stages])

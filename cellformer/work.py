@@ -32,7 +32,7 @@ CHECK = 1.0  # seconds between two looks at the workers
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the parts. By default this process does, one after another."""
+    """The workers for the parts. By default, this process computes one part after another."""
 
     executor: Executor | None = None
     jobs: int = 1  # processes here, if there is no executor

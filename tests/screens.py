@@ -1,4 +1,4 @@
-"""What a reader sees on each sheet of a workbook, as LibreOffice places it.
+"""The visible texts and cells of each sheet of a workbook, as LibreOffice places them.
 
 Positions are LibreOffice's, in pixels at 100 %. Texts are as wide as LibreOffice measures them,
 and cells show what it writes. Styles and links are read from the file. See `screen_faults.py`.
@@ -48,12 +48,12 @@ class Style(NamedTuple):
 
     @property
     def is_head(self) -> bool:
-        """Whether it is that of a column's head."""
+        """Whether it is the style of a column's head."""
         return self.grey and self.align == "center"
 
     @property
     def is_mark(self) -> bool:
-        """Whether nothing but a colour shows what a cell holds."""
+        """Whether cells of this style show only a colour, and no number."""
         return self.number == ";;;" and not self.grey and not self.framed
 
 

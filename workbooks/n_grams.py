@@ -189,7 +189,7 @@ def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
 
 
 def different_of(counts: Area, n: int) -> Expression:
-    """How many different n-grams there are: the sum of 1 over how often each occurs."""
+    """The number of different n-grams: the sum of 1 over the count of each."""
     found = counts[:, n - 1]
     return SUMPRODUCT((found > 0) / (found + (found == 0) * 1))
 

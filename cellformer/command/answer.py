@@ -1,4 +1,4 @@
-"""What a command answers: printed for people, or with --json or --csv for scripts.
+"""The answer of a command: printed for people, or with --json or --csv for scripts.
 
 A command returns an `Answer`; `answering` gives every such command the options, and prints what
 they ask for. docs/json.md, made of `results`, describes the JSON.

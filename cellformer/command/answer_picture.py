@@ -86,7 +86,7 @@ Place = tuple[int, int]  # of a node's middle
 def _places(
     nodes: Sequence[tuple[str, int]], rows: Sequence[str], n_tokens: int
 ) -> tuple[dict[tuple[str, int], Place], int]:
-    """Where each node stands, and the width of the picture; columns are as wide as they must be."""
+    """The place of each node, and the width of the picture; columns are as wide as they must be."""
     cells: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for node in nodes:
         cells.setdefault((_row_of(node[0]), node[1]), []).append(node)

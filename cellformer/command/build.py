@@ -53,7 +53,7 @@ class Asked:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Asked":
-        """What the options of the command ask for."""
+        """The additions that the options of the command ask for."""
         named = {each.name: options[each.name] for each in fields(cls) if each.name in options}
         named["sampling"] = tuple(options[field.name] for field in fields(Sampling))
         named["system"] = prompting.system(
@@ -76,7 +76,7 @@ class Asked:
             raise InputError("--exercise takes only --level, --solved, --prompt, --ids, --tokens")
 
     def added(self, loaded: names.Loaded, model: Model) -> Studies:
-        """What is added to the forward pass. Raises InputError."""
+        """The additions to the forward pass. Raises InputError."""
         encode = partial(names.text_ids, model, special=not self.no_special)
         return addition.asked(Given(self.studies, loaded.name, model, loaded.ids, encode))
 
@@ -248,7 +248,7 @@ def plain_forecast(expected: Forecast) -> results.Forecast:
 
 
 def _nothing(book: "Book") -> None:
-    """What a page does before the values of its book are computed."""
+    """Do nothing before the values of a page's book are computed."""
 
 
 def write(
@@ -288,7 +288,7 @@ def write(
 
 
 def _written(book: "Book", path: Path, beside: Sequence[Path] = ()) -> results.Build:
-    """What was written, as JSON."""
+    """The written files, as JSON."""
     return {
         "file": str(path),
         "beside": list(map(str, beside)),

@@ -1,5 +1,5 @@
-"""What `why --channel` prints: how much a channel of a recurrence takes of each token, its hidden
-attention."""
+"""The output of `why --channel`: how much a channel of a recurrence takes of each token, its
+hidden attention."""
 
 from typing import Annotated
 
@@ -25,7 +25,8 @@ Channel = Annotated[
 
 
 def taken(loaded: names.Loaded, channel: str, from_: str | None, force: bool) -> Answer:
-    """What the channel takes, at one token, of each token up to it. Raises InputError."""
+    """The amount that the channel takes, at one token, from each token up to it. Raises
+    InputError."""
     budget.of_passes(loaded.model, len(loaded.ids), force)
     graph = loaded.graph
     of, number = hidden_attention.named(graph, channel)

@@ -1,4 +1,4 @@
-"""How the command ends: in success, or in one line on standard error and exit code 2.
+"""The end of the command: success, or one line on standard error and exit code 2.
 
 Errors that a user can cause become that line here: invalid input, a full disk, a closed stream, too
 little memory, a signal. A bug stays a traceback. The command's own imports take a second and happen

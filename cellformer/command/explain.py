@@ -137,7 +137,7 @@ class Asked:
 
     @cached_property
     def own(self) -> EditedCell | None:
-        """What was typed into the cell itself."""
+        """The text or number typed into the cell itself."""
         listed = (*self.opened.inputs, *self.opened.overwritten, *self.opened.labels)
         return next((one for one in listed if one.where == self.built.address), None)
 
@@ -163,7 +163,7 @@ class Asked:
         return sorted(found, key=lambda one: -self._apart(one.alone))
 
     def _apart(self, value: Any) -> float:
-        """How far a value is from that as built; of texts, 0."""
+        """The distance of a value from its value as built; 0 for texts."""
         numbers = isinstance(value, int | float) and isinstance(self.built.value, int | float)
         return abs(value - self.built.value) if numbers else 0.0
 

@@ -109,7 +109,7 @@ def _row(found: Grade | _NotMarked) -> list[str]:
 
 
 def _first_fault(cells: Sequence[Marked]) -> str:
-    """What is said of the first cell that is not right, and of how many."""
+    """The message about the first cell that is not right, and the number of such cells."""
     wrong = [cell for cell in cells if not cell.right]
     if len(cells) == 1:
         return wrong[0].said

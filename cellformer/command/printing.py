@@ -191,7 +191,7 @@ def attribution(words: Sequence[str], live: Evaluator, views: Views) -> None:
 
 
 def shares(live: Evaluator, views: Views) -> list[results.Share]:
-    """What each part adds to the target's logit and its lead over the rival, as JSON."""
+    """The amount that each part adds to the target's logit and its lead over the rival, as JSON."""
     row = int(live["position"][0, 0])
     found: list[results.Share] = []
     for writer in reversed(views.credits["target"]):

@@ -115,7 +115,7 @@ class Stage(TypedDict):
 
 
 class Share(TypedDict):
-    """What a part adds."""
+    """The amount that a part adds."""
 
     part: Annotated[str, "a head, an MLP or an embedding"]
     logit: Annotated[float, "to the target's logit"]
@@ -317,7 +317,7 @@ class WhyHead(Looked):
 
 
 class Taken(At):
-    """What a channel takes of a token."""
+    """The amount that a channel takes from a token."""
 
     weight: Annotated[float, "how much of the input"]
     input: Annotated[float, "of the channel at that token"]
@@ -375,7 +375,7 @@ class WhyWord(TypedDict):
 
 
 class Steered(TypedDict):
-    """What a model writes."""
+    """The text that a steered model writes."""
 
     strength: Annotated[float, "times the direction"]
     text: Annotated[str, "the prompt and its continuation"]
@@ -482,7 +482,7 @@ class Grade(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What an engine says."""
+    """The verdict of an engine."""
 
     engine: Annotated[str, "its name"]
     verdict: Annotated[str, "agrees, disagrees, skipped or not installed"]

@@ -158,7 +158,7 @@ def _circuit(found: Said, circuit: Circuit, tokens: Sequence[str]) -> None:
 
 
 def _trials(found: Said) -> None:
-    """How the circuit does on other sentences."""
+    """The results of the circuit on other sentences."""
     same = sum(trial.says == trial.alone for trial in found.trials)
     n = len(found.trials)
     if not n:

@@ -1,4 +1,4 @@
-"""Who does the work of many prompts or workbooks: the options --jobs, --dask and --resume."""
+"""The workers for many prompts or workbooks: the options --jobs, --dask and --resume."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

@@ -131,7 +131,7 @@ WasNow = tuple[str, str]  # a cell's content as built, and as typed
 
 
 def content_as_built(opened: Edited) -> dict[str, WasNow]:
-    """What was typed into cells, by their names and addresses."""
+    """The entries of cells as built, by their names and addresses."""
     found: dict[str, WasNow] = {}
     for change in (*opened.inputs, *opened.overwritten, *opened.labels):
         found[change.name] = found[change.where] = str(change.was), str(change.now)

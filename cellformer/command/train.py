@@ -112,7 +112,7 @@ def _finish(model: Model, folder: Path, force: bool, figures: list[tuple[str, st
 
 
 def _answer(folder: Path, figures: list[tuple[str, str]], told: str) -> Answer:
-    """What was trained: its figures, and the folder."""
+    """The figures of the trained model, and its folder."""
 
     def tell() -> None:
         _show(figures)

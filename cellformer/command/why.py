@@ -122,7 +122,7 @@ def _model(
 
 
 def _all_heads(model: Model, force: bool) -> Answer:
-    """What each head does on a repeated random text, and which heads read which."""
+    """The habits of each head on a repeated random text, and which heads read which."""
     n_tokens = min(2 * heads.LONGEST + 1, model.spec.n_ctx)
     budget.of_passes(model, n_tokens, force, heads.N_TEXTS)
     found = heads.habits(model)
@@ -291,7 +291,7 @@ def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:
 
 
 def _outside(what: str, split: Split, rival: Split | None) -> list[float]:
-    """What stands outside the table, in each of its columns."""
+    """The parts of the score outside the table, in each of its columns."""
     if rival is None:
         return [split.outside[what]]
     both = [one.outside.get(what, 0.0) for one in (split, rival)]

@@ -43,8 +43,9 @@ SHORT = re.compile(r"\d+\.\d+")
 
 
 def said(name: str) -> str:
-    """A part, or a block of it, as people write it: `head 1.2` for `blocks.1.attn.h2.result`,
-    `head 1.2 b_Q` for `blocks.1.attn.h2.b_Q`. What is in no layer keeps its name."""
+    """The name of a part, or of a block of it, for people: `head 1.2` for
+    `blocks.1.attn.h2.result`, `head 1.2 b_Q` for `blocks.1.attn.h2.b_Q`. A block outside all
+    layers keeps its name."""
     found = NAME.fullmatch(name)
     if not found:
         return AsIs(name)
@@ -59,13 +60,13 @@ def said(name: str) -> str:
 
 
 def head_of(block: Named) -> str:
-    """The head that a block is of, as people write it."""
+    """The name of a block's head, for people."""
     return said(block.forward.rpartition(".")[0])
 
 
 def named(text: str, names: Iterable[str]) -> str | None:
-    """The one of these parts that a text names: as people write it, by its number alone, `1.2`, or
-    by its own name; None if none does."""
+    """The part that a text names, by its name for people, by its number alone, `1.2`, or by its
+    own name; None if there is none."""
     given = text.strip().removesuffix(".")
     given = f"head {given}" if SHORT.fullmatch(given) else given
     return next((name for name in names if given in (name, said(name))), None)

@@ -322,7 +322,7 @@ def _shown(checked: AnswerKey, rows: Sequence[int]) -> Expression:
 
 
 def _told(checked: AnswerKey, rows: Sequence[int]) -> Expression:
-    """What is said of an exercise: of several cells, of the first that is not right."""
+    """The message about an exercise; if it has several cells, about the first that is not right."""
     if len(rows) == 1:
         return checked.said[rows[0]] & ""
     good, said = (x[rows[0] : rows[-1] + 1, 0] for x in (checked.good, checked.said))
@@ -379,7 +379,7 @@ def _edited_cell(book: Book, suggestion: Suggestion) -> Area:
 
 
 def _n_changed(book: Book, answers: Sequence[Answer], suggestion: Suggestion) -> int:
-    """How many right numbers an edit of one cell changes."""
+    """The number of right numbers that an edit of one cell changes."""
     if suggestion.also or suggestion.value is None:
         return 0
     after = book.edited({_edited_cell(book, suggestion): suggestion.value})

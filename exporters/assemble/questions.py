@@ -1,6 +1,5 @@
-"""What an exercise asks for, in words: its cell by name; and what to compute, by the labels around
-it, how many numbers, and what its block is.
-"""
+"""The questions of exercises, in words: a cell by its name, the labels around it, the number of
+cells, and the meaning of its block."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ LONGEST_NAME, LONGEST_TASK = 54, 120  # characters of the two lines
 
 
 def question(book: Book, exercise: Exercise) -> str:
-    """What to compute: the name of the cell, and the labels of its row and column."""
+    """The question: the name of the cell, and the labels of its row and column."""
     (i, j), n = exercise.cells[0], len(exercise.cells)
     name = ".".join(exercise.block.name.split(".")[-2:]).lstrip(".0123456789")
     cells = f"{name}[{i},{j}]" if n == 1 else worded("{name}, {n} cells", name=name, n=n)
@@ -27,7 +26,7 @@ def question(book: Book, exercise: Exercise) -> str:
 
 
 def task(book: Book, exercise: Exercise, whole: bool) -> str:
-    """What to compute, how many numbers, and what the block is."""
+    """The task: the labels, the number of cells, and the meaning of the block."""
     n, block = len(exercise.cells), exercise.block
     if n == 1:
         kind = worded("one whole number") if whole else worded("one number")
@@ -43,7 +42,7 @@ def task(book: Book, exercise: Exercise, whole: bool) -> str:
 
 
 def _which(book: Book, exercise: Exercise) -> str:
-    """Which numbers of a table are asked for, by its labels, or by their places."""
+    """The numbers of a table that the task asks for, by its labels or by their places."""
     (down, across), (i, j) = _labels(book, exercise), exercise.cells[0]
     place = book.places[exercise.block.name]
     i, j = (j, i) if place.turned else (i, j)
@@ -79,7 +78,7 @@ def _labels(book: Book, exercise: Exercise) -> tuple[str, str]:
 
 
 def meaning_of(book: Book, block: Block) -> str:
-    """What a block is: of a model in a few words, of a worksheet the title of the table."""
+    """The meaning of a block: in a model a few words, in a worksheet the title of the table."""
     if isinstance(book, ModelBook):
         return meaning(block)
     place = book.places[block.name]

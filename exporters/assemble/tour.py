@@ -187,7 +187,7 @@ def _cross(book: ModelBook) -> Stop:
 
 
 def _mlps(book: ModelBook) -> list[Block]:
-    """What each MLP writes into the stream."""
+    """The output of each MLP."""
     return [b for b in book.graph if b.leaf == "mlp_out" and b.layer is not None and not b.passes]
 
 

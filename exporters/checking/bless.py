@@ -102,7 +102,7 @@ class Given:
 
     @property
     def value(self) -> Any:
-        """As functions get it."""
+        """The argument as functions get it."""
         if not self.range:
             return self.cells[0] if self.literal is None else self.literal
         kind = np.float64 if {*map(type, self.cells)} == {float} else object
@@ -130,7 +130,7 @@ class Example:
 
     @property
     def ours(self) -> list[Value]:
-        """What we compute: one value, or one for each row."""
+        """Our result: one value, or one for each row."""
         try:
             found = _computed(self)
         except FormulaError as error:
@@ -260,7 +260,7 @@ def write(path: Path) -> None:
 
 
 def _typed() -> dict[Span, Value]:
-    """What stands in the cells besides the formulas that are asked about."""
+    """The contents of the cells besides the formulas in question."""
     cells: dict[Span, Value] = {(0, 0): ASK}
     cells |= {(TOP - 1, col): head for col, head in enumerate(HEADS)}
     for one in examples():

@@ -41,7 +41,7 @@ NUMBERED = re.compile(r"[vsxptr]\d+p?")
 
 
 class Verdict(NamedTuple):
-    """What Node.js says of a page."""
+    """The verdict of Node.js on a page."""
 
     blocks: int
     cells: int
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a page holds, each part as base64 of deflated bytes but for the script."""
+    """The contents of a page, each part as base64 of deflated bytes except the script."""
 
     script: str
     data: str
@@ -63,8 +63,8 @@ def installed() -> bool:
 
 
 def read(path: Path) -> Held:
-    """What a page holds. Raises InputError for a file that is no page of this version, or is
-    damaged."""
+    """The contents of a page. Raises InputError for a file that is no page of this version, or
+    is damaged."""
     if path.is_file() and path.stat().st_size > MOST:
         raise InputError(f"{path} has more than {MOST >> 20:,} MB: it is no page of cellformer")
     try:
@@ -146,8 +146,8 @@ def unexpected(kernels: str) -> str:
 
 
 def recompute(held: Held) -> Verdict:
-    """What Node.js says of a page after computing all of it from wrong values. Raises InputError if
-    it fails."""
+    """The verdict of Node.js on a page after it computes all of it from wrong values. Raises
+    InputError if it fails."""
     command = [program("node"), f"--max-old-space-size={HEAP}", str(SCRIPT)]
     asked = json.dumps(held._asdict()).encode()
     done = subprocess.run(command, input=asked, capture_output=True)
@@ -160,5 +160,6 @@ def recompute(held: Held) -> Verdict:
 
 
 def job(path: Path) -> partial[Verdict]:
-    """What computes a page. Raises InputError for a file that cannot be computed."""
+    """The program and input that compute a page. Raises InputError for a file that cannot be
+    computed."""
     return partial(recompute, read(path.resolve()))

@@ -435,7 +435,7 @@ class Book:
 
     @property
     def n_formulas(self) -> int:
-        """How many cells hold a formula."""
+        """The number of cells with a formula."""
         return sum(
             sum(entry.formula is not None for entry in sheet.entries.values())
             + sum(place.block.n_cells for place, _ in sheet.regions if place.block.op)
@@ -475,7 +475,7 @@ class Book:
         return place.sheet, place.rect(area.rect)
 
     def read_at(self, area: Area) -> tuple[str, Rect]:
-        """Where formulas read an area: where it stands, or in the copy of a block with blanks."""
+        """The place where formulas read an area: its own, or a copy of a block with blanks."""
         blanks = self.blanks.get(area.grid.name)
         if blanks and not isinstance(area.grid, Sheet) and blanks.touch(area.rect):
             return blanks.copy.sheet, blanks.copy.rect(area.rect)

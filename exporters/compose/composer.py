@@ -68,7 +68,8 @@ class Composer:
     def about(
         self, purpose: str, *lines: str, style: str = "text", widths: Mapping[int, float]
     ) -> None:
-        """What the sheet is for, in a line, its first lines of text, and its columns' widths."""
+        """Set the purpose of the sheet in a line, its first lines of text, and its columns'
+        widths."""
         self.sheet.purpose = purpose
         self.widths(widths)
         self.text(*lines, style=style)

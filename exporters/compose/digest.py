@@ -112,7 +112,7 @@ def counts(x: Any) -> float:
 
 
 class Watch(NamedTuple):
-    """What is asked of a ledger."""
+    """The questions to a ledger."""
 
     edits: Area  # the cell with the number of edits
     edited: Expression  # whether something was typed
@@ -246,7 +246,8 @@ Cell = Callable[[Expression, Expression], Expression]  # its address, by rows do
 def _place(
     sheet: Sheet, lines: slice, at: Expression
 ) -> tuple[Expression, Cell, Expression, Expression]:
-    """Of the range with a number: its sheet, the addresses of its cells, its width and height."""
+    """The place of the range with a number: its sheet, the addresses of its cells, its width and
+    height."""
     on, row, col, high, wide = (
         INDEX(sheet[lines, k].as_range, at, 1) for k in (ON, ROW, COL, HIGH, WIDE)
     )

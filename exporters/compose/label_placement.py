@@ -36,7 +36,7 @@ def sides(
     size: tuple[int, int],
     allowed: Sequence[str] = SIDES,
 ) -> list[str]:
-    """For points [n, 2], the side of each one's text, or "" if there is no room."""
+    """The side of each point's text, for points [n, 2], or "" if there is no room."""
     at = pixels(points, size).tolist()
     dots = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in at]
     taken: list[Box] = []

@@ -30,7 +30,7 @@ SPELT = {"ORDER": "SUMPRODUCT"}  # by another function
 
 
 class Given(NamedTuple):
-    """What probes are computed from."""
+    """The inputs of probes."""
 
     p: Area  # a number that edits change, at most 1/2
     k: Area  # 1 as built, else 2

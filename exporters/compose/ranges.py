@@ -244,7 +244,7 @@ def _there(cells: NDArray[np.int64]) -> set[int]:
 
 
 def _grids(found: Sequence[_Found], sheets: Iterable[str]) -> Grids:
-    """For every cell, the index of its range."""
+    """The index of each cell's range."""
     ends = dict.fromkeys(sheets, (0, 0))
     for one in found:
         (rows, cols), (sheet, rect, *_) = ends[one.range.sheet], one.range

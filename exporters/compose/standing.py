@@ -42,7 +42,8 @@ class Coordinate(Expression):
 
 
 def moved(sheet: Sheet, area: Rect) -> Expression:
-    """How many rows and columns the corners of an area have moved, or 1 if one is deleted."""
+    """The number of rows and columns that the corners of an area have moved, or 1 if one is
+    deleted."""
     first, last = sheet[area.top, area.left], sheet[area.bottom - 1, area.right - 1]
     corners = (first,) if area.size == 1 else (first, last)
     ways = [Coordinate(way, cell) for cell in corners for way in (ROW, COLUMN)]
@@ -55,8 +56,8 @@ def gone(sheet: Sheet) -> Expression:
 
 
 def standing(book: Book, sheet: Sheet, edges: bool) -> dict[Rect, str]:
-    """What is checked on a sheet, by where it stands: its title, its blocks, and its `edges`, the
-    lowest and the rightmost other text or number."""
+    """The checks of a sheet, by their places: its title, its blocks, and its `edges`, the lowest
+    and the rightmost other text or number."""
     found = {Rect(0, 1, 0, 1): "title"}
     for place in book.places.values():
         if place.sheet == sheet.name:

@@ -301,7 +301,7 @@ HEIGHTS = {
 
 
 def look(style: str) -> dict[str, Any]:
-    """How cells of a style look; words in a number format are in the current language."""
+    """The look of cells of a style; words in a number format are in the current language."""
     found = STYLES[style]
     if QUOTED.search(found.get("num_format", "")):
         told = QUOTED.sub(lambda text: f'"{translated(text[1])}"', found["num_format"])

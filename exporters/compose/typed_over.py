@@ -1,4 +1,4 @@
-"""Which formula was typed over: the first cell that held a formula and no longer does.
+"""Formulas that were typed over: the first cell that held a formula and no longer does.
 
 ISFORMULA of a range is known to Excel and LibreOffice, which count the formulas of few large boxes,
 and look for the place only if a box holds another number than as built. Others know ISFORMULA of a
@@ -58,7 +58,7 @@ class IsFormula(Expression):
 
 @dataclass(slots=True, eq=False)
 class InBoxes(Expression):
-    """How many boxes hold another number of formulas than as built. For an array formula."""
+    """The number of boxes with another number of formulas than as built. For an array formula."""
 
     book: Book
     boxes: Sequence[Box]
@@ -82,8 +82,8 @@ class InBoxes(Expression):
 
 @dataclass(slots=True, eq=False)
 class InRanges(Expression):
-    """How many cells there are from the first that holds no formula to the last of all ranges; 0 if
-    there is none. For an array formula."""
+    """The number of cells from the first without a formula to the last of all ranges; 0 if all
+    have one. For an array formula."""
 
     book: Book
     ranges: Sequence[tuple[Range, int]]  # and how many cells there are from its first to the last
@@ -94,7 +94,7 @@ class InRanges(Expression):
         return f"IFERROR(MAX({','.join(terms)}),0)"
 
     def _missing(self, found: Range, n: int, notation: Notation) -> str:
-        """How many cells there are from each cell of a range that holds no formula, else 0."""
+        """The number of cells from each cell without a formula to the end of its range, else 0."""
         here = Here(self.book, found.sheet, found.rect, self.numbered)
         height, width = here.size
         rows, cols = here.numbers(notation)
@@ -162,7 +162,7 @@ def _seen(mask: Mask, i: str, j: str, rect: Rect) -> Iterator[str]:
 
 @dataclass(slots=True, eq=False)
 class OfCells(Expression):
-    """What is missing from the sum of some cells: 0 as built."""
+    """The missing part of the sum of some cells: 0 as built."""
 
     book: Book
     pieces: Sequence[Piece]

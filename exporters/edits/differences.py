@@ -288,7 +288,8 @@ class BlockCell:
         self.counted = self._counted()
 
     def _counted(self) -> Counted:
-        """What it counts as. Raises InputError for a formula without a computed value."""
+        """The value that a cell counts as. Raises InputError for a formula without a computed
+        value."""
         if isinstance(self.was, str):
             return counting.text(self.value)
         if self.formula and self.value is None:
@@ -303,7 +304,7 @@ class BlockCell:
         return self._of_id(found) if self.block.kind == "ids" and not found.why else found
 
     def _of_id(self, found: Counted) -> Counted:
-        """What a number counts as where a token's id is expected."""
+        """The value that a number counts as where a formula expects a token's id."""
         assert isinstance(found.value, float)
         try:
             self.book.graph.check_value(self.block, self.i, self.j, found.value)
@@ -333,7 +334,7 @@ class BlockCell:
 
 
 def typed_cells(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Which cells of a block are typed, and their numbers, NaN for texts."""
+    """The typed cells of a block, and their numbers, NaN for texts."""
     typed, numbers = np.full(block.shape, not block.computed), np.full(block.shape, np.nan)
     if block.expression is not None:
         place = book.places[block.name]

@@ -38,7 +38,7 @@ BEFORE = "reads another yellow cell, which is not right"
 
 @dataclass(frozen=True)
 class Marked:
-    """What is in one yellow cell: 1 if it is right, and what is said of it."""
+    """The mark of one yellow cell: 1 if it is right, and the message about it."""
 
     name: str
     right: bool
@@ -60,7 +60,7 @@ class Grade:
 
     @property
     def score(self) -> int:
-        """How many exercises are right, all cells of them."""
+        """The number of exercises with all cells right."""
         return sum(all(cell.right for cell in cells) for cells in self.exercises)
 
 
@@ -133,7 +133,7 @@ class Marking:
 
     @cached_property
     def calculator(self) -> "Calculator":
-        """What computes the formulas of files."""
+        """The program that computes the formulas of files."""
         return Calculator(self.book, self.answers, self.looks)
 
     def _mark(
@@ -173,7 +173,7 @@ class Marking:
 
 
 def typed(file: WorkbookFile, a: Answer) -> Cell:
-    """What a file has in a yellow cell. Raises InputError if its sheet is missing."""
+    """The contents of a yellow cell in a file. Raises InputError if its sheet is missing."""
     sheet = a.cell.grid.name
     if sheet not in file:
         raise InputError(f"its sheet {sheet} is missing; take a new file")
@@ -289,7 +289,7 @@ class Calculator:
 
 
 def _used(sheet: Sheet, places: Sequence[Place]) -> tuple[int, int]:
-    """How many rows and columns of a sheet hold anything."""
+    """The number of rows and columns of a sheet that hold anything."""
     ends = [(row + 1, col + 1) for row, col in sheet.entries]
     ends += [(run.area.bottom, run.area.right) for run in sheet.runs]
     ends += [(p.top + p.size[0], p.left + p.size[1]) for p in places]
@@ -358,7 +358,7 @@ def _same(expected: Cell, cell: Cell) -> bool:
 
 
 def _read(formula: str) -> list[str]:
-    """What a formula reads, and the numbers in it, in any order and spelling."""
+    """The cells and the numbers in a formula, in any order and spelling."""
     try:
         found = [t for t in Tokenizer(f"={formula}").items if t.type == Token.OPERAND]
     except (TokenizerError, IndexError):

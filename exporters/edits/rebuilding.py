@@ -120,8 +120,8 @@ class _Rebuilding:
         return None
 
     def _as_built(self, table: Named) -> np.ndarray:
-        """What was typed when the workbook was built: on the sheet Built, in a named range, beside
-        its line if it is one cell, and below its name if it holds texts."""
+        """The entries as built: on the sheet Built, in a named range, beside its line if it is
+        one cell, and below its name if it holds texts."""
         if table.name in self.as_built:
             built = self.as_built[table.name]
             return _held(self.file[built.sheet], built.rect)

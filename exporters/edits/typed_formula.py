@@ -28,7 +28,7 @@ READS_ANSWER = "reads the answer"
 
 
 class RefusedError(Exception):
-    """What the mark of a formula says that is not computed."""
+    """The reason why a typed formula is not computed."""
 
 
 class Named(NamedTuple):

@@ -1,4 +1,4 @@
-"""How a workbook file shows a number: as a date, where a program took 2/6 for one."""
+"""Number formats of a workbook file, such as dates, where a program took 2/6 for one."""
 
 import zipfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a sheet prints: on A4, as wide as its cells, with breaks between its tables.
+"""Print settings of sheets: on A4, as wide as the cells, with breaks between tables.
 
 Excel ignores row breaks on sheets that are fitted to a page's width, so the scale is computed here
 from the widths of columns and texts. A page is portrait where its cells then stay legible, else
@@ -88,7 +88,7 @@ def _charts(sheet: Sheet) -> Iterator[Rect]:
 
 
 def _texts(sheet: Sheet, shown: Reading, area: Rect) -> Iterator[float]:
-    """Where the last text of each row ends, in pixels; texts run on over empty cells."""
+    """The end of the last text of each row, in pixels; texts run on over empty cells."""
     last = dict(sorted(sheet.entries))  # of each row its last column
     merged = {(rect.top, rect.left) for rect in sheet.merged}
     for (row, col), entry in sheet.entries.items():
@@ -123,7 +123,7 @@ def _breaks(sheet: Sheet, area: Rect, room: float) -> Iterator[int]:
 
 
 def _edge(sheet: Sheet, col: int) -> float:
-    """Where a column begins, in pixels."""
+    """The left edge of a column, in pixels."""
     own = sum(theme.pixels(w) for k, w in sheet.widths.items() if k < col)
     others = col - sum(k < col for k in sheet.widths)
     return own + others * theme.pixels(theme.COLUMN_WIDTH)

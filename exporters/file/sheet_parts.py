@@ -135,8 +135,8 @@ def _begin(work: Work) -> None:
 
 
 def as_child() -> None:
-    """What a child of this program begins with: it ignores interrupts, which the parent handles,
-    ends at once if terminated, and with its parent."""
+    """Start as a child of this program: ignore interrupts, which the parent handles, end at once
+    if terminated, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for told_to_end in filter(None, (signal.SIGTERM, getattr(signal, "SIGHUP", None))):
         if signal.getsignal(told_to_end) != signal.SIG_IGN:  # as under nohup

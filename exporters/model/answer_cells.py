@@ -264,7 +264,8 @@ class AnswerCells:
             yield CellEdge(BIASES, p, name, p, total)
 
     def _biases(self, reader: Reader, own: Norm, p: int) -> list[Expression]:
-        """What a reader's own biases add, and what it writes where it is switched off."""
+        """The amount that a reader's own biases add, and the output of their replacement if the
+        reader is switched off."""
         name, inner = reader.wrote.name, operands(reader.inner)
         found, slope = [], self.slope_of(name)
         if own.bias is not None:

@@ -94,7 +94,8 @@ class AskedScore:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the table of a score: what wrote the query by what wrote the key."""
+        """The shape of the table of a score: parts that wrote the query by parts that wrote the
+        key."""
         return len(self.of_query), len(self.of_key)
 
     def begun(self) -> dict[str, list[int]]:
@@ -130,7 +131,7 @@ class AskedScore:
         self.page.typed_at(TOKENS, (row + 2, 1), [[n] for n in begun[TOKENS]], "dial")
 
     def _counted(self) -> Area:
-        """What the typed numbers count as, with the words at the positions: [4, 1]."""
+        """The values that the typed numbers count as, with the words at the positions: [4, 1]."""
         row, texts = self.top + 1, layout.token_texts(self.book)
         self.page.sheet.put(self.top, 3, "counts as", "label")
         self.page.sheet.notes[row, 3] = worded("The head's place among all heads, from 1.")
@@ -166,7 +167,7 @@ class AskedScore:
     # --- heads ---------------------------------------------------------------------------
 
     def choose(self, each: Sequence[Expression]) -> Expression:
-        """Of an expression for each head, that of the chosen one."""
+        """The expression of the chosen head, given one for each head."""
         return _nth(each, self.used[0, 0])
 
     def _labels(self, which: str) -> list[str]:

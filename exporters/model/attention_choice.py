@@ -1,8 +1,9 @@
-"""What a reader chooses on the sheet Attention, and which words it then shows.
+"""The cells that choose a layer, a head and a word on the sheet Attention, and the words that the
+sheet then shows.
 
-Three cells name a layer, a head and the word that looks. What names nothing gives a line beside its
-cell, and the rest of the sheet is blank. The words shown are those that the word sees; if they are
-more than there are columns, those with the largest shares in the model, in the sentence's order.
+Three cells name a layer, a head and the query word. If a name is unknown, a line beside its cell
+says so, and the rest of the sheet is blank. The sheet shows the words that the query word sees. If
+they need too many columns, it shows the words with the largest shares, in the sentence's order.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +74,8 @@ class Choice:
 
     @property
     def n_columns(self) -> int:
-        """How many columns have a key or a value: of words, and of all that are left out."""
+        """The number of columns with a key or a value: one for each word, and one for all words
+        left out."""
         return self.n_words + (not self.all_fit)
 
     def if_chosen(self, formula: object) -> Expression:
@@ -239,7 +241,7 @@ def _place(typed: Expression, n: int) -> Expression:
 
 
 def _listed(layers: list[int]) -> str:
-    """Which layers one may type."""
+    """The layers that a reader may type."""
     if layers == [*range(len(layers))]:
         return _up_to(layers[-1])
     return worded("one of {numbers}", numbers=", ".join(map(str, layers)))

@@ -99,7 +99,7 @@ def _step(graph: Graph, pattern: Block) -> Step | None:
 
 
 def _result(graph: Graph, path: str) -> Block | None:
-    """What a head writes into the stream."""
+    """The head's output, which is added to the residual stream."""
     name = f"{path}.result"
     found = unpatched(graph[name]) if name in graph.blocks else None
     return found if found and found.op is ops.switched_linear else None

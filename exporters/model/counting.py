@@ -1,4 +1,4 @@
-"""What a cell counts as if it holds a value of the wrong kind: a text, nothing, an error.
+"""The values that cells with the wrong kind of value count as: a text, nothing, an error.
 
 A workbook computes with whatever is typed or pasted into its inputs. Its ledger (`pages.ledger`)
 and `diff` report this in the same words; a replaced formula has no substitute value.
@@ -36,8 +36,8 @@ class Counted(NamedTuple):
 
 
 def number(value: Value, block: Block) -> Counted:
-    """What a cell counts as where a number is expected. Anything else is handled by the tables'
-    formulas."""
+    """The number that a cell counts as where a formula expects one. The tables' formulas handle
+    anything else."""
     if isinstance(value, bool):
         said = "a truth value: counts as 1" if value else "a truth value: counts as 0"
         return Counted(str(value).upper(), float(value), said)
@@ -51,8 +51,8 @@ def number(value: Value, block: Block) -> Counted:
 
 
 def text(value: Value) -> Counted:
-    """What a cell counts as where a text is expected; a word that looks like a whole number may be
-    one."""
+    """The text that a cell counts as where a formula expects one; a word that looks like a whole
+    number may be one."""
     if isinstance(value, CellError):
         return Counted(value, value, ERROR)
     if isinstance(value, float):

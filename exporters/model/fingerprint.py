@@ -15,8 +15,8 @@ from cellformer.exporters.model.model_book import ModelBook
 
 
 def fingerprint(book: Book) -> str:
-    """What a page calls itself in links: its title, a checksum of its model's weights, and one of
-    its whole graph as built."""
+    """The name of a page in links: its title, a checksum of its model's weights, and one of its
+    whole graph as built."""
     return f"{book.title}.{weights_sum(book)}.{_sum(_described(book.graph))}"
 
 

@@ -107,7 +107,7 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
 
 
 def _width(block: Block, book: ModelBook) -> int:
-    """How many columns a block takes."""
+    """The number of columns of a block."""
     return block.shape[0 if turned(block, book) else 1]
 
 

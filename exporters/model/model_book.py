@@ -227,8 +227,8 @@ class ModelBook(Book):
         return here and all(way in ("still", "moving") for way in ways.values())
 
     def _down(self, block: Block) -> dict[str, str]:
-        """How each operand changes from a row of the block to the next: "still", not at all;
-        "moving", its next row is read; "picked", its next column is; "", otherwise."""
+        """The change of each operand from a row of the block to the next: "still", none;
+        "moving", its next row; "picked", its next column; "", otherwise."""
         turned = self.places[block.name].turned
         down = "j" if turned else "i"
         ways: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Which way each block lies (see `layout`)."""
+"""The orientation of each block on its sheet (see `layout`)."""
 
 from cellformer.engine.cells.access import ALONG
 from cellformer.engine.cells.block import Block

@@ -76,7 +76,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Plan:
-    """What a workbook shows, and how."""
+    """The contents of a workbook, and how it shows them."""
 
     readout: Readout = EVERYTHING
     live: tuple[str, ...] = ()  # the parts that recompute; (): all
@@ -91,7 +91,7 @@ class Plan:
 
     @cached_property
     def gradient_of(self) -> str:
-        """What the backward pass differentiates; "": there is none."""
+        """The number that the backward pass differentiates; "": there is none."""
         return next(filter(None, (each.gradient_of for each in addition.of(self.studies))), "")
 
     @property

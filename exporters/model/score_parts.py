@@ -26,7 +26,7 @@ Lay = Callable[[str, Sequence[str], int, Callable[[int, int], Expression]], Area
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one writer adds to a block at one token: its features, as formulas or as cells."""
+    """The part of one writer in a block at one token: its features, as formulas or as cells."""
 
     cell: Callable[[int], Expression]  # by feature
     line: Area | None = None  # the same as a column of a table, where there is one
@@ -120,8 +120,8 @@ def _entries(table: Area, w: int) -> Callable[[int], Expression]:
 def beside(
     after: list[Block], content: Expression, query: Side, key: Side
 ) -> list[tuple[str, Expression]]:
-    """What turns the product of a query and a key into a score, ALiBi's distance or a soft cap: its
-    name, and by how much it changes the number, each after the one before."""
+    """The steps from the product of a query and a key to a score, ALiBi's distance or a soft
+    cap: the name, and the change of the number, each after the one before."""
     found = []
     for block in after:
         assert block.op is not None

@@ -42,7 +42,7 @@ UNUSABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, Recursio
 
 @dataclass(frozen=True)
 class Source:
-    """What a workbook was built from; `model` is None if the workbook does not hold it."""
+    """The source of a workbook; `model` is None if the workbook does not hold it."""
 
     title: str
     passage: Passage

@@ -441,7 +441,7 @@ def shape(block: Block, turned: bool = False) -> str:
 
 
 def transposed(text: str) -> str:
-    """What is said of a weight that does not stand as in its file, [in, out]."""
+    """The note on a weight whose axes are swapped: its file has [in, out]."""
     return worded("{text}, transposed", text=text)
 
 

@@ -107,7 +107,7 @@ class _Sheet:
     # --- how things are put ------------------------------------------------------------------
 
     def _few(self, d: int) -> int:
-        """How many numbers of a vector of d are on the screen."""
+        """The number of entries of a vector of d on the screen."""
         plain = not self.first.after and not self.first.present
         return d if d <= (MOST_WHOLE if plain else FEW) else FEW
 
@@ -384,7 +384,7 @@ class _Sheet:
 
 
 def _divisor(step: Step) -> Expression:
-    """What scores are divided by."""
+    """The divisor of scores."""
     scale = operands(step.product)["scale"]
     if scale.op is ops.reciprocal:
         return operands(scale)["x"][0, 0]

@@ -56,7 +56,7 @@ def add(book: ModelBook) -> None:
 
 
 def _lines(book: ModelBook, name: str) -> int:
-    """How many lines a text has room for."""
+    """The number of lines that a text has room for."""
     if name in book.graph.inputs:
         return 1 + str(book.graph.inputs[name][0, 0]).rstrip("\n").count("\n")
     return 1 if name == "chat.said" else MOST

@@ -74,7 +74,7 @@ def _is_shown(block: Block) -> bool:
 
 
 def row_of(pattern: Block) -> tuple[object, ...]:
-    """What patterns of one row have in common."""
+    """The common traits of patterns in one row."""
     return pattern.passes, pattern.layer, crosses(pattern)
 
 

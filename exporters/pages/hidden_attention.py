@@ -154,7 +154,7 @@ class Asked:
         page.cursor = top + len(shown) + 1
 
     def _number(self, name: str) -> Expression:
-        """What a cell counts as, or the number where no cell asks for it."""
+        """The value that a cell counts as, or the number itself if there is no cell for it."""
         return self.used[self.rows[name], 0] if name in self.rows else expression(self.begun[name])
 
     def _of_asked(self, cell: Callable[[Recurrence], Expression]) -> Expression:
@@ -238,7 +238,7 @@ class Asked:
         inputs = page.computed_at("hidden.input", (top + n, 1), (1, n), put_in, "step green")
 
         def column(k: int, name: str, cell: Callable[[int], Expression], style: str) -> Area:
-            """What is read at each token: a column beside the weights."""
+            """Add the channel's output at each token, as a column beside the weights."""
             return page.computed_at(name, (top, 1 + n + k), (n, 1), lambda t, _: cell(t), style)
 
         def by_weights(t: int) -> Expression:

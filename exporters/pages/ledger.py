@@ -445,7 +445,7 @@ def edited(book: Book) -> Expression:
 
 
 def watch(book: Book) -> digest.Watch:
-    """What Digest asks."""
+    """The questions that Digest answers."""
     line = SHEET, Rect(LINE[0], LINE[0] + 1, LINE[1], LINE[1] + 1)
     return digest.Watch(n_edits(book), edited(book), line)
 

@@ -110,7 +110,7 @@ def _low(sheet: Sheet, row: int, pixels: float = LINE) -> int:
 
 @dataclass
 class Canvas:
-    """How much of a model fits on a screen, in columns."""
+    """The part of a model that fits on a screen, in columns."""
 
     book: ModelBook
 

@@ -185,7 +185,7 @@ class Grid:
 
     @cached_property
     def alone(self) -> list[list[Patched | None]]:
-        """What each switch alone does at each word of the prompt: [n_switches, n_prompt]."""
+        """The effect of each switch alone at each word of the prompt: [n_switches, n_prompt]."""
         book, n = self.book, self.book.passage.n_prompt
         graph, ends = book.model.graph(book.passage.ids[:n]), against(book).path
         target, rival = (int(book.graph.inputs[f"{PATCH}.{name}"][0, 0]) for name in COMPARED)
@@ -250,7 +250,7 @@ class Grid:
         sheet.dress(area, Unlike(0))
 
     def _site(self, take: Block) -> tuple[Block, str]:
-        """What a switch switches, and its name in the grid."""
+        """The site of a switch, and its name in the grid."""
         if take.name == PATH_TAKE:
             sender, receiver = (end.partition("[")[0] for end in against(self.book).path or ())
             return self.book.graph[sender], f"{said(sender)} → {said(receiver)}"
@@ -290,7 +290,7 @@ class Grid:
         return IF(AND(*same), worded(self.AS_BUILT), changed)
 
     def _error(self) -> str:
-        """How far the estimates are from what is exact, as built."""
+        """The error of the estimates, as built."""
         off = [
             abs(each.recovered - each.estimate)
             for patched in self.alone

@@ -193,7 +193,7 @@ def _estimates(
 
 
 def writers(book: ModelBook, part: str) -> list[str]:
-    """What a part writes into the stream, as on Attribution; a layer's bias belongs to no part."""
+    """The outputs of a part, as on Attribution; a layer's bias belongs to no part."""
     return [
         name
         for name in book.views.credits["target"]

@@ -340,7 +340,7 @@ def _texts_of(leaf: str) -> str:
 
 
 def _meaning(leaf: str) -> str | None:
-    """What a row is; None for blocks of several rows."""
+    """The meaning of a row; None for blocks of several rows."""
     for prefix in ("normal_", "again_"):
         if leaf.startswith(prefix):
             return NORMAL[leaf.removeprefix(prefix)]

@@ -150,7 +150,8 @@ def _read(asked: AskedScore, leaf: str, row: int, style: str) -> None:
 
 
 def verdict(asked: AskedScore) -> Expression:
-    """What the head looks at, and which pair of writers says so most, in a sentence."""
+    """The sentence about the token that the head looks at, and the pair of writers that
+    contributes most."""
     shown, sums = asked.book.shown, asked.book.graph[SUMS]
     words = [shown[f"why.word_{side}"].block[0, 0] for side in SIDES]
     shares = shown["why.pattern"].block

@@ -104,7 +104,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def _head(book: ModelBook, name: str) -> str:
-    """What stands above a column."""
+    """The head of a column."""
     if name != "word" or not book.plan.readout.one_token:
         return name
     return "class" if book.plan.gives in CLASSES else "token"

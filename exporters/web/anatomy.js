@@ -1,5 +1,5 @@
-// Which blocks of a graph stand for what in the picture of a model: found by their names and by what
-// they read, whatever the architecture.
+// The blocks of a graph that the picture of a model shows. Their names and their inputs tell them, in
+// any architecture.
 
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./graph.js").Block} Block */
@@ -18,10 +18,10 @@ const TITLES = {
   vector: "the sentence",
 };
 
-/** What a layer's parts are called, as in the workbook (`part_names.py`). @type {Record<string, string>} */
+/** The names of a layer's parts, as in the workbook (`part_names.py`). @type {Record<string, string>} */
 const PARTS = { attn: "attention", cross: "cross attention", mlp: "MLP", conv: "convolution", time: "time mixing", ssm: "state space" };
 
-/** What a part that can be switched off is called: `head 1.2`, `MLP 0`. @param {Block} block in the part */
+/** The name of a part that can be switched off: `head 1.2`, `MLP 0`. @param {Block} block in the part */
 export function partName(block) {
   const { layer, head, part } = block;
   const number = head?.replace(/\D+/, "");
@@ -32,7 +32,7 @@ export function partName(block) {
   return `${PARTS[part] || part || block.leaf} ${layer}`;
 }
 
-/** What the stream is called after a part has added to it. */
+/** The name of the stream after a part has added to it. */
 const AFTER = { resid_mid: "after attention", resid_cross: "after cross attention" };
 const CROSS = "cross";
 
@@ -41,7 +41,7 @@ export function pathOf(block) {
   return block.name.slice(0, -block.leaf.length - 1);
 }
 
-/** What stands where in the picture. @param {Graph} graph @returns {Anatomy} */
+/** The tiles of the picture by their places. @param {Graph} graph @returns {Anatomy} */
 export function anatomy(graph) {
   const blocks = graph.blocks.filter((block) => !block.passes.length && block.kind === "computed");
   const stages = stagesOf(graph, blocks);
@@ -55,8 +55,8 @@ function tile(title, block, more = {}) {
   return { kind: "other", title, block, part: "", lens: -1, isShare: false, ...more };
 }
 
-/** The residual stream after the embedding and after each sublayer: what the lens reads, or else what
- * is called so. @param {Graph} graph @param {Block[]} blocks */
+/** The residual stream after the embedding and after each sublayer: the lens's blocks, or else
+ * blocks of that name. @param {Graph} graph @param {Block[]} blocks */
 function stagesOf(graph, blocks) {
   const found = [];
   for (let n = 0; graph.has(`lens.${n}.x`); n++) {

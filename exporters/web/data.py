@@ -39,7 +39,7 @@ DIGITS = 10  # of a sum: one more than is compared
 
 
 class Page(NamedTuple):
-    """What a page holds: its data, its weights, the kernels of its ops."""
+    """The contents of a page: its data, its weights, the kernels of its ops."""
 
     data: dict[str, Any]
     weights: bytes
@@ -117,7 +117,7 @@ class Numbered(dict[Any, int]):
 
 
 def _by_part(sheets: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Of all sheets each part, null where there is none: what is alike stands together, and
+    """The sheets part by part, null where a sheet lacks one: similar data stands together and
     deflates better."""
     parts = dict.fromkeys(part for sheet in sheets for part in sheet)
     return {part: [sheet.get(part) for sheet in sheets] for part in parts}
@@ -193,14 +193,14 @@ def _sum(values: np.ndarray) -> float:
 
 
 def _counts(x: Any) -> float:
-    """What a cell counts in a sum: a number itself, a text the sum of its characters."""
+    """The value of a cell in a sum: a number itself, a text the sum of its characters."""
     if isinstance(x, str):
         return float(sum(map(ord, x)))
     return 0.0 if x is None else float(x)
 
 
 def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
-    """What the page says of a model: its words, its views, the tour."""
+    """The page's data of a model: its words, its views, the tour."""
     classes = book.model.outputs if book.plan.gives in CLASSES else None
     return {
         "vocabulary": list(shown(book.model.vocabulary.texts)),

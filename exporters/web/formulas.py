@@ -132,7 +132,7 @@ class Groups:
         rows.append(values)
 
     def data(self) -> list[Any]:
-        """For each shape its index, its cells, and its columns."""
+        """The index, the cells and the columns of each shape."""
         return [[s, differences(cells), columns(rows)] for s, (cells, rows) in self._of.items()]
 
 
@@ -157,9 +157,9 @@ class _WithHoles(InWords):
 
 
 def columns(rows: Sequence[Values]) -> list[Any]:
-    """What stands in the columns of many cells' formulas: a single value for a column that holds
-    it throughout; `{"d": [...]}`, the first number and the steps from each to the next; or `{"v":
-    [...]}`, all values."""
+    """The contents of the columns of many cells' formulas: a single value for a constant column;
+    `{"d": [...]}`, the first number and the steps from each to the next; or `{"v": [...]}`, all
+    values."""
     return [_column(list(column)) for column in zip(*rows, strict=True)]
 
 

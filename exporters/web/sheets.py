@@ -343,7 +343,7 @@ def _cells(place: Place) -> Iterator[Span]:
 
 
 def _said(value: Any) -> Any:
-    """What a cell says on the page."""
+    """The text of a cell on the page."""
     return said(value) if isinstance(value, str) else _plain(value)
 
 

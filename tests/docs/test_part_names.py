@@ -1,4 +1,5 @@
-"""People read one name for each head and each layer, counted from 0: head 1.2, MLP 1, layer 1.
+"""Texts for people use one name for each head and each layer, counted from 0: head 1.2, MLP 1,
+layer 1.
 
 Names of blocks, `blocks.1.attn.h2`, are left out: scripts, equations, Index and JSON have them.
 """

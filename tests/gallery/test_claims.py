@@ -1,7 +1,7 @@
-"""The claim on the first screen of five workbooks: it holds, it is live, and it is in sight.
+"""The claims on the first screens of five workbooks are true, live, and visible.
 
-Each number is computed here anew, from what is typed alone. That programs show the same texts, as
-built and after every suggested edit, is in test_gallery.py.
+This file computes each number anew, only from typed numbers. test_gallery.py tests that programs
+show the same texts, as built and after every suggested edit.
 """
 
 from collections.abc import Mapping

@@ -57,7 +57,7 @@ def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
 
 
 def figures(model: Model) -> list[tuple[str, str]]:
-    """How many sums a model writes rightly: fresh ones, and hard ones."""
+    """The number of sums that a model gets right: fresh ones, and hard ones."""
     rows = {f"of {N_FRESH:,} fresh sums": fresh(), f"of {len(HARD)} hard sums": hard()}
     counted = [(text, f"{trained.right(model, ids).sum():,} right") for text, ids in rows.items()]
     return [*counted, ("weights", f"{sum(w.size for w in model.weights.values())}")]

@@ -117,7 +117,7 @@ def why(g: Forward, verdict: Block) -> Expression:
 
 
 def room(g: Forward) -> Expression:
-    """What the number of digits means, and the rest of that sentence where it is too large."""
+    """The meaning of the number of digits, and the rest of the sentence if it is too large."""
     return IF(
         g["places"][0, 0] == MOST,
         sentence("number stands further on, and its heads look beside the digits."),
@@ -176,7 +176,7 @@ def weights(ws: Composer, g: Forward) -> None:
 
 
 def looks_sheet(w: Workbook, g: Forward) -> None:
-    """Where each head looks at each step."""
+    """Add the attention of each head at each step."""
     ws = w.sheet(
         "Looks",
         "where each head looks at each step: the darker a cell, the more it reads of that digit",
@@ -214,7 +214,7 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
 
 
 def role(n: Expression, t: int) -> Expression:
-    """What a token is: a digit of a number, or of the sum; a point between them."""
+    """The role of a token: a digit of a number, or of the sum; a point between them."""
     second = IF(AND(n + 2 < t, n * 2 + 3 > t), "b", IF(AND(n * 2 + 3 < t, n * 3 + 5 > t), "s", "·"))
     return IF(AND(expression(t) > 0, n >= t), "a", second)
 

@@ -175,9 +175,9 @@ def rules(state: State) -> dict[str, set[str]]:
 
 
 def scores(ids: np.ndarray, probs: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
-    """For one game, ids [length] and probs [..., length - 1 or more, d_vocab]: for each rule, the
-    probability that the model gives to words that keep it, summed over its cases, and their
-    number."""
+    """The score of each rule for one game, ids [length] and probs [..., length - 1 or more,
+    d_vocab]: the model's probability of words that keep the rule, summed over its cases, and the
+    number of cases."""
     found: dict[str, tuple[np.ndarray, int]] = {}
     words = [WORDS[i] for i in ids]
     for k, state in enumerate(states(words)[: len(words) - 1]):

@@ -63,8 +63,8 @@ def bins(model: Model, games: np.ndarray) -> list[Bin]:
 
 
 def _cases(model: Model, games: np.ndarray) -> Any:
-    """For each game: the model's probabilities, the grammar's, and 1 for the word that came:
-    [n_tokens * d_vocab]."""
+    """The cases of each game: the model's probabilities, the grammar's, and 1 for the word that
+    came: [n_tokens * d_vocab]."""
     for row in games:
         probs = model.graph(row[:-1].tolist()).values["probs"]  # [length - 1, d_vocab]
         states = game.states([game.WORDS[i] for i in row])[:-1]

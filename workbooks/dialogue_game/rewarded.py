@@ -35,7 +35,8 @@ SETS = ("as trained", "rewarded for being right", "rewarded, at the best tempera
 
 
 def measure() -> dict[str, Any]:
-    """What is stored: a set of bins for the model as trained, rewarded, and at a temperature."""
+    """The stored measurements: a set of bins for the model as trained, rewarded, and at a
+    temperature."""
     from cellformer.engine.learning import in_torch
 
     model = checkpoint.load(measured.FOLDER)
@@ -70,8 +71,8 @@ def learner_of(model: Model) -> Learner:
 
 
 def reliability(logits: np.ndarray, games: np.ndarray) -> dict[str, Any]:
-    """How often the first word came, what the model said of it, and the loss, over every token of
-    the games [n, length] up to their end; by bins of what it said."""
+    """The share of right first words, the model's probability for them, and the loss, over every
+    token of the games [n, length] up to their end; by bins of that probability."""
     shares, came = _shares(logits, games)  # [n_cases, d_vocab], [n_cases]
     said, right = shares.max(axis=1), shares.argmax(axis=1) == came
     place = np.clip((said * (len(EDGES) - 1)).astype(int), 0, len(EDGES) - 2)

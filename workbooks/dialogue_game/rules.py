@@ -40,7 +40,7 @@ Kept = Mapping[str, Mapping[str, float]]  # part ("": all work) -> rule -> how o
 
 
 def kept() -> Kept:
-    """How often each rule is kept with each part off, as measured."""
+    """The measured share of cases in which each rule is kept with each part off."""
     found = measured.stored()["rules"]
     return {part: dict(zip(game.RULES, row, strict=True)) for part, row in found.items()}
 

@@ -43,7 +43,7 @@ def book() -> Book:
 
 
 def accuracy() -> str:
-    """How many held-out drawings the included model gets right, in a sentence."""
+    """A sentence with the number of held-out drawings that the included model gets right."""
     return worded(
         "Of {n} drawings that training never saw it gets {right} right: {share:.1%}.",
         n=N_HELD_OUT,
@@ -59,7 +59,7 @@ def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
 
 
 def figures(model: Model) -> list[tuple[str, str]]:
-    """How many held-out drawings a model gets right, and its size."""
+    """The number of held-out drawings that a model gets right, and its size."""
     right = trained.right(model)
     return [
         (f"of {len(right)} held-out drawings", f"{right.sum()} right, {right.mean():.1%}"),

@@ -76,14 +76,14 @@ def build(model: Model) -> Forward:
 
 
 def kind(x: Expression) -> Expression:
-    """What is typed in a cell: a number from 0 to MOST, nothing, no number, one that is too low or
-    too high."""
+    """The kind of a cell's entry: a number from 0 to MOST, nothing, no number, too low or too
+    high."""
     number = IF(x < 0, LOW, IF(x > MOST, HIGH, FINE))
     return IF(ISNUMBER(x), number, IF(LEN(TRIM(x & "")) == 0, BLANK, TEXT))
 
 
 def inked(x: Expression, kind: Expression) -> Expression:
-    """How much ink a cell counts for, from 0 to MOST."""
+    """The ink that a cell counts for, from 0 to MOST."""
     fits = IF(kind == FINE, x, IF(kind == HIGH, MOST, 0))
     return MAX(0, MIN(MOST, fits))
 

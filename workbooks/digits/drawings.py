@@ -35,7 +35,7 @@ def every() -> Drawings:
 
 
 def split() -> tuple[Drawings, Drawings]:
-    """Those to learn from, and those held out, each in the file's order."""
+    """The drawings to learn from, and the held-out ones, each in the file's order."""
     found = every()
     order = np.random.default_rng(SPLIT).permutation(len(found.digits))
     parts = np.sort(order[N_HELD_OUT:]), np.sort(order[:N_HELD_OUT])

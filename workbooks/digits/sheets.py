@@ -71,7 +71,7 @@ def yours(ws: Composer, g: Forward) -> None:
 
 
 def said(g: Forward) -> Expression:
-    """What is wrong with the drawing, in a line, or what to do."""
+    """The line that says what is wrong with the drawing, or what to do."""
     kinds = g["drawing.kind"].area.as_range
     texts, low, high, blank = (COUNTIF(kinds, kind) for kind in (TEXT, LOW, HIGH, BLANK))
     usual = IF(
@@ -131,7 +131,7 @@ def held_out(ws: Composer, g: Forward) -> None:
 
 
 def meant(g: Forward) -> Expression:
-    """What the held-out drawing is meant to be, and whether its number is one of the list."""
+    """The digit that the held-out drawing means, and whether its number is on the list."""
     return IF(
         g["number.known"][0, 0] == g["number"][0, 0],
         sentence("It is meant to be a {digit}.", digit=g["picked.digit"][0, 0]),
@@ -140,7 +140,7 @@ def meant(g: Forward) -> Expression:
 
 
 def looks(ws: Composer, g: Forward) -> None:
-    """Where [CLS] looks, as a picture of the drawing's size."""
+    """The attention of [CLS], as a picture of the drawing's size."""
     ws.sheet.put(TOP - 2, LOOKS, "Where the model looks", "block")
     ws.lay(g["looks"], (TOP, LOOKS), "heat")
     ws.dress(g["looks"].area, "scale")
@@ -155,7 +155,7 @@ def looks(ws: Composer, g: Forward) -> None:
 
 
 def looks_sheet(w: Workbook, g: Forward) -> None:
-    """Where [CLS] looks in each head of each layer, patch by patch."""
+    """Add the attention of [CLS] in each head of each layer, patch by patch."""
     ws = w.sheet("Looks", "how much [CLS] attends to each patch of the drawing, in each head")
     spec = g.spec
     side = SIDE // 2  # patches of a side

@@ -79,7 +79,7 @@ def causal_exponentials(S: Cells) -> Matrix:
 
 
 def write(page: MatrixSheet, h: int) -> None:
-    """What a head writes, through values and W_O and through OV."""
+    """Add the output of a head, through values and W_O and through OV."""
     page.section(
         f"Head 0.{h - 1}: what it writes",
         "V = x W_V,  z = A V    [n × d_head]",

@@ -1,5 +1,5 @@
-"""What the program draws before its first step, and its sizes: from the same generator, in the same
-order.
+"""The random draws of the program before its first step, and its sizes: from the same generator, in
+the same order.
 
 The program is A. Karpathy's microgpt of February 2026. It shuffles 32,033 names, draws every weight,
 trains for 1,000 steps, one name each, and writes 20 names. `names.txt` has the first 1,000 names as
@@ -55,8 +55,8 @@ Weights = dict[str, np.ndarray]
 
 
 class Drawn(NamedTuple):
-    """What the generator gives: the weights by our names, and the random numbers that follow them,
-    as many as its names can take."""
+    """The draws of the generator: the weights by our names, and the random numbers that follow
+    them, as many as its names can take."""
 
     weights: Weights
     numbers: list[float]
@@ -68,7 +68,7 @@ def names() -> list[str]:
 
 
 def drawn(seed: int = SEED) -> Drawn:
-    """What the program draws with this seed."""
+    """The draws of the program with this seed."""
     rng = random.Random(seed)
     rng.shuffle([0] * N_SHUFFLED)
     found: Weights = {}

@@ -38,7 +38,7 @@ class Step:
 
     @property
     def states(self) -> dict[str, Block]:
-        """What a step passes on: the name of a block -> its next value."""
+        """The states that a step passes on: the name of a block -> its next value."""
         found: dict[str, Block] = {}
         for name, (weight, m, v) in self.moved.items():
             found |= {name: weight, f"m.{name}": m, f"v.{name}": v}

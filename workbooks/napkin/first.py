@@ -78,7 +78,7 @@ def listed(ws: Composer, models: list[Model]) -> None:
 
 
 def made_of(m: Model) -> Expression:
-    """What a model's total is made of, in a sentence."""
+    """A sentence with the parts of a model's total."""
     told = sentence(
         "{total}: {mlps} in MLPs, {attn} in attention, {words} in the table of words",
         total=IF(

@@ -95,7 +95,8 @@ floor = texts.floor
 
 
 def figures(model: Model) -> list[tuple[str, str]]:
-    """What follows New: how far the model is from the shares of its texts, at worst."""
+    """The largest difference between the model's probabilities after New and the shares of its
+    texts."""
     gaps = {start: gap(model, start) for start in texts.TIMES}
     worst = max(gaps, key=lambda start: gaps[start])
     return [("largest gap to the texts’ shares", f"{gaps[worst]:.1%}, after {worst}")]

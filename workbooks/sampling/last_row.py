@@ -98,7 +98,7 @@ def sizes(ws: Composer) -> None:
 
 
 def printed(w: Workbook) -> list[Comparison]:
-    """What the notes print of the dummy, and of ChatGPT beside it."""
+    """Add the notes' printed numbers of the dummy, and of ChatGPT beside it."""
     given, names = w["sizes"], ("T", "d_model", "V")
     found = [
         Comparison(f"{of}, {name}", float(value), given[i, j], "", 0, SECTION)

@@ -45,13 +45,13 @@ def _share(study: Sheet, row: int, n: int) -> Area:
 
 
 def _probes(study: Sheet, row: int) -> Expression:
-    """How many axes a probe can read from words held out."""
+    """The number of axes that a probe can read from held-out words."""
     first = REPORT + 5
     return COUNTIF(study[TOP + row, first : first + N_AXES], f">{PASSES}")
 
 
 def _analogies(study: Sheet, row: int) -> Expression:
-    """How many of the five analogies are right."""
+    """The number of right analogies among the five."""
     first = REPORT + 5 + N_AXES
     right = [
         EXACT(study[TOP + row, first + k], asked[3]) for k, asked in enumerate(semantics.ANALOGIES)

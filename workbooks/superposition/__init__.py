@@ -113,7 +113,8 @@ def train(seed: int, steps: int | None = None) -> Iterator[Progress | Learned]:
 
 
 def figures(learned: Learned) -> list[tuple[str, str]]:
-    """How many features each toy model holds, and how many each autoencoder finds."""
+    """The number of features that each toy model holds, and the number that each autoencoder
+    finds."""
     lengths = np.linalg.norm(learned.W, axis=2)  # [decays, probabilities, features]
     rows = [
         (

@@ -81,7 +81,7 @@ def settings(ws: Composer) -> None:
 
 
 def grid(ws: Composer, toys: Shelf) -> None:
-    """How many features each trained model holds: importance down, probability across."""
+    """The number of features that each trained model holds: importance down, probability across."""
     held, (decays, odds), n = ws["held"], toys.settings, len(PROBABILITIES)
     ws.computed(
         "held_by_all",

@@ -103,7 +103,7 @@ floor = sums.floor
 
 
 def figures(model: Model) -> list[tuple[str, str]]:
-    """How often a model writes the right sum, and how often its own answer is right."""
+    """The share of right sums that a model writes, and the share of its own right answers."""
     found = []
     for text, asked in (("trained on", sums.learnt()), ("held out", sums.held_out())):
         right = sums.right(model, asked)

@@ -78,7 +78,7 @@ def laid(model: Model, passage: Passage) -> Passage:
 
 
 def answer(text: Sequence[str]) -> str:
-    """What a calculator says after these words; "" where they end in no sum."""
+    """The calculator's answer to these words; "" if they end in no sum."""
     *_, a, sign, b, equals = ["", "", "", "", *text]
     if equals != sums.EQUALS or sign not in sums.KINDS or not (a.isdigit() and b.isdigit()):
         return ""

@@ -37,7 +37,7 @@ class Sum(NamedTuple):
 
     @property
     def result(self) -> int:
-        """What a calculator makes of it."""
+        """The calculator's result."""
         return {"*": self.a * self.b, "+": self.a + self.b, "-": self.a - self.b}[self.sign]
 
     @property
@@ -114,7 +114,7 @@ class Right(NamedTuple):
 
 
 def right(model: Model, asked: Sequence[Sum]) -> Right:
-    """What a model writes of these sentences."""
+    """The share of sentences that the model completes rightly, by their parts."""
     start = len(asked[0].question)
     equal = wrote(model, asked) == [found.words[1:] for found in asked]  # [n, length - 1]
     stop = start + len(asked[0].call)
