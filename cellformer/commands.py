@@ -39,7 +39,7 @@ def _table(command: Callable[..., Answer], *args: Any, **given: Any) -> Table:
 
 
 def _told(found: Answer) -> str:
-    """What a command prints for people."""
+    """The text that a command prints for people."""
     with redirect_stdout(StringIO()) as text:
         found.tell()
     return text.getvalue().rstrip("\n")
@@ -213,7 +213,7 @@ def sweep(
 
 @explained
 def explain(what: str | Path | Book, *cells: str, model: str | None = None) -> Table:
-    """What cells are, in words, one a row: `says`, `value`, `formula`, `reads`, `edits`.
+    """Cells in words, one a row: `says`, `value`, `formula`, `reads`, `edits`.
 
     `what` is a name of the gallery, an edited workbook, or what `build` gives; `cells` are names or
     addresses; `model` is the one that a file was built from, if it does not hold it. `print` prints
@@ -232,7 +232,7 @@ def explain(what: str | Path | Book, *cells: str, model: str | None = None) -> T
 
 @explained
 def diff(path: str | Path, model: str | None = None) -> Table:
-    """What was changed in a workbook since it was built, one cell a row.
+    """The changes of a workbook since it was built, one cell a row.
 
     `model` is the one that the file was built from, if it does not hold it; `result` has the next
     words before and after. Raises InputError if cellformer did not make the file.

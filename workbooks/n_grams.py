@@ -131,7 +131,7 @@ def of_text(ws: Composer) -> None:
 
 
 def of_growth(ws: Composer) -> None:
-    """Add the figures of the text by n, those of the plays, and the chart."""
+    """Add the figures of the text by n, the figures of the plays, and the chart."""
     ws.widths({0: 28} | dict.fromkeys(range(1, 6), 13) | {6: 3})
     ws.text(
         "A bigram table looks the last word up, and says what followed it. Four words say more about what comes next than one.",

@@ -156,5 +156,5 @@ def _heads(
 
 
 def _safe(text: str) -> str:
-    """A text of a vocabulary: data, whatever it holds."""
+    """A text of a vocabulary, as data."""
     return escape(on_terminal(text))

@@ -86,7 +86,7 @@ def _is_typed(graph: Graph, name: str) -> bool:
 
 
 def _largest(numbers: Mapping[str, np.ndarray], n: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The n cells with the largest sizes other than 0, whatever their sign."""
+    """The n cells with the largest sizes other than 0, of either sign."""
     names = [name for name, x in numbers.items() for _ in range(x.size)]
     places = [at for x in numbers.values() for at in np.ndindex(*x.shape)]
     sizes = np.abs(np.concatenate([np.empty(0), *(x.ravel() for x in numbers.values())]))

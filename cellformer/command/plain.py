@@ -9,7 +9,7 @@ from cellformer.engine.cells.texts import on_terminal
 
 
 class Plain(Console):
-    """A console that prints no control characters, whatever a vocabulary or a file name holds."""
+    """A console that prints no control characters from vocabularies or file names."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -174,7 +174,8 @@ class Trace(TypedDict):
 
 
 class Reached(Change):
-    """An edit of the file that reaches a cell; of more than 50, all those of a block."""
+    """An edit of the file that reaches a cell; if there are more than 50, all edits of a block
+    together."""
 
     at: Annotated[str, "its address"]
     n: Annotated[int, "how many edits; of several, was and now are null"]
@@ -503,7 +504,7 @@ class Verify(TypedDict):
 
 
 class Differing(TypedDict):
-    """A cell of which a program computes something else."""
+    """A cell that a program computes differently."""
 
     cell: Annotated[str, "its address"]
     form: Annotated[str, "what its formula calls, and with what"]

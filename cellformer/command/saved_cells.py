@@ -1,4 +1,4 @@
-"""Formulas of a file that no table rebuilds, such as those of Start: as they were saved."""
+"""Formulas of a file that no table rebuilds, such as the formulas of Start: as they were saved."""
 
 from dataclasses import dataclass
 from functools import cached_property

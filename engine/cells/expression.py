@@ -451,8 +451,8 @@ class Negative(Expression):
 
 @dataclass(slots=True, eq=False)
 class Held(Expression):
-    """An expression that counts as a constant: its derivative is 0. Its text is that of the
-    expression."""
+    """An expression that counts as a constant: its derivative is 0. Its text is the expression's
+    text."""
 
     term: Expression
     name = "held"

@@ -78,7 +78,7 @@ class Line:
 
 
 def _follows(at: tuple[str, str]) -> frozenset[str]:
-    """Whether what is read depends on the row, on the column."""
+    """Whether the cells read depend on the row, or on the column."""
     named = {"j" if code[0] == "~" else "i" if shift(code) else code[-1] for code in at}
     return frozenset(named & CELL)
 

@@ -91,7 +91,7 @@ def windows(ids: Sequence[int], n: int) -> Iterator[tuple[int, ...]]:
 
 
 def follows(so_far: Sequence[int], word: tuple[int, ...]) -> bool:
-    """Whether the ids so far end with all of a sequence but its last id."""
+    """Whether the ids so far end with all but the last id of a sequence."""
     before = len(word) - 1
     return before == 0 or tuple(so_far[-before:]) == word[:-1]
 

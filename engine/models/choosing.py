@@ -185,7 +185,7 @@ class Limits(NamedTuple):
 
 
 def _in_range(at: Graph, top_k: Block, top_p: Block, min_p: Block) -> Limits:
-    """Add the valid values of top-k, top-p and min-p, whatever is typed: a whole number of words, 0
+    """Add the valid values of top-k, top-p and min-p for any entry: a whole number of words, 0
     for all; a probability above 0, 1 for all; a share, 0 for all."""
     k, p, m = top_k[0, 0], top_p[0, 0], min_p[0, 0]
     valid = {

@@ -62,7 +62,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Step:
-    """One generated token, the cells computed for it, and those of a full pass of that length."""
+    """One generated token, its cells, and the cells of a full pass of the same length."""
 
     token: int
     n_cells: int

@@ -189,8 +189,8 @@ def of_glm_moe(values: Values, places: Mapping[str, Place]) -> Values:
 
 
 def of_olmo(values: Values, places: Mapping[str, Place]) -> Values:
-    """Whether attention has biases. What keeps its norms' divisors above zero is 1e-5, and no field
-    of its config."""
+    """Whether attention has biases. The epsilon of its norms is 1e-5, and no field of its
+    config."""
     if values.get("layer_norm_eps") == 1e-5:
         del values["layer_norm_eps"]
     return by_tensors("attention_bias")(values, places)

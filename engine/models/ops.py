@@ -76,7 +76,7 @@ def push(direction: X, strength: X, where: X) -> X:
 
 
 def within(low: float, typed: X, high: float) -> X:
-    """What is typed, between two bounds. MIN passes over a blank cell, and takes a sum with it."""
+    """A typed number, kept between two bounds. MIN ignores a blank cell, but not a sum with one."""
     return MAX(low, MIN(high, typed + 0))
 
 
@@ -237,8 +237,8 @@ def bounded(x: X, bound: X) -> X:
 
 @op(position="i,0", beta="0,0", length="0,0")
 def growth(position: X, beta: X, length: X) -> X:
-    """What queries are multiplied by (Meta 2025, Llama 4): 1 within the length of training, then
-    more, so that a long text does not level the pattern."""
+    """The factor of queries (Meta 2025, Llama 4): 1 within the length of training, then more, so
+    that a long text does not level the pattern."""
     return 1 + beta * LN(1 + Held(INT(position / length)))
 
 
@@ -314,8 +314,8 @@ def fraction(x: X, total: X) -> X:
 
 @op(masked=":,0", present=":,0", share="0,0")
 def compensation(masked: X, present: X, share: X) -> X:
-    """What the vectors of unmasked tokens are multiplied by, so that as much of them is in the
-    text as the `share` of training."""
+    """The factor of the vectors of unmasked tokens. It keeps as much of them in the text as the
+    `share` of training."""
     return share * SUM(present) / MAX(SUM(present) - SUM(masked), 1)
 
 
@@ -423,7 +423,8 @@ def credit_of_bias_of_token(x: X, direction: X, by: X = None) -> X:
 
 @op(x="i,:", own="i,:", direction="j,:", by="i,0")
 def credit_of_change(x: X, own: X, direction: X, by: X = None) -> X:
-    """The credit of what a patch changes: of x, less that of its own value."""
+    """The credit of the change that a patch makes: the credit of x, less the credit of its own
+    value."""
     found = SUMPRODUCT(x, direction) - SUMPRODUCT(own, direction)
     return found if by is None else found / by
 
@@ -442,7 +443,7 @@ def direction_before(direction: X, x: X, y: X) -> X:
 
 @op(score="i,0", cap="0,0")
 def capped_by(score: X, cap: X) -> X:
-    """How many times larger a score is than capped: a / tanh(a), which is 1 for a score of 0."""
+    """The ratio of a score to its capped value: a / tanh(a), which is 1 for a score of 0."""
     size = MAX(SQRT(score * score) / cap, 1e-9)
     return size / TANH(size)
 
@@ -482,7 +483,7 @@ def surprise(score: X, top: X, total: X) -> X:
 
 @op(x="i,j", xs="i,:", number="0,j", numbers="0,:")
 def rank(x: X, xs: X, number: X, numbers: X) -> X:
-    """How many come before: larger ones, and of equal ones those of smaller numbers."""
+    """The number of entries before one: larger ones, and equal ones with smaller numbers."""
     return ORDER(x, xs, number, numbers)
 
 
@@ -543,7 +544,7 @@ def swish_below(x: X, alpha: X, limit: X) -> X:
 
 @op(gate="i,j", x="i,j", share="i,@", limit="0,0", on="0,0")
 def gated_share_of_next(gate: X, x: X, share: X, limit: X, on: X = None) -> X:
-    """As `gated_share`, of 1 + x, with x from -limit to limit."""
+    """The gated share of 1 + x, with x from -limit to limit."""
     hidden = gate * (1 + MAX(0 - limit, MIN(limit, x))) * share
     return hidden if on is None else hidden * on
 
@@ -553,7 +554,7 @@ def gated_share_of_next(gate: X, x: X, share: X, limit: X, on: X = None) -> X:
 
 @op(xs="i-#,j", ws="@#,j", b="0,j", many="xs ws")
 def convolution(xs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
-    """Of each feature by itself, its own row and those before it, each times a weight."""
+    """A weighted sum of a feature's own row and the rows before it, for each feature by itself."""
     total = xs[0] * ws[0]
     for x, w in zip(xs[1:], ws[1:], strict=True):
         total = total + x * w
@@ -583,7 +584,8 @@ def read_states(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
 
 @op(step="i,0", rate="0,0")
 def left(step: X, rate: X) -> X:
-    """How much is left of what a head's states were a token before (Dao & Gu 2024, section 2)."""
+    """The share of a head's states that is left from the token before (Dao & Gu 2024, section
+    2)."""
     return EXP(step * rate)
 
 
@@ -595,7 +597,7 @@ def scan_of_head(before: X, left: X, to: X, x: X) -> X:
 
 @op(states="i,j", cs="i,@#", x="i,j", d="0,0", many="states cs")
 def read_states_of_head(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
-    """As `read_states`, with one number for a head's inputs past its states."""
+    """The output of `read_states`, with one number for a head's inputs past its states."""
     return read_states.function(states, cs, x, d)
 
 
@@ -690,7 +692,7 @@ def kept_product(x: X, y: X, now: X, then: X, by: X = None) -> X:
 
 @op(x="i,j", overlap="i,≤i", before="≤i,j", itself="before")
 def corrected(x: X, overlap: X, before: X) -> X:
-    """What a token writes: less what its key reads already of what those before it wrote."""
+    """The output of a token, less what its key already recalls from earlier tokens."""
     return x - SUMPRODUCT(overlap, before)
 
 
@@ -770,7 +772,7 @@ def tanh(x: X) -> X:
 
 @op(x="i,j")
 def relu2(x: X) -> X:
-    """So et al. 2021, "Primer", section 4: the square of what ReLU lets through."""
+    """The square of ReLU (So et al. 2021, "Primer", section 4)."""
     return MAX(x, 0) * MAX(x, 0)
 
 

@@ -19,7 +19,7 @@ MOST = 0.999999999999  # of a random number
 
 
 def in_range(number: Expression) -> Expression:
-    """A random number, forced into [0, 1) whatever is typed for it."""
+    """A typed random number, forced into [0, 1)."""
     return MAX(0, MIN(MOST, N(number)))
 
 

@@ -153,7 +153,7 @@ class Rule:
         return AND(NOT(self._counted()), few) if self.whole else few
 
     def _same_digits(self) -> Expression:
-        """Whether it is right but for a power of ten, or the sign."""
+        """Whether it is right except for a power of ten, or the sign."""
         off = ABS(ABS(self.typed) / _ten_to(self.power) - ABS(self.right))
         return off <= self._rounding(self.last - self.power, self.first)
 

@@ -181,7 +181,7 @@ def _tried(graph: Graph, block: Block, at: Span, looks: Looks) -> Tried:
 
 
 def moves(block: Block, at: Span, looks: Looks) -> bool:
-    """Whether the number in a cell is another with other inputs, so that no constant is right."""
+    """Whether other inputs change the number in a cell, so that no constant is right."""
     one, other = (number(block.formula(*at), look) for look in looks)
     if one is None or other is None:
         return False
@@ -189,7 +189,7 @@ def moves(block: Block, at: Span, looks: Looks) -> bool:
 
 
 def is_plain(block: Block, at: Span, look: Look) -> bool:
-    """Whether the number in a cell is so plain, or so small, that somebody may guess it."""
+    """Whether the number in a cell is so plain, or so small, that you may guess it."""
     right = number(block.formula(*at), look)
     if right is None or abs(right) < SMALLEST:
         return True

@@ -119,7 +119,7 @@ def _follow_words(graph: Graph, words: Sequence[str]) -> None:
 
 
 def _look_up(at: Graph, name: str, shape: Span, typed: Callable[[int], Area], among: str) -> None:
-    """Add the ids of typed words among those of a lookup; -1: none."""
+    """Add the ids of typed words, as a lookup finds them; -1: not found."""
 
     def exact(t: int, _: int) -> Expression:
         return word_lookup.place_of(IFERROR(typed(t) & "", ""), at, f"{among}.words")

@@ -201,7 +201,7 @@ def _calls(part: Expression, *functions: Function) -> bool:
 
 
 def _is_scale(part: Expression) -> bool:
-    """Whether a factor is a scale: a root, or one number for the whole block that is called so."""
+    """Whether a factor is a scale: a root, or one number for the whole block with that name."""
     block = _block(part)
     if block is not None:
         return block.shape == (1, 1) and bool(SCALE.search(block.name))
@@ -217,7 +217,8 @@ def _is_factor(part: Expression) -> bool:
 
 
 def _sums(part: Expression) -> bool:
-    """Whether a part adds products up, or is a cell of such a block: what a scale is for."""
+    """Whether a part adds products up, or is a cell of such a block. A scale belongs to such a
+    sum."""
     return any(_calls(inner, SUMPRODUCT) for inner, _ in steps(part)) or isinstance(part, Area)
 
 

@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Watched:
-    """A value of the cell, and that of another cell, in a workbook without a model."""
+    """A value of the swept cell, and the value of another cell, in a workbook without a model."""
 
     cell: Annotated[str, "that runs through the values"]
     value: Annotated[float, "of the cell", ".4f"]

@@ -57,7 +57,8 @@ class Wish:
 
     @property
     def share(self) -> float:
-        """The norm divided by that of the weights; infinite if these are all 0."""
+        """The norm of the change divided by the norm of the weights; infinite if these are all
+        0."""
         whole = norm(self.weights)
         return self.norm / whole if whole else np.inf
 

@@ -166,8 +166,8 @@ def sentence_pieces(
 
 
 def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, str]]:
-    """The pairs that make up each token: those of the token with the best score first, then by the
-    halves' ids.
+    """The pairs that make up each token: first the pairs of the token with the best score, then by
+    the halves' ids.
 
     SentencePiece merges the adjacent pair whose union has the best score, whatever pair that is.
     """

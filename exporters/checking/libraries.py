@@ -62,7 +62,7 @@ def _all_true(cells: Any) -> Any:
 
 
 def _error(name: str) -> CellError:
-    """An error as Excel spells it: that of "name" is #NAME?."""
+    """An error as Excel spells it: "name" becomes #NAME?."""
     name = name.upper()
     return CellError({"NAME": "#NAME?", "NA": "#N/A", "DIV": "#DIV/0!"}.get(name, f"#{name}!"))
 

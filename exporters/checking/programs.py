@@ -35,7 +35,7 @@ Recomputed = Mapping[str, Shown]  # the sheets of a workbook by their names
 
 
 def recompute_in_libreoffice(paths: Sequence[Path], folder: Path) -> list[Recomputed]:
-    """Load each workbook and recompute every cell, whatever its cached values.
+    """Load each workbook and recompute every cell, without its cached values.
 
     A text that reads like an error counts as one. Raises InputError.
     """

@@ -162,8 +162,8 @@ def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
 
 
 def _uncomputed(book: FormulaCells, recomputed: Values) -> str:
-    """The functions of which no cell is computed, or else the first such cell: it keeps the wrong
-    number, or says #NAME?."""
+    """The functions that the program does not compute in any cell, or else the first uncomputed
+    cell: it keeps the wrong number, or says #NAME?."""
     file = WorkbookFile(book.path)
     sheets = {sheet for sheet, *_ in book.formulas}
     formulas = {

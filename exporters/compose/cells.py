@@ -26,7 +26,7 @@ def is_address(text: str) -> bool:
 
 
 def position(book: Book, text: str) -> tuple[str, int, int]:
-    """The sheet, row and column that an address names, whatever the case. Raises InputError."""
+    """The sheet, row and column of an address, in any case. Raises InputError."""
     match = ADDRESS.fullmatch(text)
     if match is None:
         raise InputError(f"{text!r} is not the address of a cell; write it as Sheet!B20")

@@ -50,7 +50,7 @@ def _exp(x: Expression) -> Expression:
 
 
 def _log(x: Expression) -> Expression:
-    """The natural logarithm of 1 + x, by that of (1 + z) / (1 - z)."""
+    """The natural logarithm of 1 + x, by the logarithm of (1 + z) / (1 - z)."""
     z = x / (2 + x)
     return 2 * z * _series(z * z, ((2 * n - 1) / (2 * n + 1) for n in range(1, 10)))
 

@@ -215,7 +215,7 @@ def _blanks(book: Book, sheet: str) -> list[Span]:
 
 
 def begins(ranges: Sequence[Range]) -> list[int]:
-    """The index of the first cell of each range among those of all."""
+    """The index of the first cell of each range among all cells."""
     return [0, *accumulate(one.rect.size for one in ranges[:-1])]
 
 

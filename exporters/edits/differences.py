@@ -314,7 +314,7 @@ class BlockCell:
 
     @property
     def same(self) -> bool:
-        """Whether its value is unchanged for what is computed from it; false for a replaced
+        """Whether its value is unchanged for the cells computed from it; false for a replaced
         formula."""
         if self.computed:
             return False

@@ -121,8 +121,7 @@ def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> 
 
 
 def language_of(file: WorkbookFile) -> Language:
-    """The language of a workbook's texts: as its Source says, or else that of a heading on
-    Start."""
+    """The language of a workbook's texts: Source names it, or else a heading on Start shows it."""
     if source.SHEET in file:
         return language(source.read(file[source.SHEET].column(0)).language)
     heading = file[START][start.TOP, 0] if START in file else None

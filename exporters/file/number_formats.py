@@ -11,7 +11,7 @@ ODD = (KeyError, ValueError, TypeError, IndexError, AttributeError, zipfile.BadZ
 
 
 def is_date(path: Path, sheet: str, at: Span) -> bool:
-    """Whether a cell's number format is that of a date or a time; no, where it cannot be read."""
+    """Whether a cell's number format shows a date or a time; no, if it cannot be read."""
     row, col = at
     try:
         book = openpyxl.load_workbook(path, read_only=True)

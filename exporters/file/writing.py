@@ -9,7 +9,7 @@ from cellformer.exporters.file.deflate import THREADS
 
 @dataclass(frozen=True)
 class Writing:
-    """The sizes at which a file is written in another way, whatever the values of its cells."""
+    """The sizes at which a file is written in another way, for any values of its cells."""
 
     most_addressed: int = MOST_ADDRESSED  # cells of a file in which all have an address
     n_processes: int = THREADS  # that write the sheets of a file of more cells

@@ -213,7 +213,8 @@ class AnswerCells:
         return found
 
     def _sum(self, mine: list[Reader], after: str, p: int, d: int) -> Expression:
-        """The slope of a stream: that of the stream after it, and what its readers add."""
+        """The slope of a stream: the slope of the stream after it, plus the shares of its
+        readers."""
         total: Expression = expression(self.down[after][p, d])
         for reader in mine:
             for token, weight in self._seen(reader, p):

@@ -110,7 +110,7 @@ class AskedScore:
     # --- the cells to type ---------------------------------------------------------------
 
     def _dials(self) -> None:
-        """Put the five cells; those of the head only where there is a choice."""
+        """Put the five cells; the cells of the head only if there is a choice."""
         sheet, row = self.page.sheet, self.top
         spec, last = self.book.model.spec, len(self.book.passage.ids) - 1
         most = (spec.n_layers - 1, spec.n_heads - 1, last, last, last)
@@ -171,7 +171,8 @@ class AskedScore:
         return _nth(each, self.used[0, 0])
 
     def _labels(self, which: str) -> list[str]:
-        """The writers of all heads' queries or keys, those of a head's own layer last."""
+        """The writers of all heads' queries or keys; the writers of a head's own layer come
+        last."""
         found = dict.fromkeys(
             label(head, block)
             for head in self.heads

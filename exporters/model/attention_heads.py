@@ -113,8 +113,8 @@ def unpatched(block: Block) -> Block:
 
 
 def alike(book: ModelBook, most: int = MOST) -> list[Step]:
-    """The heads made as the first one is, of layers with as many of them, layer by layer; of very
-    many those of the first layers."""
+    """The heads that are made like the first one, from layers with as many of them, layer by
+    layer. If there are very many, only the heads of the first layers."""
     every = steps(book.graph)
     kinds = [_kind(book, step) for step in every]
     like = [step for step, kind in zip(every, kinds, strict=True) if kind == kinds[0]]

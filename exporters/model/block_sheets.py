@@ -194,8 +194,8 @@ def on_play(block: Block) -> bool:
 
 
 def print_one_head(sheet: Sheet, place: BlockSheet) -> None:
-    """Print of a model's tables those of the first head of the first layer alone, up to what it
-    takes from the values."""
+    """Print only the tables of the first head of the first layer, up to its output from the
+    values."""
     rects = {p.block: p.rect(p.block.whole) for p, _ in sheet.regions}
     head = next((block.head for block in rects if block.head), None)
     if place != BlockSheet("Block", 0) or head is None:

@@ -21,7 +21,7 @@ def fingerprint(book: Book) -> str:
 
 
 def weights_sum(book: Book) -> str:
-    """The checksum of the weights of a book's model, whatever its prompt."""
+    """The checksum of the weights of a book's model, for any prompt."""
     weights = book.model.weights if isinstance(book, ModelBook) else {}
     return _sum(part for name in sorted(weights) for part in (name.encode(), _bytes(weights[name])))
 

@@ -155,7 +155,7 @@ def _settings(book: ModelBook, page: Composer) -> None:
 
 
 def threshold(book: ModelBook) -> Expression:
-    """The threshold, whatever is typed."""
+    """The threshold, for any entry."""
     return MAX(IFERROR(N(book.graph[THRESHOLD][0, 0].fixed), 0), 0)
 
 

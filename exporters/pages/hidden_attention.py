@@ -126,8 +126,8 @@ class Asked:
     # --- the cells to type ---------------------------------------------------------------
 
     def _dials(self, n: int) -> None:
-        """Put the cells, those of the layer and the head only where there is a choice among `n`,
-        and what they count as."""
+        """Put the cells, the cells of the layer and the head only if there is a choice among
+        `n`, and the values that they count as."""
         page, top = self.page, self.page.cursor + 1
         shown = [name for name in DIALS if name != "head" or self.n_heads > 1]
         typed = shown if len(self.among) > 1 else shown[-1:]

@@ -83,7 +83,8 @@ def _yellow(ws: Composer, row: int, label: str, name: str) -> None:
 
 
 def add_source(book: ModelBook, ws: Composer, top: int) -> None:
-    """Add the source sentence, and below its tokens what the answer's cells do not heed."""
+    """Add the source sentence, and below its tokens the rules that the answer's cells do not
+    apply."""
     add(book, ws, top, f"{ENCODER}.")
     rules = book.model.rules
     if rules != (rules.in_cells if book.plan.ranks_every_token else Rules()):

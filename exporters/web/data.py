@@ -146,7 +146,7 @@ def _typed(values: Any, weights: Weights) -> dict[str, Any]:
 
 
 def _table(block: Block, formulas: Collection) -> list[Any]:
-    """The formulas of a table's cells, those of one shape together."""
+    """The formulas of a table's cells, grouped by shape."""
     groups = Groups()
     for k, (i, j) in enumerate(block.whole.cells()):
         groups.add(k, formulas.of(block.formula(i, j), block.name))

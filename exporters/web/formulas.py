@@ -119,7 +119,7 @@ class Collection:
 
 
 class Groups:
-    """Formulas of cells, those of one shape together."""
+    """Formulas of cells, grouped by shape."""
 
     def __init__(self) -> None:
         self._of: dict[int, tuple[list[int], list[Values]]] = {}

@@ -253,7 +253,7 @@ class _Page:
         return ([*key, rects] for key, rects in found.items())
 
     def _dressings(self) -> Iterator[list[Any]]:
-        """Colours by value: what, and of which rectangles; conditions cell by cell."""
+        """Colours by value, with their rectangles; conditions cell by cell."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for rect, dressing in self.sheet.dressings:
             if rect.top < self.top:

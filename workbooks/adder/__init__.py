@@ -75,7 +75,7 @@ def hard() -> np.ndarray:
 
 
 def checks(w: Workbook, g: Forward) -> None:
-    """Claims that hold whatever numbers and weights are typed."""
+    """Claims that hold for any typed numbers and weights."""
     shares = [SUM(g[f"{head}.pattern"][:, : machine.N_TOKENS].as_range) for head in HEADS]
     gap = MAX(*[ABS(total - machine.N_TOKENS) for total in shares])
     tokens = g["tokens"].area.as_range

@@ -269,7 +269,7 @@ def mixed(shares: Array, vectors: Array) -> Array:
 
 
 def outer(x: Array, y: Array) -> Array:
-    """Each row of one as a column, times that of the other: [n, a] and [n, b] give [n, a, b]."""
+    """The outer product of the rows of two arrays: [n, a] and [n, b] give [n, a, b]."""
     return np.asarray(x[:, :, None] * y[:, None, :])
 
 

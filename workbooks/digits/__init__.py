@@ -68,7 +68,7 @@ def figures(model: Model) -> list[tuple[str, str]]:
 
 
 def checks(w: Workbook, g: Forward) -> None:
-    """Claims that hold whatever is drawn."""
+    """Claims that hold for any drawing."""
     patterns = [block.area for block in g.find("*.pattern")]
     rows = [SUM(pattern[0, :].as_range) for pattern in patterns]
     seen = g["seen"].area.as_range

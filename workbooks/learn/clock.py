@@ -162,7 +162,8 @@ def close(g: Graph, states: Mapping[str, Block], begins: Mapping[str, Block]) ->
 def _close(
     g: Graph, name: str, after: Block, begins: Block | None, before: int, then: str | None
 ) -> None:
-    """Connect a block, before whose latches so many stand, and after them those of `then`."""
+    """Connect a block. So many latches stand before its own, and the latches of `then` stand
+    after them."""
 
     def current(i: int, j: int) -> Expression:
         even, odd = (g[f"latch.{side}.{name}"][i, j].fixed for side in SIDES)
@@ -184,7 +185,7 @@ def _close(
 
 
 def rests(g: Graph) -> Expression:
-    """Whether nothing is kept: the switch is at `start`."""
+    """Whether the state is reset (switch at `start`)."""
     return g["state"][0, 0].fixed == START
 
 

@@ -130,8 +130,8 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
 
 
 def read(g: Graph, words: Area, sentences: Sequence[Sequence[str]]) -> None:
-    """Make the tokens, and the words that follow them, the ids of words in cells: at first those of
-    some sentences."""
+    """Make the tokens, and the words that follow them, from the ids of words in cells: at first
+    the words of some sentences."""
     vocabulary, n = g["words"].area.fixed, game.LENGTH - 1
 
     def ids(later: int) -> Callable[[int, int], Expression]:

@@ -53,7 +53,7 @@ def book() -> Book:
 
 
 def check(w: Workbook, page: MatrixSheet) -> None:
-    """Claims that hold whatever is typed, for the sheet Check."""
+    """Claims that hold for any entry, for the sheet Check."""
     scores, outputs = (
         AND(*(near(page[f"{name}_difference_h{h}"].area.fixed, 0) for h in HEADS))
         for name in ("S", "out")

@@ -48,8 +48,8 @@ def shown_by(largest: Cells) -> Expression | int:
 
 
 def minors(page: MatrixSheet, name: str, k: int, entries: Cells, smaller: Cells) -> Cells:
-    """Add the k × k minors of a matrix, expanded along their first row, from those of size k -
-    1."""
+    """Add the k × k minors of a matrix, expanded along their first row, from the minors of size
+    k - 1."""
     chosen = list(combinations(range(D_MODEL), k))
     place = {rest: i for i, rest in enumerate(combinations(range(D_MODEL), k - 1))}
 

@@ -50,7 +50,7 @@ def book() -> Book:
 
 
 def built(drawn: Drawn, trained: Model) -> Book:
-    """The workbook of weights of any size: those drawn, and those of ‘trained’."""
+    """The workbook of weights of any size: the drawn ones, and the weights of ‘trained’."""
     g = step.graph(drawn.weights, trained.spec)
     w = Workbook("microgpt", g, iterates=True)
     control = w.sheet(

@@ -119,7 +119,7 @@ def compared(w: Workbook) -> list[Comparison]:
 
 
 def checked(w: Workbook) -> list[tuple[str, Expression]]:
-    """Claims that should hold whatever is typed."""
+    """Claims that should hold for any entry."""
     on, patterns = w["switches"], [w[f"transparent_pattern_{n}"] for n in (0, 1)]
     both_rows = (on[0, :], on[1, :])
     return [

@@ -48,7 +48,7 @@ def book() -> Book:
 
 
 def check(w: Workbook, page: MatrixSheet) -> None:
-    """Claims that hold whatever is typed, for the sheet Check."""
+    """Claims that hold for any entry, for the sheet Check."""
     mask = page["switches"][2, 0]
     later = [(i, j) for i in range(N) for j in range(i + 1, N)]
     ahead = [page[f"A_h{h}"][i, j] for h in HEADS for i, j in later]

@@ -68,8 +68,8 @@ def add(book: ModelBook) -> None:
 
 
 def _probed(book: ModelBook) -> dict[str, np.ndarray]:
-    """The vectors to probe [n_words, d] by name: untrained ones, those of the model with wide
-    initial vectors, and those of this one."""
+    """The vectors to probe [n_words, d] by name: untrained ones, vectors of the model with wide
+    initial vectors, and vectors of this model."""
     rng = np.random.default_rng(semantics.SEEDS[0])
     untrained = semantics.decoder().initial(semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
     return {"untrained": untrained} | {

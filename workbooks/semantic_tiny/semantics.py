@@ -336,7 +336,7 @@ def run(scale: float, seed: int) -> Trained:
 
 
 def report(runs: dict[tuple[float, int], Trained]) -> dict[str, Any]:
-    """All rows: the table, vectors before training, and those of the runs by (scale, seed)."""
+    """All rows: the table, vectors before training, and vectors of the runs by (scale, seed)."""
     rows = [row("hand-wired", None, TABLE, None)]
     for seed in SEEDS:
         vectors = decoder().initial(recipe(1.0), np.random.default_rng(seed))["W_E"][ROWS]

@@ -113,7 +113,7 @@ def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
 
 
 def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int) -> None:
-    """Add the five nearest words, without those of the analogy."""
+    """Add the five nearest words, without the words of the analogy."""
     page.sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
     cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
 

@@ -53,7 +53,7 @@ def book() -> Book:
 
 
 def checks(w: Workbook) -> None:
-    """Claims that hold whatever is typed into the models' sheets."""
+    """Claims that hold for any entries on the models' sheets."""
     table, D, again, before = w["interference"], w["D"], w["again"], w["before"]
     n, n_latents = table.shape[0], D.shape[0]
     gaps = [ABS(again[k] - before[k]) for k in range(n)]

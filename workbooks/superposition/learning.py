@@ -210,5 +210,5 @@ def load(folder: Path = FOLDER) -> Learned:
 
 
 def is_part(name: str) -> bool:
-    """Whether a file name is that of `save`'s file."""
+    """Whether `save` wrote a file of this name."""
     return name == FILE

@@ -375,7 +375,7 @@ def pieces(spec: ModelSpec, norms: Mapping[str, str] = BEFORE) -> Pieces:
 
 
 def around_mlp(spec: ModelSpec, norms: Mapping[str, str] = BEFORE) -> Pieces:
-    """All weights but those of MLPs."""
+    """All weights outside MLPs."""
     yield from outside(WHOLE)
     yield from sentence_modules.pieces()
     for layer in range(spec.n_layers):

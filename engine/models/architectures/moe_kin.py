@@ -72,7 +72,7 @@ def qwen_pieces(spec: MoeSpec, shared: str = "shared_expert") -> Pieces:
 
 
 def of_experts(m: str, f: str, spec: MoeSpec, shared: str = "shared_expert") -> Pieces:
-    """Experts' matrices, apart or stacked; those of the one that is used at every token."""
+    """The matrices of experts, apart or stacked, and of the expert that every token uses."""
     yield from apart(m, f, spec.n_experts, GATED)
     yield from stacked(m, *newer(f), *spec.sizes_of_experts)
     yield from linear(f"{m}.shared", f"{f}.{shared}", GATED)

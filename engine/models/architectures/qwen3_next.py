@@ -182,7 +182,7 @@ def recalled(h: Forward, x: Block, q: Block, k: Block) -> Block:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """Qwen3-Next's config, and those of Qwen3.5's decoders."""
+    """The config of Qwen3-Next, and of Qwen3.5's decoders."""
     kind = c.values["model_type"]
     c.assume(max_position_embeddings=32768, hidden_act="silu", **OWN_DEFAULTS[kind])
     c.ignore(*OF_OTHERS, "router_aux_loss_coef")

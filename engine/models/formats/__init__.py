@@ -56,8 +56,7 @@ def find(name: str) -> Format | None:
 
 
 def means(name: str) -> bool:
-    """Whether a name is of a model in some format, even one that does not exist: a path, for
-    example."""
+    """Whether a name, even a missing path, is a model's in some format."""
     path = possible(name)
     return path.exists() or "/" in name or path.suffix in ENDINGS or find(name) is not None
 

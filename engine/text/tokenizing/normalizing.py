@@ -82,7 +82,7 @@ def sorts_marks(parts: Parts) -> bool:
 
 
 def add(steps: Steps, settings: Settings) -> None:
-    """Replace the codes of the text by those of the normalized text."""
+    """Replace the codes of the text by the codes of the normalized text."""
     if not settings.normalizers:
         return
     what = plan(settings.normalizers)

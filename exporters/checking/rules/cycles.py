@@ -1,4 +1,4 @@
-"""Whether formulas of a workbook have circular references, whatever IF and INDEX pick.
+"""Circular references in the formulas of a workbook, for any choice of IF and INDEX.
 
 A formula depends on every cell that it names. Formulas that read alike down a column are one run,
 so that millions of formulas are a few thousand nodes; ranges are nodes, too. If this graph has a

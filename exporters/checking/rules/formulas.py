@@ -111,7 +111,7 @@ def faults(found: Formula, sheets: set[str]) -> list[str]:
 
 @lru_cache(maxsize=1 << 12)
 def _of_shape(shape: str) -> tuple[str, ...]:
-    """The rules that a formula's shape breaks, whatever it reads."""
+    """The rules that a formula's shape breaks, without a look at its cells."""
     found = [*_of_calls(shape), *map(_of_function, dict(TOKEN.findall(shape)))]
     if SMALL_E.search(shape):
         found.append("a number has a small e, 1e-9")

@@ -1,5 +1,5 @@
-"""Forms of formulas that some programs compute differently, whatever Excel does:
-docs/spreadsheets.md lists them. Each has another form that all programs compute alike."""
+"""Forms of formulas that programs compute differently: docs/spreadsheets.md lists them. Each has
+another form that all programs compute alike."""
 
 import re
 from collections.abc import Iterator
