@@ -1,4 +1,4 @@
-"""A checkpoint folder comes in, a head is silenced for good, and it goes back."""
+"""Load a checkpoint folder, switch off one head for good, and save it again."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""Exercises: a workbook for students, one that somebody filled in, and its marks."""
+"""Make a workbook of exercises for students, fill one in, and mark it."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A decoder from its sizes and weights alone, and its workbook."""
+"""Make a decoder from sizes and weights alone, and its workbook."""
 
 import numpy as np
 

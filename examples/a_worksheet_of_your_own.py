@@ -1,4 +1,4 @@
-"""A worksheet of typed numbers and formulas, each formula written once."""
+"""Make a worksheet of typed numbers and formulas. You write each formula once."""
 
 import cellformer as cf
 

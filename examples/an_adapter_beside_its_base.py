@@ -1,4 +1,4 @@
-"""A model with a LoRA adapter: switch it off in its cell, and add it into the weights for good."""
+"""Load a model with a LoRA adapter, switch it off in its cell, and merge it into the weights."""
 
 from pathlib import Path
 

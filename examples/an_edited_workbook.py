@@ -1,13 +1,13 @@
-"""Take a workbook back that somebody edited: what was changed, and what the model says then.
+"""Take back an edited workbook: list the edits, and the model's new answer.
 
-Edit it in a spreadsheet, or have it written with edits, as here: libraries that load a workbook and
-save it, openpyxl for one, drop what they don't know of it.
+Edit the workbook in a spreadsheet, or write it with edits, as here. Libraries that load a workbook
+and save it, such as openpyxl, drop the parts that they do not know.
 """
 
 import cellformer as cf
 
 book = cf.build("cat-sat")
-cf.write(book, "cat-sat.xlsx")  # somebody opens it, types, and saves
+cf.write(book, "cat-sat.xlsx")  # a person opens it, types, and saves
 cf.write(book, "edited.xlsx", edits={("blocks.0.attn.h0.W_V", 2, 2): -1.0})  # the same
 edited = cf.read("edited.xlsx")
 for change in edited.inputs:

@@ -1,4 +1,4 @@
-"""Build a workbook of the gallery, for another prompt, and say what is in it."""
+"""Build a workbook of the gallery for another prompt, and list its contents."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""Change one weight, and see what the model says next, beside what it said before."""
+"""Change one weight, and compare the model's next words before and after."""
 
 import cellformer as cf
 

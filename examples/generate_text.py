@@ -1,4 +1,4 @@
-"""Continue a prompt token by token; each new token computes one row of every block."""
+"""Continue a prompt token by token. Each new token computes one row of every block."""
 
 import cellformer as cf
 

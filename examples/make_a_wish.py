@@ -1,4 +1,4 @@
-"""Have the model say another word: the smallest change of one matrix that makes it first."""
+"""Make the model say another word, by the smallest change of one matrix."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""Where does the model keep who called? Its parts, one by one, patched from another sentence."""
+"""Find where the model stores the caller: patch its parts, one by one, from another sentence."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""The logit lens, and what each head adds to a word's logit (direct logit attribution)."""
+"""Show the logit lens, and what each head adds to a word's logit (direct logit attribution)."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""Round a model's weights to few bits: all of them, and then the part that suffers most alone."""
+"""Round a model's weights to few bits: all of them, and then the most sensitive part alone."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""Steer a word: whoever calls Paolo, from two lists of sentences, at the verb."""
+"""Steer the word for Paolo by the caller, from two lists of sentences, at the verb."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Let one weight run through a range, all variants in one batch."""
+"""Move one weight through a range, with all variants in one batch."""
 
 import numpy as np
 

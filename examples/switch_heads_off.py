@@ -1,4 +1,4 @@
-"""Switch every head and MLP off in turn: what the likeliest word's logit becomes."""
+"""Switch off every head and MLP in turn, and show the likeliest word's logit."""
 
 import cellformer as cf
 

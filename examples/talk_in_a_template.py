@@ -1,5 +1,5 @@
-"""What a person says becomes the text that a chat model reads: its template, and the pieces of it
-that a workbook computes with."""
+"""Turn a person's words into the text for a chat model: its template, and the pieces that a
+workbook uses."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""Follow a number back: a cell's formula, what it reads, and what reads it."""
+"""Trace a number: a cell's formula, the cells in it, and the cells that use it."""
 
 import cellformer as cf
 

@@ -1,4 +1,4 @@
-"""Why the dialogue game says Tarso: the strongest edges of the answer, and each cut for real."""
+"""Why does the dialogue game say Tarso? List the strongest edges of the answer, and cut each."""
 
 import cellformer as cf
 

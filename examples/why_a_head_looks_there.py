@@ -1,4 +1,4 @@
-"""Why does a head look there? Its score, by what wrote the query and what wrote the key."""
+"""Why does a head look there? Split its score by the parts that wrote the query and the key."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ import cellformer as cf
 split = cf.why("dialogue-game", "1.2", query="Paolo", key="chiama")
 rival = cf.why("dialogue-game", "1.2", query="Paolo", key="Pietro")
 print(f"score with chiama {split.score:.3f}, with Pietro {rival.score:.3f}")
-difference = split.less(rival)  # what all keys share cancels, as it does in softmax
+difference = split.less(rival)  # a share of all keys cancels, as in softmax
 for at in np.argsort(-difference, axis=None)[:3]:
     i, j = np.unravel_index(at, difference.shape)
     print(f"{split.of_query[i]} x {split.of_key[j]}: {difference[i, j]:+.3f}")
