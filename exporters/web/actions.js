@@ -19,6 +19,7 @@ const HELP = [
   ["F1", "this help"],
 ];
 
+const SCHEME = "cellformer scheme"; // what the browser keeps: light or dark
 let recolour = () => {};
 
 /** The buttons for it. @param {Session} session @returns {HTMLElement[]} */
@@ -40,6 +41,7 @@ export function actions(session) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   keys(session);
   drops(session);
+  remember();
   return [
     undo, redo, reset,
     button("Save workbook", () => save(session), "This state as an .xlsx file"),
@@ -99,7 +101,8 @@ function drops(session) {
 async function copyLink(session) {
   session.notify();
   try {
-    await navigator.clipboard.writeText(location.href);
+    const hasAddress = location.hash || !session.linked; // a frame of `srcdoc` has none
+    await navigator.clipboard.writeText(hasAddress ? location.href : `#${session.linked}`);
     session.tell(location.protocol === "file:" ? "The link is copied: who opens it needs this file, too, and the part from # on" : "The link is copied");
   } catch {
     session.tell("The link stands in the address line: copy it there");
@@ -112,10 +115,25 @@ function isDark() {
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
+/** Sets the scheme that was chosen before. */
+function remember() {
+  try {
+    const kept = localStorage.getItem(SCHEME);
+    if (kept === "light" || kept === "dark") document.documentElement.dataset.scheme = kept;
+  } catch {
+    // A frame may keep nothing.
+  }
+}
+
 /** Changes between light and dark. @param {Event} event */
 function scheme(event) {
   const dark = isDark();
   document.documentElement.dataset.scheme = dark ? "light" : "dark";
+  try {
+    localStorage.setItem(SCHEME, dark ? "light" : "dark");
+  } catch {
+    // A frame may keep nothing.
+  }
   /** @type {HTMLElement} */ (event.currentTarget).textContent = dark ? "Dark" : "Light";
   recolour();
 }
@@ -132,10 +150,13 @@ function help() {
 
 /** @param {Session} session */
 function keys(session) {
+  /** @type {EventTarget | null} */ let typing = null; // the field whose text is not yet taken
+  addEventListener("input", ({ target }) => (typing = target));
+  addEventListener("change", () => (typing = null));
   addEventListener("keydown", (event) => {
     const { key } = event;
     const jump = event.ctrlKey || event.metaKey;
-    const types = event.target instanceof HTMLElement && event.target.matches("input:not([type=checkbox], [type=radio]), textarea, select, [role=grid]");
+    const types = event.target === typing; // the browser undoes letters there
     if (jump && key === "s") save(session);
     else if (jump && !types && key === "z" && !event.shiftKey) session.undo();
     else if (jump && !types && (key === "y" || (key === "Z" && event.shiftKey))) session.redo();

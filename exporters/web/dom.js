@@ -68,6 +68,7 @@ let palette = null;
 export function colours() {
   if (!palette) {
     const probe = element("span");
+    probe.style.setProperty("forced-color-adjust", "none"); // high contrast has one colour for all
     document.body.append(probe);
     const read = (/** @type {string} */ name) => {
       probe.style.setProperty("color", `var(--${name})`);

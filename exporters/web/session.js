@@ -489,10 +489,13 @@ export class Session {
   /** Tells all who asked for it that something changed. */
   notify() {
     this.linked = linkOf(this.edits, this.data.fingerprint);
-    if (`#${this.linked}` !== location.hash && (this.linked || location.hash)) {
-      history.replaceState(null, "", `#${this.linked}`);
-    }
     for (const told of this.subscribers) told(this.done);
+    if (`#${this.linked}` === location.hash || !(this.linked || location.hash)) return;
+    try {
+      history.replaceState(null, "", `#${this.linked}`);
+    } catch {
+      // A frame of `srcdoc` has no address of its own.
+    }
   }
 
   /**

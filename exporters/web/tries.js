@@ -48,7 +48,7 @@ export class Tries {
     };
     const verb = isDone ? "Put back" : canDo ? "Do it" : "Show it";
     /** @type {HTMLElement[]} */
-    const parts = [element("button", { type: "button", "data-try": k + 1, onclick: act, "aria-label": `${verb}: ${text}` }, verb)];
+    const parts = [element("button", { type: "button", class: isDone ? "" : "primary", "data-try": k + 1, onclick: act, "aria-label": `${verb}: ${text}` }, verb)];
     if (canDo) parts.push(this.way(block, i, j));
     const told = [];
     if (watch) {

@@ -24,6 +24,7 @@ const ACTS = {
   open: (page, hash) => page.evaluate((behind) => void (location.hash = behind), hash),
   wide: (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
   cut: (page, selector) => page.evaluate((found) => [...document.querySelectorAll(found)].filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.id || node.className), selector),
+  colours: (page) => page.evaluate(coloursOfPictures),
   blank: (page) => page.evaluate(blankPictures),
   pages: async (page) => (await page.pdf({ format: "A4", landscape: true })).toString("latin1").match(/\/Type\s*\/Page[^s]/g).length,
   axe: async (page) => {
@@ -41,9 +42,39 @@ function blankPictures() {
   }).map((canvas) => canvas.parentNode.dataset.block);
 }
 
+/** How many colours the pictures have. */
+function coloursOfPictures() {
+  const pictures = [...document.querySelectorAll("canvas")].filter(({ width, height }) => width && height);
+  return new Set(pictures.flatMap((canvas) => [...new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)])).size;
+}
+
+/** Opens a page in a frame without an address of its own, touches something there, and reads a text before and after. */
+export function framed(program, path, touched, read) {
+  return withPage(program, { viewport: { width: 1366, height: 768 } }, async (page) => {
+    const errors = [];
+    page.on("pageerror", (error) => errors.push(String(error.stack)));
+    await page.evaluate((html) => document.body.append(Object.assign(document.createElement("iframe"), { srcdoc: html, width: 1200, height: 700 })), readFileSync(path, "utf8"));
+    const frame = await (await page.waitForSelector("iframe")).contentFrame();
+    await frame.waitForFunction(() => document.body?.dataset.view);
+    const texts = [await frame.innerText(read)];
+    await frame.click(touched);
+    texts.push(await frame.innerText(read));
+    return { texts, errors };
+  });
+}
+
+/** What a page says to its reader on a host that forbids its script. */
+export function forbidden(program, path) {
+  return withPage(program, {}, async (page) => {
+    const html = readFileSync(path, "utf8").replace(/script-src [^;"]*/, "script-src 'none'");
+    await page.setContent(html);
+    return page.innerText("#ledger");
+  });
+}
+
 /** Opens a page and takes steps; what was read, the errors, and what was asked for besides the page. */
-export function played(program, path, steps, { width = 1366, height = 768, colorScheme = "light" } = {}) {
-  return withPage(program, { viewport: { width, height }, colorScheme }, async (page) => {
+export function played(program, path, steps, { width = 1366, height = 768, ...look } = {}) {
+  return withPage(program, { viewport: { width, height }, colorScheme: "light", ...look }, async (page) => {
     const [errors, requests, read] = [[], [], []];
     page.on("pageerror", (error) => errors.push(String(error.stack)));
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()));

@@ -107,10 +107,11 @@ def assert_same(value: Any, text: str, near: float) -> None:
 
 
 def test_a_sheet_by_keyboard(chromium: str, pages: Callable[[str], str]) -> None:
-    """Arrows move, what breaks a cell's rule is refused with the rule, Delete puts back, and few
-    rows of many are in the document."""
+    """Arrows move, what breaks a cell's rule is refused with the rule, Delete puts back, Ctrl+Z
+    and Ctrl+Y undo and redo, and few rows of many are in the document."""
     steps = ["Control+Home", "PageDown ArrowRight", "Control+Home ArrowDown ArrowDown"]
     steps += ["ArrowRight", "2 Enter", "Escape", "0 . 5 Enter", "ArrowUp", "Delete"]
+    steps += ["Control+z", "Control+z", "Control+y"]
     said = call("inside.mjs", "typed", chromium, pages("superposition"), "Sparsity", steps)
     assert not said["errors"]
     told = said["found"][0]
@@ -118,7 +119,7 @@ def test_a_sheet_by_keyboard(chromium: str, pages: Callable[[str], str]) -> None
     assert cells[0] == "Sparsity!A5"
     assert cells[3] == "p[0,0]"
     assert told[4]["fault"] == "Type a number from 0 to 1."
-    assert [step["text"] for step in told[5:]] == ["0.2", "0.9", "0.5", "0.2"]
+    assert [step["text"] for step in told[5:]] == ["0.2", "0.9", "0.5", "0.2", "0.5", "0.2", "0.5"]
     assert all(step["rows"] < 60 for step in told)
 
 

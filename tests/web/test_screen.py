@@ -14,6 +14,7 @@ import cellformer as cf
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.web.page import write
 
+MANY = 40  # colours of a page's pictures
 PHONE = {"width": 390, "height": 844}
 Play = Callable[..., list[Any]]
 
@@ -177,6 +178,30 @@ def test_a_whole_session_by_keyboard(play: Play) -> None:
     assert typed[0].startswith("2 edits: blocks.1.attn.h2.pattern[")
     assert focused.startswith("head 1.2, ")
     assert undone[0].startswith("As built")
+
+
+def test_pictures_keep_their_colours_in_high_contrast(play: Play) -> None:
+    (plain,) = play("cat-sat", ["colours"])
+    (forced,) = play("cat-sat", ["colours"], forcedColors="active")
+    assert forced == plain > MANY
+
+
+def test_a_page_works_in_a_frame_without_an_address(chromium: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    write(default_book("cat-sat"), path)
+    touched = "[data-part='blocks.0.attn.h0']"
+    found = call("screen.mjs", "framed", chromium, str(path), touched, "#ledger")
+    assert found["errors"] == []
+    before, after = found["texts"]
+    assert before.startswith("As built") and after.startswith("1 edit: head 0.0 off")
+
+
+def test_a_page_says_what_to_do_where_scripts_are_forbidden(chromium: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    write(default_book("adder"), path)
+    assert "save the page, and open the file" in call(
+        "screen.mjs", "forbidden", chromium, str(path)
+    )
 
 
 def test_it_is_printed_on_one_page(play: Play) -> None:
