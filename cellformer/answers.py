@@ -78,7 +78,8 @@ def why(
     graph, texts = loaded.graph, others(loaded, also)
     if also and not texts:
         raise InputError(
-            f"no other text has {len(loaded.ids)} tokens, as the prompt; add longer ones"
+            f"no other text has {len(loaded.ids)} tokens, as many as the prompt; add texts of "
+            "that length"
         )
     finite.check(graph, graph.values)
     row = len(loaded.ids) - 1
@@ -88,7 +89,7 @@ def why(
     else:
         beside = word_of(loaded.model, rival, graph, row, "--rival")
     if target == beside:
-        raise InputError("the word and its rival are the same; name another rival")
+        raise InputError("the word and its rival are the same; choose another rival")
     answer = AnswerGraph(graph, row, target, beside)
     edges = answer.edges(neurons)[:n_edges]
     said = Said(target, beside, answer, cut(answer, edges), None, "", [])

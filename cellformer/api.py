@@ -99,9 +99,7 @@ def _build(
         raise InputError(f"live is {live!r}; give a list of names, as ['blocks.0']")
     if isinstance(what, str | Path) and names.is_worksheet(str(what)):
         if live or n_tokens is not None or any(x is not None for x in (prompt, ids, second)):
-            raise InputError(
-                f"{what} is made of worksheets: it takes no prompt, ids, n_tokens or live"
-            )
+            raise InputError(f"{what} has no model; leave out prompt, ids, n_tokens and live")
         return names.book(str(what))
     if ids is not None and prompt is not None:
         raise InputError("prompt and ids cannot be combined; give one")

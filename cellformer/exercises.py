@@ -16,7 +16,7 @@ from cellformer.engine.cells import language
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import formats
 from cellformer.engine.models.generate import passage
-from cellformer.engine.studies.exercises import LEVELS, Level
+from cellformer.engine.studies.exercises import Level
 from cellformer.exporters.assemble import exercise
 from cellformer.exporters.assemble.answer_key import KEY, Answer
 from cellformer.exporters.assemble.exercise import VERSION
@@ -114,8 +114,9 @@ def level(number: int) -> Level:
     for known in (1, 2, 3):
         if number == known:
             return known
-    told = "; ".join(f"{n}: {what}" for n, what in LEVELS.items())
-    raise InputError(f"there is no level {number}; {told}")
+    raise InputError(
+        f"there is no level {number}; choose 1 (single numbers), 2 (formulas) or 3 (whole rows)"
+    )
 
 
 Kind = tuple[Recipe, str]  # what files that are graded by one workbook have in common
@@ -215,7 +216,7 @@ def of_file(file: WorkbookFile) -> tuple[Recipe, str]:
     workbook of exercises, or one of another version."""
     text = file[KEY][exercise.FACTS] if KEY in file else None
     if text is None:
-        raise InputError("it has no exercises; ‘cellformer build NAME --exercise’ makes some")
+        raise InputError("it has no exercises; ‘cellformer build NAME --exercise’ writes some")
     try:
         facts = json.loads(str(text))
         version, digest = int(facts.pop("version")), str(facts.pop("digest"))

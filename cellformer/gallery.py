@@ -88,9 +88,11 @@ def build_models(models: Path, folder: Path, make: partial[Any], run: Run) -> li
         if formats.find(str(path))
     }
     if not found:
-        raise InputError(f"{models} holds no models; name a folder of folders, or of files")
+        raise InputError(
+            f"{models} contains no models; name a folder that contains model files or folders"
+        )
     if len({*found.values()}) < len(found):
-        raise InputError(f"two models in {models} have one name; rename one of them")
+        raise InputError(f"two models in {models} have the same name; rename one of them")
     task = partial(_one_model, make, folder.absolute())
     return _shared(task, list(found), folder, [(file,) for file in found.values()], run)
 

@@ -133,7 +133,7 @@ def load(
         return conversation(name, found, prompt, ids, system, live, force)
     if second is not None and found.spec.gives != "sentence":
         raise InputError(f"{name} is not a sentence encoder; leave out --second")
-    given = _ids(found, prompt, ids, special)
+    given = _ids(found, prompt, ids, special, "" if is_model(name) else name)
     if is_model(name):
         given = prompt_ids(found, None, special) if given is None else given
         if isinstance(found.spec, TwoStackSpec):  # it is the source; then begins an answer
@@ -146,7 +146,9 @@ def load(
         return Loaded(name, found, given, n_tokens, other)
     module = workbooks.find(name)
     if given is None and is_worksheet(name):
-        raise InputError(f"{name} has no prompt of its own; give --prompt or --ids")
+        raise InputError(
+            f"{name} has no default prompt; give a text with --prompt, or token ids with --ids"
+        )
     if given is None:
         given = found.vocabulary.encode(module.PROMPT)
     return Loaded(name, found, given, max(len(given), getattr(module, "N_TOKENS", 0)))
@@ -168,11 +170,10 @@ def conversation(
     template = model.vocabulary.chat if isinstance(model.vocabulary, Library) else None
     if template is None:
         raise InputError(
-            f"{name} comes without a chat template, which says how a conversation is written; "
-            "leave out --chat"
+            f"{name} has no chat template, so it cannot hold a conversation; leave out --chat"
         )
     if ids is not None:
-        raise InputError("--chat writes a text: give it with --prompt, and leave out --ids")
+        raise InputError("--chat needs a text; give it with --prompt, and leave out --ids")
     chat = Chat(template, GREETING if prompt is None else prompt, system)
     found = model.vocabulary.encode(chat.text, special=False)
     model.check_ids(found)
@@ -197,12 +198,15 @@ def model(name: str, adapter: Path | None = None) -> Model:
         base = checkpoint.load(name)
         if adapter is None and adapters.is_adapter(Path(name)):
             raise InputError(
-                f"{name} holds a model and an adapter: name it as --adapter, too, to build, run or "
-                f"generate with both; for the model alone, move {adapters.CONFIG} away"
+                f"{name} holds a model and an adapter; to build, run or generate with both, "
+                f"add --adapter {name}; for the model alone, move {adapters.CONFIG} to another "
+                "folder"
             )
         return base if adapter is None else checkpoint.with_adapter(base, adapter, name)
     if adapter is not None:
-        raise InputError(f"{name} is no checkpoint: --adapter is for a model in a file or a folder")
+        raise InputError(
+            f"{name} is not a checkpoint, and --adapter needs one; name the model's file or folder"
+        )
     module = workbooks.find(name)
     if is_worksheet(name) and not hasattr(module, "transformer"):
         raise InputError(
@@ -239,7 +243,9 @@ def opened(name: str, model: str | None = None) -> "Edited":
     if is_workbook(name) or (name not in workbooks.names() and beside(name).is_file()):
         return edited.read(present(name), finder(model), of_gallery)
     if is_model(name):
-        raise InputError(f"{name} is no workbook; build one, and name its file: FILE.xlsx")
+        raise InputError(
+            f"{name} is a model; build its workbook with `cellformer build`, and name that file"
+        )
     return edited.Edited(book(name))
 
 
@@ -249,8 +255,8 @@ def finder(name: str | None) -> Callable[[str], Model]:
     def find(title: str) -> Model:
         if name is None and title not in workbooks.names():
             raise InputError(
-                "the workbook does not hold its model; name the model with --model, which diff, "
-                "explain and import take"
+                "the workbook does not contain its model; name the model with --model, which "
+                "diff, explain and import take"
             )
         return model(name or title)
 
@@ -264,12 +270,15 @@ def _of_file(name: str) -> Loaded:
 
     found = opened(name)
     if not isinstance(found, EditedModel):
-        raise InputError(f"{name} has no model; `run`, `trace`, `sweep` and `explain` take it")
+        raise InputError(
+            f"{name} has no model, and this command needs one; use `run`, "
+            "`trace`, `sweep` or `explain`"
+        )
     if found.unheld:
         cell = found.unheld[0].where
         raise InputError(
-            f"{name}: {cell} was changed in a way that no model holds; `run`, `trace`, `sweep` and "
-            "`explain` compute with it, or change it back"
+            f"{name}: no model can hold the change in {cell}; change it back, or use `run`, "
+            "`trace`, `sweep` or `explain`"
         )
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
@@ -283,7 +292,7 @@ def check_keeps(name: str, **asked: object) -> None:
     for option, given in asked.items():
         if given is not None and given is not False and given != ():
             spelt = option.replace("_", "-")
-            raise InputError(f"{name} is computed as it is saved; leave out --{spelt}")
+            raise InputError(f"{name} is computed as it was saved; leave out --{spelt}")
 
 
 def graph(
@@ -309,7 +318,7 @@ def check_takes(name: str, **asked: object) -> None:
     for option, given in asked.items():
         if given is not None and given is not False:
             spelt = option.replace("_", "-")
-            raise InputError(f"{name} is made of worksheets: it takes no --{spelt}; leave it out")
+            raise InputError(f"{name} has no model, so it takes no --{spelt}; leave it out")
 
 
 def of_gallery(name: str) -> Book | None:
@@ -338,7 +347,7 @@ def _saved(name: str) -> Book:
         return found.book
     if found.overwritten:
         cell = found.overwritten[0].where
-        raise InputError(f"{name}: the formula of {cell} was typed over; undo that")
+        raise InputError(f"{name}: something was typed over the formula in {cell}; undo that")
     live = found.live()
     inputs = {x.name: live[x.name] for x in found.book.graph if not x.computed}
     with language.speaking(found.book.language):
@@ -420,7 +429,9 @@ def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[i
         text = "" if mask is None else model.vocabulary.texts[mask]
         return model.vocabulary.encode(text, special)
     if model.vocabulary.begin is None or not special:
-        raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
+        raise InputError(
+            "this model has no default prompt; give a text with --prompt, or token ids with --ids"
+        )
     return [model.vocabulary.begin]
 
 
@@ -428,17 +439,25 @@ def needs_words(loaded: Loaded) -> None:
     """Raise InputError for a model that ranks no words."""
     if loaded.model.spec.gives == "sentence":
         raise InputError(
-            f"{loaded.name} gives a sentence's vector and ranks no words: "
-            "`cellformer run` compares two with --prompt and --second"
+            f"{loaded.name} gives a vector for a sentence, and ranks no words; `cellformer "
+            "run` compares two sentences, with --prompt and --second"
         )
 
 
-def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> list[int] | None:
+def _ids(
+    model: Model, prompt: str | None, ids: str | None, special: bool, workbook: str = ""
+) -> list[int] | None:
+    """The ids that somebody gave. Raises InputError, with the form of a prompt if the workbook has
+    one of its own."""
     if prompt is not None and ids is not None:
         raise InputError("--prompt and --ids cannot be combined; give one")
     if ids is not None:
         return listed(ids)
-    return None if prompt is None else prompt_ids(model, prompt, special)
+    try:
+        return None if prompt is None else prompt_ids(model, prompt, special)
+    except InputError as error:
+        form = getattr(workbooks.find(workbook), "FORM", None) if workbook else None
+        raise (InputError(f"{error}; {form}") if form else error) from None
 
 
 def listed(ids: str, option: str = "--ids") -> list[int]:

@@ -125,13 +125,13 @@ def study(
     ('blocks.0.attn', 'mat', 'a dog ran')
     """
     if kind not in declared():
-        raise InputError(f"{kind!r} is no study; known: {', '.join(declared())}")
+        raise InputError(f"{kind!r} is not a study; known: {', '.join(declared())}")
     made = declared()[kind].options
     shared = {field.name for field in fields(Task)} - {"kind", "name", "options"}
     own = {field.name for field in fields(made)}
     if strange := options.keys() - shared - own:
         listed = ", ".join(sorted(shared | own))
-        raise InputError(f"{min(strange)!r} is no option of {kind}; known: {listed}")
+        raise InputError(f"{min(strange)!r} is not an option of {kind}; known: {listed}")
     of_study = {name: options[name] for name in options if name in own}
     of_all = {name: options[name] for name in options if name in shared}
     of_made, of_task = vars(made)["__init__"], vars(Task)["__init__"]
@@ -216,9 +216,9 @@ def read(path: Path) -> list[Prompt]:
             table = path.suffix.lower() == ".csv"
             found = _table(path, csv.DictReader(file)) if table else _lines(file)
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not in UTF-8; save it as UTF-8") from None
+        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except csv.Error as error:
-        raise InputError(f"{path} is no CSV: {error}") from None
+        raise InputError(f"{path} is not a CSV file: {error}") from None
     if not found:
         raise InputError(f"{path} has no prompts; write one on each line")
     return found
@@ -231,7 +231,7 @@ def _lines(file: Iterable[str]) -> list[Prompt]:
 def _table(path: Path, table: "csv.DictReader[str]") -> list[Prompt]:
     columns = table.fieldnames or []
     if "prompt" not in columns:
-        raise InputError(f"{path} has no column prompt; name it in the first line")
+        raise InputError(f"{path} has no column named prompt; write that name in the first line")
     return [_prompt({name: row[name] or "" for name in columns if name}) for row in table]
 
 
@@ -257,7 +257,9 @@ def _parquet() -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise InputError("a .parquet needs pyarrow: pip install pyarrow, or name a .csv") from None
+        raise InputError(
+            "a .parquet file needs pyarrow; pip install pyarrow, or name a .csv file"
+        ) from None
     return parquet
 
 

@@ -62,7 +62,9 @@ class Table(list[Row]):
         try:
             from pandas import DataFrame
         except ImportError:
-            raise InputError("pandas is not installed; pip install pandas, or to_dict()") from None
+            raise InputError(
+                "pandas is not installed; pip install pandas, or use to_dict()"
+            ) from None
         return DataFrame(self.to_dict())
 
     def __repr__(self) -> str:

@@ -107,7 +107,7 @@ def place(name: str) -> Place:
     if name not in names():
         like = nearest(name, names())
         if like.startswith("known"):
-            like += "; a model is named by its file or folder, or as owner/name of the Hub"
+            like = "`cellformer list` has all names; a model is a file, a folder, or owner/name"
         raise InputError(f"no workbook is named {name!r}; {like}")
     spec = find_spec(_module(name))
     assert spec is not None and spec.origin is not None

@@ -22,7 +22,7 @@ def bless(
         Path | None, typer.Option("--read", help="Compare this workbook, saved by a program.")
     ] = None,
 ) -> Answer:
-    """Ask a spreadsheet program that you have what it computes, function by function.
+    """Test what your own spreadsheet program computes, function by function.
 
     Write a workbook with -o, open it in your program, recompute and save it, then compare it with
     --read. It has every form in which cellformer's formulas call a function or a sign. Exit code 1:

@@ -69,7 +69,7 @@ class Asked:
         if not self.exercise:
             if self.level != 1 or self.solved:
                 given = "--solved" if self.solved else "--level"
-                raise InputError(f"{given} is of exercises: ask for them with --exercise")
+                raise InputError(f"{given} belongs to exercises; add --exercise")
             return
         plain = Asked(self.prompt, None, self.ids, self.no_special, self.tokens)
         if replace(plain, exercise=True, level=self.level, solved=self.solved) != self:
@@ -98,8 +98,8 @@ def build_all(
     plain = replace(asked, prompt=None, ids=None) if name else asked
     if plain != Asked():
         raise InputError(
-            "--all takes only -o and who does the work: each workbook is built with its own prompt"
-            "; models in a folder take --prompt and --ids, too"
+            "--all builds each workbook with its own prompt, so it takes only -o, --jobs, "
+            "--dask, --resume and --force; for models in a folder, also --prompt and --ids"
         )
     folder = output or Path("workbooks" if name else "gallery")
     n = len(list(Path(name).iterdir()) if name and Path(name).is_dir() else workbooks.names())
@@ -114,7 +114,7 @@ def build_all(
             counts = gallery.build_models(Path(name), folder, make, run)
             told = f"workbooks, {sum(counts):,} formulas"
         else:
-            raise InputError(f"{name} is no folder of models; leave it out to build the gallery")
+            raise InputError(f"{name} is not a folder of models; leave it out to build the gallery")
     beside = sorted(str(file) for file in folder.rglob("*") if file.is_file())
     return Answer(
         lambda: line(f"{folder}: {len(counts)} {told}"),
@@ -133,14 +133,16 @@ def build(
 ) -> Answer:
     """Build what the command `build` is asked for. Raises InputError."""
     if name is None:
-        raise InputError("name a workbook, or ask for all of them with --all")
+        raise InputError("name a workbook, or build all of them with --all")
     asked.check_exercise()
     plain = asked == Asked()
     if asked.exercise:
         return _build_exercise(name, output, asked, force)
     if names.is_worksheet(name):
         if not plain:
-            raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
+            raise InputError(
+                f"{name} has no model, so it takes no option but -o; leave out the others"
+            )
         return write(lambda _: names.book(name), output or _beside(name), with_workbook)
     return _build_model(name, output, asked, with_workbook, force)
 
@@ -177,7 +179,7 @@ def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -
     from cellformer.exercises import recipe
 
     if output is not None and output.suffix.lower() in SUFFIXES:
-        raise InputError(f"--exercise makes a workbook: name an .xlsx file with -o, not {output}")
+        raise InputError(f"--exercise writes a workbook, not {output}; name an .xlsx file with -o")
     special = not asked.no_special
     found = recipe(name, asked.level, asked.prompt, asked.ids, special, asked.tokens, force)
     expected = None
@@ -196,7 +198,7 @@ def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Mod
     of float32 in a workbook, and others all digits. The engine reads the same numbers.
     """
     if digits not in ("", "exact", "short"):
-        raise InputError(f"--digits {digits!r} is neither exact nor short")
+        raise InputError(f"--digits is {digits!r}; give exact or short")
     if path is not None and path.suffix.lower() in SUFFIXES:
         return model
     stored = any(isinstance(w, Stored) for w in model.weights.values())
@@ -265,7 +267,10 @@ def write(
     if path.suffix.lower() in SUFFIXES:
         return _write_page(build(_nothing), path, with_workbook)
     if with_workbook:
-        raise InputError(f"--with-workbook is for pages: name an .html file with -o, not {path}")
+        raise InputError(
+            f"--with-workbook puts a workbook into a page, and {path} is none; "
+            "name an .html file with -o"
+        )
     with Ahead(path) as ahead:
         book = build(ahead.begin)
         finite.check(book.graph, book.values)

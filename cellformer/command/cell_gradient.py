@@ -77,7 +77,7 @@ def number(value: float | str | bool, cell: str) -> float:
     if isinstance(value, float):
         return value
     held = f"holds {value!r}" if value != "" else "is empty"
-    raise InputError(f"{cell} {held}; a gradient is of a number")
+    raise InputError(f"{cell} {held}; name a cell that holds a number")
 
 
 def _is_typed(graph: Graph, name: str) -> bool:

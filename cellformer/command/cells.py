@@ -36,16 +36,24 @@ class Cells:
             return self.graph.parse(text)
         found = cells.owner(self.book, *cells.position(self.book, text))
         if found is None:
-            raise InputError(f"{text.strip()} is in no table; name a cell of one")
+            raise InputError(
+                f"{text.strip()} holds no number that this command reads; name a cell of a table"
+            )
         block, (i, j) = found
         if block.name not in self.graph.blocks:
-            raise InputError(f"{text.strip()} is {block.name}[{i},{j}]: nothing here reads it")
+            raise InputError(f"{text.strip()} {self._unread(block, i, j)}")
         self.graph.check(self.graph[block.name], i, j)
         return self.graph[block.name], i, j
 
+    def _unread(self, block: Block, i: int, j: int) -> str:
+        """Why a cell that only the workbook has cannot be changed here, and what to do."""
+        if block.name == "sentence":
+            return "is the sentence; give another one with --prompt"
+        return f"is {block.name}[{i},{j}], which only the workbook reads; change it there"
+
     def change(self, text: str) -> tuple[Block, int, int, float | str]:
         """The cell and the value of a --set, `W_E[0,1]=0.5`. Raises InputError."""
-        target, equals, given = text.rpartition("=")
+        target, equals, given = text.partition("=")
         if not equals:
             raise InputError(f"--set {text!r} has no value; write it as 'W_E[0,1]=0.5'")
         block, i, j = self.parse(target)
@@ -54,7 +62,10 @@ class Cells:
         try:
             return block, i, j, float(given)
         except ValueError:
-            raise InputError(f"--set {text!r}: {given.strip()!r} is not a number") from None
+            raise InputError(
+                f"--set {text!r}: {given.strip()!r} is not a number; write a "
+                "number, as 'W_E[0,1]=0.5'"
+            ) from None
 
     def set(self, live: Evaluator, changes: Sequence[str] | None) -> None:
         """Apply every --set. Raises InputError."""

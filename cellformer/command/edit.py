@@ -78,7 +78,7 @@ def edit(
     if first_word(graph, -1) == target:
         share = graph.values["probs"][-1, target]
         raise InputError(
-            f"{words[target]!r} is already the most likely word ({share:.4f}); choose another"
+            f"{words[target]!r} is already the most likely word ({share:.1%}); choose another"
         )
     found = wishes.smallest_change(graph, -1, target, only or ())
     priced = prices.price(loaded.model, found.made(loaded.model), texts)
@@ -99,13 +99,11 @@ def _check(loaded: names.Loaded, path: Path) -> None:
         raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     check_file(path)
     if loaded.model.spec.gives != "next word":
-        raise InputError(
-            f"{loaded.name} is an encoder or classifier and predicts no next word; name a decoder"
-        )
+        raise InputError(f"{loaded.name} predicts no next word; choose a decoder")
     if loaded.model.spec.d_vocab > MANY_WORDS:
         raise InputError(
-            f"{loaded.name} has more than {MANY_WORDS:,} words, and an edited workbook of so many "
-            "is not read back; take a smaller model"
+            f"{loaded.name} has more than {MANY_WORDS:,} words, too many to read its workbook "
+            "back; choose a smaller model"
         )
 
 

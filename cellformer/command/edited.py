@@ -46,10 +46,10 @@ MOST_ADDED, MOST_REFUSED = 12, 5  # cells that are listed
 def diff(file: File, model: Built = None) -> Answer:
     """List every weight, setting, formula and text that was changed since the workbook was built.
 
-    A replaced formula is listed with what replaced it; a program's own spelling of a formula is no
-    change. A cell with a value of the wrong kind is listed with the value the workbook uses
-    instead. Added cells are counted, and their formulas listed. Of a workbook of exercises what was
-    typed into its yellow cells is listed, and nothing else.
+    A replaced formula is listed with its replacement; another spelling of the same formula is no
+    change. For a value of the wrong kind, the list has the value that the workbook uses instead.
+    Added cells are counted, and their formulas listed. In a workbook of exercises, only the yellow
+    cells count.
     """
     if KEY in (written := WorkbookFile(file)):
         return _filled_in(file, written)
@@ -211,9 +211,9 @@ def import_(
 ) -> Answer:
     """Save the model of an edited workbook, or of one that learned, as a checkpoint.
 
-    A page's link, or its part from # on, has edits too. Refuses changes that a checkpoint cannot
-    hold, and names them: a replaced formula, a renamed word, a weight that is a text, an error or
-    blank. Added cells are listed and left out.
+    FILE can also be a page's link, or its part from # on. A checkpoint cannot hold every change: a
+    replaced formula, a renamed word, or a weight that is a text, an error or blank. Such changes
+    are listed, and nothing is saved. Added cells are listed and left out.
     """
     check_replaceable(output, checkpoint.is_part, force)
     found: edited.EditedModel | Model
@@ -258,7 +258,9 @@ def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel, str]:
         raise InputError(
             f"a link of {name} has no trained weights; import the workbook that its page saves"
         )
-    raise InputError(f"{name} has no model, and this command needs one; link to another page")
+    raise InputError(
+        f"{name} has no model, and this command needs one; give the link of another page"
+    )
 
 
 def _book(name: str, model: str | None) -> Book:
@@ -267,7 +269,8 @@ def _book(name: str, model: str | None) -> Book:
         return names.load(model, ids="0").built()
     if name not in workbooks.names():
         raise InputError(
-            f"the link is of {readable(name)}, not of the gallery; name its model with --model"
+            f"the link comes from {readable(name)}, which is not in the gallery; name its "
+            "model with --model"
         )
     return names.book(name)
 

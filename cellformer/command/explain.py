@@ -53,8 +53,7 @@ def explain(
 ) -> Answer:
     """Explain cells in words: what each is, what it computes and reads, and why it changed.
 
-    In an edited file, each edit is made alone, and those that reach the cell are listed with what
-    they do to it.
+    In an edited file, try each edit alone, and list those that change the cell.
     """
     opened = names.opened(file, model)
     is_file = names.is_workbook(file) or file not in workbooks.names()

@@ -87,10 +87,10 @@ def run(
     """Evaluate a model and rank the next words, beside the baseline if cells were changed.
 
     With --target, also print what each head, MLP and embedding adds to that word's logit. With
-    --tokens, continue the prompt in cells: `choose`, `temperature`, `top_k`, `top_p` and `sentence`
-    can be --set. An encoder ranks the words for its mask, or prints the sentence's vector; with
-    --second, the cosine of the two sentences. An encoder-decoder reads the prompt with its encoder,
-    and ranks the words that its answer begins with.
+    --tokens, continue the prompt in cells; --set can then change `choose`, `temperature`, `top_k`,
+    `top_p` and `sentence`. An encoder ranks the words for its mask, or prints the sentence's
+    vector; with --second, it prints the cosine of the two sentences. An encoder-decoder reads the
+    prompt with its encoder, and ranks the words that can begin its answer.
     """
     given = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
     given |= {"chat": chat, "system": system}
@@ -189,7 +189,7 @@ def _shown(graph: Graph, patterns: Sequence[str] | None) -> list[str]:
     for text in patterns or ():
         blocks = graph.find(text) if set("*?[") & set(text) else [graph[text]]
         if not blocks:
-            raise InputError(f"no block's name fits {text!r}; {nearest(text, graph.blocks)}")
+            raise InputError(f"no block has a name like {text!r}; {nearest(text, graph.blocks)}")
         found |= dict.fromkeys(block.name for block in blocks)
     return list(found)
 
@@ -230,7 +230,7 @@ def generate(
     """Print a prompt and its continuation, token by token, up to an end-of-text token.
 
     Each token takes one new row of every block, as with a KV cache. With --chat, only the answer is
-    printed. An encoder-decoder reads the prompt with its encoder; its answer alone is printed.
+    printed. An encoder-decoder reads the prompt with its encoder, and only its answer is printed.
     """
     prompt, said = prompting.text(prompt, file), prompting.system(chat, system, no_special)
     stops = prompting.stops(stop)

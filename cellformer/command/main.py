@@ -104,7 +104,9 @@ def build(
             Sharing(jobs, dask, resume).check_none("build them by --all")
             return building.build(name, output, asked, with_workbook, force)
         if with_workbook or lang != "en":
-            raise InputError("--all takes no --with-workbook and no --lang; leave them out")
+            raise InputError(
+                "--all cannot be combined with --with-workbook or --lang; leave them out"
+            )
         return building.build_all(name, output, asked, Sharing(jobs, dask, resume), force)
 
 
@@ -164,7 +166,7 @@ def open_(
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(help="An .xlsx workbook with values, or a page.")],
+    file: Annotated[Path, typer.Argument(help="An .xlsx workbook with values, or an .html page.")],
     engine: Annotated[
         str,
         typer.Option(
@@ -180,9 +182,9 @@ def verify(
 ) -> Answer:
     """Recompute a workbook in other spreadsheet programs, from wrong values, and compare.
 
-    First lists the rules of Excel that the file breaks, if any. Exit code 1: an engine disagrees;
-    3: the engine that was named, or every engine, is not installed or was skipped. A page, x.html,
-    is recomputed by Node.js, and held to the sums that the engine computed for each block.
+    First, list the rules of Excel that the file breaks, if any. Exit code 1: an engine disagrees.
+    Exit code 3: the named engine, or every engine, is not installed or was skipped. Node.js
+    recomputes a page, x.html, and compares it with the sums of each block.
     """
     from cellformer.command import verify as verifying
 
@@ -239,7 +241,7 @@ def train(
     if name is not None:
         if given.keys() - {"steps"}:
             raise InputError(
-                f"{name} has its own sizes; to choose sizes give --text FILE instead of a name"
+                f"{name} has fixed sizes; to choose sizes, give --text FILE instead of a name"
             )
         return training.workbook(name, text, output, force, seed, embed_scale, steps)
     if text is None:

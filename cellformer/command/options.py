@@ -60,12 +60,10 @@ PromptFile = Annotated[
 Chat = Annotated[
     bool,
     typer.Option(
-        "--chat", help="Write the prompt as the model's own chat template does: it answers."
+        "--chat", help="Write the prompt in the model's chat template, so that the model answers."
     ),
 ]
-System = Annotated[
-    str | None, typer.Option("--system", help="With --chat: the text that tells it who it is.")
-]
+System = Annotated[str | None, typer.Option("--system", help="With --chat: the system prompt.")]
 Stop = Annotated[
     list[str] | None, typer.Option("--stop", help="Stop before this text. Repeatable.")
 ]
@@ -94,7 +92,7 @@ Sets = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Change a cell: 'W_E[3,2]=0.5' or 'Weights!C9=0.5'. Repeatable.",
+        help="Change a cell: 'W_E[3,2]=0.5' or 'Embedding!C9=0.5'. Repeatable.",
         autocompletion=block_names,
     ),
 ]
@@ -120,7 +118,7 @@ Show = Annotated[
     list[str] | None,
     typer.Option(
         "--show",
-        help="Print this block, or those of a pattern: '*.pattern'. Repeatable.",
+        help="Print a block, or all blocks of a pattern: '*.pattern'. Repeatable.",
         autocompletion=block_names,
     ),
 ]
@@ -149,7 +147,8 @@ RepetitionPenalty = Annotated[
     float,
     typer.Option(
         "--repetition-penalty",
-        help="Divide the logits of tokens so far by this, or multiply negative ones (1: none).",
+        help="Divide the logits of earlier tokens by this number; multiply negative ones (1: "
+        "none).",
     ),
 ]
 Lang = Annotated[
@@ -183,7 +182,10 @@ Beyond = Annotated[
     ),
 ]
 WithWorkbook = Annotated[
-    bool, typer.Option("--with-workbook", help="Put the workbook into the page, which saves to it.")
+    bool,
+    typer.Option(
+        "--with-workbook", help="Put the workbook into the page, so that the page can save it."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a model in the folder.")]
 
@@ -205,24 +207,22 @@ Prompts = Annotated[
     Path | None,
     typer.Option(
         "--prompts",
-        help="A file of prompts, to study each: a text with one on each line, or a .csv with a "
-        "column prompt.",
+        help="File of prompts to study: a text with one on each line, or a .csv with a column "
+        "prompt.",
     ),
 ]
 Rows = Annotated[
     Path | None,
-    typer.Option("-o", help="With --prompts: the table, .csv or .parquet (default: print CSV)."),
+    typer.Option("-o", help="With --prompts: output file, .csv or .parquet (default: print CSV)."),
 ]
 Jobs = Annotated[
     int, typer.Option("--jobs", min=1, help="Number of processes that share the work (default: 1).")
 ]
 Dask = Annotated[
     str | None,
-    typer.Option("--dask", help="Address of a Dask scheduler, whose workers share the work."),
+    typer.Option("--dask", help="Address of a Dask scheduler; its workers share the work."),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with a run that was stopped, from what is done.")
-]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")]
 
 # how a workbook is built
 Built = Annotated[
@@ -255,7 +255,7 @@ Exercise = Annotated[
     bool,
     typer.Option(
         "--exercise",
-        help="Leave some cells blank and yellow for the reader to fill in, and check them.",
+        help="Write a worksheet: yellow cells for the reader to fill in, which are checked.",
     ),
 ]
 Level = Annotated[
@@ -265,14 +265,12 @@ Level = Annotated[
         help="With --exercise: 1, single numbers; 2, formulas; 3, whole rows, such as a head's.",
     ),
 ]
-Solved = Annotated[
-    bool, typer.Option("--solved", help="With --exercise: the key, with the right formulas.")
-]
+Solved = Annotated[bool, typer.Option("--solved", help="With --exercise: write the answer key.")]
 Digits = Annotated[
     str,
     typer.Option(
         "--digits",
-        help="Decimals of the weights: exact, or short, which float32 rounds to the same number.",
+        help="Digits of the weights: exact, or short (the fewest that give the same float32).",
     ),
 ]
 

@@ -40,7 +40,9 @@ From = Annotated[
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", help="The one site that sees it: blocks.1.attn.h2.v, resid_final."),
+    typer.Option(
+        "--to", help="Path patching: the one site that reads them: blocks.1.attn.h2.v, resid_final."
+    ),
 ]
 Sites = Annotated[
     list[str] | None,
@@ -83,8 +85,8 @@ def patch(
     """Patch a sentence from another, one site at a time, and report how much of the difference
     recovers.
 
-    The difference is in the target's lead over the rival; the estimate is attribution patching.
-    With --prompts, each prompt of a file is patched, and the result is one table.
+    The difference is that of the target's lead over the rival. The estimate is by attribution
+    patching. With --prompts, patch each prompt of a file, and give one table.
     """
     path = pair.path_ends(from_, to)
     many = Many(prompts, output, Sharing(jobs, dask, resume))

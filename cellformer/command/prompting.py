@@ -15,19 +15,21 @@ def text(prompt: str | None, file: Path | None) -> str | None:
     if prompt is not None:
         raise InputError("--prompt and --file cannot be combined; give one")
     if not file.is_file():
-        raise InputError(f"there is no file {file}; name a text with --file")
+        raise InputError(f"there is no file {file}; name a text file with --file")
     if file.stat().st_size > MOST:
-        raise InputError(f"{file} has more than {MOST:,} bytes, which no context holds; shorten it")
+        raise InputError(
+            f"{file} has more than {MOST:,} bytes, more than any model reads; shorten it"
+        )
     try:
         return file.read_text(encoding="utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError:
-        raise InputError(f"{file} is not a text in UTF-8; save it as one") from None
+        raise InputError(f"{file} is not UTF-8 text; save it as UTF-8") from None
 
 
 def stops(texts: Sequence[str] | None) -> tuple[str, ...]:
     """The texts of --stop. Raises InputError for an empty one."""
     if not all(texts or ()):
-        raise InputError("--stop is given an empty text, which is everywhere; name one")
+        raise InputError("--stop is an empty text; give at least one character")
     return tuple(texts or ())
 
 
@@ -35,8 +37,10 @@ def system(chat: bool, told: str | None, no_special: bool) -> str | None:
     """The system text of --chat, "" for none; None if no chat is asked for. Raises InputError."""
     if not chat:
         if told is not None:
-            raise InputError("--system is of a conversation: ask for one with --chat, too")
+            raise InputError("--system needs a conversation; add --chat")
         return None
     if no_special:
-        raise InputError("--chat writes special tokens where its template says; no --no-special")
+        raise InputError(
+            "--chat adds the special tokens of the chat template; leave out --no-special"
+        )
     return told or ""

@@ -41,7 +41,7 @@ def quantize(
     ] = 0,
     asymmetric: Annotated[
         bool,
-        typer.Option("--asymmetric", help="Scale and zero point, from the lowest to the highest."),
+        typer.Option("--asymmetric", help="Asymmetric quantization: a scale and a zero point."),
     ] = False,
     also: Annotated[
         Path | None,
@@ -54,8 +54,8 @@ def quantize(
 ) -> Answer:
     """Round weights to a few bits, each part alone and all together, and report the next words.
 
-    A weight becomes an integer times a scale, which all weights of a row share (all that one dot
-    product runs over), or with --groups so many of them. Matrices are rounded, and vectors are not.
+    A weight becomes an integer times a scale. The weights of a row share a scale; with --groups,
+    that many weights share one. Matrices are rounded, and vectors are not.
     """
     grids = [Grid(n, groups, asymmetric) for n in widths(bits)]
     loaded = names.load(name, prompt, ids, not no_special, force=force)
@@ -93,7 +93,10 @@ def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
     """The ids of the prompts in a file. Raises InputError."""
     found = names.lines(model, path, special)
     if not any(len(ids) > 1 for ids in found):
-        raise InputError(f"{path} has no prompt of two tokens, so there is no next word to predict")
+        raise InputError(
+            f"{path} has no prompt of two tokens, so there is no next word to "
+            "predict; add a longer one"
+        )
     return found
 
 

@@ -24,7 +24,7 @@ Word = Annotated[
     str | None,
     typer.Option(
         "--say",
-        help="Word to explain: what carries it, edge by edge.",
+        help="Word to explain, edge by edge.",
         autocompletion=output_words,
     ),
 ]
@@ -32,7 +32,7 @@ Rival = Annotated[
     str | None,
     typer.Option(
         "--rival",
-        help="Word that it leads (default: the likeliest other).",
+        help="Word to compare it with (default: the likeliest other).",
         autocompletion=output_words,
     ),
 ]
@@ -55,7 +55,7 @@ Also = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Draw the answer's graph as SVG here.")
+    Path | None, typer.Option("-o", "--output", help="Draw the answer's graph in this SVG file.")
 ]
 NEURONS = 8  # that are nodes of their own, where they are asked for
 PASSES = 64  # that the search holds together
@@ -75,16 +75,16 @@ def say(
     """The strongest edges, the circuit, and how it holds on other sentences."""
     if loaded.model.spec.gives != "next word":
         raise InputError(
-            f"a {loaded.model.kind} model says no next word; --say asks a decoder, such as "
-            "dialogue-game"
+            f"a {loaded.model.kind} model predicts no next word; --say needs a decoder, such "
+            "as dialogue-game"
         )
     if output is not None and output.suffix.lower() != ".svg":
-        raise InputError(f"{output}: the picture of an answer is an SVG; end its name in .svg")
+        raise InputError(f"{output}: the picture is an SVG file; name one that ends in .svg")
     budget.of_passes(loaded.model, len(loaded.ids), force, PASSES * len(loaded.ids))
     other = [] if against is None else pair.others(loaded.asked(force, special, against=against))
     texts = [] if also is None else names.lines(loaded.model, also, special)
     if also is not None and not texts:
-        raise InputError(f"{also} has no text; give one a line")
+        raise InputError(f"{also} has no text; write one on each line")
     found = answers.why(loaded, word, rival, NEURONS * neurons, other, texts)
     tokens = [shown(loaded.model.vocabulary.texts)[i] for i in loaded.ids]
     words = printing.output_words(loaded.model)

@@ -35,7 +35,7 @@ class Sharing:
             yield Workers(jobs=self.jobs)
             return
         if self.jobs != 1:
-            raise InputError("--jobs is for processes here, --dask for a cluster; give one of them")
+            raise InputError("--jobs and --dask cannot be combined; give one of them")
         try:
             distributed: Any = import_module("distributed")
         except ImportError:
@@ -51,7 +51,9 @@ class Sharing:
             try:
                 found: Collection[str] = client.nthreads()
             except OSError:
-                raise InputError(f"the Dask scheduler at {self.dask} is gone") from None
+                raise InputError(
+                    f"the Dask scheduler at {self.dask} no longer answers; start it again"
+                ) from None
             return found
 
         with client:

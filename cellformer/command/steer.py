@@ -28,7 +28,7 @@ Site = Annotated[
     str | None,
     typer.Option(
         "--site",
-        help="Where to steer: blocks.1.resid_pre (default: half-way up).",
+        help="Where to steer: blocks.1.resid_pre (default: the middle layer).",
         autocompletion=block_names,
     ),
 ]
@@ -49,7 +49,8 @@ def steer(
     strength: Annotated[
         list[float] | None,
         typer.Option(
-            "--strength", help="Times the direction (default: -2, -1, 0, 1 and 2). Repeatable."
+            "--strength",
+            help="Multiples of the direction (default: -2, -1, 0, 1 and 2). Repeatable.",
         ),
     ] = None,
     token: Annotated[
@@ -74,9 +75,9 @@ def steer(
 ) -> Answer:
     """Steer a model by the difference between two lists of sentences, and print what it writes.
 
-    The direction leads from the mean activation of the second list to that of the first; times a
-    strength, it is added to the stream. A linear probe along it says how well it tells the lists
-    apart: two thirds of the sentences fit it, the others are held out.
+    The direction is the mean activation of the first list minus that of the second. The model's
+    stream gets this direction, times a strength. A linear probe along it shows how well it
+    separates the lists: two thirds of the sentences fit the probe, and the others test it.
     """
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     model, strengths = loaded.model, strength or steering.STRENGTHS
@@ -101,7 +102,7 @@ def _position(token: str) -> int | None:
     if token == ALL:
         return None
     if not token.isdecimal():
-        raise InputError(f"--token {token!r} is neither a position, as 3, nor {ALL}")
+        raise InputError(f"--token is {token!r}; give a position, such as 3, or {ALL}")
     return int(token)
 
 

@@ -49,7 +49,7 @@ def sweep(
     cell: Annotated[
         str,
         typer.Argument(
-            help="A cell: 'blocks.0.attn.h1.W_Q[3,2]', or 'Weights!C9'.",
+            help="A cell: 'blocks.0.attn.h1.W_Q[3,2]', or 'Embedding!C9'.",
             autocompletion=block_names,
         ),
     ],
@@ -149,7 +149,9 @@ def _of_opened(
         live.set(block.name, i, j, x)
         shown.append(replace(watched, reading=found.reading(live)).value)
     if any(isinstance(x, str) for x in shown):
-        raise InputError(f"{watched.name} shows a text; watch a number with --target")
+        raise InputError(
+            f"{watched.name} shows a text; name a cell that shows a number with --target"
+        )
     pairs = zip(asked.values, shown, strict=True)
     return watched.name, [Watched(name, x, watched.name, float(y)) for x, y in pairs]
 

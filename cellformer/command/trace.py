@@ -59,8 +59,8 @@ def trace(
     """Show a cell's formula, the cells it reads and their values, as a tree.
 
     The cell is one of a block, or any formula of the workbook, by its sheet and address. With
-    --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen. Of FILE.xlsx, what
-    was typed into it is in the tree.
+    --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen. For FILE.xlsx, the
+    tree shows what was typed into it.
     """
     opened: Edited | None = None
     if names.is_workbook(name) or names.is_worksheet(name):

@@ -44,7 +44,7 @@ def workbook(
     if hasattr(module, "RUN"):
         if text is None:
             raise InputError(
-                f"{name} is trained on a text that is not included; give it with --text FILE"
+                f"{name} learns from a text that is not included; give it with --text FILE"
             )
         if embed_scale is not None:
             raise InputError(f"{name} takes no --embed-scale; leave it out")
@@ -54,10 +54,10 @@ def workbook(
         able = ", ".join(n for n in workbooks.names() if _trainable(n))
         if hasattr(module, "learnt"):
             raise InputError(
-                f"{name} is trained in its own workbook (`cellformer build {name}`); "
-                f"trainable here: {able}"
+                f"{name} is trained in its own workbook (`cellformer build {name}`); here, "
+                f"choose one of {able}"
             )
-        raise InputError(f"{name} has no weights to train; trainable: {able}")
+        raise InputError(f"{name} has no weights to train; choose one of {able}")
     if text is not None:
         raise InputError(f"{name} is not trained on a text; leave out --text")
     if hasattr(module, "book"):
@@ -101,7 +101,7 @@ def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) ->
 def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
     """The training run of the command's options. Raises InputError for a bad --vocab."""
     if vocab != "characters" and not re.fullmatch(r"\d{1,18}", vocab):
-        raise InputError(f"--vocab {vocab!r} is neither `characters` nor a number of tokens")
+        raise InputError(f"--vocab is {vocab!r}; give `characters` or a number of tokens")
     return TextRun(n_pieces=None if vocab == "characters" else int(vocab), **sizes)
 
 

@@ -61,7 +61,7 @@ def report(file: Path, engine: str, seconds: float) -> Answer:
 def _asked(engine: str, file: Path) -> list[str]:
     """The engines that are asked: one by its name, or all. Raises InputError."""
     if engine == JAVASCRIPT:
-        raise InputError(f"{JAVASCRIPT} recomputes pages, x.html; {file} is none")
+        raise InputError(f"{JAVASCRIPT} recomputes pages, and {file} is none; name an .html file")
     if engine not in ("", "all", *ENGINES):
         known = nearest(engine, [*ENGINES, "all"])
         raise InputError(f"no engine is named {engine!r}; {known}")
@@ -72,7 +72,7 @@ def _asked(engine: str, file: Path) -> list[str]:
 def _of_page(file: Path, engine: str, seconds: float) -> Answer:
     """The verdict of Node.js on a page."""
     if engine not in ("", "all", JAVASCRIPT):
-        raise InputError(f"{engine} does not recompute pages; {JAVASCRIPT} does")
+        raise InputError(f"{engine} does not recompute pages; use {JAVASCRIPT}")
     job = javascript.job(file)
     if not javascript.installed():
         return _on_page(file, _absent(JAVASCRIPT, javascript.REMEDY))

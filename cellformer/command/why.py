@@ -42,16 +42,14 @@ def why(
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option(
-            "--from", help="The token that looks: a word or a position (default: the last)."
-        ),
+        typer.Option("--from", help="The query token: a word or a position (default: the last)."),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", help="The token looked at (default: the one that it looks at most)."),
+        typer.Option("--to", help="The key token (default: the one with the most attention)."),
     ] = None,
     rival_key: Annotated[
-        str | None, typer.Option("--rival-key", help="Another token, to compare that one with.")
+        str | None, typer.Option("--rival-key", help="Second key token, to compare with the first.")
     ] = None,
     channel: of_channel.Channel = None,
     say: of_word.Word = None,
@@ -62,15 +60,16 @@ def why(
     output: of_word.Output = None,
     force: Beyond = False,
 ) -> Answer:
-    """Explain why a head looks where it looks: its score by what wrote the query and the key.
+    """Explain a head's attention, or a word: which parts of the model it comes from.
 
-    The divisors of norms are held at their values, so the table sums to the score. Below it are the
-    head's QK and OV circuits: which word looks at which, and which word raises which. Without
-    --head or --say, print what each head does on repeated random words, and which heads read which.
+    With --head, a table splits an attention score by the parts that wrote the query and the key;
+    it sums to the score. Below it are the head's QK circuit (which word attends to which) and its
+    OV circuit (which word makes which likelier). Without an option, print what each head does on
+    repeated random words, and which heads read which.
 
-    With --say, explain a word instead: the edges of the answer's graph, which sum to the word's
-    lead over a rival, the few that alone keep it, and how these hold on other sentences. With
-    --channel, what a channel of a recurrent model takes of each token: its hidden attention.
+    With --say, list the edges of the graph that leads to a word. They sum to the word's lead over a
+    rival. A few edges may keep the answer alone; these are tried on other sentences. With
+    --channel, print how much a channel of a recurrent model takes from each token.
     """
     of_head = {"head": head, "to": to, "rival-key": rival_key}
     if channel is not None:
@@ -84,7 +83,7 @@ def why(
         return of_word.say(loaded, say, rival, neurons, against, also, output, special, force)
     if neurons or any(given is not None for given in (rival, against, also, output)):
         raise InputError(
-            "--rival, --neurons, --against, --also and --output are of a word: name it with --say"
+            "--rival, --neurons, --against, --also and --output explain a word; name it with --say"
         )
     if head is None:
         of_prompt = {"prompt": prompt, "ids": ids, "no-special": no_special or None}
@@ -108,13 +107,14 @@ def _model(
     model = names.model(name)
     if isinstance(model.spec, MambaSpec):
         raise InputError(
-            "the model has no attention heads; --channel 0.0 asks about a channel of its recurrence"
+            "the model has no attention heads; ask about a channel of its recurrence with "
+            "--channel 0.0"
         )
     for option in (option for option, given in of_head.items() if given is not None):
-        raise InputError(f"--{option} is of one head: name it with --head, as 1.2")
+        raise InputError(f"--{option} belongs to one head; name the head, as --head 1.2")
     for option in (option for option, given in of_prompt.items() if given is not None):
         if model.spec.n_heads:
-            raise InputError(f"--{option} is of one head or word: add --head or --say")
+            raise InputError(f"--{option} belongs to one head or word; add --head or --say")
     return model
 
 

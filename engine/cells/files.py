@@ -80,7 +80,7 @@ def check_file(path: Path) -> Path:
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no regular file; name another one with -o")
+        raise InputError(f"{path} is not an ordinary file; name another one with -o")
     if path.exists() and not path.stat().st_mode & 0o222:
         raise InputError(f"{path} is read-only; allow writing to it, or name another file with -o")
     return path
@@ -200,9 +200,13 @@ def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -
         )
     strange = [name for name in names if not known(name)]
     if strange:
-        raise InputError(f"{folder} holds {strange[0]!r}, which is not of a model; name another")
+        raise InputError(
+            f"{folder} contains {strange[0]!r}, which belongs to no model; choose another folder"
+        )
     if names and not force:
-        raise InputError(f"{folder} holds a model; name another folder, or replace it with --force")
+        raise InputError(
+            f"{folder} contains a model; choose another folder, or replace the model with --force"
+        )
     above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not (above.is_dir() and os.access(above, os.W_OK)):
         raise InputError(f"cannot write in {above}; choose another folder with -o")

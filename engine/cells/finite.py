@@ -36,8 +36,8 @@ def check_cells(block: Block, rect: Rect, values: np.ndarray) -> None:
     if bad.any():
         i, j = np.argwhere(bad)[0]
         raise InputError(
-            f"{block.name}[{rect.top + i},{rect.left + j}] is no number: it overflows, or is "
-            "divided by 0; change what it reads, see `cellformer trace`"
+            f"{block.name}[{rect.top + i},{rect.left + j}] is not a finite number, because of "
+            "an overflow or a division by 0; change what it reads (see `cellformer trace`)"
         )
 
 

@@ -40,7 +40,9 @@ class Frame:
         try:
             from pandas import DataFrame
         except ImportError:
-            raise InputError("pandas is not installed; pip install pandas, or to_dict()") from None
+            raise InputError(
+                "pandas is not installed; pip install pandas, or use to_dict()"
+            ) from None
         return DataFrame(self.values, index=list(self.rows), columns=list(self.columns))
 
     def _repr_html_(self) -> str:

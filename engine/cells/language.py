@@ -99,7 +99,7 @@ def language(code: str) -> Language:
     if code == ENGLISH.code:
         return ENGLISH
     if code not in codes():
-        raise InputError(f"no texts in the language {code!r}; {nearest(code, codes())}")
+        raise InputError(f"there is no translation into {code!r}; {nearest(code, codes())}")
     from babel.messages.pofile import read_po  # of other languages alone
     from babel.numbers import get_decimal_symbol
 

@@ -20,7 +20,7 @@ def freeze_rest(graph: Graph, live: Sequence[str]) -> Graph:
     parts = sorted({block.path for block in graph} - {""})
     for name in live:
         if not any(b.op and _under(b.name, name) for b in graph):
-            raise InputError(f"no block is under {name!r}; {nearest(name, parts)}")
+            raise InputError(f"no block's name begins with {name!r}; {nearest(name, parts)}")
     values = graph.values
     found = graph.empty()
     found.input("tokens", graph.inputs["tokens"], ("token", ""), "ids")

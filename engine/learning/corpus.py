@@ -52,7 +52,7 @@ def read(path: Path) -> str:
     """A text file in UTF-8. Raises InputError for one that cannot be read or is empty, and for
     pipes and devices, which may never end."""
     if path.exists() and not path.is_file():
-        raise InputError(f"cannot read {path}: it is no regular file; give a text file")
+        raise InputError(f"cannot read {path}: it is not an ordinary file; give a text file")
     try:
         if path.stat().st_size > MOST_TEXT:
             raise InputError(
@@ -60,11 +60,11 @@ def read(path: Path) -> str:
             )
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+        raise InputError(f"cannot read {path}: {error.strerror}; give a text file") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: see its byte {error.start}") from None
     if not text.strip():
-        raise InputError(f"{path} holds no text")
+        raise InputError(f"{path} is empty; give a file with text")
     return text
 
 
@@ -78,7 +78,9 @@ def corpus(text: str, n_pieces: int | None, context: int) -> Corpus:
     words = characters(text) if n_pieces is None else pieces(learnt, n_pieces)
     ids = [np.array(words.encode(part)) for part in (learnt, held_out)]
     if min(map(len, ids)) < 2:
-        raise InputError(f"the text has {len(text)} characters: too few to learn from")
+        raise InputError(
+            f"the text has {len(text)} characters, too few to learn from; give a longer one"
+        )
     if len(ids[0]) <= context:
         raise InputError(
             f"the text has {len(ids[0])} tokens to learn from, and a context of {context} "

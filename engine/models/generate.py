@@ -124,7 +124,9 @@ def generate(
             f"a {model.kind} model is {what} and cannot continue a text; use a decoder"
         )
     if not model.spec.causal:
-        raise InputError("a model without a causal mask cannot generate token by token")
+        raise InputError(
+            "a model without a causal mask cannot generate token by token; use a decoder"
+        )
     check_room(model, len(ids), n_tokens)
     model.check_ids(ids)
     numbers = random_numbers(seed, len(ids) + n_tokens)
@@ -161,7 +163,9 @@ def passage(
     longest = max(len(ids), len(second))
     n_tokens = longest if n_tokens is None else n_tokens
     if not (is_whole(n_tokens) and n_tokens >= longest):
-        raise InputError(f"{n_tokens!r} tokens are less than the prompt's {longest}; ask for more")
+        raise InputError(
+            f"{n_tokens!r} tokens in all are fewer than the prompt's {longest}; ask for more"
+        )
     more = n_tokens - len(ids)
     if more:
         check_room(model, len(ids), more)
@@ -195,7 +199,8 @@ def check_room(model: Model, n_prompt: int, more: int) -> None:
     if more > room:
         fits = f"ask for {room}" if room > 0 else "give a shorter prompt"
         raise InputError(
-            f"{n_prompt} tokens and {more} more pass the context of {model.spec.n_ctx}; {fits}"
+            f"the prompt has {n_prompt} tokens and {more} more are asked for, but the model "
+            f"reads {model.spec.n_ctx} at most; {fits}"
         )
 
 

@@ -203,12 +203,12 @@ class Model:
             )
         if len(ids) > n_ctx:
             raise InputError(
-                f"the prompt has {len(ids)} tokens, and the context holds {n_ctx}; "
+                f"the prompt has {len(ids)} tokens, and the model reads {n_ctx} at most; "
                 "shorten the prompt"
             )
         for i in ids:
             if not is_whole(i):
-                raise InputError(f"token id {i!r} is no whole number; ids count from 0")
+                raise InputError(f"token id {i!r} is not a whole number; ids start from 0")
         padding = self.spec.first_position - 1
         if padding > 0 and padding in ids:
             raise InputError(

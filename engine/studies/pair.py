@@ -207,7 +207,10 @@ def rows(asked: Asked, found: Comparison) -> list[PatchedSite]:
 
 def _rows(asked: Asked) -> tuple[str, list[PatchedSite]]:
     if not asked.against:
-        raise InputError("has no text to take values from; give --against, or a column against")
+        raise InputError(
+            "there is no text to take values from; give one with --against, or "
+            "in a column named against"
+        )
     sites = asked.options.sites or patching.sites(asked.graph)
     found = compared(asked, others(asked), sites)
     return asked.words[found.target], rows(asked, found)
@@ -261,7 +264,11 @@ ADDITION = Addition(
     (
         Option("against", str, "Include another text of equal length, to patch from."),
         Option("from", str, "Path patching: the site whose values are taken."),
-        Option("to", str, "The one site that sees it: blocks.1.attn.h2.v, resid_final."),
+        Option(
+            "to",
+            str,
+            "Path patching: the one site that reads them: blocks.1.attn.h2.v, resid_final.",
+        ),
     ),
     _asked,
     instead="‘cellformer patch’ takes any model that ranks words",

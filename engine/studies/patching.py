@@ -222,7 +222,7 @@ def _check_alike(ids: Sequence[int], others: Sequence[int], texts: Sequence[str]
     fact = f"the prompt has {len(ids)} tokens and the other sentence {len(others)}"
     apart = SequenceMatcher(None, ids, others, autojunk=False).get_opcodes() if texts else []
     where = [
-        f"{_quoted(ids[a:b], texts)} stands for {_quoted(others[c:d], texts)}"
+        f"{_quoted(ids[a:b], texts)} has {_quoted(others[c:d], texts)} in its place"
         for _, a, b, c, d in apart
         if b - a != d - c
     ]

@@ -137,7 +137,7 @@ def heads(graph: Graph) -> list[str]:
     InputError if there are none."""
     found = [b for b in graph if b.leaf == "pattern" and b.kind == "computed" and not b.passes]
     if not found:
-        raise InputError("the model has no attention heads; name a model that has some")
+        raise InputError("the model has no attention heads; choose a model that has some")
     return [block.path for block in found]
 
 

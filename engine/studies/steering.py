@@ -228,7 +228,9 @@ def steer(
     n_tokens = max(1, min(MORE, model.spec.n_ctx - len(ids))) if n_tokens is None else n_tokens
     check_room(model, len(ids), n_tokens)
     if token is not None and not 0 <= token < len(ids):
-        raise InputError(f"there is no token {token}; the prompt's run from 0 to {len(ids) - 1}")
+        raise InputError(
+            f"there is no token {token}; the prompt's tokens run from 0 to {len(ids) - 1}"
+        )
     at = None if token is None else [token]
     texts = {s: continued(model, ids, n_tokens, found, s, at) for s in strengths}
     accuracy = probes.accuracy(found.site, found.first, found.second)
@@ -323,7 +325,7 @@ ADDITION = Addition(
         Option(
             "site",
             str,
-            "Where to steer: blocks.1.resid_pre (default: half-way up).",
+            "Where to steer: blocks.1.resid_pre (default: the middle layer).",
             of_blocks=True,
         ),
     ),

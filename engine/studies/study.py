@@ -114,7 +114,9 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
     ids = vocabulary.encode(text, special=False)
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)
-        raise InputError(f"{option} {text!r} is {len(ids)} tokens; name one, {some}")
+        raise InputError(
+            f"{option} {text!r} is {len(ids)} tokens; give a word that is one token, {some}"
+        )
     return ids[0]
 
 

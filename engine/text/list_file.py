@@ -34,7 +34,7 @@ def lines(path: Path, of: str, most: int) -> Iterator[Line]:
 
 def _text(path: Path, of: str, most: int) -> str:
     if not path.is_file():
-        raise InputError(f"{path} is no file; give a list of {of}, one a line")
+        raise InputError(f"there is no file {path}; give a list of {of}, one on each line")
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} is larger than a list of {most} {of}; shorten it")
@@ -42,7 +42,7 @@ def _text(path: Path, of: str, most: int) -> str:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is no text in UTF-8; save the list of {of} as one") from None
+        raise InputError(f"{path} is not UTF-8 text; save the list of {of} as UTF-8") from None
 
 
 def quoted(text: str) -> str:

@@ -81,7 +81,8 @@ class Edited:
     def _live(self) -> Evaluator:
         for cell in self.incomputable:
             raise InputError(
-                f"what {cell.where} ({cell.name}) leads to is not computed: it holds {cell.counts}"
+                f"{cell.where} ({cell.name}) holds {cell.counts}, so nothing that reads it is "
+                "computed; change it back"
             )
         return self.after(self.values)
 
@@ -294,8 +295,9 @@ class BlockCell:
             return counting.text(self.value)
         if self.formula and self.value is None:
             raise InputError(
-                f"{self.where} ({self.name}) holds a formula without a value, "
-                f"{self.formula[:60]}; open and save it in a spreadsheet"
+                f"{self.where} ({self.name}) has a formula without a value, "
+                f"{self.formula[:60]}; open the file in Excel or LibreOffice, save it, and try "
+                "again"
             )
         found = counting.number(self.value, self.block)
         if self.computed and not self.invited and isinstance(found.now, str) and found.why:

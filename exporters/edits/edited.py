@@ -101,7 +101,7 @@ def read(
     file = WorkbookFile(path)
     try:
         if KEY in file:
-            raise InputError("a workbook of exercises: ‘cellformer grade FILE’ marks it")
+            raise InputError("this is a workbook of exercises; ‘cellformer grade FILE’ marks it")
         with speaking(language_of(file)):
             if source.SHEET in file:
                 return compared(EditedModel(_rebuild(file, find)), file)
@@ -168,7 +168,7 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
     model = facts.model
     if model is None:
         if find is None:
-            raise InputError("the workbook does not hold its model; name the model with --model")
+            raise InputError("the workbook does not contain its model; name the model with --model")
         model = find(facts.title)
         if model.read:
             model = model.reading(facts.source)

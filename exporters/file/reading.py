@@ -246,13 +246,14 @@ def a_workbook(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except (ValueError, SyntaxError, expat.ExpatError) as error:  # those of XML are SyntaxErrors
-        fault = f"{path} is not an .xlsx workbook ({type(error).__name__}): {first_line(error)}"
-        raise InputError(f"{fault}; save it in a spreadsheet") from None
-    except Exception as error:
-        fault = f"{path} is not an .xlsx workbook ({type(error).__name__})"
+        fault = f"{path} is not an .xlsx workbook: {first_line(error)}"
+        raise InputError(
+            f"{fault}; open it in Excel or LibreOffice, save it, and try again"
+        ) from None
+    except Exception:
         other = path.suffix.lower() not in ("", ".xlsx")
-        remedy = "; save it as .xlsx in the program that wrote it" if other else ""
-        raise InputError(fault + remedy) from None
+        remedy = "save it as .xlsx in the program that wrote it" if other else "copy it again"
+        raise InputError(f"{path} is not an .xlsx workbook; {remedy}") from None
 
 
 def gap(a: Value, b: Value) -> float:

@@ -98,7 +98,10 @@ class Cells:
         try:
             return self._spelt.texts(self._of_all[which], braces)
         except (KeyError, ValueError, ElementTree.ParseError):
-            raise InputError("a formula in it cannot be read; save it in a spreadsheet") from None
+            raise InputError(
+                "a formula in it is unreadable; open the file in Excel or "
+                "LibreOffice, save it, and try again"
+            ) from None
 
     def at(self, rows: Positions, cols: Positions) -> Positions:
         """The indices of the cells at these places, in the same shape; -1 if there is none."""

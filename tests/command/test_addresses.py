@@ -86,10 +86,13 @@ def test_a_sweep_watches_an_address() -> None:
         (("trace", "cat-sat", "machine.stage[99,0]"), "is outside its table"),
         (("trace", "cat-sat", "machine.stages[9,0]"), "is outside its table"),
         (("trace", "cat-sat", "machine.nothing[9,0]"), "no block is named"),
-        (("run", "cat-sat", "--set", "Machine!B8=3"), "machine.stage[0,0]: nothing here reads it"),
-        (("run", "cat-sat", "--set", "Machine!A1=3"), "is in no table"),
-        (("run", "zero-layer", "--set", "Model!ZZ1=3"), "is in no table"),
-        (("sweep", "cat-sat", "Machine!A1"), "is in no table"),
+        (
+            ("run", "cat-sat", "--set", "Machine!B8=3"),
+            "machine.stage[0,0], which only the workbook reads",
+        ),
+        (("run", "cat-sat", "--set", "Machine!A1=3"), "holds no number that this command reads"),
+        (("run", "zero-layer", "--set", "Model!ZZ1=3"), "holds no number that this command reads"),
+        (("sweep", "cat-sat", "Machine!A1"), "holds no number that this command reads"),
     ],
 )
 def test_an_address_of_no_use_gives_one_line(arguments: tuple[str, ...], fault: str) -> None:

@@ -124,7 +124,7 @@ def test_other_commands_take_the_model_of_a_file(folder: Path) -> None:
         (("explain", "edited", "Plai!C12"), "nearest: Play"),
         (("explain", "edited", "logitz[0,0]"), "nearest: logits"),
         (("explain", "edited", "Z9"), "write it as 'Play!C12', or logits[2,5]"),
-        (("run", "cat-sat", "--show", "*.pattrn"), "no block's name fits '*.pattrn'"),
+        (("run", "cat-sat", "--show", "*.pattrn"), "no block has a name like '*.pattrn'"),
         (("explain", "nothing", "A!A1"), "no workbook is named 'nothing'"),
         (("trace", "cat-sad", "logits[0,0]"), "nearest: cat-sat"),
         (("run", "cat-sat", "--show", "logitz"), "nearest: logits"),

@@ -52,7 +52,7 @@ def test_default_prompt_is_the_begin_token(folder: Path, tmp_path: Path) -> None
     assert WorkbookFile(tmp_path / "a.xlsx")["Play"][PROMPT_ROW, PROMPT_COL] == "<s>"
     for command in (("run", folder), ("build", folder, "-o", tmp_path / "b.xlsx")):
         done = cli(*command, "--no-special")
-        assert done.code == 2 and "give --prompt or --ids" in done.err
+        assert done.code == 2 and "give a text with --prompt" in done.err
 
 
 def test_every_command_takes_no_special_option(folder: Path, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_target_with_or_without_a_space(folder: Path) -> None:
     assert (followed("␣a"), followed(" a"), followed("<0x61>")) == ("␣a", "␣a", "<0x61>")
     assert byte not in (plain, spaced)
     done = cli("run", folder, "--prompt", PROMPT, "--target", "a value")
-    assert done.code == 2 and "2 tokens; name one" in done.err
+    assert done.code == 2 and "2 tokens; give a word that is one token" in done.err
 
 
 FEW = {"sentencepiece": 350, "llama3": 300, "bert": 180}  # pieces: a sheet has a row for each

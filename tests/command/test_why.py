@@ -67,9 +67,9 @@ def test_why_of_a_channel_sums_to_what_it_reads() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("mamba", "--ids", "3,1"), "no attention heads; --channel 0.0 asks about a channel"),
-        (("mamba",), "no attention heads; --channel 0.0 asks about a channel"),
-        (("gpt2", "--ids", "3,1"), "--ids is of one head or word: add --head or --say"),
+        (("mamba", "--ids", "3,1"), "no attention heads; ask about a channel"),
+        (("mamba",), "no attention heads; ask about a channel"),
+        (("gpt2", "--ids", "3,1"), "--ids belongs to one head or word; add --head or --say"),
         (("gpt2", "--ids", "3,1", "--channel", "0.1"), "the model has no recurrence"),
         (("mamba", "--ids", "3,1", "--channel", "0"), "no channel is named '0'; 0.3 is channel 3"),
         (("mamba", "--ids", "3,1", "--channel", "0.77"), "has no channel 77; they count from 0 to"),
@@ -103,7 +103,7 @@ def test_why_without_a_head_lists_all_heads() -> None:
             ("--head", "1.2", "--prompt", "Paolo chiama Paolo", "--to", "Paolo"),
             "--to 'Paolo' is at positions 1 and 3; give one of these numbers",
         ),
-        (("--from", "Paolo"), "--from is of one head: name it with --head"),
+        (("--from", "Paolo"), "--from belongs to one head; name the head, as --head 1.2"),
     ],
 )
 def test_what_cannot_be_asked_ends_in_a_line(options: tuple[str, ...], said: str) -> None:

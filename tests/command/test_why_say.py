@@ -38,7 +38,7 @@ def test_the_caller_is_found_and_drawn(tmp_path: Path) -> None:
         (("--rival", "vice"), "name it with --say"),
         (("--also", "no-such-file"), "name it with --say"),
         (("--say", "Tarso", "--also", "no-such-file"), "no-such-file"),
-        (("--say", "Tarso", "-o", "graph.png"), "end its name in .svg"),
+        (("--say", "Tarso", "-o", "graph.png"), "name one that ends in .svg"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_a_line(options: tuple[str, ...], told: str) -> None:
@@ -65,7 +65,7 @@ def test_without_a_circuit_the_edges_are_told_all_the_same() -> None:
 
 def test_encoders_say_no_next_word() -> None:
     code, _, error = cli("why", str(GOLDEN / "bert"), "--ids", "1,2,3", "--say", "a")
-    assert code == 2 and "--say asks a decoder" in error
+    assert code == 2 and "--say needs a decoder" in error
 
 
 def test_words_in_the_picture_are_data() -> None:

@@ -101,7 +101,7 @@ def test_command_prints_the_gradient_of_a_cell(name: str, target: str) -> None:
     [
         ("loss", None, "give a cell"),
         ("loss", "foo", "give a cell"),
-        ("cat-sat", "Machine!A1", "a gradient is of a number"),
+        ("cat-sat", "Machine!A1", "name a cell that holds a number"),
         ("cat-sat", "Start!Z99", "is empty"),
         ("cat-sat", "logits[99,3]", "rows run from 0"),
     ],

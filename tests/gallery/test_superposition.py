@@ -249,5 +249,5 @@ def test_train_saves_what_it_learned(tmp_path: Path) -> None:
     assert a == b != c
     learned = learning.load(tmp_path / "a")
     assert learned.W.shape == (3, 6, 2, 5) and learned.decoder.shape == (3, 5, 2)
-    with pytest.raises(InputError, match="replace it with --force"):
+    with pytest.raises(InputError, match="replace the model with --force"):
         train.workbook("superposition", None, tmp_path / "a", False, 1, steps=2)

@@ -126,7 +126,7 @@ def test_adapter_for_another_base() -> None:
             cf.load(GOLDEN / base, ADAPTERS / name)
         told = str(refused.value)
         assert str(ADAPTERS / name) in told and str(GOLDEN / base) in told and "\n" not in told
-    with pytest.raises(InputError, match="cat-sat is no checkpoint"):
+    with pytest.raises(InputError, match="cat-sat is not a checkpoint"):
         cf.load("cat-sat", ADAPTERS / "gpt2")
 
 
@@ -157,7 +157,7 @@ def test_adapter_alone_and_adapter_beside_its_base(tmp_path: Path) -> None:
     for path in (GOLDEN / "gpt2").iterdir():
         shutil.copy(path, both)
     done = cli("run", f"{both}", "--ids", "1,2")
-    assert done.code == 2 and "name it as --adapter, too" in done.err
+    assert done.code == 2 and "add --adapter" in done.err
     done = cli("run", f"{both}", "--ids", "1,2", "--adapter", f"{both}", "--show", "merge")
     assert not done.code, done.err
 

@@ -172,7 +172,7 @@ def test_command_answers_and_stops(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["cat-sat", "--chat"], "without a chat template"),
+        (["cat-sat", "--chat"], "has no chat template"),
         (["MODEL", "--system", "a"], "--chat"),
         (["MODEL", "--chat", "--ids", "1"], "--prompt"),
         (["MODEL", "--chat", "--no-special"], "--no-special"),

@@ -95,7 +95,7 @@ def test_pieces_do_not_see_what_is_held_out() -> None:
 
 @pytest.mark.parametrize(
     ("content", "fault"),
-    [(b"", "holds no text"), (b" \n\n", "holds no text"), (b"good \xff", "byte 5")],
+    [(b"", "is empty"), (b" \n\n", "is empty"), (b"good \xff", "byte 5")],
 )
 def test_files_that_hold_no_text(content: bytes, fault: str, tmp_path: Path) -> None:
     path = tmp_path / "text"

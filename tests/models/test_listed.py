@@ -79,7 +79,7 @@ def test_missing_file_and_model_without_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no file"):
         word_list_file.read(tmp_path)
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
-    with pytest.raises(InputError, match="is no text in UTF-8"):
+    with pytest.raises(InputError, match="is not UTF-8 text"):
         word_list_file.read(tmp_path / "latin")
     with pytest.raises(InputError, match="no tokenizer; a list of words needs one"):
         word_list_file.ids({"": ["a"]}, IdsOnly(5))
@@ -87,7 +87,7 @@ def test_missing_file_and_model_without_words(tmp_path: Path) -> None:
     out = tmp_path / "out.xlsx"
     for words, told in (
         (("semantic-tiny", "--words", path), "'sea' is not in the vocabulary"),
-        (("attention-by-columns", "--words", path), "made of worksheets"),
+        (("attention-by-columns", "--words", path), "has no model"),
     ):
         done = cli("build", *words, "-o", out)
         assert (done.code, out.exists()) == (2, False)

@@ -319,7 +319,7 @@ def test_an_answer_depends_on_the_source() -> None:
 
 
 def test_a_longer_source_than_the_context_is_refused() -> None:
-    with pytest.raises(InputError, match="13 tokens, and the context holds 12"):
+    with pytest.raises(InputError, match="13 tokens, and the model reads 12 at most"):
         checkpoint.load(GOLD).reading([1] * 13)
 
 

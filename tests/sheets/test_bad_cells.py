@@ -85,7 +85,7 @@ def test_diff_lists_bad_cells(bad: Path) -> None:
     for name, i, j, _, counts in [*BAD, *OVER]:
         assert rows[f"{name}[{i},{j}]"].rstrip().endswith(counts)
     assert "0.75" in rows["W_E[0,0]"]
-    assert f"({HEAD}.scores[1,0]) leads to is not computed" in done.out
+    assert f"({HEAD}.scores[1,0]) holds a text, where a formula was, so nothing" in done.out
 
 
 def test_bad_cells_in_python(bad: Path) -> None:
@@ -94,7 +94,9 @@ def test_bad_cells_in_python(bad: Path) -> None:
         f"{name}[{i},{j}]": counts for name, i, j, _, counts in BAD
     }
     assert [c.counts for c in found.overwritten] == [counts for *_, counts in OVER]
-    with pytest.raises(InputError, match="is not computed: it holds a text, where a formula was"):
+    with pytest.raises(
+        InputError, match="holds a text, where a formula was, so nothing that reads it"
+    ):
         found.live()
 
 
@@ -133,14 +135,14 @@ def test_impossible_id_is_reported(path: Path, tmp_path: Path) -> None:
     file = typed(path, tmp_path / "t.xlsx", {("Play", ID_ROW, 3): 99})
     done = cli("diff", file)
     assert done.code == 0
-    assert "99 is no id of" in done.out and "is not computed" in done.out
+    assert "99 is no id of" in done.out and "nothing that reads it is computed" in done.out
 
 
 def test_overflow_is_reported(book: ModelBook, path: Path, tmp_path: Path) -> None:
     cells = {book.cell("blocks.0.mlp.W_in", 0, 0): 1e308, book.cell("W_E", 1, 0): 1e308}
     done = cli("diff", typed(path, tmp_path / "t.xlsx", cells))
     assert done.code == 0
-    assert "1e+308" in done.out and "is no number: it overflows" in done.out
+    assert "1e+308" in done.out and "is not a finite number, because of an overflow" in done.out
 
 
 def test_write_with_edits_equals_typing(book: ModelBook, tmp_path: Path) -> None:

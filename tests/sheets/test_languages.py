@@ -98,7 +98,7 @@ def test_an_italian_workbook_is_read_back(tmp_path: Path) -> None:
 
 
 def test_an_unknown_language_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match="no texts in the language 'xx'; known: en, it"):
+    with pytest.raises(InputError, match="there is no translation into 'xx'; known: en, it"):
         cf.build("zero-layer", lang="xx")
 
 

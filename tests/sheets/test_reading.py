@@ -197,7 +197,7 @@ def test_damaged_part_is_one_line(part: str, damage: str, tmp_path: Path) -> Non
     if damage == "missing":
         del parts[part]
     path = packed(tmp_path / "book.xlsx", parts)
-    with pytest.raises(InputError, match=r"book.xlsx is not an .xlsx workbook \(\w+\)") as told:
+    with pytest.raises(InputError, match=r"book.xlsx is not an .xlsx workbook") as told:
         file = WorkbookFile(path)
         assert [file[name].cells for name in file]
     assert "\n" not in str(told.value)

@@ -137,7 +137,7 @@ def test_openpyxl_drops_values(files, put_files, tmp_path) -> None:
     assert told(tmp_path / "cat-sat.xlsx") == {}
     done = cli("diff", put_files["distilbert"])
     assert done.code == 2
-    assert f"({HEAD}.pattern[1,1]) holds a formula without a value, =0.5+0" in done.err
+    assert f"({HEAD}.pattern[1,1]) has a formula without a value, =0.5+0" in done.err
 
 
 @pytest.mark.parametrize(

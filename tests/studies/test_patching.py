@@ -204,7 +204,7 @@ def test_the_note_tells_these_numbers() -> None:
 REFUSED = {
     "another length": (
         {"against": "<BOS> chiama Paolo"},
-        "'Pietro' stands for nothing.*add 1 token",
+        "'Pietro' has nothing in its place.*add 1 token",
     ),
     "the same": ({"against": GAME[0]}, "change a word"),
     "an unknown site": ({"sites": ["blocks.0.attn.h9.result"]}, "nearest: blocks.0.attn.h"),

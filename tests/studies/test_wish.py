@@ -165,17 +165,17 @@ def test_wish_prints(tmp_path) -> None:
     [
         ("cat-sat --say nothing", "'nothing' is not in the vocabulary"),
         ("cat-sat --say mat", "is already the most likely"),
-        ("cat-sat --say dog --only blocks.7", "no weight is under 'blocks.7'; nearest"),
+        ("cat-sat --say dog --only blocks.7", "no weight is under 'blocks.7'; known"),
         pytest.param(
             "cat-sat --say floor --only W_E", "no change of W_E was found", marks=pytest.mark.slow
         ),
         ("cat-sat --say dog -o x.csv", "x.csv: the name of a workbook must end in .xlsx"),
         ("cat-sat --say dog --also nothing.txt", "cannot read nothing.txt"),
-        ("cat-sat --say dog --also /dev/zero", "cannot read /dev/zero: it is no regular file"),
+        ("cat-sat --say dog --also /dev/zero", "cannot read /dev/zero: it is not an ordinary file"),
         ("attention-by-columns --say a", "has no model, and this command needs one"),
         (f"{GOLDEN}/llama --ids 3,4 --say 999", "ids from 0 to"),
-        (f"{GOLDEN}/bert --ids 3,4 --say 1", "is an encoder"),
-        (f"{GOLDEN}/minilm --ids 3,4 --say 1", "is an encoder"),
+        (f"{GOLDEN}/bert --ids 3,4 --say 1", "predicts no next word"),
+        (f"{GOLDEN}/minilm --ids 3,4 --say 1", "predicts no next word"),
     ],
 )
 def test_impossible_wishes_are_refused(given: str, said: str, tmp_path: Path) -> None:

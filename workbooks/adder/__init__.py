@@ -32,6 +32,7 @@ HARD = (  # sums that carry far, or not at all
     (5555555555, 5555555555), (9090909090, 909090910), (1234567890, 9876543210), (1000000000, 9000000000),
     (9999999999, 0),
 )  # fmt: skip
+FORM = "write ten digits of each number, ones first: 12 + 34 is 021000000000043000000000"
 N_SEEN = learning.RECIPE.steps * learning.RECIPE.batch  # in training
 N_FRESH, FRESH = 10_000, 2026  # sums that no training draws, and their random seed
 
