@@ -75,9 +75,8 @@ def steer(
 ) -> Answer:
     """Steer a model by the difference between two lists of sentences, and print what it writes.
 
-    The direction is the mean activation of the first list minus that of the second. The model's
-    stream gets this direction, times a strength. A linear probe along it shows how well it
-    separates the lists: two thirds of the sentences fit the probe, and the others test it.
+    The direction is the mean activation of the first list minus that of the second. A linear probe
+    shows how well it separates the lists: two thirds of the sentences fit it, the others test it.
     """
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     model, strengths = loaded.model, strength or steering.STRENGTHS

@@ -57,7 +57,7 @@ def test_words_of_learnt_tokenizers_are_one_token_each(kind: str) -> None:
         ("", "lists 0; a map takes 4 to 255 words, one a line"),
         ("lion\n", "lists 1;"),
         ("sea\nship\nlion\nsea", "line 4: 'sea' stands on line 1 already"),
-        ("sea\nship\nlion\n=2+2", r"'=2\+2' is not in the vocabulary; nearest: =1\+1"),
+        ("sea\nship\nlion\n=2+2", r"'=2\+2' is not in the vocabulary; known: sea, ship, =1\+1"),
         ("sea\nship\nlion\n\x01\x1b[31m", r"'\\x01\\x1b\[31m' is not in the vocabulary"),
         ("sea\nship\nlion\n" + "w" * 9000, "…' is not in the vocabulary"),
         ("\n".join(map(str, range(10_000))), "lists 10,000;"),
