@@ -143,7 +143,7 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(
-            "Type ‘0’ on Switches for head 0.0 instead, which looks at the same word: ‘Tarso’ keeps {then:.2%}. The line above the heads says what this head carries.",
+            "Type ‘0’ on Switches for head 0.0: it looks at the same word, but ‘Tarso’ keeps {then:.2%}. The line above the heads says what this head carries.",
             (f"{first}.switch", 0, 0), 0, now,
         ),
     ]  # fmt: skip
