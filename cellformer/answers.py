@@ -1,5 +1,5 @@
 """Why a model says a word: the graph of the answer, and the few edges that keep it, of named
-models and sentences. The command `why` asks here."""
+models and sentences. The command `why` uses it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Trial:
-    """Another sentence: what the whole model says, and what the circuit alone says."""
+    """Another sentence: the answer of the whole model, and of the circuit alone."""
 
     ids: list[int]
     says: int
@@ -66,8 +66,8 @@ def why(
     n_edges: int = 20,
 ) -> Said:
     """The strongest edges of the graph of a word's lead over a rival (default: the likeliest other
-    word), and the circuit that keeps it, tried on some of `others`: texts of the workbook, or those
-    that are given, `also`.
+    word), and the circuit that keeps it, tried on some of `others`: the workbook's texts, or the
+    given ones, `also`.
 
     A cut edge is replaced by what stands there in the sentence `against`, or by its average over
     those of the others in which the rival leads: neither carries the answer itself.

@@ -158,7 +158,7 @@ def why(
     prompt: str | None = None,
     special: bool = True,
 ) -> Split:
-    """A head's score by what wrote the query and what wrote the key.
+    """A head's score, split by the parts that wrote the query and the key.
 
     `head` is `1.2` (layer 1, head 2); `query` and `key` are words of the prompt, or positions
     (default: the last token, and the key that it looks at most); with `special`, the tokenizer

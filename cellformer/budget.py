@@ -1,4 +1,4 @@
-"""Limits on what a command computes, writes or prints, checked before it begins.
+"""Limits on the work, the files and the output of a command, checked before it begins.
 
 The sizes come from arithmetic on shapes alone: nothing is computed. Beyond a limit, an error names
 the size and the limit; `--force` ignores it.

@@ -1,4 +1,4 @@
-"""The functions of `import cellformer` that do what the command of their name does.
+"""The functions of `import cellformer` that have the names of commands, and do the same.
 
 Each calls the command's own code, and gives its table: a `Table`, whose `result` is what --json
 prints. Limits of size, for which the command asks for --force, are left to the caller.

@@ -1,4 +1,5 @@
-"""Workbooks of exercises: built by name and level, and built again from what such a file says."""
+"""Workbooks of exercises: built by name and level, and built again from the recipe in such a
+file."""
 
 import faulthandler
 import json
@@ -205,15 +206,15 @@ def _in_process(job: Callable[[], Grade | Kind], seconds: float) -> Grade | Kind
 
 
 def filled_in(file: WorkbookFile) -> list[tuple[str, str, Cell]]:
-    """The yellow cells of a workbook of exercises: name, address, and what is there. Raises
+    """The yellow cells of a workbook of exercises: name, address, and contents. Raises
     InputError as `of_file` does."""
     book, answers = of_file(file)[0].asked()
     return [(a.name, book.address(a.block[a.i, a.j]), grading.typed(file, a)) for a in answers]
 
 
 def of_file(file: WorkbookFile) -> tuple[Recipe, str]:
-    """The recipe of a file, and the digest of what it asks. Raises InputError for a file that is no
-    workbook of exercises, or one of another version."""
+    """The recipe of a file, and the digest of its questions. Raises InputError for a file that
+    is no workbook of exercises, or one of another version."""
     text = file[KEY][exercise.FACTS] if KEY in file else None
     if text is None:
         raise InputError("it has no exercises; ‘cellformer build NAME --exercise’ writes some")

@@ -74,7 +74,7 @@ class Kept(Generic[Result]):
             self._file.flush()
 
     def _whole(self, lines: Iterator[bytes]) -> Iterator[tuple[int, Result]]:
-        """The results of the lines that are whole; what stands behind the last line is cut off."""
+        """The results of the undamaged lines; text behind the last line is cut off."""
         assert self._file
         at = self._file.tell()
         for line in lines:
@@ -92,7 +92,7 @@ class Kept(Generic[Result]):
         return [k for k in range(self._n) if k not in self.results]
 
     def add(self, k: int, result: Result) -> None:
-        """Keep the result of a part: what JSON holds."""
+        """Keep the result of a part, as JSON."""
         self.results[k] = result
         if self._file:
             self._file.write(_line(json.dumps([k, result]), self._sum))
@@ -126,7 +126,7 @@ def _text(line: bytes, before: int = 0) -> bytes:
 
 
 def _other(first: bytes) -> str:
-    """Why a file that begins with this line is not gone on with, and what to do."""
+    """Why a file that begins with this line cannot be resumed, and the remedy."""
     if _text(first):
         return (
             "is of other work (another model, option or file, or another version); delete it, or "
@@ -136,8 +136,8 @@ def _other(first: bytes) -> str:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file to go on with, made if there is none, and locked: a regular one, and not one that a
-    link leads to. Raises InputError."""
+    """A file to resume, made if there is none, and locked: a regular file, and not a link.
+    Raises InputError."""
     if os.path.lexists(path):
         _check_kind(path, os.lstat(path))
     flags = sum(getattr(os, flag, 0) for flag in FLAGS)

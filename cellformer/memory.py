@@ -1,4 +1,4 @@
-"""Memory: what is free here, and what to build where a workbook needs more than that."""
+"""Memory: the free memory here, and advice if a workbook needs more."""
 
 import re
 from pathlib import Path
@@ -18,9 +18,8 @@ def free(system: Path = SYSTEM) -> float | None:
 
 
 def advice(expected: Forecast, n_cells: int, available: float | None) -> str:
-    """A line that offers a workbook of `n_cells` in which one layer is live, if the whole one does
-    not fit into the `available` GB; "" if it does, if they are not known, or if there is no layer.
-    """
+    """A line that offers a workbook of `n_cells` with one live layer, if the whole one does not
+    fit into the `available` GB. "" if it fits, if either is not known, or if there is no layer."""
     if available is None or expected.held <= available or not n_cells:
         return ""
     return (

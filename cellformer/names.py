@@ -217,8 +217,8 @@ def model(name: str, adapter: Path | None = None) -> Model:
 
 
 def is_model(name: str) -> bool:
-    """Whether a name is of a model in some format. One of the gallery is not, unless a file has
-    its name; so the gallery does without the formats' libraries."""
+    """Whether a name is a model's in some format. A name of the gallery is not, unless a file
+    has this name; the gallery therefore does without the formats' libraries."""
     if isinstance(name, Given):
         return True
     of_gallery = name in workbooks.names() and not possible(name).exists()
@@ -226,7 +226,7 @@ def is_model(name: str) -> bool:
 
 
 def is_workbook(name: str) -> bool:
-    """Whether a name is of a workbook's file."""
+    """Whether a name is a workbook file's."""
     return possible(name).suffix.lower() == WORKBOOK
 
 

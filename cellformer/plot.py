@@ -1,5 +1,5 @@
-"""Pictures of a forward pass, for notebooks and files: who attends to whom, the logit lens, what
-parts add, the stream's length, a sweep. They need matplotlib: pip install 'cellformer[plot]'.
+"""Pictures of a forward pass, for notebooks and files: attention patterns, the logit lens, the
+shares of parts, the stream's length, a sweep. They need matplotlib: pip install 'cellformer[plot]'.
 
     >>> graph = cf.graph("dialogue-game", "<BOS> Pietro chiama Paolo")
     >>> figure = cf.plot.pattern(graph, "1.2")

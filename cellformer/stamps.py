@@ -13,8 +13,8 @@ from cellformer.version import __version__
 
 
 def stamp(name: str) -> str:
-    """This version of the program, and a digest of the files that the model of a name is read from.
-    Raises InputError for a name that is impossible."""
+    """This version of the program, and a digest of the files of a named model. Raises InputError
+    for an impossible name."""
     path = possible(name)
     if not path.exists() and name in workbooks.names():
         return _of_gallery()
@@ -28,8 +28,8 @@ def _of_gallery() -> str:
 
 
 def _folder(name: str, path: Path) -> Path:
-    """The file or folder of a model: what is named, or where the Hub's library keeps a model. That
-    folder has the name of its commit; it is not there before it is downloaded."""
+    """The file or folder of a model: the named one, or the one in which the Hub's library keeps
+    a model. That folder has the name of its commit; it does not exist before the download."""
     if path.exists():
         return hub.snapshot(path, None) or path
     wanted = hub.wanted_of(name)

@@ -36,7 +36,8 @@ WORDS = ("target", "rival", "against")  # that a prompt may have of its own
 
 
 class Prompt(NamedTuple):
-    """A line of a file of prompts: a text, and what is asked about it. "": the default."""
+    """A line of a file of prompts: a text, and its target, rival and other options. "": the
+    default."""
 
     prompt: str
     target: str = ""
@@ -46,7 +47,7 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A study, and what it is asked about each prompt."""
+    """A study, and its options for each prompt."""
 
     kind: str  # of `declared`
     name: str  # of the model

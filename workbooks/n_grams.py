@@ -195,7 +195,7 @@ def different_of(counts: Area, n: int) -> Expression:
 
 
 def measure(path: Path) -> list[tuple[int, int, float]]:
-    """The figures of PLAYS, of a text file."""
+    """The figures of PLAYS, from a text file."""
     words = re.findall(r"[a-z']+", path.read_text(encoding="utf-8").lower())
     cut, found = round(len(words) * (1 - NEW)), []
     for n in SIZES:

@@ -1,4 +1,4 @@
-"""zero-layer: embed and unembed, nothing between; it is a table of which word follows which.
+"""zero-layer: embed and unembed, nothing between; a table of the words that follow each word.
 
 W_E gives every word a vector of its own, W_U holds the logarithms of a bigram table, and softmax
 restores the table. Look at the difference, and at the loss: a model that sees one word alone can do
@@ -42,7 +42,7 @@ def labelled(
     style: str = "activation",
     dress: Dressing | None = None,
 ) -> Area:
-    """A table whose axes of V entries are labelled with the vocabulary, and follow it."""
+    """A table whose axes of V entries have labels from the vocabulary, and follow it."""
     rows, cols = (words(ws) if n == V else [""] for n in shape)
     return ws.computed(name, shape, formula, rows, cols, name, style, beside, dress=dress)
 

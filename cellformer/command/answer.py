@@ -36,7 +36,7 @@ WITHOUT_TABLE = ("build", "import")  # commands that answer no list
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a command: how to print it, and what it is, made only where it is asked for.
+    """The result of a command: a way to print it, and its data, made only on demand.
 
     `rows` is the table of --csv, with a column for each key: a list of the result by its key, or
     rows of its own. With `heads`, the names of all columns, a row is printed when it is known.

@@ -1,5 +1,4 @@
-"""The command `bless`: what a spreadsheet program that a person has computes of every form of our
-formulas."""
+"""The command `bless`: your spreadsheet program's results for every form of our formulas."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command `build`: what it is asked for, the digits of weights, a forecast, a progress bar."""
+"""The command `build`: its options, the digits of weights, a forecast, a progress bar."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -131,7 +131,7 @@ def _build_file(asked: Asked, force: bool, file: Path, name: str) -> int:
 def build(
     name: str | None, output: Path | None, asked: Asked, with_workbook: bool, force: bool
 ) -> Answer:
-    """Build what the command `build` is asked for. Raises InputError."""
+    """Build the workbooks that the options ask for. Raises InputError."""
     if name is None:
         raise InputError("name a workbook, or build all of them with --all")
     asked.check_exercise()

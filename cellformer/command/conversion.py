@@ -26,7 +26,7 @@ class Conversion:
 
 
 def quick(command: Any) -> Any:
-    """A command of typer's whose options are converted so, where typer converts with pydantic:
+    """A command of typer's with this conversion of options, if typer converts with pydantic:
     before 0.29 it does not."""
     for option in command.get_params(typer.Context(command)):  # also --help, which it keeps
         if hasattr(option, "type_descriptor") and hasattr(option, "get_runtime_param"):

@@ -116,7 +116,7 @@ def _check_size(loaded: names.Loaded, only: Sequence[str], force: bool) -> None:
 
 
 def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str, list[Text]]:
-    """The texts on which side effects are measured, and what to call them."""
+    """The texts for measuring side effects, and their name."""
     if also is not None:
         lines = filter(None, map(str.strip, corpus.read(also).splitlines()))
         texts = [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]

@@ -58,7 +58,7 @@ def diff(file: File, model: Built = None) -> Answer:
 
 
 def _tell(file: Path, found: edited.Edited) -> None:
-    """Print what was changed, and what follows."""
+    """Print the changes, and their effect."""
     groups = (
         ("changed", found.inputs),
         ("formula typed over", found.overwritten),
@@ -117,12 +117,12 @@ def _plain(file: Path, found: edited.Edited) -> results.Diff:
 
 
 def _beside(kind: str, cell: str, at: str, now: float | str | bool) -> results.Differs:
-    """A cell that nothing was built in."""
+    """A cell outside the workbook as built."""
     return {"kind": kind, "cell": cell, "at": at, "was": None, "now": now, "counts": ""}
 
 
 def _words(found: edited.EditedModel) -> list[results.Turned]:
-    """The most likely words after the edits, and those before, with both probabilities."""
+    """The most likely words after the edits, and before, with both probabilities."""
     before = found.book.values["probs"][found.book.passage.n_prompt - 1]
     after = found.live()["probs"][found.position]
     words = printing.output_words(found.model)
@@ -264,7 +264,7 @@ def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel, str]:
 
 
 def _book(name: str, model: str | None) -> Book:
-    """The book of a link's page. Raises InputError if nobody says which model it has."""
+    """The book of a link's page. Raises InputError if the model of the page is not known."""
     if model is not None:
         return names.load(model, ids="0").built()
     if name not in workbooks.names():

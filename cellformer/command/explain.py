@@ -109,7 +109,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Asked:
-    """A cell that is asked about, of a workbook with edits."""
+    """The cell in question, of a workbook with edits."""
 
     opened: Edited
     built: SheetCell  # with its value as built
@@ -142,8 +142,8 @@ class Asked:
 
     @cached_property
     def reached(self) -> list[Reached]:
-        """The edits that reach it, those of the largest effect first: alone, each changes it. Of
-        very many, all edits of a block are one."""
+        """The edits that reach it, the largest effect first: each alone changes it. If there are
+        very many, all edits of a block count as one."""
         edits, found = self.opened.values, list[Reached]()
         by_name = {one.name: one for one in (*self.opened.inputs, *self.opened.overwritten)}
         for values in (
@@ -168,7 +168,7 @@ class Asked:
 
     @property
     def value(self) -> Any:
-        """Its value; of a cell that is not rebuilt, as on Start, the file's."""
+        """Its value; if it is not rebuilt, as on Start, the file's value."""
         return self.saved if self._kept else self.now.value
 
     @property
@@ -247,7 +247,7 @@ class Asked:
             yield f"The file shows {_short(saved)}: recalculate it, and save it."
 
     def areas(self) -> list[str]:
-        """The areas that it reads: their addresses, and what stands there."""
+        """The areas that it reads: their addresses, and their contents."""
         found = []
         for sheet, rect in dict.fromkeys(self.built.reads()):
             where = address(sheet, rect, self.built.sheet)

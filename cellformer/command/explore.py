@@ -127,7 +127,7 @@ def run(
 
 @dataclass(frozen=True)
 class Ran:
-    """A model that was run: what is printed of it."""
+    """The results of running a model, to print."""
 
     model: Model
     live: Evaluator

@@ -94,7 +94,7 @@ def _record(found: Grade | _NotMarked) -> dict[str, str]:
 
 
 def _row(found: Grade | _NotMarked) -> list[str]:
-    """The file, the reader's name, the score, a mark for each exercise, and what is said."""
+    """The file, the reader's name, the score, a mark for each exercise, and a message."""
     if isinstance(found, _NotMarked):
         return [found.file, "", "", *("" for _ in NUMBERS), found.why]
     marks = [RIGHT if all(c.right for c in cells) else WRONG for cells in found.exercises]

@@ -1,4 +1,5 @@
-"""The command `gradient`: what moves a word's logit, or any cell of a workbook."""
+"""The command `gradient`: the weights and parts that move a word's logit, or any cell of a
+workbook."""
 
 from typing import Annotated
 

@@ -1,5 +1,5 @@
-"""The commands build, open, verify and train: their options. What they do stands in the files
-beside this, which have the other commands; `group` has all by name."""
+"""The options of the commands build, open, verify and train. Their work stands in the files
+beside this, which also have the other commands; `group` lists all by name."""
 
 import inspect
 from collections.abc import Callable
@@ -111,8 +111,7 @@ def build(
 
 
 def _with_additions(command: Callable[..., Answer]) -> inspect.Signature:
-    """The signature of `build`, in which the options of what studies add take the place of its
-    `studies`."""
+    """The signature of `build`, with the options of studies in place of `studies`."""
     *own, _ = inspect.signature(command).parameters.values()
     return inspect.Signature([*own, *of_additions()], return_annotation=Answer)
 

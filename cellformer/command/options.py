@@ -295,5 +295,5 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of additions that somebody gave, by name."""
+    """The options of additions that a person gave, by name."""
     return {name.rstrip("_"): x for name, x in options.items() if x not in (None, False)}

@@ -202,7 +202,7 @@ def shares(live: Evaluator, views: Views) -> list[results.Share]:
 
 
 def rows(found: Sequence[Any], title: str = "", hidden: Sequence[str] = ()) -> None:
-    """Print what a study found as a table, with the names of its columns."""
+    """Print the rows of a study as a table, with the names of its columns."""
     if title:
         line(title)
     if not found:

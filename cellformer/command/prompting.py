@@ -9,7 +9,7 @@ MOST = 10_000_000  # bytes of a file with a prompt
 
 
 def text(prompt: str | None, file: Path | None) -> str | None:
-    """The prompt, or that of a file, whose last line break is left out. Raises InputError."""
+    """The prompt, or a file's prompt without its last line break. Raises InputError."""
     if file is None:
         return prompt
     if prompt is not None:

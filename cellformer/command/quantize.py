@@ -1,4 +1,4 @@
-"""The command `quantize`: what rounding weights to a few bits does to a model's answer."""
+"""The command `quantize`: the effect of rounding weights to a few bits on a model's answer."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,7 +101,7 @@ def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
 
 
 def _together(measure: Measure, found: Sequence[Rounded]) -> None:
-    """Print what all parts on a grid do together."""
+    """Print the effect of all parts together on a grid."""
     words = measure.words
     together = [effect for effect in found if effect.part == ALL]
     target, rival = words[measure.target], words[measure.rival]

@@ -1,4 +1,4 @@
-"""The results of the commands as JSON: which fields each has, and what they are.
+"""The results of the commands as JSON: the fields of each, and their meaning.
 
 docs/json.md is made of this file, and tests hold every command's --json to it.
 """
@@ -295,7 +295,7 @@ class At(TypedDict):
 
 
 class Looked(TypedDict):
-    """A score, by what wrote the query (rows) and what wrote the key (columns)."""
+    """A score, split by the parts that wrote the query (rows) and the key (columns)."""
 
     key: Annotated[At, "the token that is looked at"]
     score: Annotated[float, "the sum of the table and of what is outside"]
@@ -607,7 +607,7 @@ def main_table(kind: Any) -> str | None:
 
 
 def hints(kind: type) -> dict[str, Any]:
-    """The fields of a kind of result, or of a row, with what each is."""
+    """The fields of a kind of result, or of a row, with their meanings."""
     from cellformer.engine import studies
     from cellformer.engine.cells.packages import modules
 

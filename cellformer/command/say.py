@@ -129,7 +129,7 @@ def told(node: Node, tokens: Sequence[str]) -> str:
 
 
 def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
-    """The strongest edges, with what cutting each alone really does."""
+    """The strongest edges, with the real effect of cutting each alone."""
     lead, said = found.answer.lead, words[found.target]
     place = "leads" if lead >= 0 else "is behind"
     rival = words[found.rival]

@@ -1,5 +1,5 @@
-"""The command `steer`: a direction from two lists of sentences, what a model writes when it is
-added, its words, and how well it tells the lists apart."""
+"""The command `steer`: a direction from two lists of sentences, the steered model's text, the
+direction's words, and how well it tells the lists apart."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,7 +73,7 @@ def steer(
     ] = None,
     force: Beyond = False,
 ) -> Answer:
-    """Steer a model by the difference between two lists of sentences, and print what it writes.
+    """Steer a model by the difference between two lists of sentences, and print its text.
 
     The direction is the mean activation of the first list minus that of the second. A linear probe
     shows how well it separates the lists: two thirds of the sentences fit it, the others test it.

@@ -113,8 +113,8 @@ def _root(
 
 
 def _saved(book: Book, text: str, file: WorkbookFile) -> SavedCell | None:
-    """A formula that the file alone has, or whose value tells what stands in the file, as on Start;
-    None for all others."""
+    """A formula that only the file has, or whose value describes the file, as on Start; None for
+    all others."""
     if not is_address(text):
         return None
     for sheet in file:
@@ -140,7 +140,7 @@ def content_as_built(opened: Edited) -> dict[str, WasNow]:
 
 @dataclass
 class Read:
-    """A cell of a trace with those that it reads, as far as they are listed."""
+    """A cell of a trace with its inputs, as far as they are listed."""
 
     cell: Traceable
     depth: int

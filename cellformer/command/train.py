@@ -137,8 +137,8 @@ def _watch(
     floor: Callable[[np.ndarray], float] | None = None,
     torch_helps: bool = True,
 ) -> T:
-    """Show training on a progress bar: the mean loss, how far it is above the floor, the checks.
-    Returns what was trained."""
+    """Show training on a progress bar: the mean loss, its distance from the floor, the checks.
+    Returns the trained model."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}"))
     with Progress(
         *columns, TextColumn("of {task.total}"), TimeRemainingColumn(), console=console.rich

@@ -20,8 +20,8 @@ PATIENCE = 2.0  # seconds in which a program ends by itself after a signal
 
 @cache
 def watch(numbers: Collection[int]) -> None:
-    """End this program some seconds after one of these signals, which it handles, if it is still
-    there. Not on Windows, which ends a program without asking it."""
+    """End this program some seconds after one of these signals, which it handles, if it still
+    runs. Not on Windows, which ends a program without asking it."""
     if sys.platform == "win32":
         return
     reads, writes = os.pipe()

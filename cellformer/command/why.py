@@ -1,4 +1,4 @@
-"""The command `why`: what a head looks at, and what it is that meets there."""
+"""The command `why`: the words that a head looks at, and the parts that make it look."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -102,8 +102,8 @@ def _alone(of: str, others: Mapping[str, str | None]) -> None:
 def _model(
     name: str, of_head: Mapping[str, str | None], of_prompt: Mapping[str, str | bool | None]
 ) -> Model:
-    """The model whose heads are all asked about. Raises InputError for one without heads, and for
-    an option of one head."""
+    """The model whose heads are all in question. Raises InputError for one without heads, and
+    for an option of one head."""
     model = names.model(name)
     if isinstance(model.spec, MambaSpec):
         raise InputError(
@@ -193,7 +193,7 @@ def _head(
 
 
 def _entries(split: Split, rival: Split | None) -> Iterator[dict[str, Any]]:
-    """The table with a line for each of its entries, and for what stands outside it."""
+    """The table with a line for each of its entries, and for the parts outside it."""
     tables = {"score": split.table} | ({"rival": rival.table} if rival else {})
     for i, query in enumerate(split.of_query):
         for j, key in enumerate(split.of_key):
@@ -261,7 +261,7 @@ def _pairs(pairs: Sequence[tuple[str, str, float]]) -> None:
 
 
 def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:
-    """Print the largest entries of the table, what stands outside it, and the sum."""
+    """Print the largest entries of the table, the parts outside it, and the sum."""
     head = f"{said(split.head)}, from ‘{texts[split.query]}’ ({split.query})"
     looks = [f"to ‘{texts[s.key]}’ ({s.key}), {s.pattern:.1%}" for s in (split, rival) if s]
     line(f"{head} {', and '.join(looks)}: the score, by what wrote the query and the key")

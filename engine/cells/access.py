@@ -177,7 +177,7 @@ def shift(code: str) -> int:
 
 
 def shifted(code: str, further: int) -> str:
-    """The code of a row so many rows further on than `i`, `i-n` or `i+n`."""
+    """The code of a row that stands so many rows after `i`: `i-n` or `i+n`."""
     total = shift(code) + further
     return f"i{total:+d}" if total else "i"
 

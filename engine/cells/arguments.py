@@ -1,4 +1,4 @@
-"""Wrong arguments of public functions, named by what their annotations ask for.
+"""Wrong arguments of public functions, with the types that their annotations ask for.
 
 A function that is `explained` runs as it is, at no cost. Only where it fails with an error from
 deep inside are its arguments held to their annotations; if one does not fit, that is the error.
@@ -84,7 +84,7 @@ def _hint(function: Callable[..., Any], name: str) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotation's kind. What cannot be told fits."""
+    """Whether a value has the type of an annotation. If that cannot be told, it fits."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(fits(value, one) for one in inner)
@@ -112,7 +112,7 @@ def _is_a(value: Any, kind: type) -> bool:
 
 
 def _holds(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
-    """Whether what a value holds is of the kind in an annotation's brackets."""
+    """Whether the contents of a value have the type in an annotation's brackets."""
     if not inner or origin in (FUNCTION, np.ndarray):
         return True
     if isinstance(value, Mapping):

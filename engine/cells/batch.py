@@ -80,7 +80,8 @@ def _following(graph: Graph, put: Mapping[str, Callable[..., np.ndarray]]) -> di
 def _row_by_row(
     block: Block, values: Mapping[str, np.ndarray], put: Callable[..., np.ndarray]
 ) -> np.ndarray:
-    """The values of a block whose rows read each other, each after some of it are replaced."""
+    """The values of a block whose rows read each other, computed row by row, with some cells
+    replaced."""
     known = {b.name: values[b.name] for _, _, b in block.sources}
     for row in block.passes_over(block.whole):
         found = evaluate(block, row, known)

@@ -1,4 +1,4 @@
-"""Block: a named 2-D array of cells, of which everything here is made.
+"""Block: a named 2-D array of cells. Graphs consist of blocks.
 
 Its cells hold values (tokens, weights, settings), or share one op over other blocks, or have an
 expression each: a table. Blocks of a backward pass have the kind "gradient" (see `gradient`).
@@ -66,7 +66,7 @@ class Block(Named):
     runs: bool = False  # whether that computes a whole row at once, given an array of columns
 
     def __repr__(self) -> str:
-        """Its name, shape, and the op with what it reads, or the kind of values that it holds."""
+        """Its name, its shape, and its op with operands, or the kind of its values."""
         return f"<Block {self.name} [{self.sides}], {cut(self.holds)}>"
 
     @property
@@ -77,7 +77,7 @@ class Block(Named):
 
     @property
     def holds(self) -> str:
-        """The op with what it reads, or the kind of values that it holds."""
+        """The op with its operands, or the kind of the block's values."""
         of = ", ".join(operand.name for _, _, operand in self.operands)
         return f"{self.op.name}({of})" if self.op else self.kind
 
@@ -156,7 +156,7 @@ class Block(Named):
 
     @cached_property
     def over_arrays(self) -> Callable[..., Any]:
-        """The same, as a function of what it reads of each operand."""
+        """The same function, over the parts of operands that it reads."""
         return compiled(self.shared, [(operand, at) for _, at, operand in self.sources])
 
     def formula(self, i: int, j: int) -> Expression:
@@ -217,7 +217,7 @@ def _of_nothing(part: Expression) -> bool:
 
 
 def without(formula: Expression, absent: Collection[ReadKey]) -> Expression:
-    """A formula in which rows that do not exist are read as 0."""
+    """A formula that treats missing rows as 0."""
 
     def change(part: Expression) -> Expression:
         gone = isinstance(part, Read) and part.key in absent

@@ -80,7 +80,7 @@ def of_shape(slope: np.ndarray, shape: tuple[int, ...]) -> Any:
 
 
 def _computed(graph: Graph) -> list[tuple[Block, list[tuple[int, int]]]]:
-    """All computed cells, each after those that it reads."""
+    """All computed cells, inputs first."""
     found: list[tuple[Block, list[tuple[int, int]]]] = []
     values: dict[str, Any] = dict(graph.inputs)
     for block in graph.tables:

@@ -1,5 +1,5 @@
-"""Compression: zlib or, for files of millions of cells and with the package isal (extra `fast`),
-Intel's ISA-L, which is nine times as fast, with files a tenth larger.
+"""Compression by zlib or, for files of millions of cells, by Intel's ISA-L (package isal, extra
+`fast`). ISA-L is nine times as fast, and its files are a tenth larger.
 
 ISA-L takes any few digits that it has seen before for a match, which costs more than the digits: so
 among numbers it looks back over a dozen cells at most.

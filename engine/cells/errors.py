@@ -1,4 +1,4 @@
-"""InputError, the one exception that users see: what is invalid, and how to mend it."""
+"""InputError, the one exception for users: it names what is invalid, and the remedy."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -161,7 +161,8 @@ class Formulas:
     def _half(
         self, halves: dict[int, tuple[str, list[int]]], i: int, j: int, single: Single
     ) -> tuple[str, list[int]]:
-        """A column's formula with placeholders for what its rows differ in, and what fills them."""
+        """A column's formula with placeholders for the differences between its rows, and the
+        texts that fill them."""
         for kept in (self._rows, self._cols, halves):
             if len(kept) > MOST_KEPT:
                 kept.clear()

@@ -541,7 +541,7 @@ def _if(condition: Later, then: Later, otherwise: Later = lambda: False) -> Any:
 
 
 def _as_it_is(x: Any) -> Any:
-    """Cells that numpy leaves what they are: beside a text it would turn a number into one."""
+    """The cells unchanged: beside a text, numpy would turn a number into a text."""
     return x if is_numeric(x) or is_number(x) else np.asarray(x, dtype=object)
 
 
@@ -772,8 +772,7 @@ def harmless(formula: Expression) -> Expression:
 
 
 def may_fail(formula: Expression) -> bool:
-    """Whether a formula of numbers is an error for some of them, such as 0, which edits may lead
-    to."""
+    """Whether a formula of numbers can be an error, for example for 0, which edits may lead to."""
     if isinstance(formula, Operation):
         divides = formula.sign == "/" and not constant(formula.right)
         return divides or may_fail(formula.left) or may_fail(formula.right)

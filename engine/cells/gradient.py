@@ -98,8 +98,8 @@ def to_first_order(
     name: str = "gradient",
     tokens: Collection[str] = (),
 ) -> dict[str, Block]:
-    """Add what `backward`'s cell would gain, by its gradient, if a row of a block, alone, were that
-    of another block: block name -> `gradient.<name>.gain`, [n_rows, 1].
+    """Add the change of `backward`'s cell, by its gradient, if a single row of a block had its
+    value from another block: block name -> `gradient.<name>.gain`, [n_rows, 1].
 
     `name` and `tokens` are those that `backward` was given.
     """
@@ -220,7 +220,7 @@ class _Backward:
         return SUM(Read(part, ("i", ":")))
 
     def _numbered(self, share: Expression, read: Read, x: Block) -> Expression:
-        """A share of those rows or columns of x alone that a reader reads by their number."""
+        """The share of the rows or columns of x that a reader reads by their number."""
         for code, n, axis, index in zip(read.at, x.shape, x.axes, "ij", strict=True):
             if code[0] == "@" and n > 1:
                 number = Read(self._numbers(n, axis), ("0", index))
@@ -335,8 +335,8 @@ class _Backward:
         return self.graph.add(Block(name, shape, axes, "gradient", op, operands, mask))
 
     def _aligned(self, part: Expression) -> Expression:
-        """A read; for a matrix that is read along its other axis already, of its transposed
-        copy."""
+        """A read. If another read already runs along a matrix's other axis, it reads the
+        transposed copy."""
         if not isinstance(part, Read) or part.axis is None or part.block.shape[part.axis] == 1:
             return part
         block: Block = part.block
@@ -386,7 +386,7 @@ def indices(formula: Expression) -> set[str]:
 
 
 def _renamed(code: str, where: dict[str, str]) -> str:
-    """A code with its index renamed: a row before `i` stays a row before what `i` becomes."""
+    """A code with its index renamed: a row before `i` becomes a row before the new index."""
     if not (further := shift(code)):
         return where.get(code, code)
     return shifted(where.get("i", "i"), further)

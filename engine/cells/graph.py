@@ -344,7 +344,7 @@ class Graph:
 
     @property
     def tables(self) -> list[Block]:
-        """The blocks whose cells have an expression each."""
+        """The blocks whose cells each have an expression of their own."""
         return [block for block in self if block.expression is not None]
 
     def readings(self, block: Block) -> Readings:
@@ -390,7 +390,7 @@ class Graph:
         return block
 
     def find(self, pattern: str) -> list[Block]:
-        """The blocks whose names match a pattern as of files, `*.pattern`, in order."""
+        """The blocks whose names match a pattern for file names, such as `*.pattern`, in order."""
         return [block for block in self if fnmatchcase(block.name, pattern)]
 
     def frame(self, name: str, values: Readable | None = None) -> Frame:

@@ -64,17 +64,18 @@ _CURRENT: ContextVar[Language] = ContextVar("language", default=ENGLISH)
 
 
 def current() -> Language:
-    """The language of what is built now."""
+    """The language of the workbook that is being built."""
     return _CURRENT.get()
 
 
 def translated(text: str) -> str:
-    """A text in the language of what is built now."""
+    """A text in the language of the workbook that is being built."""
     return AsIs(current().of(text))
 
 
 def worded(text: str, /, **values: Any) -> str:
-    """A text in the language of what is built now, with values in place of its braces."""
+    """A text in the language of the workbook that is being built, with values in place of its
+    braces."""
     return AsIs(current().filled(text, values))
 
 

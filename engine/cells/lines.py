@@ -1,4 +1,4 @@
-"""Lines of cells: what each cell of a block reads along an axis, for all of its cells at once.
+"""Lines of cells that each cell of a block reads along an axis, for all of its cells at once.
 
 An operand that a cell reads at one place is an array oriented like the output, so that `+ - * /`
 broadcast. One that it reads along an axis is a `Line`: one vector for each row of the output, or

@@ -1,4 +1,4 @@
-"""Freezing: one part of a graph stays live, and what it reads from the rest becomes constant.
+"""Freezing: one part of a graph stays live, and its inputs from the rest become constants.
 
 So one layer of a large model can be studied in a small workbook: its cells respond to edits, and
 there is nothing before or after it to recompute.
@@ -40,7 +40,7 @@ def freeze_rest(graph: Graph, live: Sequence[str]) -> Graph:
 
 
 def cells_of(graph: Graph, live: Sequence[str]) -> int:
-    """The number of cells of the graph of such a part: its own, and those that it reads."""
+    """The number of cells of the graph of such a part: its own cells and its inputs."""
     own = [b for b in graph if b.op and any(_under(b.name, name) for name in live)]
     read = (operand for block in own for _, _, operand in block.operands)
     return sum({block.name: block.n_cells for block in (*own, *read)}.values())

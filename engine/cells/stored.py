@@ -166,8 +166,8 @@ class TensorFile:
 
 
 def tall(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a tensor as it is read: a stack of matrices as one tall matrix, each of a
-    convolution's filters as a row."""
+    """The shape of a tensor for reading: a stack of matrices is one tall matrix, and each filter
+    of a convolution is a row."""
     if len(shape) == 4:
         return shape[0], shape[1] * shape[2] * shape[3]
     return (shape[0] * shape[1], shape[2]) if len(shape) == 3 else shape

@@ -15,7 +15,7 @@ from cellformer.engine.cells.op import X, op
 
 
 class Moved(NamedTuple):
-    """The next values of one block of weights, and of what is kept of its gradients."""
+    """The next values of one block of weights, and of the running means of its gradients."""
 
     weight: Block
     m: Block

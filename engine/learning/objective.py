@@ -78,8 +78,8 @@ def loss(
 
 def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[float]]:
     """The word after each token of the prompt, and its weight; the prompt is all tokens, or the
-    first `n_prompt`. Raises InputError for a prompt of one token, and if the model predicts other
-    words than it reads."""
+    first `n_prompt`. Raises InputError for a prompt of one token, and if the model predicts
+    other words than those in its input."""
     ids, logits = g.inputs["tokens"][:, 0].astype(int).tolist(), g["logits"]
     n_prompt = n_prompt or len(ids)
     if n_prompt < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":

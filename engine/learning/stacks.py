@@ -29,8 +29,8 @@ class Step(NamedTuple):
 def stacks(
     graph: Graph, of: str, given: Collection[str], patterns: Collection[Pattern]
 ) -> list[list[Step]]:
-    """The steps from the blocks that are `given` to the block `of`: a list of those that are alike,
-    after all that they read."""
+    """The steps from the `given` blocks to the block `of`: a list of similar blocks, inputs
+    first."""
     steps: dict[str, Step] = {}
     level = dict.fromkeys(given, 0)  # how many steps stand before
     for block in graph:

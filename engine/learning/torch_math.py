@@ -263,8 +263,8 @@ def view(x: Tensor, at: tuple[str, str]) -> Any:
 
 
 def leaves_blanks(block: Block) -> bool:
-    """Whether an op makes its blank out of its operands' blanks, as the exponential of -inf is 0,
-    so that nothing needs to be hidden."""
+    """Whether an op turns its operands' blanks into its own, as the exponential of -inf is 0.
+    Nothing then needs to be hidden."""
     assert block.op is not None
     if any(code in ALONG for _, at, _ in block.operands for code in at):
         return False

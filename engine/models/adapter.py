@@ -95,9 +95,9 @@ def read(
     shapes: Mapping[str, tuple[int, ...]],
     base: str,
 ) -> Adapter:
-    """The adapter in a folder, with its tensors by name, for a base whose weights are `pieces` of
-    tensors of some `shapes`. Raises InputError for what is not supported, and for another base's.
-    """
+    """The adapter in a folder, with its tensors by name, for a base whose weights are `pieces`
+    of tensors of some `shapes`. Raises InputError for an unsupported adapter, and for another
+    base's."""
     rank, scale = _sizes(Fields(folder / CONFIG))
     modules = _modules(folder, tensors)
     pairs: dict[str, Pair] = {}
@@ -170,7 +170,7 @@ def _modules(
 
 
 def _sizes(said: Fields) -> tuple[int, float]:
-    """The rank and the scale that a config says. Raises InputError for what is not supported."""
+    """The rank and the scale in a config. Raises InputError for unsupported ones."""
     kind = said.get("peft_type", str)
     if kind != "LORA":
         raise InputError(f"{said.path}: peft_type {kind} is not supported; of adapters, LORA is")

@@ -1,5 +1,5 @@
-"""Rules that a checkpoint of an encoder-decoder has for its answers, beside the weights: the word
-that each begins or ends with, those that none has, what it may not repeat.
+"""Rules of an encoder-decoder's checkpoint for its answers, beside the weights: the first or last
+word, forbidden words, and forbidden repetitions.
 
 They stand in generation_config.json or, where there is none, in config.json, and hold for every
 way to choose a word, as in transformers' `generate`.

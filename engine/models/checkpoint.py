@@ -141,7 +141,7 @@ def with_adapter(model: Model, folder: str | Path, base: str) -> Model:
 
 
 class Packed(NamedTuple):
-    """A weight as its file has it: integers times scales, [in, out] each."""
+    """A weight as stored in its file: integers times scales, [in, out] each."""
 
     kind: str  # Q8_0 or Q4_0
     integers: np.ndarray

@@ -62,7 +62,8 @@ class Config(Fields):
         self.values = {names.get(name, name): value for name, value in self.values.items()}
 
     def otherwise(self, **values: Any) -> "Config":
-        """This config with other values of some fields; what is read there is read here."""
+        """This config with other values of some fields; it shares the list of fields that were
+        read."""
         other = Config(self.path, self.values | values)
         other.asked = self.asked
         return other
@@ -261,7 +262,7 @@ def joined_heads(
 
 
 def written(ours: str, out: str, spec: ModelSpec) -> Pieces:
-    """The pieces of what all heads write: W_O of each, and b_O."""
+    """The pieces of attention's output: W_O of each head, and b_O."""
     for n in range(spec.n_heads):
         yield f"{ours}.h{n}.W_O", head_of(f"{out}.weight", n, spec.d_head, 1, turn=True)
     yield f"{ours}.b_O", Piece(f"{out}.bias")

@@ -44,7 +44,8 @@ S = TypeVar("S", bound=ModelSpec)
 
 @explained_class
 class Forward(Graph):
-    """The graph of one forward pass, with what an architecture's function needs to fill it."""
+    """The graph of one forward pass, with the inputs of an architecture's function that fills
+    it."""
 
     def __init__(
         self,
@@ -66,8 +67,8 @@ class Forward(Graph):
         return self.spec
 
     def with_weights_of(self, owner: str) -> Self:
-        """This part, which has no weights of its own: it reads those of another, by its whole
-        name."""
+        """This part without weights of its own: it uses another part's weights, under that
+        part's whole name."""
         scoped = copy(self)
         scoped._owner = (self.prefix, f"{owner}.")
         return scoped

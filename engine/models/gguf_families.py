@@ -175,7 +175,7 @@ def of_seed(values: Values, places: Mapping[str, Place]) -> Values:
 
 
 def of_glm_moe(values: Values, places: Mapping[str, Place]) -> Values:
-    """The number of layers that predict the next token; files count those of further ones, too."""
+    """The number of layers that predict the next token; a file's number includes further ones."""
     if values.get("scoring_func") == LOGISTIC:
         del values["scoring_func"]
     found = by_tensors("attention_bias", "use_qk_norm")(values, places)

@@ -144,8 +144,8 @@ class Model:
         return list(self.source) if isinstance(self.spec, TwoStackSpec) else []
 
     def reading(self, ids: Sequence[int]) -> "Model":
-        """This model of two stacks with another source sentence: its graphs, and what is computed
-        with them, are of the decoder's tokens after it. Raises InputError for invalid ids."""
+        """This model of two stacks with another source sentence. Its graphs are over the
+        decoder's tokens. Raises InputError for invalid ids."""
         if not isinstance(self.spec, TwoStackSpec):
             raise InputError(f"a {self.kind} model has one stack, and reads no source sentence")
         self._check_tokens(ids, self.spec.n_source)

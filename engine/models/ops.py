@@ -105,7 +105,7 @@ def patched(x: X, other: X, take: X, part: X = None) -> X:
 
 @op(x="i,j", other="i,j", take="i,0", out="i,≤i")
 def patched_seen(x: X, other: X, take: X) -> X:
-    """The same of scores and patterns, which have a cell for each key that a query sees."""
+    """The same for scores and patterns, which have a cell for each key that a query sees."""
     return x + (other - x) * within(LEAST_TAKEN, take, MOST_TAKEN)
 
 
@@ -568,14 +568,15 @@ def minus_exp(x: X) -> X:
 
 @op(before="i-1,j", step="i,j", rate="@,j", to="i,@", x="i,j", itself="before")
 def selective_scan(before: X, step: X, rate: X, to: X, x: X) -> X:
-    """One number of each channel's state (Gu & Dao 2023, algorithm 2): what is left of the row
-    before, and what this token adds."""
+    """One number of each channel's state (Gu & Dao 2023, algorithm 2): the faded number of the
+    row before, plus this token's share."""
     return EXP(step * rate) * before + step * to * x
 
 
 @op(states="i,j", cs="i,@#", x="i,j", d="0,j", many="states cs")
 def read_states(states: Sequence[X], cs: Sequence[X], x: X, d: X) -> X:
-    """Each channel's state, by what the token reads of it, and the input past it."""
+    """The output of each channel, from its state and the token's readout, plus the input past
+    it."""
     total = x * d
     for state, c in zip(states, cs, strict=True):
         total = total + state * c
@@ -591,7 +592,7 @@ def left(step: X, rate: X) -> X:
 
 @op(before="i-1,j", left="i,0", to="i,@", x="i,j", itself="before")
 def scan_of_head(before: X, left: X, to: X, x: X) -> X:
-    """One number of each channel's state where a head's states all fade alike."""
+    """One number of each channel's state, if a head's states all fade alike."""
     return left * before + to * x
 
 
@@ -630,7 +631,8 @@ def top_before(top: X, starts: X) -> X:
 
 @op(before="i-1,j", fade="0,j", last="i,j", top="i,j", k="i,j", v="i,j", itself="before")
 def faded_sum(before: X, fade: X, last: X, top: X, k: X, v: X = None) -> X:
-    """The sum of values so far by how much each counts; without values, of what they count."""
+    """The sum of values so far, weighted by how much each counts; without values, the sum of
+    these weights."""
     own = EXP(k - Held(top))
     return EXP(Held(last) + fade - Held(top)) * before + (own if v is None else own * v)
 

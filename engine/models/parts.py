@@ -280,8 +280,8 @@ Sublayer = tuple[str, str, Callable[[Forward, Block], Block]]  # its norm, its s
 
 
 def layers(g: Forward, stream: Sequence[Block], norm: Norm, sublayers: Sequence[Sublayer]) -> Block:
-    """The stream after all layers, [n_tokens, d_model]. Each sublayer reads the stream and adds to
-    it; norms are of what it reads or, with `norm_after`, of the sum."""
+    """The stream after all layers, [n_tokens, d_model]. Each sublayer reads the stream and adds
+    to it. Norms apply to its input or, with `norm_after`, to the sum."""
     spec = g.spec
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")

@@ -27,7 +27,7 @@ SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
 
 
 def built_with(g: Graph) -> str:
-    """The sentence as it was typed when the graph was made; of a conversation, what you said."""
+    """The typed sentence as built; in a conversation, your message."""
     if f"{ENCODER}.tokens" in g.blocks:
         return typed_source(g, g.inputs)
     return str(g.inputs["chat.you" if "chat.you" in g.blocks else "sentence"][0, 0])
@@ -42,14 +42,14 @@ def typed_source(g: Graph, values: Mapping[str, Any] | Evaluator) -> str:
 
 
 def answered(g: Graph, shown: Expression, otherwise: Expression | str = "") -> Expression:
-    """An answer, or `otherwise` if a word is unknown or nothing is typed."""
+    """An answer, or `otherwise` if a word is unknown or the cell is blank."""
     if "prompt.answered" not in g.blocks:
         return shown
     return IF(g["prompt.answered"][0, 0] == 1, shown, otherwise)
 
 
 def is_silent(message: Expression) -> Expression:
-    """Whether a message says that nothing is answered."""
+    """Whether a message means that no answer follows."""
     silent = worded(SILENT)
     return RIGHT(message, len(silent)) == silent
 
@@ -100,7 +100,7 @@ def _of_words(g: Graph, continues: bool) -> Expression:
 
 
 def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
-    """The message if one token is looked at, or a whole sentence: the number of tokens."""
+    """The message about the number of tokens, for one token or a whole sentence."""
     n, count = g[f"{prefix}tokens"].shape[0], g[f"{prefix}n_prompt"][0, 0]
     fine, told, n_ids = (
         g[f"{prefix}tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message", "n_ids")
@@ -142,7 +142,7 @@ def not_given(continues: bool) -> str:
 
 
 def word(g: Graph, t: int, text: Expression) -> Expression:
-    """The word at a position, whose text is `text`: the typed one, or the chosen one."""
+    """The typed or chosen word at a position; `text` is its text."""
     typed = IF(g["prompt.found"][t, 0] < 0, "?", text)
     return IF(_is_given(g, t), typed, _until_end(g, t, answered(g, text))) if t else typed
 

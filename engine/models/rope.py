@@ -99,7 +99,7 @@ def instead(c: Config, turns: Any) -> Config:
 
 
 def of_kind(c: Config, d_head: int, kind: str, theta: float, base: str = "rope_theta") -> Rotary:
-    """Rotary positions in layers of one kind. Newer configs have them by kind; older ones have a
+    """Rotary positions in layers of one kind. Newer configs list them by kind; older ones have a
     `base` for each kind, and a scaling for layers without windows."""
     by_kind = c.look("rope_parameters") or {}
     if not isinstance(by_kind, dict) or not {*by_kind} <= {FULL, WINDOWED}:

@@ -95,7 +95,7 @@ def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) ->
 
 
 def longest(c: Config, n_positions: int) -> int:
-    """The maximum number of tokens of a sentence: that of positions, or fewer."""
+    """The maximum number of tokens of a sentence: the number of positions, or fewer."""
     for module in _modules(c):
         n_positions = min(n_positions, module.get("max_seq_length", int, 0) or n_positions)
     return n_positions

@@ -172,8 +172,8 @@ class ModelSpec:
 
 @dataclass(frozen=True, repr=False)
 class TwoStackSpec(ModelSpec):
-    """ModelSpec of an encoder-decoder (Vaswani et al. 2017, figure 1): the fields of ModelSpec are
-    the decoder's; those of the encoder are beside them."""
+    """ModelSpec of an encoder-decoder (Vaswani et al. 2017, figure 1): the inherited fields are
+    the decoder's, and the encoder's are added."""
 
     start: int = 0  # the id that every answer begins with
     n_source: int = 1  # the longest source sentence, in tokens

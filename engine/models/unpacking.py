@@ -71,8 +71,8 @@ class PackedMatrix:
 
 
 def unpacked(folder: Path, config: Config, held: Held) -> Held:
-    """The tensors of a folder, with those that its config calls quantized unpacked. Raises
-    InputError for a way of packing that is not known, with advice."""
+    """The tensors of a folder, unpacked if its config calls them quantized. Raises InputError,
+    with advice, for an unknown way of packing."""
     given = next((config.values[key] for key in KEYS if config.values.get(key)), None)
     if given is None:
         return held
@@ -146,7 +146,7 @@ def stems(held: Held, mark: str) -> list[str]:
 
 
 def entry(folder: Path, name: str, sides: tuple[int, int], rows: Rows, turned: bool) -> TensorEntry:
-    """A matrix in the terms of other tensors; `turned` if rows are those of [in, out]."""
+    """A matrix in terms of other tensors; `turned` if its rows are those of [in, out]."""
 
     def fetch() -> np.ndarray:
         values = rows(0, sides[0])
@@ -323,7 +323,7 @@ def bitsandbytes(folder: Path, said: Config, held: Held) -> None:
 
 
 def of_eight_bits(parts: Parts) -> TensorEntry:
-    """A matrix int8 [out, in], and the largest number of each row, which 127 stands for."""
+    """A matrix int8 [out, in], and the largest number of each row, which 127 represents."""
     integers = parts.take("weight", SIGNED, None, None)
     n_out, n_in = integers.shape
     scales = parts.numbers("SCB", n_out) / 127
@@ -375,7 +375,7 @@ class State(NamedTuple):
 
 
 def of_four_bits(parts: Parts) -> TensorEntry:
-    """A matrix two of whose numbers are in a byte, the first in its high bits."""
+    """A matrix with two numbers in each byte, the first in its high bits."""
     state = State.of(parts)
     (n_out, n_in), size = state.shape, state.size
     numbers = parts.numbers("weight.quant_map", 16)

@@ -27,7 +27,7 @@ SWITCH = "switch"
 
 @dataclass(frozen=True)
 class Effect:
-    """A part that is switched off alone, and what that does to a target word at one token."""
+    """The effect of switching off one part on a target word at one token."""
 
     part: Annotated[str, "a head, an attention block or an MLP", said]
     change: Annotated[float, "of the target's logit", "+.4f"]
@@ -92,8 +92,8 @@ def effects(
 
 
 def with_averages(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
-    """The model with the averages that it came with, or else those over these prompts. Workbooks
-    and the command both use this, so that mean ablation is the same in both."""
+    """The model with its own averages, or else averages over these prompts. Workbooks and the
+    command both use this, so mean ablation is the same in both."""
     return model if model.averages else averaged(model, prompts)
 
 

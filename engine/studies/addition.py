@@ -1,4 +1,4 @@
-"""Additions: what a study adds to a workbook of a model, declared in the study's own file.
+"""Additions of a study to a workbook of a model, declared in the study's own file.
 
 A file of this folder with an `ADDITION` is found by being there. From it follow the options of
 `build`, what cannot be combined, the graph, the sheet of its blocks, their meanings, lines on Start
@@ -103,7 +103,7 @@ def of(studies: Studies) -> list[Addition]:
 
 
 def asked(given: Given) -> Studies:
-    """The additions that options ask for, each with what it was asked. Raises InputError."""
+    """The additions that options ask for, each with its own options. Raises InputError."""
     found = {}
     for addition in additions():
         main, *others = (option.name for option in addition.options)

@@ -63,7 +63,7 @@ def short(name: str) -> str:
 
 
 class Edge(NamedTuple):
-    """The part of the reader's value that passes to it from a source, with nothing between."""
+    """The part of the reader's value that comes directly from a source."""
 
     source: Node
     reader: Node
@@ -79,7 +79,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """A node's way from the stream to what it writes."""
+    """A node's way from the stream to its output."""
 
     wrote: Block  # [n_tokens, d_model], or the answer, [1, 1]
     inner: Block  # the same before it is stretched
@@ -298,7 +298,7 @@ class AnswerGraph:
         return [edge for edge in found if edge.value]
 
     def _with_neurons(self, reader: Reader, chosen: Mapping[str, Node]) -> scores.Parts:
-        """The parts of what a reader takes, chosen neurons apart from the rest of their MLP."""
+        """The parts of a reader's input, with chosen neurons apart from the rest of their MLP."""
         alone = {label: self._alone(node) for label, node in chosen.items()}
         way = scores.path(self.graph, reader.taken)
         wrote = {block.name: self.values[block.name] for block in way.writers}

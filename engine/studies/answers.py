@@ -1,4 +1,4 @@
-"""Answers: what a typed number is worth, by one rule for the sheet Key and for `grade`.
+"""Answers: the worth of a typed number, by one rule for the sheet Key and for `grade`.
 
 The digits that were typed decide: an answer is right if it is the right number rounded to two or
 more significant digits. The rule is written once, as formulas. The sheet has a cell for each step;

@@ -101,7 +101,7 @@ def _embedded(graph: Graph) -> str:
 
 
 def _v(graph: Graph, head: str) -> Block:
-    """A head's values. Raises InputError if what they give is gated."""
+    """A head's values. Raises InputError if their output is gated."""
     z = graph[f"{head}.z"]
     if z.op is not ops.mix:
         raise InputError(
@@ -139,7 +139,7 @@ def _without_divisors(graph: Graph, way: scores.Path) -> Mapping[str, np.ndarray
 
 
 def _to_logits(graph: Graph, head: str) -> np.ndarray:
-    """The map from what a head writes to the logits: [d_model, n_words]."""
+    """The map from a head's output to the logits: [d_model, n_words]."""
     if "logits" not in graph.blocks:
         raise InputError("the model reads out no words, so it has no circuits through them")
     begin, end = graph[f"{head}.result"], scoring(graph)
@@ -216,7 +216,7 @@ def _maps(graph: Graph, head: str) -> Maps:
 
 
 def _composed(earlier: str, later: str, of: Mapping[str, Maps], wrote: np.ndarray) -> Composition:
-    """`wrote` [d_head, d_model] is what the earlier head writes, as the later one reads it."""
+    """`wrote` [d_head, d_model] is the output of the earlier head, as the later one reads it."""
     one, two, its = of[earlier].squares, of[later], of[later].squares
     own = norm(one.v, wrote @ wrote.T)
     found = []

@@ -1,4 +1,4 @@
-"""The columns of what a study finds: one set for the terminal, CSV, Parquet, JSON, many prompts.
+"""The columns of a study's rows: one set for the terminal, CSV, Parquet, JSON, many prompts.
 
 A row is a dataclass or a named tuple. Each field is a column: its name is the heading everywhere,
 and its annotation says what it is and, for people, how it is shown, by a format or by a function:

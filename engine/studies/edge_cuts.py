@@ -1,4 +1,4 @@
-"""Cutting edges of the graph of an answer: the forward pass in which a part does not read another.
+"""Cutting edges of the graph of an answer: forward passes in which one part does not read another.
 
 A cut takes what a source wrote at a token out of what one reader at one token reads (path patching;
 Goldowsky-Dill et al. 2023, Wang et al. 2023, section 2.2): a head's query, keys and values, an
@@ -30,7 +30,7 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Way:
-    """A reader, with the blocks that lead to what it reads and on to what it writes."""
+    """A reader, with the blocks before its input and up to its output."""
 
     reader: Reader
     path: scores.Path  # to the stream
@@ -101,8 +101,8 @@ class Cuts:
             return self._run(masks, self._kept(sets) if keep else None)
 
     def _kept(self, sets: Sequence[Collection[Ends]]) -> dict[str, np.ndarray]:
-        """Whether a kept edge leads from each writer and token: bool [n_sets, n_tokens] each. What
-        the others write is read nowhere."""
+        """Whether a kept edge leads from each writer and token: bool [n_sets, n_tokens] each.
+        The output of other writers is not used."""
         found = {name: np.zeros((len(sets), self.n_tokens), dtype=bool) for name in self._ways}
         for k, edges in enumerate(sets):
             for source, at, _, _ in edges:
@@ -124,7 +124,7 @@ class Cuts:
         return found
 
     def _run(self, masks: Values, kept: Values | None) -> Values:
-        """The values of all passes; with `kept`, of what is read alone."""
+        """The values of all passes; with `kept`, only of the blocks in use."""
         ways = {way.reader.wrote.name: way for way in self._ways.values()}
         values: dict[str, np.ndarray] = dict(self.answer.graph.computed)
         reached: set[str] = set()
@@ -191,7 +191,7 @@ def _inside(way: Way, values: Values, stream: np.ndarray) -> np.ndarray:
 
 
 def way_of(graph: Graph, reader: Reader) -> Way:
-    """A reader's way from the stream to what it writes."""
+    """A reader's way from the stream to its output."""
     reached = {reader.stream.name}
     inside = []
     for block in graph.before(reader.wrote):

@@ -1,4 +1,4 @@
-"""Exercises: which cells of a workbook to compute by hand.
+"""Exercises: the choice of cells to compute by hand.
 
 Cells are chosen by a rule: those whose formulas leave room for many different slips (see `slips`),
 no two alike, none reading another. What an answer is worth is in `answers`.
@@ -138,7 +138,8 @@ def _declared(graph: Graph, name: str, look: Look) -> Tried:
 def _candidates(
     graph: Graph, blocks: Sequence[Block], looks: Looks, rows: int | None, reach: int
 ) -> Iterable[Tried]:
-    """Cells by how much they add: each with the most slips that those before it don't have."""
+    """Cells in the order of their use: each with the most slips that the cells before it do not
+    have."""
     left: list[list[Tried]] = []  # by block, the best cell first
     seen = set[str]()
     for block in blocks:
@@ -244,7 +245,8 @@ def _a_head(blocks: Sequence[Block], looks: Looks, rows: int | None) -> list[Exe
 
 
 def _line(block: Block, at: Span) -> list[Span]:
-    """The row of a cell, or if it is one wide the column; of a long one the cells from this on."""
+    """The row of a cell, or its column if the row has one cell; if it is long, only the cells
+    from this one on."""
     i, j = at
     row = _row(block, i)
     line = row if len(row) > 1 else [(r, j) for r in range(block.shape[0]) if block.has(r, j)]

@@ -180,7 +180,7 @@ def credit(at: Graph, wrote: Block, d: Block, by: Block | None) -> Block:
 
 
 def credit_of_patch(at: Graph, x: Block, own: Block, d: Block, by: Block | None) -> Block:
-    """The share of what a patch changes in a sum, x less the sum as it is computed; by token."""
+    """The share of a patch in a sum: x less the computed sum; by token."""
     turns = d.axes[0] == "token"
     op = ops.credit_of_change_of_token if turns else ops.credit_of_change
     return at.block(f"{own.name}.credit", op, x, own, d, by)

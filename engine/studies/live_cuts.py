@@ -81,7 +81,7 @@ class _Pass:
                 self.copies[block.name] = copy
 
     def _needed(self, order: Sequence[Block]) -> set[str]:
-        """The blocks whose values in this pass are read."""
+        """The blocks of this pass that other blocks use."""
         found = {"logits"}
         for block in reversed(order):
             if block.name not in found:
@@ -95,7 +95,7 @@ class _Pass:
         return found
 
     def _plain(self, block: Block) -> bool:
-        """Whether a block is read at tokens at which it reads the stream as it is."""
+        """Whether a block is used only at tokens at which it reads the uncut stream."""
         return block.name != "logits" and len(self.into.get(block.name, ())) <= self.row
 
     def _copied(self, block: Block) -> Block:

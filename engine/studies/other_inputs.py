@@ -1,4 +1,4 @@
-"""Other inputs: a graph's blocks with other numbers and texts in what is typed.
+"""Other inputs: a graph's blocks with other numbers and texts in the input cells.
 
 A formula that is tried on them cannot have its number from the workbook as built.
 """

@@ -1,5 +1,5 @@
 """A pair of sentences in cells: the pass of the other sentence, its words, the sentence's own pass
-without any patch, and the words whose lead is compared (see `patching`).
+without any patch, and the two words whose lead counts (see `patching`).
 
 The other sentence is typed word by word, below the first one's: a blank, or a word that is unknown,
 is the first sentence's own. So both are always equally long. The target and its rival are typed as
@@ -230,7 +230,7 @@ STUDY = Study(
 
 
 class Against(NamedTuple):
-    """The other sentence that values come from, and the path along which they go."""
+    """The other sentence, whose values a patch takes, and the path along which they go."""
 
     ids: tuple[int, ...]  # of the other sentence
     path: tuple[str, str] | None = None  # from one site to another

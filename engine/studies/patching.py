@@ -86,7 +86,7 @@ class Patched(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two sentences, and what patching the first from the second does."""
+    """Two sentences, and the effects of patching the first from the second."""
 
     target: int
     rival: int
@@ -121,7 +121,7 @@ def _usual(block: Block) -> bool:
 
 
 def writes(graph: Graph, block: Block) -> bool:
-    """Whether a block is what a head, or an MLP, writes."""
+    """Whether a block is the output of a head or an MLP."""
     if block.part != "attn" or block.head is None:
         return block.leaf == "mlp_out"
     return block.leaf == ("result" if f"{block.path}.result" in graph.blocks else "z")

@@ -29,7 +29,7 @@ class Text(NamedTuple):
 
 
 class Price(NamedTuple):
-    """The side effects on the next words of one rule, or on all."""
+    """The side effects on the next words of one rule, or of all."""
 
     what: Annotated[str, "of which words; first of all"]
     n: Annotated[int, "how many next words"]

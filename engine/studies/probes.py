@@ -1,4 +1,4 @@
-"""Probes: can one tell from what stands at a site which of two lists a sentence is of?
+"""Probes: a test whether the vector at a site tells which of two lists a sentence comes from.
 
 A linear probe (Alain & Bengio 2016) projects on a direction and compares with a threshold. This one
 is the mass-mean probe (Marks & Tegmark 2023, section 5): the direction from one mean to the other,

@@ -1,4 +1,4 @@
-"""Quantization: weights rounded to a few bits, and what that does to a model's answer.
+"""Quantization: weights rounded to a few bits, and the effect on a model's answer.
 
 A line of weights, all that one dot product runs over, shares a scale: its largest weight becomes
 the largest integer of so many bits, every other weight the nearest integer times the scale (absmax;
@@ -42,7 +42,7 @@ ALL_BITS = f"{QUANTIZE}.{BITS}"  # what a part is rounded to that has nothing ty
 
 
 def check(bits: object) -> None:
-    """Raise InputError for what is no list of numbers of bits that weights can be rounded to."""
+    """Raise InputError for anything but a list of numbers of bits."""
     listed = bits if isinstance(bits, list | tuple) and bits else [bits]
     unknown = [n for n in listed if not (isinstance(n, Real) and n in WIDTHS)]
     if unknown or listed is not bits:
@@ -101,7 +101,7 @@ class Grid:
 
 
 def matrices(graph: Graph) -> list[Block]:
-    """The weights that are rounded: those with more than one row."""
+    """The weights to round: those with more than one row."""
     return [block for block in graph if block.kind == "weight" and block.shape[0] > 1]
 
 
@@ -253,7 +253,7 @@ def _check(model: Model, asked: Mapping[str, checkpoint.Packed], most: int) -> N
 
 
 def _add_loss(graph: Graph, passage: Passage) -> None:
-    """Add the loss of the prompt, if it says which words follow."""
+    """Add the loss of the prompt, if the prompt has next words."""
     if passage.n_prompt > 1 and graph["logits"].axes[1] == "vocab":
         objective.loss(graph, *objective.next_words(graph, passage.n_prompt))
 

@@ -1,4 +1,4 @@
-"""Why a head looks where it looks: its score by what wrote the query and the key.
+"""Why a head looks where it looks: its score, split by the parts that wrote the query and the key.
 
 A score is the dot product of a query and a key. With the divisors of norms held at their values,
 both are linear in what was written into the residual stream: the embedding, positions, what each
@@ -104,15 +104,15 @@ def follow(
 
 @dataclass(frozen=True)
 class Parts:
-    """A block as a sum of what its writers wrote."""
+    """A block as a sum of its writers' outputs."""
 
     writers: tuple[str, ...]
     values: np.ndarray  # [n_writers, n_tokens, features]
 
 
 def parts(graph: Graph, end: Block, wrote: Mapping[str, np.ndarray] | None = None) -> Parts:
-    """A block split over its writers, with all that is held as it is; `wrote` is what the writers
-    wrote, if another than in the graph, [n_tokens, features] each."""
+    """A block split over its writers, with fixed norms' divisors and gates; `wrote` is the
+    writers' output, if it differs from the graph's, [n_tokens, features] each."""
     way, values = path(graph, end), graph.computed
     wrote = values if wrote is None else wrote
     found = []
@@ -181,7 +181,8 @@ def _position(texts: Sequence[str], at: int, option: str) -> int:
 
 @dataclass(frozen=True)
 class Split:
-    """A score of a query with a key, by what wrote the query (rows) and the key (columns)."""
+    """A score of a query with a key, split by the parts that wrote the query (rows) and the key
+    (columns)."""
 
     head: str
     query: int
@@ -199,12 +200,12 @@ class Split:
 
     @property
     def total(self) -> float:
-        """The sum of the table and of what stands outside it."""
+        """The sum of the table and of the parts outside it."""
         return float(self.table.sum()) + sum(self.outside.values())
 
     def less(self, rival: "Split") -> np.ndarray:
-        """The table less that of another key of the same head and query: what all keys share, and
-        softmax ignores, cancels."""
+        """The table minus the table of another key, for the same head and query. A share of all
+        keys, which softmax ignores, cancels."""
         return np.asarray(self.table - rival.table)
 
 
@@ -230,7 +231,7 @@ class Head:
 
     @property
     def pattern(self) -> np.ndarray:
-        """[n_tokens, n_tokens]: what each query (row) looks at."""
+        """[n_tokens, n_tokens]: the attention of each query (row)."""
         return self.graph.values[f"{self.name}.pattern"]
 
     def most(self, query: int) -> int:

@@ -1,4 +1,4 @@
-"""Slips: what people do wrong when they compute a cell by hand, each as the formula that results.
+"""Slips: common mistakes of people who compute a cell by hand, each as the formula that results.
 
 A slip is a rewriting of the cell's formula: a part left out or the wrong way round, another line of
 cells read, or another block. It is looked for in the formula itself, and if it has no place there,
@@ -160,7 +160,7 @@ def put_in(graph: Graph, formula: Expression) -> Expression | None:
 
 
 def outermost(part: Expression, change: Change) -> Expression | None:
-    """A formula in which the outermost part that a change applies to is changed; None: none is."""
+    """A formula with a change of the outermost part that allows it; None: no part does."""
     found = change(part)
     if found is not None:
         return found
@@ -172,7 +172,7 @@ def outermost(part: Expression, change: Change) -> Expression | None:
 
 
 def throughout(formula: Expression, change: Change) -> Expression | None:
-    """A formula with every part changed that a change applies to; None: none is."""
+    """A formula with a change of every part that allows it; None: no part does."""
     applied = False
 
     def each(part: Expression) -> Expression:
@@ -451,7 +451,7 @@ def _unnormed(asked: Asked, formula: Expression) -> Expression | None:
 
 
 def _unplaced(asked: Asked, formula: Expression) -> Expression | None:
-    """A sum without the position's vector; or what is rotated as it was before."""
+    """A sum without the position's vector; or the input of a rotation."""
 
     def drop(part: Expression) -> Expression | None:
         if isinstance(part, Operation) and part.sign == "+":
@@ -494,7 +494,7 @@ def _inactive(asked: Asked, formula: Expression) -> Expression | None:
 
 
 def _unmasked(_: Asked, formula: Expression) -> Expression | None:
-    """Sums over what a query may not see, too."""
+    """Sums that also include masked keys."""
 
     def change(part: Expression) -> Expression | None:
         if not _calls(part, *ADDING_UP):

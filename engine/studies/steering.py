@@ -47,7 +47,7 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Two lists of sentences, and what stands at a site at each of them."""
+    """Two lists of sentences, and the vectors at a site for each of them."""
 
     site: str
     lists: Mapping[str, Sequence[Ids]] = field(repr=False)  # two, as ids by name
@@ -272,7 +272,7 @@ def _carried(at: Graph, x: Block, direction: Block) -> Block:
 
 
 def is_stream(graph: Graph, site: str) -> bool:
-    """Whether a site is as wide as the stream, so that its directions are read as words."""
+    """Whether a site is as wide as the stream, so that its directions have nearest words."""
     return graph[site].axes[1] == graph[END].axes[1]
 
 

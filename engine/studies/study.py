@@ -30,7 +30,7 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class Asked:
-    """A prompt of a model, and what is asked about it."""
+    """A prompt of a model, and the question about it."""
 
     name: str  # of the model
     model: Model

@@ -15,7 +15,7 @@ MOST_STEPS = 10_001
 
 @dataclass(frozen=True)
 class Row:
-    """A value of the cell, and what the model says then."""
+    """A value of the cell, and the model's answer."""
 
     cell: Annotated[str, "that runs through the values"]
     value: Annotated[float, "of the cell", ".4f"]

@@ -188,8 +188,8 @@ class Search:
 
     @np.errstate(over="ignore", invalid="ignore")  # a length that overflows leads nowhere
     def begun(self) -> np.ndarray:
-        """A change that makes the word first, by gradient descent in steps of one length on its
-        surprise; or the last change tried."""
+        """A change that makes the word first, by gradient descent on its surprise in steps of
+        one length; or the last change tried."""
         delta = np.zeros(sum(w.size for w in self.weights.values()))
         length = 0.0
         for _ in range(MOST_BEGUN):

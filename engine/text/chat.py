@@ -1,4 +1,4 @@
-"""A conversation in cells: what a chat template writes around a system text and what you say.
+"""A conversation in cells: your text, a system text, and the template's text around them.
 
     head (system) & earlier turns & you & closing -> the sentence, which the tokenizer reads
 
@@ -52,7 +52,7 @@ def messages(turns: Sequence[tuple[str, str]]) -> list[Message]:
 
 
 def add(g: Graph, chat: Chat, by_word: bool = False) -> Block:
-    """Add a conversation's cells; returns `sentence` [1, 1], what the model reads.
+    """Add a conversation's cells; returns `sentence` [1, 1], the model's input.
 
     With `by_word` the answer so far is typed, too, in `chat.begun`, for a sheet that ranks one next
     word.

@@ -22,7 +22,7 @@ SECONDS, BYTES = 3, 1_000_000_000  # of processor and memory
 
 
 class Generation(jinja2.ext.Extension):
-    """The tags {% generation %}, which mark what the model says and change nothing of the text."""
+    """The tags {% generation %}, which mark the model's messages and do not change the text."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -84,7 +84,7 @@ def tojson(
 
 
 def environment() -> ImmutableSandboxedEnvironment:
-    """Jinja's sandbox with what transformers adds to it."""
+    """Jinja's sandbox with transformers' additions."""
     found = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
     )

@@ -179,7 +179,7 @@ PROBES = (  # texts that templates are known to change
 
 
 def _pieces(template: ChatTemplate) -> Pieces:
-    """The pieces, found by rendering marks, and held to what is rendered of PROBES."""
+    """The pieces, found by rendering marks, and checked by rendering PROBES."""
     system, you, answer, again = MARKS
     asked = [[of_user(you)], [*of_system(system), of_user(you)]]
     asked += [[of_user(you), of_model(answer), of_user(again)]]
@@ -209,7 +209,7 @@ def _pieces(template: ChatTemplate) -> Pieces:
 
 
 def changed() -> InputError:
-    """The error for a template whose work no formulas do."""
+    """The error for a template that no formulas can follow."""
     return InputError(
         "the model's chat template changes what is typed in a way that has no formulas here; "
         "`cellformer generate --chat` takes it, or leave out --chat"

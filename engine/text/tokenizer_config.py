@@ -41,9 +41,9 @@ SIGN = "▁"  # SentencePiece's space
 
 
 def heed(spec: Spec, said: Fields, config: Mapping[str, Any]) -> None:
-    """Change the steps of a tokenizer.json to those that transformers takes: `said` is
-    tokenizer_config.json, `config` the model's config.json. Raises InputError for an option that is
-    not of its type."""
+    """Change the steps of a tokenizer.json as transformers does: `said` is
+    tokenizer_config.json, `config` the model's config.json. Raises InputError for an option of a
+    wrong type."""
     kind = class_of(said, config)
     prefix = said.optional("add_prefix_space", bool, None)
     if kind in BERT:

@@ -55,7 +55,7 @@ def asked(what: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """A context manager: discard what other code than Python prints to standard error."""
+    """A context manager: discard what code outside Python prints to standard error."""
     try:
         kept = os.dup(2)
     except OSError:  # it is closed

@@ -24,8 +24,8 @@ class CharacterMap:
     texts: bytes
 
     def longest(self, data: bytes, start: int) -> tuple[int, str] | None:
-        """The longest sequence from `start` on that is in the map: its length, and what is
-        written for it."""
+        """The longest sequence from `start` on that is in the map: its length, and its
+        replacement."""
         found, at = None, _children(self.units[0])
         for end in range(start, len(data)):
             at ^= data[end]
@@ -92,7 +92,7 @@ class Unigram:
         return found.rstrip(SPACE) if self.fewer_spaces else found
 
     def _replaced(self, data: bytes) -> Iterator[str]:
-        """The characters, or what the map has for them; a map may end within a character."""
+        """The characters, or their replacements by the map; a map may end within a character."""
         at = 0
         while at < len(data):
             found = self.characters.longest(data, at) if self.characters else None

@@ -1,4 +1,4 @@
-"""The hidden sheet Key of a workbook of exercises: what each answer is compared with.
+"""The hidden sheet Key of a workbook of exercises: the right answers and slips for the check.
 
 A row for each yellow cell: the right number, what was typed, the steps of the rule of
 `cellformer.engine.studies.answers`, what each slip leads to, how far off that is, and what to say.
@@ -141,8 +141,7 @@ class AnswerKey:
         return range(self.n)
 
     def _label(self) -> None:
-        """Add the heads of the columns, and what is typed: names, values as built, slips in
-        words."""
+        """Add the heads of the columns, and the inputs: names, values as built, slips in words."""
         sheet, top = self.key.sheet, self.top
         sheet.put(top - 2, 0, "Each yellow cell", "heading")
         self.key.heads_at((top - 1, 0), "cell", "right", "as built", "as a text", "kind", "number")
@@ -181,7 +180,8 @@ class AnswerKey:
         return Rule(put, self.number[k], self.right[k], a.whole, self.built[k])
 
     def _slips(self) -> Area:
-        """Add what each slip leads to; gives how far what was typed is from those that it is."""
+        """Add the number of each slip; gives the distance of the answer from the slips that it
+        fits."""
         slips = self.key.table("slips", (self.top, FIRST_SLIP), (self.n, self.most))
         apart = self.key.table("apart", (self.top, FIRST_SLIP + self.most), (self.n, self.most))
         for k, a in enumerate(self.answers):

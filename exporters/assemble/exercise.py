@@ -125,7 +125,7 @@ def make(
 
 
 def _hide(book: Book, name: str) -> None:
-    """Hide a sheet that shows right numbers, with the links to it and what Start says of it."""
+    """Hide a sheet that shows right numbers, with the links to it and Start's texts about it."""
     if name not in book.sheets:
         return
     book.sheets[name].secret = True
@@ -142,12 +142,12 @@ def _hide(book: Book, name: str) -> None:
 
 
 def sheet_name() -> str:
-    """The name of the sheet that asks, in the language of what is built now."""
+    """The name of the sheet of questions, in the language of the workbook."""
     return translated(SHEET)
 
 
 def _say_why_ranges_differ(book: Book) -> None:
-    """On Start, in place of the verdict of Digest, to which blank cells are differences."""
+    """On Start, in place of Digest's verdict, say that blank cells count as differences."""
     start, row = book.sheet(START), digests.SUMMARY
     start.dressings = [one for one in start.dressings if not one[0].top <= row < one[0].bottom]
     start.put(row, 0, TO_BE_FILLED, "ledger")
@@ -155,7 +155,8 @@ def _say_why_ranges_differ(book: Book) -> None:
 
 
 def digest(book: Book, answers: Sequence[Answer]) -> str:
-    """A digest of what is asked: cells, right formulas and slips. Another version asks others."""
+    """A digest of the questions: cells, right formulas and slips. Other versions have other
+    questions."""
     asked = [
         (a.block.name, a.i, a.j, book.text(a.right, KEY), [slip.kind for slip in a.slips])
         for a in answers
@@ -185,7 +186,8 @@ def _whole(book: Book, block: Block) -> bool:
 
 
 def _nameable(book: Book, block: Block, at: Span, whole: bool) -> list[Slip]:
-    """The slips in a cell whose numbers are not right but for rounding, or a power of ten."""
+    """The slips in a cell whose numbers differ from the right one by more than rounding or a
+    power of ten."""
     right = exercises.number(block.formula(*at), book.clean)
     found = []
     for slip in told_apart(book.graph, block, at, book.clean):
@@ -313,7 +315,7 @@ def _cells(exercise: Exercise) -> Area:
 
 
 def _shown(checked: AnswerKey, rows: Sequence[int]) -> Expression:
-    """The answer that is typed; of several how many are right."""
+    """The typed answer; if there are several, the number of right ones."""
     if len(rows) > 1:
         good = SUM(checked.good[rows[0] : rows[-1] + 1, 0])
         return sentence("{n} of {all}", n=good, all=expression(len(rows)))
@@ -357,8 +359,8 @@ def _read_by(book: Book, block: Block, i: int, j: int) -> str:
 
 
 def _other_inputs(book: Book, page: Composer, answers: Sequence[Answer]) -> None:
-    """Lead to the suggested edit that changes most of the right numbers: formulas follow it, and
-    typed numbers don't."""
+    """Lead to the suggested edit that changes the most right numbers. Formulas follow it, and
+    typed numbers do not."""
     tried = [(_n_changed(book, answers, s), -k, s) for k, s in enumerate(book.suggestions)]
     n, _, best = max(tried, default=(0, 0, None))
     if best is None or not n:

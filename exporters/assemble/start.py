@@ -145,8 +145,8 @@ def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
 
 
 def cell_of(book: Book, suggestion: Suggestion) -> str:
-    """The address of the cell that an edit is typed into; where the prompt is shorter, of that in
-    which the word would stand."""
+    """The address of the cell for an edit. If the prompt is too short, the address at which the
+    word would stand."""
     if isinstance(suggestion.cell, int):
         place = book.places["prompt.pick"]
         return book.address(book.sheet(place.sheet)[place.cell(suggestion.cell, 0)])

@@ -1,5 +1,5 @@
-"""Whether a workbook file keeps Excel's rules, checked without Excel: what it would repair, refuse
-or misread.
+"""Excel's rules for a workbook file, checked without Excel: what it would repair, refuse or
+misread.
 
 Sheets are streamed and numbers skipped: a hundred million cells take a few minutes.
 """

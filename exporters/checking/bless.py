@@ -196,7 +196,7 @@ def examples() -> tuple[Example, ...]:
 
 
 def _given(form: str, k: int) -> tuple[str, tuple[Given, ...]]:
-    """The function of a form, or its sign, and what it gets in an example."""
+    """The function of a form, or its sign, and its arguments in an example."""
     if called := re.fullmatch(r"(\w+)\((.*)\)", form):
         name, kinds = called[1], called[2].split(", ") if called[2] else []
     else:
@@ -287,7 +287,7 @@ def _put(sheet: Any, at: Span, value: Value) -> None:
 
 
 class Answered(NamedTuple):
-    """A cell: what a program computed, and what we did."""
+    """A cell: the program's result, and ours."""
 
     example: Example
     at: str

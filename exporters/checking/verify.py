@@ -216,7 +216,7 @@ def poison(source: Path, target: Path) -> None:
 
 
 def _wrong(xml: bytes) -> bytes:
-    """A sheet's XML with a wrong cached value in every formula cell, whatever its namespace prefix.
+    """A sheet's XML, with any namespace prefix, with a wrong cached value in every formula cell.
     Raises InputError if the cells cannot be found."""
     named = SHEET.search(xml)
     if named is None:
@@ -258,8 +258,9 @@ def _libreoffice(path: Path, book: FormulaCells) -> Values:
 
 
 def _gnumeric(path: Path, book: FormulaCells) -> Values:
-    """Recompute in gnumeric. Its INDEX does not give whole columns, as large workbooks use them: it
-    gets their addresses instead; and cells without styles, which it reads and writes faster."""
+    """Recompute in gnumeric. Its INDEX does not give whole columns, which large workbooks use,
+    so it gets their addresses. It also gets cells without styles, which it reads and writes
+    faster."""
     plain = path.with_name("plain.xlsx")
     _copy(path, plain, lambda data: PICKED.sub(_picked, STYLED.sub(rb"\1", data)))
     file = recompute_in_gnumeric(plain, path.with_name("recalculated.xlsx"))

@@ -113,7 +113,8 @@ class A1:
         return known
 
     def read(self, read: Read) -> str:
-        """A formula that all cells of a block share has no address before it is filled in."""
+        """Raise an error: a formula that all cells of a block share has no address before it is
+        filled in."""
         raise TypeError(f"{read.block.name} {read.at} is read at another place by each cell")
 
     def nth(self, line: Area | Read, k: str, first: int) -> str:

@@ -244,7 +244,7 @@ class Sheet:
         return [*((self[at].rect, rule) for at, rule in self.rules.items()), *self.areas]
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
-        """Put a number, or a text in the book's language; what is typed, and words, stay as they
+        """Put a number, or a text in the book's language; typed entries and words stay as they
         are."""
         if isinstance(value, str) and style not in DATA:
             value = translated(value)
@@ -267,7 +267,7 @@ class Sheet:
                 self.put(k, col, value, style)
 
     def hold(self, row: int, col: int, value: str | float, style: str) -> None:
-        """Put a number or a text that is data: what is typed, a word, a name."""
+        """Put data: a typed number or text, a word, a name."""
         self.entries[row, col] = Entry(value, style)
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
@@ -558,7 +558,7 @@ class Book:
         return self._clean
 
     def refresh(self) -> None:
-        """Compute the values as built anew: what stands in its cells has changed."""
+        """Compute the values as built again, after a change of cells."""
         self._clean = None
 
     @explained

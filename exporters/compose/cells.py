@@ -91,7 +91,7 @@ class SheetCell:
 
     @property
     def name(self) -> str:
-        """Its table and place; of a cell in no table, its address."""
+        """Its table and place; if it is in no table, its address."""
         if self._of is None:
             return self.address
         block, (i, j) = self._of
@@ -125,7 +125,7 @@ class SheetCell:
 
     @property
     def precedents(self) -> list[Self]:
-        """The cells that its formula reads; of blank ones those that can be typed in."""
+        """The cells that its formula reads; of blank cells, only those that you can type into."""
         found = dict.fromkeys((sheet, *at) for sheet, rect in self.reads() for at in rect.cells())
         cells = (type(self)(self.reading, *at) for at in found)
         return [cell for cell in cells if cell.exists]

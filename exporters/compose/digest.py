@@ -332,8 +332,8 @@ def _bounded(off: Expression) -> Expression:
 
 
 def _of_copied(book: Book, off: Table, one: Range, row: int, copies: dict[Copied, int]) -> None:
-    """A range with a copy as built: the share of its cells that differ, and the first of them. The
-    three numbers are those of a difference in that cell alone."""
+    """A range with a copy as built: the share of its cells that differ, and the first of them.
+    The three numbers are the same as for a difference in that cell alone."""
     sheet, area, (top, bottom, left, right) = off.sheet, one.area, one.rect
     name = one.sheet
     held = tuple(

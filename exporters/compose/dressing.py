@@ -64,8 +64,8 @@ def in_words(rule: dict[str, Any]) -> dict[str, Any]:
 def between(
     low: float | str, high: float, message: str, title: str = "", whole: bool = False
 ) -> dict[str, Any]:
-    """A rule for what is typed: a number, or a whole one, from `low` to `high`. Whoever types
-    something else is shown the message."""
+    """A rule for an entry: a number, or a whole one, from `low` to `high`. Excel shows the
+    message for any other entry."""
     kind = "integer" if whole else "decimal"
     rule = {"validate": kind, "criteria": "between", "minimum": low, "maximum": high}
     return rule | {"error_message": message} | ({"error_title": title} if title else {})

@@ -71,7 +71,7 @@ def _of_dressings(dressings: Sequence[Dressing]) -> Iterator[Key]:
 
 
 def past(sheet: Sheet, col: int, n_characters: float) -> int:
-    """The first column after a text of so many characters that begins in `col`."""
+    """The first column behind a text of so many characters that begins in `col`."""
     room = 0.0
     while room < n_characters:
         room += theme.pixels(sheet.widths.get(col, theme.COLUMN_WIDTH)) / theme.CHARACTER

@@ -1,1 +1,1 @@
-"""Reading an edited workbook: what differs from the one that was built."""
+"""Reading an edited workbook: its differences from the workbook as built."""

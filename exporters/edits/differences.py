@@ -119,8 +119,8 @@ def compared(found: E, file: WorkbookFile) -> E:
 
 
 def of_inputs(found: E, file: WorkbookFile) -> E:
-    """The edits of what was typed, filled in. The book was rebuilt from the file, which does not
-    say what other cells held; formulas that were changed are refused before."""
+    """The edits of input cells, filled in. The book was rebuilt from the file, which does not
+    say what other cells held. Changed formulas were refused before."""
     for block in found.book.graph:
         if not block.computed:
             written = file[found.book.places[block.name].sheet].arrays

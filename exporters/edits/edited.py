@@ -1,4 +1,4 @@
-"""Reading an edited and saved workbook: what differs from the one that was built.
+"""Reading an edited and saved workbook: its differences from the workbook as built.
 
 The book is built again (a model's from the workbook's own Source sheet, one of the gallery by its
 name, others from the file's own tables, see `rebuilding`), and every cell of the file is compared

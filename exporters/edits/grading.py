@@ -1,4 +1,4 @@
-"""Grading: what is in the yellow cells of a saved workbook of exercises.
+"""Grading: marks for the yellow cells of a saved workbook of exercises.
 
 The workbook is built again, and only what was typed is taken from the file: so a check that was
 changed, or old values, grade nothing. A formula is computed by IronCalc on a workbook of values, as
@@ -101,8 +101,8 @@ class Marking:
         names: Mapping[str, str] | None = None,
         path: Path | None = None,
     ) -> list[Marked]:
-        """The marks of what is in the yellow cells; `names` are those that the file defines, and
-        its formats say which numbers are dates."""
+        """The marks of the yellow cells; `names` are those that the file defines, and its
+        formats say which numbers are dates."""
         formulas = {k: c.formula for k, c in enumerate(cells) if c.formula is not None}
         if not formulas:
             return [self._mark(k, cell, (None, None), path) for k, cell in enumerate(cells)]
@@ -116,8 +116,8 @@ class Marking:
     def _after(
         self, marks: Sequence[Marked], read: Mapping[int, TypedFormula | RefusedError]
     ) -> list[Marked]:
-        """The marks, without a guess at what went wrong where a formula reads a yellow cell that
-        is not right."""
+        """The marks. If a formula reads a wrong yellow cell, its mark does not guess at a
+        mistake."""
         wrong = {self.calculator.cells[k] for k, mark in enumerate(marks) if not mark.right}
 
         def follows(k: int) -> bool:
@@ -193,7 +193,7 @@ def defined(file: WorkbookFile) -> dict[str, str]:
 
 
 class Calculator:
-    """IronCalc, on a workbook of values: of the cells that formulas name, and nothing else."""
+    """IronCalc, on a workbook of values: only of the cells that formulas name."""
 
     def __init__(self, book: Book, answers: Sequence[Answer], looks: Sequence[Reading]):
         if find_spec("ironcalc") is None:
@@ -319,8 +319,8 @@ def check_in_place(book: Book, answers: Sequence[Answer], file: WorkbookFile) ->
 
 
 class Hidden:
-    """The hidden sheet as it was written: texts, numbers, and what formulas read. Programs may
-    spell formulas in other ways."""
+    """The hidden sheet as it was written: texts, numbers, and the cells in formulas. Programs
+    may spell formulas in other ways."""
 
     def __init__(self, book: Book):
         entries = book.sheets[KEY].entries

@@ -109,7 +109,7 @@ class _Rebuilding:
         return self.workbook.done(_story(self.file[START]))
 
     def _add(self, page: Composer, table: Named, given: np.ndarray | None) -> Area | None:
-        """Add a table of what was typed, or promise one of formulas."""
+        """Add a table of inputs, or promise a table of formulas."""
         sheet, (top, bottom, left, right) = self.file[table.sheet], table.rect
         page.cursor = top
         formulas = sheet.formulas
@@ -161,7 +161,7 @@ class _Rebuilding:
         return self.workbook.book.sheets[sheet][rect]
 
     def _others(self, page: Composer, sheet: Sheet) -> None:
-        """Add what stands beside the tables: labels, and formulas that only people read."""
+        """Add the cells beside the tables: labels, and formulas that only people read."""
         formulas, labelled = sheet.formulas, {row for row, col in sheet.values if col}
         for at, value in sheet.values.items():
             if at[0] < FIRST or at in page.sheet.entries:

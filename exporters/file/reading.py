@@ -272,7 +272,7 @@ def listing(archive: zipfile.ZipFile, part: str) -> Element:
 
 
 def too_many(file: object, n: int, what: str, most: int) -> InputError:
-    """The error of a workbook that lists more than is read."""
+    """The error of a workbook with too many parts."""
     return InputError(f"{file} lists {n:,} {what}, {most:,} at most; delete what is not needed")
 
 

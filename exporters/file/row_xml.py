@@ -236,8 +236,8 @@ def _spelling(
 
 
 def _steady(place: Place) -> bool:
-    """Whether what a cell reads is the same for the cell below, or one place further on: not if the
-    cell below reads one more key, another partner, or no cell."""
+    """Whether a cell and the cell below read the same cells, or cells one place further on. They
+    do not if the cell below reads one more key, another partner, or no cell."""
     changing = ("~",) if place.turned else ("≤", "≥")
     codes = [code for _, subscript, _ in place.block.operands for code in subscript]
     return not (place.block.partial or any(code[0] in changing for code in codes))

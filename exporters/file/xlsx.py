@@ -401,7 +401,7 @@ def _check_formulas(book: Book, place: Place, longest: int) -> None:
 
 
 def _frame(ws: Any, sheet: Sheet) -> None:
-    """Set what stands around a sheet's cells."""
+    """Set the parts around a sheet's cells."""
     if any(sheet.frozen):
         ws.freeze_panes(*sheet.frozen)
     if not sheet.lettered:

@@ -1,5 +1,5 @@
-"""The graph of an answer in cells: the slopes of the target's lead by what every part writes, and
-the edges, each a formula.
+"""The graph of an answer in cells: the slopes of the target's lead by each part's output, and the
+edges, each a formula.
 
 It is `cellformer.engine.studies.answer_graph`, for models whose stream is a sum of what was written
 into it, with norms before the parts that read it. Slopes go back from the end: through a part's
@@ -54,7 +54,7 @@ class Norm:
 
 
 def norm(reader: Reader) -> Norm | None:
-    """The norm between the stream and what a reader takes; None if it is of another form."""
+    """The norm between the stream and a reader's input; None if it has another form."""
     x, gain, bias, above = operands(reader.taken)["x"], None, None, False
     if x.op in (ops.affine, ops.gain_above_one) and x is not reader.stream:
         read = operands(x)
@@ -128,7 +128,7 @@ class AnswerCells:
         return ANSWER
 
     def value(self, writer: Block, p: int) -> Expression:
-        """A writer's value at a token: what it writes, times the slope there."""
+        """A writer's value at a token: its output times the slope there."""
         return product_sum(writer[p, :], self.down[self.slope_of(writer.name)][p, :])
 
     def edges(self) -> Iterator[CellEdge]:
@@ -170,7 +170,7 @@ class AnswerCells:
         return terms[0] - terms[1]
 
     def _back(self, reader: Reader) -> None:
-        """Lay the slopes of a reader's hidden layer, and of what it takes."""
+        """Lay the slopes of a reader's hidden layer, and of its input."""
         name, inner = reader.wrote.name, operands(reader.inner)
         W_out, on = inner["w"], inner["on"][0, 0]
         W_in, shape = operands(reader.taken)["w"], (self.n, self.d)
@@ -198,7 +198,7 @@ class AnswerCells:
         self.read[name] = self.lay(f"{name}.gained", shape, gained, True)
 
     def _ratio(self, reader: Reader, p: int, k: int) -> Expression:
-        """A hidden cell over what it takes, held: of an activation, or its gate and share."""
+        """A hidden cell over its input, held: of an activation, or its gate and share."""
         hidden = reader.hidden
         assert hidden is not None
         if hidden.op in BENDS:

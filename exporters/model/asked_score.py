@@ -1,5 +1,5 @@
-"""The score that a person asks for on Why: cells that name a head and three tokens, and what they
-lead to, the parts of the query and of two keys.
+"""The score that a person asks for on Why: cells that name a head and three tokens, and the parts
+of the query and of two keys.
 
 The parts of every head are there, so that the head is a cell, too; if that would take too many
 formulas, those of one head.
@@ -77,13 +77,14 @@ def lead(head: scores.Head, query: int) -> float:
 
 
 def ranked(head: scores.Head, query: int) -> list[int]:
-    """The keys that a query sees, those first that it looks at most."""
+    """The keys that a query sees, those with the most attention first."""
     seen = [k for k in range(head.product.shape[1]) if head.product.has(query, k)]
     return sorted(seen, key=lambda k: -head.pattern[query, k])
 
 
 class AskedScore:
-    """The cells that name a score, from a cell of the page on, and what is computed from them."""
+    """The cells that name a score, from a cell of the page on, and the results computed from
+    them."""
 
     def __init__(self, book: ModelBook, page: Composer, top: int) -> None:
         self.book, self.page, self.top = book, page, top

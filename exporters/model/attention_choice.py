@@ -114,7 +114,7 @@ class Choice:
                 self.page.sheet.rules[TOP + k, OWN] = {"validate": "list", "source": source}
 
     def _find_head(self) -> None:
-        """Add what is chosen: each cell's place in its list from 1, or 0, and the head's."""
+        """Add the place of each cell's entry in its list, from 1, or 0, and the head's place."""
         row = self.workings.rows(1, "the layers with such heads")
         self.page.sheet.across(row, OWN, self.layers, "constant")
         known = self.page.sheet[row, OWN : OWN + len(self.layers)].fixed.as_range
@@ -131,8 +131,8 @@ class Choice:
         self.chosen = Chosen(self.book, self.heads, self.place)
 
     def say(self, head: Expression, check: Expression) -> None:
-        """Add a line beside each cell: what is wrong with it, or else what the head looks at,
-        whether the model computes the same, and which word looks."""
+        """Add a line beside each cell. It says what is wrong with the entry; or else which word
+        the head looks at, whether the model computes the same, and which word looks."""
         good = (
             self.if_chosen(head),
             self.if_chosen(check),

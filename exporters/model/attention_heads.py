@@ -26,7 +26,7 @@ MOST = 200  # ranges in a formula, which has at most 8,192 characters
 
 
 class Step(NamedTuple):
-    """The blocks of a head, from its queries, keys and values to what it writes."""
+    """The blocks of a head, from its queries, keys and values to its output."""
 
     path: str
     layer: int
@@ -106,7 +106,7 @@ def _result(graph: Graph, path: str) -> Block | None:
 
 
 def unpatched(block: Block) -> Block:
-    """A block without the patch that stands in its place."""
+    """The block behind a patch, without the patch."""
     while block.op in PATCHES:
         block = operands(block)["x"]
     return block

@@ -1,4 +1,4 @@
-"""The sheet that each block of a model stands on, and what each such sheet is for."""
+"""The sheet of each block of a model, and the purpose of each such sheet."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -130,8 +130,8 @@ class BlockSheet(NamedTuple):
 
 
 def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
-    """The sheet of a block: a page's, for settings and what is looked at; or else its layer's, or
-    that of the steps before or after the layers."""
+    """The sheet of a block: a page's, for settings and choices; or else its layer's sheet, or
+    the sheet of the steps before or after the layers."""
     if not _is_backward(block) and (sheet := addition.sheet_of(block, book.graph)):
         return BlockSheet(sheet)
     for again in (NUDGED, OTHER, CLEAN):

@@ -86,7 +86,7 @@ class AsCounted(Evaluator):
         }
 
     def put(self, name: str, i: int, j: int, value: Any) -> None:
-        """Put into a cell what somebody typed, even a text or an error in place of a number."""
+        """Put a person's entry into a cell, even a text or an error in place of a number."""
         block = self.graph[name]
         if self.graph.readers[name] and isinstance(value, CellError):
             value = np.nan if self._in_ranges(name) else 0.0

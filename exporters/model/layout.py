@@ -112,7 +112,7 @@ def _width(block: Block, book: ModelBook) -> int:
 
 
 def _stands_there(block: Block, sheet: BlockSheet, book: ModelBook) -> bool:
-    """Whether an input stands on a sheet, beside what reads it."""
+    """Whether an input stands on a sheet, beside its reader."""
     return block.op is None and sheet_of(block, book) == sheet and not on_play(block)
 
 
@@ -124,7 +124,7 @@ def _is_total(block: Block, band: Band, book: ModelBook) -> bool:
 
 
 def _goes_on(block: Block, band: Band) -> bool:
-    """Whether a block stands beside what it reads: cell by cell, or in a row."""
+    """Whether a block stands beside its input: cell by cell, or in a row."""
     cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
     _, _, first = block.operands[0]
     return cellwise or (len(band.across) == 1 and band.holds(first))
@@ -226,8 +226,8 @@ def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
 
 
 def read_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
-    """The weights of one sheet as they are read, a band for each head, norm and MLP; scales under
-    what is rounded to them."""
+    """The weights of one sheet as used, a band for each head, norm and MLP; scales stand below
+    the weights that they round."""
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == sheet:

@@ -302,8 +302,8 @@ class Maps:
     # --- points to draw -------------------------------------------------------------------
 
     def points(self, flags: np.ndarray) -> None:
-        """Add what the charts draw: a point for each word on each map (a blank word's is the
-        previous one's), and its label if `flags` [n_words, 3] is 1."""
+        """Add the points of the charts: one for each word on each map (a blank word's point is
+        the previous one's), and its label if `flags` [n_words, 3] is 1."""
         ids, out, component = self["id"], self["out"], self["component"]
 
         def at(k: int, c: int) -> Expression:

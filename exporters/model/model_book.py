@@ -58,7 +58,7 @@ class ModelBook(Book):
 
     @property
     def by_hand(self) -> bool:
-        """Whether weights stand beside what they multiply."""
+        """Whether weights stand beside the vectors that they multiply."""
         return self.plan.by_hand
 
     def of_words(self, words: str, letters: str) -> str:

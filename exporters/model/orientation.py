@@ -59,7 +59,7 @@ def turned(block: Block, book: ModelBook) -> bool:
 
 
 def turned_by_tokens(block: Block) -> bool | None:
-    """The same, of a block with a row for each token; None for others."""
+    """The same for a block with a row for each token; None for others."""
     of_tokens, of_keys = (axis in TOKENS for axis in block.axes)
     if not of_tokens:
         return None

@@ -1,4 +1,4 @@
-"""A head's queries and keys split over their writers, in cells: what Why is computed from.
+"""A head's queries and keys split over their writers, in cells: the inputs of Why.
 
 `cellformer.engine.studies.scores` follows blocks back from a score, and carries parts of them
 through ops that are linear in what they carry. Here the same ops give formulas instead of numbers:

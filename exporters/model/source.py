@@ -1,4 +1,4 @@
-"""The sheet Source: what the workbook was built from, so that edits can be read back.
+"""The sheet Source: the origin of the workbook, from which edits can be read back.
 
 It holds the passage as JSON, and the checkpoint as `checkpoint.save` writes it, zipped, in base64
 down a column. Nothing in the workbook reads this sheet.

@@ -465,7 +465,7 @@ def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
 
 
 def plain(writer: str) -> str:
-    """The name of what writes into the stream: a head, an MLP, a bias."""
+    """The name of a writer to the stream: a head, an MLP, a bias."""
     return worded("ln_final bias") if writer == "ln_final.b" else said(writer)
 
 

@@ -175,7 +175,7 @@ class _Sheet:
         self.row += self._few(self.d_head)
 
     def scores(self) -> None:
-        """Add the product of the query with each key, scaled, and what else makes it a score."""
+        """Add the product of the query with each key, scaled, and the other terms of a score."""
         query = self.query.column(0)
 
         def score(c: int) -> Expression:
@@ -208,7 +208,7 @@ class _Sheet:
         )
 
     def _distance(self, k: int) -> None:
-        """Add the row of what distance adds to a score, and of their sums."""
+        """Add the row of the distance's share in a score, and of their sums."""
         choice, chosen = self.choice, self.chosen
 
         def place(word: Expression) -> Expression:
@@ -282,7 +282,7 @@ class _Sheet:
         self.row += self._few(self.d_value)
 
     def written(self) -> None:
-        """Add the value times the share, and their sum, which the head writes."""
+        """Add the value times the share, and their sum, which is the head's output."""
         shape = self.d_value, self.choice.n_columns
         on = self._switch()
 
@@ -353,7 +353,7 @@ class _Sheet:
     # --- in words ----------------------------------------------------------------------------
 
     def told(self) -> None:
-        """Add what the head looks at, and whether all this is what the model computes."""
+        """Add the words that the head looks at, and whether the model computes the same."""
         choice, shares = self.choice, self.share[0, : self.choice.n_words]
         looks = sentence(
             "Head {layer}.{head} (layer {layer}, head {head}) gives ‘{word}’ {share} of the "

@@ -1,4 +1,4 @@
-"""Chat: how what is typed on Play becomes the text that the model reads.
+"""Chat: the way from the text on Play to the text for the model.
 
 A model that chats has a template, a program that writes a conversation. Its pieces are here, as
 they stand around what is typed, and where it strips white space from the ends of a text, the cells
@@ -40,7 +40,7 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """Add the pieces, and the steps of what is stripped."""
+    """Add the pieces, and the steps that strip white space."""
     page = layout.page(book, SHEET)
     page.widths({0: 14, 1: 48, PROMPT_COL: 60})
     page.heading(worded("The pieces of its chat template"))

@@ -1,4 +1,4 @@
-"""Digest: the page of formula ranges from which the verdict on Start is made."""
+"""Digest: the page of formula ranges, from which Start makes its verdict."""
 
 from cellformer.exporters.compose import digest
 from cellformer.exporters.model import layout

@@ -1,4 +1,4 @@
-"""Graph: what carries the target's lead over its rival, from part to part, live.
+"""Graph: the parts that carry the target's lead over its rival, from part to part, live.
 
 With attention patterns, norms' divisors and activations' ratios held, the lead is a sum over paths
 through the model. A node is what a part writes at a token; an edge is what passes to its value from
@@ -146,7 +146,7 @@ def _named(edge: CellEdge) -> tuple[str, int, str, int]:
 
 
 def _settings(book: ModelBook, page: Composer) -> None:
-    """Add the threshold, the lead, and what all lines are."""
+    """Add the threshold, the lead, and the meaning of all lines."""
     page.typed_at(THRESHOLD, (TOP, 1), [[BEGUN]], "dial")
     page.sheet.rules[TOP, 1] = between(0, 1000, "A number from 0 to 1000.")
     page.sheet.lines(TOP, LINES, {0: "row label", 2: "note"})
@@ -166,7 +166,7 @@ def _of_words(book: ModelBook, logits: Area) -> Expression:
 
 
 def _sums(book: ModelBook, page: Composer) -> None:
-    """Add what the cuts predict, what they really do, and the largest gap."""
+    """Add the predicted effect of the cuts, their real effect, and the largest gap."""
     graph = book.graph
     after = graph[LEAD][0, 0] + SUM(graph[PREDICTED].area)
     page.computed_at(AFTER_CUTS, (TOP + 2, 1), (1, 1), lambda *_: after, "live")

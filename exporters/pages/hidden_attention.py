@@ -88,8 +88,8 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """Add the cells to type, the table with what is read by it, three suggested edits, and what the
-    weights are made of."""
+    """Add the cells to type, the table with the channel's output, three suggested edits, and the
+    parts of the weights."""
     page, n = layout.page(book, SHEET), len(book.passage.ids)
     page.widths({0: 18} | dict.fromkeys(range(1, n + len(LINES) + 2), WIDTH))
     page.text(*ABOUT)
@@ -104,7 +104,7 @@ def add(book: ModelBook) -> None:
 
 
 class Asked:
-    """The cells that name a channel, and what is computed for that channel."""
+    """The cells that name a channel, and the results for that channel."""
 
     def __init__(self, book: ModelBook, page: Composer) -> None:
         self.book, self.page = book, page
@@ -180,7 +180,7 @@ class Asked:
         layout.labels(book, self.page.sheet, name, at, "token", numbers, style, across)
 
     def make_parts(self, top: int) -> None:
-        """Add the steps and their sums, what tokens write and read, and the rates."""
+        """Add the steps and their sums, the vectors that tokens write and read, and the rates."""
         page, n, d_state = self.page, self.n, self.first.B.shape[1]
         first_B, first_C = top + 2, top + 2 + d_state
         page.sheet.put(top - 3, 0, "What the weights are made of", "heading")
@@ -218,7 +218,7 @@ class Asked:
         self.rate = page.computed_at("hidden.rate", at, (d_state, 1), rate, "step green")
 
     def make_table(self, top: int) -> None:
-        """Add the weights, the inputs below them, and what is read beside them."""
+        """Add the weights, the inputs below them, and the channel's output beside them."""
         page, n = self.page, self.n
         page.sheet.put(top - 2, 0, READ_SO, "note")
         self._tokens("columns", (top - 1, 1), across=True)
@@ -267,7 +267,7 @@ class Asked:
         return SUMPRODUCT(reads, writes, EXP(1) ** (rate * passed)) * self.step[0, s]
 
     def verdict(self) -> Expression:
-        """Whether the table gives what the channel reads, in a sentence."""
+        """A sentence that says whether the table gives the channel's output."""
         gap = MAX(MAX(self.gap), -MIN(self.gap))
         size = MAX(1, MAX(self.z), -MIN(self.z))
         numbers = {name: self._number(name) for name in DIALS}

@@ -1,4 +1,4 @@
-"""The sheet Built, which holds every input number as built, and the ledger of what differs from it.
+"""The sheet Built, which holds every input number as built, and the ledger of the differences.
 
 There is a line for each sheet: whether its contents stand where they were built. There is a line
 for each block of weights, setting, switch and word: how many of its cells differ, the first of
@@ -176,7 +176,7 @@ def _of_lines(
 
 
 def _guard(book: Book, line: Watched) -> None:
-    """Let a block's cells accept only numbers; programs do not check what is pasted."""
+    """Let a block's cells accept only numbers; programs do not check pasted ones."""
     if line.block.kind == "table" or _of_texts(book, line.block):
         return
     name, cells = book.locate(line.block.area)
@@ -217,7 +217,7 @@ def _of_sheets(book: Book, table: Table, sheets: Sequence[Sheet], top: int, belo
 
 
 def _report(table: Table, row: int, differs: Expression, told: Expression | str) -> None:
-    """Add whether what a line is about differs, 1 or 0, and what is then said."""
+    """Add whether the cells of a line differ, 1 or 0, and the text for this case."""
     count = table.put(row - TOP, COUNT, IFERROR(differs, 1), "count")
     table.put(row - TOP, TOLD, IF(count == 0, "", told), "text")
 

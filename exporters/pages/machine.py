@@ -130,7 +130,7 @@ class Canvas:
         return [axis for axis in ("token", SOURCE) if self.heads(axis)]
 
     def heads(self, axis: str) -> dict[int, list[Block]]:
-        """The patterns of every layer that are of attention to the tokens of an axis."""
+        """The patterns of every layer over the tokens of an axis."""
         found: dict[int, list[Block]] = {}
         for block in self.book.graph:
             pattern = block.leaf == "pattern" and block.axes == ("token", axis)
@@ -139,7 +139,7 @@ class Canvas:
         return found
 
     def n_keys(self, axis: str) -> int:
-        """The number of tokens that are looked at."""
+        """The number of keys."""
         return self.book.passage.n_source if axis == SOURCE else self.n_tokens
 
     def tile(self, axis: str) -> tuple[int, int]:
@@ -220,7 +220,7 @@ class Canvas:
 
 
 def position(book: ModelBook) -> Area:
-    """The token that is looked at, counted from 0."""
+    """The token on the Machine, counted from 0."""
     return book.graph["position" if "position" in book.graph.blocks else LOOKED_AT][0, 0]
 
 
@@ -230,7 +230,7 @@ def words(book: ModelBook) -> Area:
 
 
 def looked_at(book: ModelBook) -> Expression:
-    """The text of the token that is looked at, in quotes."""
+    """The text of the token on the Machine, in quotes."""
     return quote(entry(words(book), 1, position(book) + 1))
 
 
@@ -322,7 +322,7 @@ def at_token(book: ModelBook, block: Block, j: int) -> Expression:
 
 
 def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Area) -> None:
-    """Add what the strips are, and the scale of their colours."""
+    """Add the meaning of the strips, and the scale of their colours."""
     page.dress(strips, "diverging")
     d_model = canvas.stages[0].shape[1]
     numbers = (

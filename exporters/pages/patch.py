@@ -230,7 +230,7 @@ class Grid:
             self._rows_of_path()
 
     def _constants(self, at: tuple[int, int], shares: Sequence[float | None], stale: When) -> None:
-        """Put what a switch alone recovers at each word, as built."""
+        """Put the share that a switch alone recovers at each word, as built."""
         row, left = at
         for t, share in enumerate(shares):
             if share is not None:
@@ -257,7 +257,8 @@ class Grid:
         return self.book.graph[take.path], said(take.path)
 
     def _live(self, at: tuple[int, int]) -> None:
-        """Add what each switch of a site promises: its gradient, as a share of the difference."""
+        """Add the effect that the gradient predicts for each switch of a site, as a share of the
+        difference."""
         graph, takes = self.book.graph, pair.switches(self.book.graph)
 
         def promised(k: int, t: int) -> Expression:
@@ -268,7 +269,7 @@ class Grid:
         self.page.dress(area, "diverging")
 
     def _rows_of_path(self) -> None:
-        """Add which of the receiver's rows read the path."""
+        """Add the receiver's rows that read the path."""
         page = self.page
         page.sheet.put(page.cursor, 0, "→ which rows read it", "row label")
         place = Place(self.book.graph[PATH_ROWS], SHEET, page.cursor, LEFT, turned=True)

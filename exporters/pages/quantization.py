@@ -1,4 +1,4 @@
-"""Quantization: how many bits the weights have, and what the model says then.
+"""Quantization: the bits of the weights, and the model's answer.
 
 A cell for all parts, and one for each, says to how many bits their weights are rounded; anything
 but 8, 4, 3 and 2 counts as none. The lead of the likeliest word as built, and the loss of the
@@ -177,7 +177,7 @@ def _place(book: ModelBook, page: Composer, name: str, at: tuple[int, int], styl
 
 
 def _parts(book: ModelBook, page: Composer, effects: Sequence[Rounded]) -> None:
-    """Add each part with its bits, and what rounding it alone does."""
+    """Add each part with its bits, and the effect of rounding it alone."""
     sheet, graph = page.sheet, book.graph
     page.heading("Each part: bits of its own, if they are typed here, and what these do alone")
     note = worded("constants, computed after ‘{built_with}’", built_with=built_with(graph))
@@ -227,7 +227,7 @@ def _part(book: ModelBook, page: Composer, name: str, row: int) -> None:
 
 
 def _workings(book: ModelBook, page: Composer) -> None:
-    """Add what the loss is taken of: the words that follow, and the weight of each token."""
+    """Add the inputs of the loss: the words that follow, and the weight of each token."""
     if LOSS not in book.graph.blocks:
         return
     page.heading("Of the loss: the id of the word after each token, and the token's weight")

@@ -1,5 +1,4 @@
-"""Sampling: from logits to the next word, for every position, step by step; what Play is computed
-from.
+"""Sampling: from logits to the next word, for every position, step by step; Play uses the results.
 
 For the word at a position, down its column, the tables of `cellformer.engine.models.choosing`: the
 word of position t + 1 is chosen in column t, from the logits of position t, so nothing reads a

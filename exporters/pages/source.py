@@ -1,5 +1,4 @@
-"""Source: the sheet with what the workbook was built from (see
-`cellformer.exporters.model.source`)."""
+"""Source: the sheet with the origin of the workbook (see `cellformer.exporters.model.source`)."""
 
 import base64
 import json

@@ -87,8 +87,8 @@ def explained(book: ModelBook) -> Expression:
 
 
 def add(book: ModelBook) -> None:
-    """Add the strength, and what is said; three suggested edits; the nearest words; the sentences,
-    the direction and the probe; what is added; the readout of the direction."""
+    """Add the strength and the answer; three suggested edits; the nearest words; the sentences,
+    the direction and the probe; the added vectors; the readout of the direction."""
     page = layout.page(book, SHEET)
     page.widths({SENTENCE: 44, LIST: 16, OUT: 11, ALONG: 11, RIGHT: 11, FITS: 11, 6: 16})
     _settings(book, page)
@@ -108,7 +108,7 @@ def add(book: ModelBook) -> None:
 
 
 def _settings(book: ModelBook, page: Composer) -> None:
-    """Add the strength, the tokens that it is added at, and what is said now and was said."""
+    """Add the strength, its tokens, and the answers now and before."""
     found, sheet, g, n = contrast(book), page.sheet, book.graph, len(book.passage.ids)
     top = page.cursor
     sheet.put(top, 0, "Steer the stream, from one list of sentences to the other", "heading")
@@ -223,7 +223,7 @@ def _strongest(book: ModelBook) -> tuple[int, float]:
 
 
 def _sentences(book: ModelBook, page: Composer) -> None:
-    """Add the sentences with what stands at the site, the direction, and the probe."""
+    """Add the sentences with their vectors at the site, the direction, and the probe."""
     found, sheet = contrast(book), page.sheet
     page.heading("The sentences, and how the probe assigns them")
     text = worded(
@@ -287,8 +287,8 @@ def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
 
 
 def _probe(book: ModelBook, page: Composer, rows: Area, top: int, below: int) -> None:
-    """Add which sentences are held out, the probe fitted on the others, and how it assigns all of
-    them to the lists: beside the sentences from `top`, and below."""
+    """Add the held-out sentences, the probe fitted on the others, and the list that it assigns
+    to each sentence: beside the sentences from `top`, and below."""
     kept = _kept(book, page, top)
     probe, threshold = _fitted(book, page, rows, kept, below)
     n, n_first = rows.shape[0], len(contrast(book).first)
@@ -381,7 +381,8 @@ def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
 
 
 def _added(book: ModelBook, page: Composer) -> None:
-    """Add what is added at each token: a column of features each, as the stream stands."""
+    """Add the vector that steering adds at each token: a column of features each, in the layout
+    of the stream."""
     added = book.graph[f"{PREFIX}added"]
     page.heading("What is added to the stream at each token: strength × direction")
     (n, width), top = added.shape, page.cursor + 1
@@ -422,7 +423,7 @@ def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
 
 
 def _nearest(book: ModelBook, page: Composer, top: int, columns: Mapping[str, Area]) -> None:
-    """Add the words that the direction points to most, and those that it points away from."""
+    """Add the words nearest to the direction, and the words nearest to its opposite."""
     page.sheet.put(top, 0, "The nearest words: the direction read as the stream is", "heading")
     n = columns["ranks"].shape[0]
     for side, name in enumerate(contrast(book).lists):

@@ -81,8 +81,8 @@ def add(book: ModelBook) -> None:
 
 
 def columns(parts: Sequence[str]) -> dict[str, str]:
-    """The parts of a layer, each with its column of the grid (all heads, what stands in their
-    place, the MLP, each head, each expert), and the column's head."""
+    """The parts of a layer, each with its column of the grid (all heads, their replacement, the
+    MLP, each head, each expert), and the column's head."""
     last = (part.rpartition(".")[2] for part in parts)
     heads = sorted({name for name in last if name[0] == "h"}, key=lambda name: int(name[1:]))
     experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
@@ -163,8 +163,8 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
 def _estimates(
     book: ModelBook, page: Composer, left: int, cells: Cells, effects: Mapping[str, float]
 ) -> None:
-    """Add what each part itself writes along the target's direction, live, at the position that
-    Play looks at; and its difference from the known effects."""
+    """Add the output of each part along the target's direction, live, at the position of Play,
+    and its difference from the known effects."""
     n_layers = 1 + max(row for row, _ in cells.values()) - GRID_ROW
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1

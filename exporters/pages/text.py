@@ -1,5 +1,4 @@
-"""Text: the tokens as one line of text, as the tokenizer decodes them; what Play's line is computed
-from.
+"""Text: the tokens as one line of text, as the tokenizer decodes them; Play's line comes from here.
 
 A row for each token; the tables that they look up (the text of every id, and the bytes of ids that
 are not texts) are to the right. See `cellformer.engine.text.decoded_text` for the columns.

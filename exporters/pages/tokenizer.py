@@ -274,14 +274,14 @@ class Page:
         self.row += n_rows
 
     def _texts(self, block: Block) -> None:
-        """Add what each row of a block stands for: a part of a regular expression."""
+        """Add the meaning of each row of a block: a part of a regular expression."""
         place = Place(block, self.sheet.name, self.row, MEANING, turned=False)
         self.book.places[block.name] = place
         texts = list(self.book.graph.inputs[block.name][:, 0])
         self.sheet.runs.append(Run(place.rect(block.whole), "text", texts))
 
     def _merges(self, symbols: Block) -> None:
-        """Add what each row merges, to the left of its symbols."""
+        """Add the pair that each row merges, to the left of its symbols."""
         for leaf, col in BESIDE.items():
             block = self.blocks[leaf]
             self.sheet.put(self.row, col, MEANINGS[leaf], "label")
@@ -334,7 +334,7 @@ def _plain(leaf: str) -> str:
 
 
 def _texts_of(leaf: str) -> str:
-    """The block with what each row of a block stands for."""
+    """The block with the meaning of each row of a block."""
     name = _plain(leaf)
     return {"belongs": "class", "match": "part"}.get(name, "") + leaf.removeprefix(name)
 

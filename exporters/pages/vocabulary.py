@@ -206,7 +206,7 @@ def colours_of(chosen: Chosen) -> list[str]:
 
 
 def _methods(page: Composer) -> None:
-    """Add what each kind of map keeps and what it loses."""
+    """Add the properties that each kind of map keeps and loses."""
     row, col = CHART_ROWS[1], CHART_COLS[1]
     page.sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
     for c, column in enumerate(METHODS):

@@ -1,4 +1,4 @@
-"""Why: the score of a head by what wrote the query and what wrote the key, live.
+"""Why: the score of a head, split by the parts that wrote the query and the key, live.
 
 Five cells name a head, the token that looks, the one that it looks at, and a rival key. With the
 divisors of norms held at their values, a score is a sum over pairs of writers: the table. What all
@@ -140,7 +140,7 @@ def _sums(asked: AskedScore) -> None:
 
 
 def _read(asked: AskedScore, leaf: str, row: int, style: str) -> None:
-    """Add what the layer's sheet has for both keys, and the difference."""
+    """Add the scores of both keys on the layer's sheet, and the difference."""
     book, (query, *keys) = asked.book, (asked.used[k, 0] + 1 for k in range(1, 4))
     found = asked.page.table(leaf, (row, SUMMARY + 1), (1, 3))
     blocks = [book.graph[f"{head.name}.{leaf}"] for head in asked.heads]
@@ -228,7 +228,7 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
 
 
 def _habits(book: ModelBook, page: Composer, row: int) -> None:
-    """Add what each head does on random words that are said twice: constants."""
+    """Add the habits of each head on random words that come twice: constants."""
     page.sheet.put(row, 0, "Every head on random words that are said twice", "heading")
     try:
         found = habits.habits(book.model)

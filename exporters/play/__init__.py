@@ -1,2 +1,2 @@
-"""The parts of the sheet Play: `add(book, ws, top)` puts one from a row on. The plan of a workbook
-says which it has and where, each after those that it reads."""
+"""The parts of the sheet Play: `add(book, ws, top)` puts a part from a row on. The plan of a
+workbook names its parts and their places, inputs first."""

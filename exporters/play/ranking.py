@@ -1,4 +1,4 @@
-"""The most likely words, live, with their baseline beside them; before them, what was expected in
+"""The most likely words, live, with their baseline beside them; before them, the words expected in
 place of the last word; and every word by its id.
 
 If a word is chosen after every token, the ranks come from that choice; with one token alone and a
@@ -118,13 +118,12 @@ def _heading(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def _here(book: ModelBook) -> Expression:
-    """The word at the position that is looked at."""
+    """The word at the position of Play."""
     return entry(book.shown["play.word"].block.area, 1, book.graph["position"][0, 0] + 1)
 
 
 def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
-    """Add the words that were likeliest where the word that is looked at stands, each with its
-    probability: what the word before it led to."""
+    """Add the words that were likeliest at the chosen word's place, with their probabilities."""
     at = book.graph["position"][0, 0]
     told = IF(at > 0, sentence("in place of ‘{word}’", word=_here(book)), "")
     ws.show("expected", (top, PROMPT_COL - 1), answered(book, told), "row label")

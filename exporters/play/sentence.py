@@ -58,7 +58,7 @@ NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type to
 
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
-    """Add the yellow cell, and the line about what is typed in it."""
+    """Add the yellow cell, and the line about the typed sentence."""
     another = prefix == f"{SECOND}."
     ws.sheet.put(top, 0, "Type another one" if another else asked(book)[1], "heading")
     about = [BY_HAND] if book.by_hand and not book.words else book.words
@@ -92,7 +92,7 @@ def add_source(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def _message(book: ModelBook, ws: Composer, row: int, prefix: str = "") -> None:
-    """Add the line about what is typed."""
+    """Add the line about the typed sentence."""
     message = status.message(book.graph, prefix, book.plan.continues, token_text(book, 0))
     said = ws.show(f"{prefix}message", (row, PROMPT_COL), message, "note")
     ws.mark(said, "differs", status.is_silent(said))

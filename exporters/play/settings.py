@@ -1,4 +1,4 @@
-"""The settings of Play: how a word is chosen, and what is looked at.
+"""The settings of Play: the choice of a word, and the token to look at.
 
 Whatever is typed, a setting counts as its nearest valid value; the note beside it says so if that
 differs. The position, and the two words of Lens, Attribution and Switches, follow the sentence; a
@@ -48,7 +48,8 @@ Said = tuple[Expression, Any, Any]  # whether a value is within its range; the n
 
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
-    """Add how a word is chosen, and what is looked at; below, settings of the model's own."""
+    """Add the settings for the choice of a word, and the token to look at; below, settings of
+    the model's own."""
     _look(book, ws, top)
     heading = book.of_words("How a word is chosen", "How a letter is chosen")
     ws.sheet.put(top, 0, heading, "heading")
@@ -69,7 +70,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
-    """Add which token is looked at, the temperature, the number of given tokens."""
+    """Add the token to look at, the temperature, the number of given tokens."""
     masked, mask = book.plan.gives == "masked word", mask_of(book.model.vocabulary)
     notes = {
         "position": LOOKED_AT[book.plan.gives],
@@ -162,7 +163,7 @@ def _choice(book: ModelBook) -> dict[str, Said]:
 
 
 def _look(book: ModelBook, ws: Composer, top: int) -> None:
-    """Add the length of the prompt, the position that is looked at, and the two words."""
+    """Add the length of the prompt, the position to look at, and the two words."""
     sheet, typed, now = ws.sheet, LOOK_COL + 1, LOOK_COL + 2
     heads = "Looked at", "type another", "now"
     sheet.lines(top, [heads], {LOOK_COL: "heading", typed: "label", now: "label"})

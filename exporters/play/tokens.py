@@ -101,7 +101,7 @@ def _choices(book: ModelBook, ws: Composer, row: int) -> None:
 
 
 def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
-    """Restrict what may be typed for an id, and mark the positions after the last token."""
+    """Restrict the entries for ids, and mark the positions after the last token."""
     tokens, n_prompt = book.graph[f"{prefix}tokens"], book.graph.blocks.get("n_prompt")
     if prefix or not book.plan.answers:
         present = book.graph[f"{prefix}attention_mask"][0, 0]
@@ -119,7 +119,7 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
 
 
 def _rules_of_source(book: ModelBook, ws: Composer, tokens: Block) -> None:
-    """Restrict what may be typed for a source sentence: its ids, and how many there are."""
+    """Restrict the entries for a source sentence: its ids, and their number."""
     n, last = tokens.shape[0], book.graph.looked_up(tokens)[1] - 1
     rule = between(0, last, worded("An id from 0 to {last}.", last=last), whole=True)
     ws.sheet.rules |= {book.places[tokens.name].cell(t, 0): rule for t in range(n)}

@@ -1,4 +1,4 @@
-"""A book as data for its page: blocks, formulas, sheets, and what the page says of them.
+"""A book as data for its page: blocks, formulas, sheets, and the page's texts about them.
 
 blocks    in the order of computation: name, shape, axes, kind, meaning, place on a sheet; and
           either typed values (`v`: a list, `d`: where in the weights), or an op (`op`, of the
@@ -168,8 +168,8 @@ def _op(block: Block, k: int, index: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _texts(block: Block) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
-    """An op's formula for people, with a hole for each address: by which operands are single cells,
-    with the operand of each hole."""
+    """An op's formula for people, with a hole for each address; one text for each choice of
+    operands that are single cells."""
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     formulas = Formulas(block, InWords(block.name), lambda operand, rect: "\0")
     edges = {abs(shift(code)) for _, at, _ in block.sources for code in at}
@@ -182,8 +182,8 @@ def _texts(block: Block) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
 
 
 def _sum(values: np.ndarray) -> float:
-    """The sum of what a block's cells count, from once the first to nearly twice the last: two
-    cells that change places change it."""
+    """The weighted sum of a block's cells, by weights from 1 to nearly 2, so that two cells that
+    change places change it."""
     array = np.asarray(values)
     if array.dtype == object:
         array = np.array([_counts(x) for x in array.flat], np.float64)

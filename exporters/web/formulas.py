@@ -47,8 +47,8 @@ class Collection:
         self._asked: dict[tuple[str, Rect], None] = {}  # of sheets, by formulas
 
     def of(self, formula: Expression, beside: str = "") -> tuple[int, Values]:
-        """The index of a formula's shape, and what stands in its columns; `beside` is the block
-        that it stands in."""
+        """The index of a formula's shape, and the contents of its columns; `beside` is the
+        formula's block."""
         if isinstance(formula, TableFormula):  # on its sheet: the table's cell
             formula = formula.block[formula.i, formula.j]
         made = steps(formula)
@@ -84,9 +84,9 @@ class Collection:
         return [self.sheets[sheet], *rect]
 
     def own_cells(self) -> list[Any]:
-        """The sheets' own cells that formulas read, and what these read in turn: for each sheet its
-        index, values as [row, column, value], and groups of formulas; a formula's cell is its row
-        times `WIDTH`, and its column."""
+        """The sheets' own cells that formulas read, and the cells that these read: for each
+        sheet its index, values as [row, column, value], and groups of formulas; a formula's cell
+        is its row times `WIDTH`, and its column."""
         found: dict[str, tuple[list[Any], Groups]] = {}
         done: set[tuple[str, int, int]] = set()
         waiting = list(self._asked)

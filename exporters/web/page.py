@@ -1,5 +1,5 @@
-"""The page of a book: one HTML file that opens from disk, asks for nothing, and may run no other
-script than its own.
+"""The page of a book: one HTML file that opens from disk, requests nothing, and runs only its own
+script.
 
 The scripts beside this are modules; the page has all of them in one, without their imports and
 exports, comments and indentation, deflated. The content policy names it, and the style, by their
@@ -110,7 +110,8 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
 
 
 def joined(main: str, kernels: Sequence[str]) -> str:
-    """A module with all that it imports, and the kernels with what they call, as one script."""
+    """A module with all its imports, and the kernels with the functions that they call, as one
+    script."""
     order = TopologicalSorter[str]()
     waiting, known = [main, CALLED], {main, CALLED}
     while waiting:

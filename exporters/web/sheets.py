@@ -1,4 +1,4 @@
-"""The sheets of a book as data for the page: what `sheet.js` unpacks.
+"""The sheets of a book as data for the page, which `sheet.js` unpacks.
 
 A worksheet's book is shown whole, but for the sheets that only a file needs. Of a model's book,
 whose blocks the page draws itself, there are the sheets of its own story.
@@ -70,8 +70,8 @@ Evaluable = Callable[[Expression], Any]  # a formula as the page evaluates it
 
 
 def sheets(book: Book, formula: Evaluable) -> list[Data]:
-    """The sheets that a book's page shows, in order; `formula` turns an expression into what the
-    page evaluates."""
+    """The sheets that a book's page shows, in order; `formula` turns an expression into the
+    page's form."""
     kept = [sheet for sheet in book.sheets.values() if _is_shown(book, sheet)]
     names = {sheet.name for sheet in kept}
     return [_Page(book, sheet, formula, names).data() for sheet in kept]
@@ -79,7 +79,7 @@ def sheets(book: Book, formula: Evaluable) -> list[Data]:
 
 def suggestion(book: Book, suggested: Suggestion) -> Data:
     """A suggested edit: its text, the cells to type in with their values, the cell that changes,
-    and what it then shows."""
+    and its new value."""
     first = suggested.cell
     cell = ("prompt.pick", first, 0) if isinstance(first, int) else first
     edits = [(*cell, suggested.value), *((*where, value) for where, value in suggested.also)]
@@ -115,7 +115,7 @@ class _Page:
         self.left_out = set(self._left_out())
 
     def data(self) -> Data:
-        """The sheet; what it has none of is left out."""
+        """The sheet as data, without its empty parts."""
         sheet = self.sheet
         begin = sheet.entries.get((1, 0)) if sheet.name == START else None
         found: Data = {

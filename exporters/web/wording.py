@@ -1,5 +1,5 @@
-"""Texts of a workbook as its page says them: where a workbook has the sheets Play, Switches and
-Machine, the page has a field, boxes and a picture, and beside F9 a button."""
+"""Texts of a workbook in the page's words: for the sheets Play, Switches and Machine the page
+has a field, boxes and a picture, and for F9 a button."""
 
 import re
 
@@ -31,18 +31,19 @@ PHRASE = re.compile("|".join(map(re.escape, PHRASES)))
 
 
 def said(text: str) -> str:
-    """A text, as the page says it."""
+    """A text in the page's words."""
     return SWITCH.sub(r"Switch off \1", PHRASE.sub(lambda found: PHRASES[found[0]], text))
 
 
 def suggested(text: str, block: str) -> str:
-    """A suggestion, as the page says it: with the head that it switches, whose box is elsewhere."""
+    """A suggestion in the page's words: with the name of the head that it switches, because its
+    box is elsewhere."""
     head = HEAD.fullmatch(block)
     return said(text).replace("this head", f"head {head[1]}.{head[2]}" if head else "this head")
 
 
 def live(text: Expression) -> Expression:
-    """A text with live parts, as the page says it."""
+    """A text with live parts, in the page's words."""
 
     def change(part: Expression) -> Expression:
         known = isinstance(part, Constant) and isinstance(part.number, str)

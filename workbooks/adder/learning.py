@@ -76,8 +76,8 @@ class Run:
         self.losses: list[float] = []  # of its steps
 
     def step(self, done: int, total: int) -> Progress:
-        """Make a step of Adam (Kingma & Ba 2015) on fresh sums; `done` of `total` steps were made
-        before, of all runs."""
+        """Make a step of Adam (Kingma & Ba 2015) on fresh sums; `done` of the `total` steps of
+        all runs came before."""
         recipe, (kept, usual), n = self.recipe, self.recipe.betas, len(self.losses)
         ids = sums.drawn(self.rng, recipe.batch)
         loss, gradient = loss_and_gradient(self.vector, Batch(ids))
@@ -274,7 +274,7 @@ def outer(x: Array, y: Array) -> Array:
 
 
 def exp(x: Array) -> Array:
-    """e^x: 2 to a whole power, times the series of what is left, which is at most ln 2 / 2."""
+    """e^x: 2 to a whole power, times the series of the remainder, which is at most ln 2 / 2."""
     whole = np.rint(x / LN_2)
     rest = x - whole * LN_2
     found = np.full_like(rest, SERIES[0])

@@ -65,7 +65,7 @@ def build(model: Model) -> Forward:
 
 
 def read(g: Forward) -> None:
-    """Add what is typed, its digits, and whether it is two numbers."""
+    """Add the entries, their digits, and whether they are two numbers."""
     typed = g.input("typed", np.array(TYPED, dtype=object).reshape(2, 1), kind="table")
     at = g.at("typed")
     text = at.table("text", (2, 1), lambda i, _: TRIM(typed[i, 0] & ""))
@@ -96,7 +96,7 @@ def likeliest(g: Forward) -> None:
 
 
 def follow(g: Forward) -> None:
-    """Make the tokens follow the digits, and then what the model chose."""
+    """Make the tokens follow the digits, and then the model's choices."""
     places, digits, chosen = g["places"], g["digits"], g["likeliest"]
 
     def of(size: int, t: int) -> Expression:
@@ -131,7 +131,8 @@ def by_hand(g: Forward) -> None:
 
 
 def read_out(g: Forward) -> None:
-    """Add after which token each place is written; what, how surely, and from what total."""
+    """Add, for each place, the token after which the model writes it, the digit, its
+    probability, and its total."""
     probs, mid, places = g["probs"], g["blocks.0.resid_mid"], g["places"]
     probe, shift = g.input("probe", [PROBE], ("", "d_model")), g.input("probe.shift", SHIFT)
 

@@ -71,7 +71,7 @@ def add_sheet(w: Workbook, g: Forward) -> None:
 
 
 def typed(ws: Composer, g: Forward) -> None:
-    """The two numbers, each with what is wrong with it; the sum twice, and the verdict."""
+    """The two numbers, each with a message about it; the sum twice, and the verdict."""
     row, fits = TYPE_ROW, g["fits"][0, 0]
     ws.lay(g["typed"], (row, 0), "number large")
     ws.lay(g["sums"], (row + 2, 0), "sum large")
@@ -126,7 +126,8 @@ def room(g: Forward) -> Expression:
 
 
 def places(ws: Composer, g: Forward) -> None:
-    """The sum as on paper, place by place: the carry, both digits, what is written, how surely."""
+    """The sum as on paper, place by place: the carry, both digits, the written digit, its
+    probability."""
     row, col = PLACE_ROW, PLACE_COL
     ws.sheet.put(row - 1, 0, "As on paper, from right to left: one step for each digit", "block")
     ws.sheet.put(row, 0, "step", "row label")

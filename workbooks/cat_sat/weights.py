@@ -1,4 +1,4 @@
-"""cat-sat's words and weights: those that the essay prints, and choices for the others."""
+"""cat-sat's words and weights: the printed ones of the essay, and choices for the others."""
 
 HEAD = "blocks.0.attn.h0"
 WORDS = [

@@ -37,7 +37,7 @@ Odds = dict[str, float]
 
 
 class State(NamedTuple):
-    """The state of a game: what comes next, and who is calling whom."""
+    """The state of a game: the next kind of word, and the caller and the called player."""
 
     next: str  # start, verb, callee, epithet, separator, caller, loser, perde, end, pad
     caller: str = ""

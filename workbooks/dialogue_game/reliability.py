@@ -43,7 +43,7 @@ def add(book: ModelBook) -> None:
 
 
 def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
-    """Add one model's bins, constants, and what each adds to its ECE; returns the bins."""
+    """Add one model's bins as constants, and the share of each in its ECE; returns the bins."""
     top, bins = TABLE_ROW + len(FIGURES) + 4 + n * ROOM, found["bins"]  # below the figures
     page.sheet.put(top - 1, 0, found["name"], "block")
     page.heads_at((top, 1), *HEADS, style="label")
@@ -82,7 +82,8 @@ def _figures(page: Composer, found: list[dict[str, Any]], tables: list[Area]) ->
 
 
 def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> None:
-    """Add the reliability diagram: what it says against how often it is right, and the diagonal."""
+    """Add the reliability diagram: the model's probability against the share of right words, and
+    the diagonal."""
     row = TABLE_ROW + len(FIGURES) + 1
     page.sheet.put(row, 0, "diagonal", "row label")
     ends = page.typed_at("reliability.diagonal", (row, 1), [[0, 1]], "basis")

@@ -58,7 +58,7 @@ def measure() -> dict[str, Any]:
 
 
 def learner_of(model: Model) -> Learner:
-    """A learner whose steps raise the mean share of the word that comes."""
+    """A learner whose steps raise the mean probability of the word that comes."""
     import torch
 
     from cellformer.engine.learning import in_torch

@@ -89,8 +89,8 @@ def inked(x: Expression, kind: Expression) -> Expression:
 
 
 def pick(g: Forward) -> None:
-    """Add the held-out drawings, and the one whose number is typed; any other number is the
-    first's."""
+    """Add the held-out drawings, and the drawing with the typed number; any other number gives
+    the first."""
     drawings = shown()
     number = g.input("number", 1, kind="table")
     held = g.input("held_out", drawings.pixels.reshape(N_SHOWN, -1), ("drawing", "pixel"))

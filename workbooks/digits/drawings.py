@@ -20,7 +20,7 @@ N_HELD_OUT, SPLIT = 360, 2026  # drawings that training never sees, and the seed
 
 
 class Drawings(NamedTuple):
-    """Some drawings, and which digit each is meant to be."""
+    """Some drawings, and the digit that each means."""
 
     pixels: np.ndarray  # [n, SIDE, SIDE], whole numbers from 0 to MOST
     digits: np.ndarray  # [n]

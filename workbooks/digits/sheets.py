@@ -115,7 +115,8 @@ def bars(ws: Composer, g: Forward) -> None:
 
 
 def held_out(ws: Composer, g: Forward) -> None:
-    """A drawing that training never saw, by its number, and the switch that has it read."""
+    """A drawing that training never saw, by its number, and the switch that feeds it to the
+    model."""
     ws.sheet.put(TOP - 2, HELD, "A held-out drawing, number", "block")
     at = (TOP - 2, HELD + SIDE - 1)
     ws.lay(g["number"], at, "dial")

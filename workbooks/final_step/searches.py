@@ -54,7 +54,7 @@ COMPARED = (  # what is compared, the model, the database
 
 
 def add(book: ModelBook) -> None:
-    """Add both searches, what they have in common, and the stored texts."""
+    """Add both searches, their common parts, and the stored texts."""
     page = layout.page(book, SHEET)
     page.about(PURPOSE, widths={0: 28} | dict.fromkeys(range(1, SCORE + 3), 10))
     page.sheet.put(CLAIM_ROW + 1, 0, ABOUT, "text")
@@ -71,7 +71,7 @@ def add(book: ModelBook) -> None:
 
 
 def _claim(book: ModelBook, page: Composer) -> None:
-    """Add what both found, in a sentence."""
+    """Add the results of both, in a sentence."""
     g, words = book.graph, book.labels["vocab_out"]
     shares = g["search.shares"].area[:, 0]
     texts = [IF(shares[k] == MAX(shares), word, "") for k, word in enumerate(words)]
@@ -176,7 +176,7 @@ def _padded(words: list[str]) -> list[str]:
 
 
 def _suggestions() -> list[Suggestion]:
-    """Three edits: another question, a text that says what is counted, and a longer query."""
+    """Three edits: another question, a text with the words of the question, and a longer query."""
     return [
         Suggestion(
             "Type ‘bond’: the question points in another direction. The nearest text is now ‘{then}’, with a cosine of {cosine.then:.2f}.",

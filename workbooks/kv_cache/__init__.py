@@ -59,7 +59,8 @@ def book() -> Book:
 
 
 def steps(ws: Composer) -> Area:
-    """Add what is new, kept and dropped in each step; returns the cell of the prompt's length."""
+    """Add the new, kept and dropped numbers of each step; returns the cell of the prompt's
+    length."""
     prompt = ws.typed("prompt", PROMPT, ["tokens in the prompt"], style="input setting")
     ws.heading(
         "Queries are used once; keys and values are kept for the tokens to come",

@@ -1,4 +1,4 @@
-"""The sheet Cache: what keys and values cost, in gigabytes of a graphics card and in money.
+"""The sheet Cache: the cost of keys and values, in gigabytes of a graphics card and in money.
 
 The price and the card are examples, to be typed over: a card with 80 GB, rented by the hour.
 """
@@ -29,7 +29,7 @@ CHART = 6  # the column in which the chart begins, right of the sizes
 
 
 def add(w: Workbook) -> None:
-    """Add the sheet: the claim, what it is computed from, the costs, three edits, the growth."""
+    """Add the sheet: the claim, its inputs, the costs, three edits, the growth."""
     ws = w.sheet(
         "Cache",
         "what keys and values cost: gigabytes of a graphics card, and money",

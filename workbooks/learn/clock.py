@@ -118,8 +118,8 @@ def recorded(ticks: Area, each: Area, odd: int) -> Expression:
 
 
 def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ()) -> None:
-    """Make `steps` read every latch in use, and `ready` every latch; `kept` are those that no step
-    reads."""
+    """Make `steps` read every latch in use, and `ready` every latch; no step reads the latches
+    in `kept`."""
     turn, count = g["turn"][0, 0], g["latch.count"][0, 0]
     even, odd = ([g[f"latch.{side}.{name}"].area.fixed for name in states] for side in SIDES)
     every = SUM(*even, *odd, *(g[name].area.fixed for name in kept))
@@ -148,8 +148,8 @@ def chained(block: Block, k: int, what: Area, before: int = 0, after: Block | No
 
 
 def close(g: Graph, states: Mapping[str, Block], begins: Mapping[str, Block]) -> None:
-    """Connect blocks, by name, with their latches, and these with the block's next value; the
-    initial value is that of `begins`, or 0. Chains go on from block to block."""
+    """Connect blocks, by name, with their latches, and these with the block's next value;
+    `begins` gives the initial value, or it is 0. Chains go on from block to block."""
     for name, after in states.items():
         g.input(f"latch.even.{name}", g.values[name], g[name].axes)
         g.input(f"latch.odd.{name}", g.values[after.name], g[name].axes)
@@ -205,8 +205,8 @@ def add_total(g: Graph, loss: Area) -> dict[str, Block]:
 
 
 def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:
-    """Add `next.points`, the mean losses of every `a_point` steps: a state to keep, of which a step
-    changes at most one. What is still to come is 0."""
+    """Add `next.points`, the mean losses of every `a_point` steps: a state that changes by at
+    most one number in a step. Future ones are 0."""
     points, total = g.input("points", [[0.0]] * n_points), g["pass.next"][0, 0].fixed
     step = g["step"][0, 0].fixed
 

@@ -1,4 +1,4 @@
-"""The sheet How: what to do in Excel and in LibreOffice, and why it works."""
+"""The sheet How: the steps to take in Excel and in LibreOffice, and why it works."""
 
 from collections.abc import Mapping, Sequence
 
@@ -47,7 +47,7 @@ def add(
     learnt: Mapping[str, Sequence[str]] = LEARNT,
 ) -> None:
     """Add the sheet, with the losses of the first steps for comparison, the name of the sheet of
-    latches, and what to do with what is learnt."""
+    latches, and the use of the trained model."""
     ws = w.sheet(
         "How", "how to switch learning on in your program, and what to do if it does not move"
     )

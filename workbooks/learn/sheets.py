@@ -301,7 +301,8 @@ def latches(
 
 
 def small_latches(ws: Composer, told: Mapping[str, str]) -> None:
-    """Add the latches of states of one column, under what is `told` of each, and of `ready`."""
+    """Add the latches of states with one column, and of `ready`, with a head for each from
+    `told`."""
     g = ws.book.graph
     for state, heading in told.items():
         ws.heading(heading)

@@ -104,8 +104,8 @@ def story(w: Workbook) -> Story:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """Three edits: the columns of W_V multiples of one another; one number of W_K, which changes a
-    score both ways; GPT-3's d_model as a misprint of the slides has it."""
+    """Three edits: make the columns of W_V multiples of one another; change one number of W_K,
+    and with it a score both ways; use GPT-3's d_model from a misprint of the slides."""
     return [
         w.suggestion(
             "Type ‘0’: both columns of W_V now read the same direction, and the rank of OV "

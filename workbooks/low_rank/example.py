@@ -32,7 +32,7 @@ TOP = 9  # the row of the columns' factors, above the rebuilt table
 
 
 def factors() -> tuple[np.ndarray, np.ndarray]:
-    """The factors of the words [words, FACTORS] and of what is said of them [FACTORS, columns], to
+    """The factors of the words [words, FACTORS] and of their attributes [FACTORS, columns], to
     two decimals; the larger end of each is positive."""
     u, s, v = np.linalg.svd(TABLE, full_matrices=False)
     signs = np.sign([row[np.argmax(np.abs(row))] for row in v])
@@ -84,7 +84,7 @@ def counted(ws: Composer, rank: Area, table: Area, made: Area) -> None:
 
 
 def claim(ws: Composer) -> None:
-    """Add the claim, and what low-rank matrices are good for."""
+    """Add the claim, and the use of low-rank matrices."""
     told = sentence(
         "{rank} numbers for each word rebuild {share} of this table: {kept} numbers do the work of "
         "{all}.",

@@ -100,7 +100,7 @@ def write(page: MatrixSheet, h: int) -> None:
 
 
 def add_heads(page: MatrixSheet) -> None:
-    """The heads added, and as one product with the stacked W_O."""
+    """Add the sum of the heads, and the same as one product with the stacked W_O."""
     page.section(
         "The heads together, in two ways",
         "out_sum = Σ z_h W_O_h    [n × d_model]",

@@ -111,7 +111,7 @@ def part(p: Parts, number: int, name: str, purpose: str) -> Composer:
 
 
 def data(p: Parts) -> None:
-    """Add the names, and the one of this step."""
+    """Add the names, and the name of this step."""
     ws = part(p, 1, "Data", "docs: the names that the model learns from, one at each step")
     g, names = ws.book.graph, program.names()
     ws.text(
@@ -176,7 +176,7 @@ def tokenizer(p: Parts) -> None:
 
 
 def begin(p: Parts) -> dict[str, Block]:
-    """Add what the weights begin with, drawn or trained: the block of each weight."""
+    """Add the initial weights, drawn or trained: the block of each weight."""
     g = p.w.book.graph
     fresh = g["begin"][0, 0].fixed == TRAINED
 
@@ -377,7 +377,7 @@ def _kind(p: Parts, block: Block) -> str:
 
 
 def _one(ws: Composer, block: Block) -> None:
-    """A block under its heading, with the program's name of a weight, or what it is for."""
+    """A block under its heading, with the program's name of a weight, or its purpose."""
     if block.name in FORWARD:
         ws.heading(FORWARD[block.name])
     if block.kind == "weight":

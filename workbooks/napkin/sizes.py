@@ -9,7 +9,7 @@ from functools import partial
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The typed sizes of a model, row by row; the defaults are what most models share."""
+    """The typed sizes of a model, row by row; the defaults are common to most models."""
 
     d_vocab: int
     n_ctx: int

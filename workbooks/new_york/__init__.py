@@ -1,4 +1,5 @@
-"""new-york: what follows New depends on the words before it, which a trained head looks back at.
+"""new-york: the word after New depends on the words before it, and a trained head looks back at
+them.
 
 The model has one layer, and was trained on twenty sentences. Look at Contexts: what it says
 after `The state of New`, beside a table of the last words. Try `The Empire State Building is in

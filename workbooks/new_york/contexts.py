@@ -1,4 +1,4 @@
-"""The sheet Contexts: what follows, by the model, and by tables of the last words of its texts.
+"""The sheet Contexts: the next word, by the model, and by tables of the last words of its texts.
 
 The model reads the whole sentence. A table of the last one, two or three words adds up what followed
 them in the texts: it cannot look further back, and what it never read, it does not know.
@@ -125,7 +125,8 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
 
 
 def _suggestions() -> list[Suggestion]:
-    """Three edits: a text is read more often; another word follows; another word of a text."""
+    """Three edits: repeat a text more often; put another word after it; change another word of a
+    text."""
     read = [(start, word) for start, word, _ in texts.SENTENCES]
     state = read.index(("The state of New", "York"))
     city = read.index(("The city of New", "Haven"))

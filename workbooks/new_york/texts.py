@@ -56,7 +56,7 @@ def sentences(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def floor(ids: np.ndarray) -> float:
-    """The lowest possible loss on sentences, in nats per word: of each, which of all it is."""
+    """The lowest possible loss on sentences, in nats per word."""
     share = {tuple(row): p for row, p in zip(IDS.tolist(), SHARES.tolist(), strict=True)}
     return float(np.mean([-log(share[tuple(row)]) for row in ids.tolist()])) / (LENGTH - 1)
 

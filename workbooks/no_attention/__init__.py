@@ -173,7 +173,7 @@ def story(w: Workbook) -> Story:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """Edits: the rule lifted for a word, a preference, and what a table of one word cannot do."""
+    """Edits: the rule lifted for a word, a preference, and a limit of tables of one word."""
     logits, repeats, shares = w["next_logits"], w["repeats"], w["next_probs"]
     the, cat, sat = (WORDS.index(word) for word in ("the", "cat", "sat"))
     ws.suggest(

@@ -114,7 +114,7 @@ def grows(ws: Composer) -> None:
 
 
 def suggest_draws(w: Workbook, ws: Composer) -> None:
-    """Edits: one number of a q, which moves its own product, the variance of all, and not a
+    """Suggest an edit of one number of a q. It moves its own product and the variance, but not a
     narrower head."""
     q, dots, variances = w["drawn_q"], w["dots"], w["variances"]
     ws.cursor = 5

@@ -143,7 +143,7 @@ def exponentials(columns: Columns) -> None:
 
 
 def top_k(columns: Columns) -> None:
-    """Add which words top-k keeps, and their probabilities; 0 keeps all."""
+    """Add the words that top-k keeps, and their probabilities; 0 keeps all."""
     k, places, exps = (columns.ws[name] for name in ("top_k", "places", "exps"))
 
     def share(i: int) -> Expression:
@@ -157,7 +157,8 @@ def top_k(columns: Columns) -> None:
 
 
 def top_p(columns: Columns) -> None:
-    """Add which words top-p keeps, their probabilities, and where each begins between 0 and 1."""
+    """Add the words that top-p keeps, their probabilities, and the start of each between 0 and
+    1."""
     ws = columns.ws
     p, places, in_k, shares = ws["top_p"].fixed, ws["places"], ws["in_k"], ws["shares"]
 

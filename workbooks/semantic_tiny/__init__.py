@@ -1,4 +1,4 @@
-"""semantic-tiny: forty words placed by hand along six axes, and what a model's vectors make of
+"""semantic-tiny: forty words placed by hand along six axes, and the vectors that a model learns for
 them.
 
 Look at sheet Study: the table, an analogy of your own in it and in the learned vectors, and every

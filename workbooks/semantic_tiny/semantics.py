@@ -1,4 +1,4 @@
-"""semantic-tiny: forty words with a meaning placed by hand, and what a model's vectors make of it.
+"""semantic-tiny: forty words with a meaning placed by hand, and what a model learns about it.
 
 Six axes place every word. This table generates true sentences, definitions and comparisons; a small
 decoder is trained on the sentences and never sees the table. Do its word vectors find the axes

@@ -35,7 +35,7 @@ PICTURE = (7, 9)
 
 
 def add(w: Workbook, encoders: Shelf, examples: Composer) -> None:
-    """The sheet, with what to try on it, and columns on the sheet Examples."""
+    """The sheet, with edits to try on it, and columns on the sheet Examples."""
     ws = w.sheet(
         "Autoencoder",
         "five features found again in two numbers, without being told of any",

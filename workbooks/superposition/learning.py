@@ -90,8 +90,9 @@ def autoencoder() -> Graph:
 
 
 def learn(seed: int, steps: int = STEPS) -> Iterator[Progress | Learned]:
-    """Each step's progress and, last, all that is trained: first the toy models, of every
-    importance and probability, then the autoencoders. Of several starts, the one of least loss."""
+    """Each step's progress and, last, all trained weights: first the toy models, of every
+    importance and probability, then the autoencoders. Of several starts, the one with the least
+    loss."""
     rng = np.random.default_rng(seed)
     W, b = yield from _toy_models(rng, steps)
     yield Learned(W, b, *(yield from _autoencoders(rng, _seen(W), steps)))

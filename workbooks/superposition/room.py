@@ -103,8 +103,8 @@ def sample(w: Workbook, ws: Composer) -> None:
 
 
 def directions(w: Workbook) -> None:
-    """Add the vectors, and for each sample's dimensions every absolute cosine [N, N], and which
-    directions are kept [1, N]."""
+    """Add the vectors, and for each sample's dimensions every absolute cosine [N, N], and the
+    directions that are kept [1, N]."""
     ws = w.sheet(
         "Directions",
         f"{N} random vectors, and the cosine of every two, without its sign",

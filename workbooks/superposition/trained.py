@@ -36,7 +36,7 @@ class Shelf(NamedTuple):
         return found
 
     def said(self, k: int, wanted: Expression) -> Expression:
-        """A text about which model is used for a value of the k-th setting."""
+        """A text about the model in use for a value of the k-th setting."""
         values = self.settings[k].fixed
         taken = INDEX(values, 1, MATCH(MAX(wanted, values[0]), values, 1))
         return sentence("takes a model trained at {value}", value=taken)

@@ -102,8 +102,7 @@ def _belt(book: ModelBook, page: Composer) -> None:
 
 
 def _table(book: ModelBook, page: Composer) -> None:
-    """Add what the calculator works with: what number each word is, and what it finds at each
-    place."""
+    """Add the calculator's inputs: the number of each word, and its finds at each place."""
     g, n = book.graph, book.graph["tokens"].shape[0]
     page.sheet.put(TABLE_ROW - 1, 0, "What the calculator works with", "heading")
     page.sheet.put(TABLE_ROW, 0, NUMBERS, "note")

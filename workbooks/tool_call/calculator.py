@@ -21,7 +21,7 @@ SILENT = -1000  # below every result
 
 
 def add(book: Book) -> None:
-    """Add the calculator to the graph of a book, and have the text read what it answers."""
+    """Add the calculator to the graph of a book, and put its answers into the text."""
     g, words = book.graph, sums.WORDS
     at, one, tokens = g.at(NAME), (g["tokens"].shape[0], 1), g["tokens"]
     value = [[float(word) if word.isdigit() else NONE] for word in words]

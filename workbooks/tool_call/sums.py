@@ -100,7 +100,7 @@ def _ids() -> np.ndarray:
 
 
 def floor(ids: np.ndarray) -> float:
-    """The lowest possible loss, in nats per word: of a sentence, which of all it is."""
+    """The lowest possible loss on sentences, in nats per word."""
     return float(np.log(len(learnt())) / (ids.shape[1] - 1))
 
 

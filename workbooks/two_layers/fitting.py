@@ -1,4 +1,4 @@
-"""Weights for a model whose intermediate results alone are printed, to two decimals.
+"""Weights for a model with printed intermediate results alone, to two decimals.
 
 Every step multiplies a known table by an unknown matrix. With three words and six columns there are
 many solutions; the one of least norm is taken, from the embedding to the logits.
@@ -154,7 +154,7 @@ def layers() -> tuple[tuple[Layer, Layer], Matrix]:
 
 
 def first_layer() -> tuple[Layer, Matrix]:
-    """Layer 1, which is printed nearly completely, and the stream after it."""
+    """Layer 1, which the source prints nearly completely, and the stream after it."""
     one, two = HEADS
     k = np.hstack([keys(Q[:, one], SCORES_1), keys_of_pattern(Q[:, two], PATTERN_2)])
     v = np.hstack([fit(softmax(SCORES_1), CONCAT[:, one]), fit(PATTERN_2, CONCAT[:, two])])

@@ -1,5 +1,5 @@
 """BART (Lewis et al. 2020): the two stacks of Vaswani et al. 2017 with learned positions and a norm
-of what is embedded. In mBART (Liu et al. 2020) and Blenderbot (Roller et al. 2021) norms come
+after the embedding. In mBART (Liu et al. 2020) and Blenderbot (Roller et al. 2021) norms come
 before sublayers, and after the last layer.
 
 Marian, Pegasus and M2M-100, in `bart_kin.py`, have sinusoidal positions instead.
@@ -176,8 +176,8 @@ def of_kin(c: Config) -> dict[str, Any]:
 
 
 def as_computed(c: Config, switches: Mapping[str, bool]) -> None:
-    """Raise InputError for a field of older files that asks for something else than `switches`,
-    which the reference does whatever a file says."""
+    """Raise InputError if a field of an older file asks for something else than `switches`. The
+    reference ignores such fields."""
     last = {"add_final_layer_norm": switches["normalize_before"], "add_bias_logits": False}
     for name, value in {"static_position_embeddings": False, **last, **switches}.items():
         c.refuse(name, value, f"transformers computes as if it were {str(value).lower()}")

@@ -1,5 +1,5 @@
-"""BART's kin: translators, and a summarizer, with sinusoidal positions and without a norm of what
-is embedded, a row each."""
+"""BART's relatives, a row each: translators, and a summarizer, with sinusoidal positions and no
+norm after the embedding."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,8 +18,8 @@ ROUNDING = 1e-6  # of the sines in a file of float32
 
 
 def with_tables(spec: BartSpec, held: Mapping[str, TensorEntry]) -> BartSpec:
-    """The spec of a checkpoint with these tensors. A file may have tables of positions; those that
-    are no sines are read as they are, as learned ones."""
+    """The spec of a checkpoint with these tensors. Files may have tables of positions. If these
+    are no sines, they count as learned ones."""
     spec = bart.as_held(spec, held)
     sines = bart.clock(spec.n_ctx, spec)
     tables = [held[name] for name in held if name.endswith(".embed_positions.weight")]

@@ -163,8 +163,8 @@ def of_kin(
 
 
 def of_encoders(c: Config, of_words: Activation, of_classes: Activation = "tanh") -> dict[str, Any]:
-    """ModelSpec fields of every encoder, and what its output is; with the activation functions of
-    the heads for words and for labels."""
+    """ModelSpec fields of every encoder, its kind of output, and the activation functions of the
+    heads for words and for labels."""
     found = sentence_modules.readout(c)
     return {
         "position": "learned",

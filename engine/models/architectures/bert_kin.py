@@ -51,9 +51,8 @@ def with_distances(g: Forward, ids: Sequence[int]) -> None:
 
 
 def projected(g: Forward, ids: Sequence[int]) -> None:
-    """The pass of ELECTRA and ALBERT over token ids. ALBERT's layers of a group read the same
-    weights, those of the group's first: the same cells, so that a change of one is a change of
-    every layer."""
+    """The pass of ELECTRA and ALBERT over token ids. ALBERT's layers of a group share the cells
+    of their weights, so a change of one is a change of every layer."""
     spec = g.spec_as(ElectraSpec)
     owners = spec.owners if isinstance(spec, AlbertSpec) else ()
     if spec.d_word == spec.d_model and not isinstance(spec, AlbertSpec):

@@ -49,7 +49,7 @@ class LatentSpec(GroupedSpec):
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]."""
+    """The sum of the outputs of all heads, [n_tokens, d_model]."""
     spec, attn = b.spec_as(LatentSpec), b.at("attn")
     assert turn
     of_all, bias = parts.of_all_heads(attn), spec.qkv_bias

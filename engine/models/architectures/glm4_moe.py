@@ -29,7 +29,7 @@ FAR = 1000.0  # apart are the scores of groups, so that ranks within a group are
 
 @dataclass(frozen=True, repr=False)
 class GroupedSpec(MoeSpec):
-    """MoeSpec with groups of experts, of which some are chosen first."""
+    """MoeSpec with groups of experts; the router first chooses some of the groups."""
 
     n_groups: int = 1
     n_open: int = 1  # groups that are chosen

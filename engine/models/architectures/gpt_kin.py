@@ -1,5 +1,5 @@
-"""GPT-2's kin: decoders with LayerNorm and an MLP without a gate, a row each. Their pass is
-Llama's, with ALiBi where there are no other positions."""
+"""GPT-2's relatives, a row each: decoders with LayerNorm and an MLP without a gate. Their pass
+is Llama's, with ALiBi where there are no other positions."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -26,14 +26,14 @@ YARN = {  # where the config has no rotary positions; it may have their theta
 
 @dataclass(frozen=True, repr=False)
 class GptOssSpec(MoeSpec):
-    """MoeSpec with what shapes an expert's activation function."""
+    """MoeSpec with the constants of an expert's activation function."""
 
     alpha: float = 1.702
     limit: float = 7.0
 
 
 def experts(b: Forward, x: Block) -> Block:
-    """The sum of what all experts write, and of their biases: [n_tokens, d_model]."""
+    """The sum of the outputs of all experts, and of their biases: [n_tokens, d_model]."""
     spec, m = b.spec_as(GptOssSpec), b.at("mlp")
     share = shares(m, x)  # [n_tokens, n_experts]
     switch = m.input("switch", 1.0)  # of all of them

@@ -91,8 +91,8 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def adjusted(c: Config, d_mlp: int) -> int:
-    """The size of the MLP's hidden layer: two thirds of what the config says, times a factor, in
-    multiples of a number; or just what it says."""
+    """The size of the MLP's hidden layer: two thirds of the config's number, times a factor, in
+    multiples of a number; or just the config's number."""
     by: float = c.get("block_ffn_dim_multiplier", float, 1.0)
     of: int = c.get("block_multiple_of", int, 256)
     if not c.get("block_auto_adjust_ff_dim", bool, True):
@@ -109,7 +109,8 @@ def convolved(c: Config, n_layers: int) -> tuple[int, ...]:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; both gates and what is convolved are in one tensor."""
+    """Linear weights are [out, in]; one tensor holds both gates and the input of the
+    convolution."""
     yield from layout(
         llama.WHOLE | {"ln_final": "model.embedding_norm"},
         "model.layers.{}",

@@ -39,7 +39,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def run(g: Forward, ids: Sequence[int], mix: Callable[[Forward, Block], Block]) -> None:
-    """One forward pass of blocks that are a norm and what `mix` adds."""
+    """One forward pass of blocks that each add the output of `mix` to the stream, after a norm."""
     spec = g.spec
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     stream = [embed]

@@ -56,7 +56,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]."""
+    """The sum of the outputs of all heads, [n_tokens, d_model]."""
 
     def ready(h: Forward, which: str, x: Block) -> Block:
         assert turn and isinstance(h.spec, MinistralSpec)

@@ -20,7 +20,7 @@ NEW = {"hidden_act": "silu"}
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]."""
+    """The sum of the outputs of all heads, [n_tokens, d_model]."""
     spec, attn = b.spec, b.at("attn")
     group = spec.n_heads // spec.kv_heads  # heads that share keys
     of_all, mask = parts.of_all_heads(attn), Mask(window=window)

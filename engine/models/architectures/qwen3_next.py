@@ -63,7 +63,7 @@ OWN_DEFAULTS = {  # of the reference's classes, where a config says nothing
 
 @dataclass(frozen=True, repr=False)
 class DeltaSpec(MoeSpec):
-    """MoeSpec with the sizes of linear attention; its layers are those that stand `still`."""
+    """MoeSpec with the sizes of linear attention; the layers in `still` have it."""
 
     n_key_heads: int = 1  # of queries and keys; each serves some heads
     n_value_heads: int = 1
@@ -280,8 +280,8 @@ def of_linear_attention(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
 
 
 def by_head_of_keys(ours: str, theirs: str, spec: DeltaSpec) -> Pieces:
-    """Qwen3-Next's linear maps: two tensors hold those of a head of keys and of the heads that it
-    serves, one such group after another."""
+    """Qwen3-Next's linear maps: two tensors hold the weights of a head of keys and of its heads
+    of values, one such group after another."""
     d_key, d_value, group = spec.d_key, spec.d_value, spec.n_value_heads // spec.n_key_heads
     large, small = f"{theirs}.in_proj_qkvz", f"{theirs}.in_proj_ba"
     for key in range(spec.n_key_heads):

@@ -41,8 +41,8 @@ class RwkvSpec(ModelSpec):
                 raise InputError(f"{name} is {size}; it must be at least 1")
 
     def eps(self, eps: float, layers: int) -> float:
-        """A norm's epsilon after so many layers. A stream that was halved is as one that was not,
-        if this is four times as large."""
+        """A norm's epsilon after so many layers. Dividing it by four makes up for halving the
+        stream."""
         return float(eps * 4 ** (layers // self.rescale_every if self.rescale_every > 0 else 0))
 
 

@@ -30,7 +30,7 @@ PROCESSOR = "preprocessor_config.json"
 
 @dataclass(frozen=True, repr=False)
 class VitSpec(ModelSpec):
-    """ModelSpec with the sizes of images and patches, and what a pixel's level counts for."""
+    """ModelSpec with the sizes of images and patches, and the scale of a pixel's level."""
 
     image: tuple[int, ...] = ()  # height and width, in pixels
     patch: tuple[int, ...] = ()  # height and width of a patch

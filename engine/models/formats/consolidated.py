@@ -98,8 +98,7 @@ def hugging_face_name(own: str) -> str:
 
 
 def values_of(folder: Path, places: dict[str, Any]) -> dict[str, Any]:
-    """A config.json, or what params.json says in its words. Raises InputError for a field that is
-    not known."""
+    """A config.json, or params.json in its terms. Raises InputError for an unknown field."""
     if (folder / "config.json").is_file():
         return json_object(folder / "config.json")
     if not (folder / PARAMS).is_file():

@@ -80,7 +80,7 @@ class Wanted:
     packed: str | None = None  # the kind of its numbers, Q4_K_M, which is part of a file's name
 
     def names(self, file: str) -> bool:
-        """Whether a GGUF file is of the kind that is wanted."""
+        """Whether a GGUF file is of the wanted kind."""
         return self.packed is None or self.packed.lower() in file.lower()
 
     def __str__(self) -> str:
@@ -228,7 +228,7 @@ def needed(wanted: Wanted, there: Sequence[str]) -> list[str]:
 
 
 def _gguf(wanted: Wanted, every: Sequence[str]) -> list[str]:
-    """The one GGUF file that is wanted, of all of a model."""
+    """The one wanted GGUF file among all of a model."""
     packed = [file for file in every if wanted.names(file)]
     if len(packed) == 1:
         return packed

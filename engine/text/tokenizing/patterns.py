@@ -27,7 +27,7 @@ IGNORING = "(?i:"  # upper and lower case
 
 @dataclass(frozen=True)
 class One:
-    """One character of a class: by a regular expression, or by what a pre-tokenizer does to it."""
+    """One character of a class: by a regular expression, or by a pre-tokenizer's effect on it."""
 
     text: str
     asked: str = ""  # the pre-tokenizer, as JSON; "": the text is a regular expression
@@ -88,7 +88,7 @@ Sequence = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Split:
-    """A pattern, and what is done with its matches."""
+    """A pattern, and the treatment of its matches."""
 
     pattern: Choice
     behavior: Behavior
@@ -100,7 +100,7 @@ def text_of(parts: Sequence) -> str:
 
 
 def infallible(parts: Sequence) -> bool:
-    """Whether a sequence fits everywhere, if only as nothing."""
+    """Whether a sequence fits everywhere, at least as nothing."""
     return all(
         isinstance(part, Star)
         or (isinstance(part, Choice) and any(infallible(way) for way in part.ways))
@@ -135,7 +135,7 @@ TIMES = re.compile(r"[?*+]|\{(\d+)(,?)(\d*)\}")
 
 
 def read(pattern: str) -> Choice:
-    """The parts of a regular expression. Raises InputError for what has no formulas."""
+    """The parts of a regular expression. Raises InputError if there are no formulas for it."""
     reader = _Reader(pattern)
     found = reader.choice()
     if reader.at < len(pattern):

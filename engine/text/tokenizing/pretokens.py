@@ -104,7 +104,7 @@ class Splitting:
             done += 1
 
     def add(self) -> None:
-        """Add the rows, and give what they result in to the words."""
+        """Add the rows, and mark their splits in the words."""
         steps, graph = self.steps, self.steps.graph
         parts = [parts for _, parts in self.rows.values()]
         if parts:

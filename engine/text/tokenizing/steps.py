@@ -194,9 +194,9 @@ class Steps:
         return self.marked[n - 1, 0]
 
     def _parted(self, typed: Expression, settings: Settings) -> Expression:
-        """The text with what is done to each part between added tokens: spaces at its ends are
-        stripped, a space is put before it. A private-use character stands for that space, and is
-        taken away again from parts that are empty."""
+        """The text with the treatment of each part between added tokens: spaces at its ends are
+        stripped, a space is put before it. A private-use character stands for that space, and
+        disappears from empty parts."""
         n, start, end = (
             len(self.marks),
             *(UNICHAR(FIRST_MARK + len(self.marks) + k) for k in (0, 1)),
@@ -259,7 +259,7 @@ class Steps:
         )
 
     def _character(self, code: Area) -> Expression:
-        """A readable character, or the added token that it stands for."""
+        """A readable character, or the added token in its place."""
         n = len(self.marks)
         if not n:
             return _sign(code)
@@ -286,8 +286,8 @@ class Steps:
         return INDEX(self.characters[:, column].fixed, entry)
 
     def normalized(self, k: int) -> Expression:
-        """The code of the character that symbol k is: its entry has how far the first is from what
-        was typed, and the others."""
+        """The code of the character of symbol k: its entry has the distance of the first from
+        the typed one, and the others."""
         entry, place = self.symbols.of(self.entry, k), self.symbols.within[0, k]
         first = self.symbols.of(self.code, k) + self.field_of(3, entry)
         other = IF(place == 1, self.field_of(4, entry), self.field_of(5, entry))

@@ -1,4 +1,4 @@
-"""Character tables: what a tokenizer does with each code point, as ranges of codes.
+"""Character tables: the treatment of each code point by a tokenizer, as ranges of codes.
 
 Letters, numbers, spaces and punctuation are determined by asking the library, whose Unicode version
 differs from Python's.
@@ -40,7 +40,7 @@ class Character(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _asked() -> tuple[np.ndarray, np.ndarray, str]:
-    """All codes of the table, which of them are characters, and these characters."""
+    """All codes of the table, the codes that are characters, and these characters."""
     codes = np.array([*range(LAST + 1), *TAGS, TAGS.stop, PRIVATE, UNREADABLE])
     unread = np.isin(codes, [0, TAB_IN_LINES, *SURROGATES, UNREADABLE])
     return codes, ~unread, "".join(map(chr, codes[~unread].tolist()))
