@@ -220,13 +220,16 @@ def story(w: Workbook) -> Story:
         source="After M. Sinclair, Transformers (slides), and lecture notes on transformers.",
         about=[
             "Training makes one number small, the loss: minus the logarithm of the probability that the model gave to the word that came.",
-            "It is 0 for a model that was certain and right, and large for one that held the word to be nearly impossible.",
+            "It is 0 for a model that was certain and right, and large for a model that held the word nearly impossible.",
             "Why the logarithm? Think of a forecaster who is paid by the result. If reporting a probability q cost 1 - q, it would be cheapest to",
             "report 1 for the likeliest word, whatever one believes. With the logarithm, and with a squared error (Brier's rule), honesty is cheapest.",
-            "Why it matters: a model that is trained by it learns to say how sure it is, and not only what it would bet on.",
-            "The unit is a choice: bits, with logarithms to base 2, as in the slides, or nats, to base e, as in the notes' code. The notes write a",
-            "sum over the words; their code computes the mean. Perplexity turns a loss back into a number of words: it is how many equally likely",
-            "words one would have to guess among. If each word had a code of 0s and 1s, -log2 P is how long it should be: exact where it is whole.",
+            "Why it matters: a model that is trained with this loss learns to say how sure it is, and not only what it would bet on.",
+            "The unit is a choice: bits, with logarithms to base 2, or nats, to base e. Both stand here. Perplexity turns a loss back into a number",
+            "of words: among how many equally likely words one would have to guess. If each word had a code of 0s and 1s, -log2 P would be its best",
+            "length.",
+        ],
+        errata=[
+            "The slides use bits, the notes nats. The notes write a sum over the words; their code computes the mean.",
         ],
         look=[
             "Entropy: how many bits a word takes with the true shares P, and how many more with a model's shares Q.",

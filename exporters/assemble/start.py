@@ -15,6 +15,7 @@ from cellformer.exporters.model.words import BY_HAND
 
 TOP = 4  # below the ledger and the verdict
 ABOUT = "What this is"
+PRINTED = "Printed"  # the sheet with the source's numbers, where there is one
 WHOLE = ("0", "#,##0")  # formats of whole numbers
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
 LONGEST_MERGED = 145  # of one that the last column is part of
@@ -64,7 +65,14 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     sheet.put(row, 2, PROTECTED)
     sheet.put(row + 1, 2, HIDDEN)
     if story.errata:
-        _section(sheet, row + 3, "About the source", story.errata)
+        _about_source(book, story.errata, row + 3)
+
+
+def _about_source(book: Book, lines: Sequence[str], row: int) -> None:
+    """Add what is to be said of the source: below its numbers, or else here, from a row on."""
+    sheet = book.sheets.get(PRINTED, book.sheet(START))
+    below = 2 + max((at for at, _ in sheet.entries), default=0)
+    _section(sheet, row if sheet.name == START else below, "About the source", lines)
 
 
 def ways(book: Book) -> Iterator[tuple[Sheet, str]]:

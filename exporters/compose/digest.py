@@ -48,6 +48,7 @@ from cellformer.exporters.compose.sentences import sentence
 SHEET = "Digest"
 PURPOSE = "the sums of every range of formulas as built, and how far off they are in this program"
 AFTER = "Built"
+CHECK = "Check"  # the sheet with what is to be known of it
 # the row of the verdict, here and on Start; below it how many ranges differ, the first, the largest
 SUMMARY = 3
 # of which formula was typed over, and of which functions are not computed, the rows of: a text,
@@ -66,18 +67,17 @@ DOWN, LETTERS, COPIES = 13, 14, 16  # columns: 0, 1, 2, ...; A, B, C, ...; texts
 MOST_OFF = 1_000_000_000_000_000  # of a range: what is more off counts as that
 NO_NUMBER = 1_000_000  # what it counts as
 SPREAD = 0.1  # of places: less than where two cells are wrong
-AGREES = "this program computes as cellformer did"
+AGREES = "Checked: your program gets the same numbers as cellformer"
 EDITED = (
-    "You have changed something (line above). Undo it, and this line checks your program again."
+    "You have changed something (see the line above). Undo it, and this line checks your program "
+    "again."
 )
-MOVES = (
-    "edited since it was built: it learns, and Digest compares its formulas once it is at ‘start’"
-)
+MOVES = "The model learns now. Choose ‘start’, and this line checks your program again."
 KEPT = "no formula was typed over"
 KEPT_LARGE = "no formula was typed over (at this size only Excel and LibreOffice can tell)"
 NOT_CHECKED = "formulas not checked here: this program does not compute ISFORMULA"
 COMPUTED = "this program computes every function that the workbook uses"
-ANEW = " · to compute all anew: Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9"
+ANEW = "To compute all anew: Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9."
 
 MOST_COPIED = 400  # numbers of a range
 
@@ -160,6 +160,7 @@ def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = Non
     if rests is not None:
         verdict = IF(rests, verdict, sentence(worded(MOVES)))
     page.show("verdict", (SUMMARY, 0), verdict, "block")
+    _explain(book, found)
 
 
 def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> None:
@@ -189,13 +190,33 @@ def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> N
 
 
 def show(book: Book) -> None:
-    """Add the verdict to the first sheet, below the ledger, with the largest difference if nothing
-    was edited."""
+    """Add the verdict to the first sheet, below the ledger; and the largest difference to Check,
+    where that does not stand among what is checked. An edit is no difference."""
     digest, page = book.sheet(SHEET), Composer(book, next(iter(book.sheets)))
     told = page.show("verdict", (SUMMARY, 0), digest[SUMMARY, 0], "ledger")
     agrees, by_edits = (LEFT(told, len(text)) == text for text in (worded(AGREES), worded(EDITED)))
     page.dress(told, When("differs", AND(NOT(agrees), NOT(by_edits))))
-    page.show("largest", (SUMMARY, 3), IF(by_edits, "", largest(book)), "largest gap")
+    if CHECK in book.sheets and "check.gap" not in book.shown:
+        check = Composer(book, CHECK, _below(book))
+        check.sheet.put(check.cursor, 1, "largest difference from the numbers of cellformer")
+        gap = IF(by_edits, "", largest(book))
+        check.show("largest", (check.cursor, 2), gap, "largest gap")
+
+
+def _explain(book: Book, found: Sequence[Range]) -> None:
+    """Add to Check how many formulas the verdict compares, and how to compute them anew."""
+    if CHECK not in book.sheets:
+        return
+    n_cells, sheet = sum(one.n_cells for one in found), book.sheet(CHECK)
+    text = "Start compares {k:,} formulas, in {n:,} ranges: see Digest."
+    sheet.put(_below(book) + 1, 0, worded(text, k=n_cells, n=len(found)), "note")
+    if not book.iterates:  # a latch, computed out of its turn, is wrong
+        sheet.put(_below(book), 0, ANEW, "note")
+
+
+def _below(book: Book) -> int:
+    """The first row of Check below everything on it."""
+    return 1 + max(row for row, _ in book.sheet(CHECK).entries)
 
 
 def largest(book: Book) -> Area:
@@ -213,17 +234,14 @@ def _verdict(book: Book, found: Sequence[Range], edited: Expression) -> Expressi
     """The verdict, one sentence, for Start and for bug reports."""
     sheet, n, n_cells = book.sheet(SHEET), len(found), sum(one.n_cells for one in found)
     differ = sheet[SUMMARY + 1, 0]
-    anew = "" if book.iterates else worded(ANEW)  # a latch, computed out of its turn, is wrong
+    anew = (
+        "" if book.iterates else f" {worded(ANEW)}"
+    )  # a latch, computed out of its turn, is wrong
     told = sentence(
-        worded(
-            "{{k}} of {n:,} ranges of formulas differ from what cellformer computed, the first "
-            "at {{cell}}",
-            n=n,
-        ),
-        k=differ,
+        "Your program gets other numbers than cellformer, first at {cell}.",
         cell=_first(sheet, slice(TOP, TOP + n)),
     )
-    agrees = f"{worded(AGREES)}: {worded('{k:,} formulas in {n:,} ranges', k=n_cells, n=n)}{anew}"
+    agrees = f"{worded(AGREES)} ({worded('{k:,} formulas', k=n_cells)})."
     return IF(IFERROR(edited * 1, 0) == 1, worded(EDITED), IF(differ == 0, agrees, told & anew))
 
 

@@ -39,7 +39,7 @@ class Suggestion:
     def told(self, graph: Graph, last: int = 0) -> "Suggestion":
         """The same with its text completed, by carrying out the edit; `last` is the row of the last
         word of the prompt."""
-        if self.watch is None or isinstance(self.text, AsIs):
+        if self.watch is None or self.value is None or isinstance(self.text, AsIs):
             return self
         live = Evaluator(graph)
         first = ("prompt.pick", self.cell, 0) if isinstance(self.cell, int) else self.cell

@@ -59,7 +59,7 @@ def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
     if book.plan.explains:
         yield from _two_ways(book)
     yield (
-        "every formula computes as when built: see Digest (an edit changes that)",
+        "every formula gives the number of cellformer (an edit changes that)",
         digest.largest(book),
     )
     found = book.sheet(digest.SHEET)

@@ -192,7 +192,10 @@ class _Page:
                 yield [row, col, self._style(entry.style), self.formula(entry.formula)]
 
     def _left_out(self) -> Iterator[int]:
-        """Rows of Start about what the page lacks: other sheets, and protection."""
+        """Rows about what the page lacks: on Start other sheets, and protection; on Check Digest."""
+        largest = self.book.shown.get("check.largest")
+        if largest and largest.sheet == self.sheet.name:
+            yield from (row for row, _ in self.sheet.entries if row >= largest.top)
         if self.sheet.name != START:
             return
         yield max(row for row, col in self.sheet.entries if col == 2)

@@ -49,7 +49,8 @@ STORY = Story(
     title="cat-sat: one attention step, every number in view",
     source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5.",
     about=[
-        "A language model small enough to follow every number: 20 words, vectors of 5 numbers, and one attention head.",
+        "A language model small enough to follow every number: 20 words, vectors of 5 numbers, and one attention head. Its weights were",
+        "chosen by hand; it was not trained.",
         "It reads ‘the cat sat’ and ranks the next word. The head makes three lists of each word's vector: a query, which says what the word",
         "looks for; a key, by which it is found; and a value, which is what it hands over. Each query is multiplied with the keys of the words",
         "up to it; softmax turns these scores into shares; and the values, blended by the shares, are added to the word's own vector.",

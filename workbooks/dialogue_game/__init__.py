@@ -45,13 +45,13 @@ STORY = Story(
     title="dialogue-game: a trained transformer, every number live",
     source="After L. Erzegovesi, The Final Step (2026): the calling game. Weights trained for this workbook.",
     about=[
-        "Pietro, Paolo and eight numbers call each other in turn. Who is called calls next, and never whoever has just called him. Leaders are",
-        "called by an epithet that depends on who calls: Paolo is Tarso to Pietro, vice to a number; Pietro is Cefa to Paolo, capo to a",
-        "number. Who blurts an absurd word loses.",
-        "A small transformer was trained on such games, until it was as good as the rules allow. Nobody told it the rules. Every cell of it is a",
-        "formula here, down to the weights.",
-        "Why it matters: the rules are known exactly, so one can say what a part of the model does, and not only where it looks. The head",
-        "that makes Tarso of vice looks at the verb, not at who called: there layer 0 has written who did.",
+        "A small transformer, trained on an Italian calling game until it was as good as the rules allow. Nobody told it the rules. Every number",
+        "of it is a formula here, down to the weights.",
+        "In the game, two leaders (Pietro, Paolo) and eight numbers call each other in turn: ‘Pietro chiama Paolo’ means Pietro calls Paolo. The one",
+        "who is called answers, and calls somebody else. A leader's name depends on who calls: Pietro calls Paolo ‘Tarso’, a number calls him ‘vice’",
+        "(deputy). Paolo calls Pietro ‘Cefa’, a number calls him ‘capo’ (boss). A player who says an absurd word loses (perde).",
+        "Why it matters: the rules are known exactly, so one can say what a part of the model does, and not only where it looks. One head decides",
+        "between Tarso and vice. It looks at the verb, because layer 0 has already copied the caller's name there.",
     ],
     look=[
         "Play: the sentence continues itself, token by token; Tarso follows ‘Pietro chiama Paolo’ with 0.9999.",
@@ -69,7 +69,7 @@ STORY = Story(
                    ("blocks.1.attn.h2.switch", 0, 0), 0.0, ("probs", LAST, game.ID["Tarso"])),
     ],
     words=[
-        "Italian: chiama, calls; perde, loses; capo, boss; vice, deputy. Tarso and Cefa: by-names of Paul and Peter.",
+        "chiama: calls · perde: loses · Pietro, Paolo: Peter, Paul · Cefa, Tarso: nicknames · capo: boss · vice: deputy",
         "The other eight words are absurd: umbrella, sugar, slipper. <BOS> begins a game, <SEP> ends a turn.",
     ],
 )  # fmt: skip

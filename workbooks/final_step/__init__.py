@@ -34,8 +34,8 @@ STORY = Story(
         "The last step of a language model is a search. One list of numbers, the query, is compared with the list of every word: number by",
         "number the two are multiplied, and the products added up. This is a dot product, the word's score. Softmax makes shares of the scores.",
         "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
-        "Here are three words and a query of three numbers, called ‘Pietro’. What a model did before, to make the query, is left out:",
-        "in the essay the query stands for the sentence ‘Pietro chiama Paolo’. Choose a word instead, and its own list becomes the query.",
+        "Here are three words and a query of three numbers, called ‘Pietro’, all chosen by hand. A trained model would make the query from the",
+        "sentence ‘Pietro chiama Paolo’; these steps are left out. Choose a word instead, and its own list becomes the query.",
         "A vector database finds documents by the same dot product, of a question with stored texts: the sheet Two searches has both.",
     ],
     look=[

@@ -34,10 +34,10 @@ STORY = Story(
         "MLP with four hidden cells, whose numbers below 0 are cut to 0 (ReLU), and one table of word vectors that serves at both ends.",
         "Why it matters: attention moves information between words, the MLP works on each word by itself, and both only add to the",
         "vectors that run through (the residual stream). All larger models repeat this.",
-        "The block that the notes draw (section 5.7) takes each vector's mean off and brings it to one length before each part (LayerNorm).",
-        "Their example does not, and neither does this workbook.",
+        "Its weights were chosen by hand, so that the numbers stay simple. It was not trained.",
     ],
     errata=[
+        "The block that the notes draw (section 5.7) has a LayerNorm before each part. Their example has none, and neither has this workbook.",
         "The notes leave out the division of the scores by the root of 2, and their tables hold slips: sheet Printed holds each against its",
         "formula, and against what the tables before it give.",
     ],

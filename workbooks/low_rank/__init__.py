@@ -83,10 +83,10 @@ def story(w: Workbook) -> Story:
                 share=w.now(w["share_kept"][0, 0]),
                 kept=w.now(w["n_kept"][0, 0]),
             ),
-            "Why it matters: the weights of a head are made so, and so is LoRA, which adapts a large model with few numbers.",
+            "Why it matters: the weights of a head have a low rank, and so has LoRA, which adapts a large model with few numbers.",
             "A head reads and writes vectors of d_model numbers, but inside it works with only d_head. W_Q and W_K decide where it looks,",
-            "W_V and W_O what it writes. Each pair can be multiplied out into one large matrix, QK and OV, whose rank is d_head. The large ones",
-            "are what one looks at to say what a head does (Elhage et al. 2021).",
+            "W_V and W_O what it writes. Each pair can be multiplied out into one large matrix, QK and OV, whose rank is d_head. The large",
+            "matrices show what a head does (Elhage et al. 2021).",
         ],
         errata=[
             "The slides say that the thin matrices approximate a full one. There is no full one: the thin ones are what is learned.",

@@ -45,10 +45,11 @@ def story(w: Workbook) -> Story:
             "computation apart, and shows three places where it goes wrong: along which direction softmax runs, how the table of queries is cut",
             "into heads, and what the scores are divided by.",
             "Why it matters: each of the three mistakes runs without an error, and gives numbers of the right shape.",
-            "They divide the scores by √d_head for numerical stability. The reason is the softmax: without it the scores spread more the",
-            "longer the queries are, one key takes all of the weight, and training can hardly move the others.",
+            "Scores are divided by √d_head because of the softmax. Without the division, scores spread more the longer the queries are: one key",
+            "takes all of the weight, and training can hardly move the others.",
         ],
         errata=[
+            "The notes divide the scores by √d_head ‘for numerical stability’. The reason is the softmax: see sheet Scale.",
             "The notes print two softmaxes of one table, and the second row of one repeats its first, which neither direction gives; and they print",
             "a table of weights that no softmax of its scores gives. Sheet Printed holds both.",
         ],

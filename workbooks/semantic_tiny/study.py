@@ -143,7 +143,7 @@ def _suggestions() -> list[Suggestion]:
             others={"cosine": ("study.nearest_hand_cosine", 0, 0)},
         ),
         Suggestion(
-            "Type ‘1’ as the gender of queen: in the table she is now a king. The table's answer is ‘{then}’ ({cosine.then:.2f}). The learned vectors do not read the table.",
+            "Type ‘1’ as the gender of queen: in the table she is now a king. Its answer is ‘{then}’ ({cosine.then:.2f}). The learned vectors do not read the table.",
             ("study.table", 1, 0), 1, ("study.nearest_hand", 0, 0),
             others={"cosine": ("study.nearest_hand_cosine", 0, 0)},
         ),
