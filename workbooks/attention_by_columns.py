@@ -66,11 +66,11 @@ def book() -> Book:
     ones = ws.computed("column_sums", (1, N), lambda i, j: SUM(cols[:, j]), ["sum ↓"])
     for table in (rows, cols):
         ws.dress(table, "scale")
-    ws.text("The other sums say how much a key is looked at by all: nothing makes them 1.")
+    ws.text("The other sums say how much attention a key gets from all words. They need not be 1.")
     w.checks([
         ("by rows, every row sums to 1", near(across.fixed)),
         ("by columns, every column sums to 1", near(ones.fixed)),
-        ("all shares together are as many as there are queries", near(SUM(down.fixed), N)),
+        ("the sum of all shares is the number of queries", near(SUM(down.fixed), N)),
     ])  # fmt: skip
     return w.done(story(w, scores, rows, cols, received))
 
@@ -85,7 +85,7 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
             "the word that is looked at is the key; and the table can be drawn in two ways.",
             "Code gives every query a row. The drawing in the notes, and the other workbooks here, give every query a column.",
             "Why it matters: read the wrong way, the table answers another question. The shares of one query sum to 1, in its row or in",
-            "its column. The other sums say how much a word is looked at by all others, and nothing makes them 1.",
+            "its column. The other sums say how much attention a word gets from all others. They need not be 1.",
             "The words are four of the eight in the notes' drawing. The notes print no numbers for it: the scores are chosen here.",
         ],
         look=[

@@ -24,8 +24,8 @@ PROTECTED = (
     "LibreOffice: Tools > Protect Sheet."
 )
 HIDDEN = (
-    "Sheets without a link above are hidden, for only programs read them, and do not print. "
-    "Right-click a tab to see them: Unhide in Excel, Show Sheet in LibreOffice."
+    "Sheets without a link above are hidden, because only programs read them. They do not "
+    "print. To see them, right-click a tab: Unhide in Excel, Show Sheet in LibreOffice."
 )
 
 

@@ -282,7 +282,7 @@ def _change(book: ModelBook) -> Stop:
         told = told & " " & more
     sheet = SWITCHES if SWITCHES in book.sheets else PLAY
     if sheet == SWITCHES:
-        off = "Type 0 on Switches for a part, and read on Play what is said without it."
+        off = "Type ‘0’ on Switches for a part, and read on Play what the model says without it."
         told = told & " " & sentence(off)
     end = "Type over any blue number, and everything that depends on it follows."
     return Stop("change it", _start_of(sheet), told & " " & sentence(end))

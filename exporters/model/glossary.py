@@ -58,7 +58,7 @@ TERMS = (
     ),
     Term(
         "bias",
-        "A number that is added whatever the input: one for each output.",
+        "A number that is added to each output, whatever the input.",
         ("b_in", "b", "b_U"),
     ),
     Term(

@@ -127,7 +127,9 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
         row = head[at, : at + 1]
         said = Nth(layout.token_texts(book)[0, : at + 1], MATCH(LARGE(row, 1), row, 0))
         share = percent(LARGE(row, 1))
-        return said, sentence("it looks at {word}, with {share}", word=quote(said), share=share)
+        return said, sentence(
+            "it gives {word} {share} of its attention", word=quote(said), share=share
+        )
 
     choices = layout.token_texts(book)[0, : last + 1].fixed.as_range
     return _questions(page, "look", len(asked), reply, choices)

@@ -51,7 +51,7 @@ from cellformer.exporters.pages import index
 from cellformer.exporters.play import ranking
 
 SHEET = "Built"
-PURPOSE = "every number as it was built; what was changed is listed here, and atop every sheet"
+PURPOSE = "every number as built; changes are listed here, and at the top of every sheet"
 AFTER = "Text"
 LINE = (3, 0)  # the cell of the line
 TOP, ORIGINALS = 6, 10  # the row of the lines it is made of; the column of what was built

@@ -157,10 +157,10 @@ def span(book: ModelBook) -> Expression:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "Which part carries what makes two sentences differ? Take a single value from the other "
-        "sentence, compute everything after it anew, and see how far the answer follows. {target} "
-        "leads {rival} by {before} here and by {other} there. Type 1 on Patch for one part at one "
-        "word: if the lead becomes the other one, the difference passes there."
+        "Which part carries the difference between two sentences? Take one value from the "
+        "other sentence, compute everything after it anew, and see how far the answer follows. "
+        "{target} leads {rival} by {before} here and by {other} there. Type 1 on Patch for one "
+        "part at one word: if the lead becomes the other one, that part carries the difference."
     )
     before, other = (rounded(book.graph[lead][0, 0], 2) for lead in (BEFORE, OTHER_LEAD))
     target, rival = (quote(book.graph[f"{PATCH}.{word}.word"][0, 0]) for word in COMPARED)

@@ -31,7 +31,7 @@ NONE_HERE = {
     "system": "its chat template takes no system text",
     "earlier": "its chat template writes earlier turns in another way: one turn at a time",
 }
-RULES = "generate heeds more rules that its file has for answers, such as no repeats"
+RULES = "the command generate also follows rules of its file for answers, such as no repeats"
 BESIDE = {PROMPT_COL - 1: "row label", PROMPT_COL: "note"}  # of a label and a note: their styles
 NOTE_COL = 7  # beside the message
 ASKED = {  # the sheet's purpose, and the heading above the sentence

@@ -192,7 +192,7 @@ class _Page:
                 yield [row, col, self._style(entry.style), self.formula(entry.formula)]
 
     def _left_out(self) -> Iterator[int]:
-        """Rows about what the page lacks: on Start other sheets, and protection; on Check Digest."""
+        """Rows about what the page lacks: sheets and protection on Start, Digest on Check."""
         largest = self.book.shown.get("check.largest")
         if largest and largest.sheet == self.sheet.name:
             yield from (row for row, _ in self.sheet.entries if row >= largest.top)

@@ -11,7 +11,7 @@ PHRASES = {
         "In the picture ‘stream’ is what has come together after a part, in a row for"
     ),
     "Of the two on Play": "Of the two at the top",
-    "Type 0 on Switches for a part, and read on Play": (
+    "Type ‘0’ on Switches for a part, and read on Play": (
         "Switch a part off, by the box beside its name, and read among the next words"
     ),
     "any blue number": "any number",

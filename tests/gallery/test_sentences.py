@@ -65,7 +65,7 @@ def test_head_is_not_missed_when_off() -> None:
     live = Evaluator(GAME.graph(OURS))
     live.set("blocks.0.attn.h0.switch", 0, 0, 0.0)
     assert live["probs"][-1, TARSO] == pytest.approx(0.9997, abs=5e-5)
-    assert "Tarso keeps 0.9997" in said("dialogue-game", "Rules")
+    assert "‘Tarso’ keeps 99.97 %" in said("dialogue-game", "Rules")
     assert "nothing happens" not in said("dialogue-game", "Rules")
 
 
@@ -73,7 +73,7 @@ def test_head_is_not_missed_when_off() -> None:
 def test_tarso_head_looks_at_the_verb() -> None:
     """Start: and finds there who called."""
     assert GAME.graph(OURS).values["blocks.1.attn.h2.pattern"][-1, CHIAMA] > 0.98
-    assert "there layer 0 has written who did" in said("dialogue-game")
+    assert "layer 0 has already copied the caller's name there" in said("dialogue-game")
 
 
 def test_share_of_the_plane_of_names() -> None:
@@ -192,7 +192,7 @@ def test_query_key_product_is_not_linear() -> None:
     head = "blocks.0.attn.h0.scores"
     seen = np.tril(np.ones(graph[head].shape, dtype=bool))
     np.testing.assert_allclose(live[head][seen], 4 * graph.values[head][seen])
-    assert "nor is the product of queries and keys" in said("two-layers")
+    assert "nor is the product of queries and keys" in said("two-layers", "Printed")
 
 
 # --- probes whose components know the word held out ----------------------------------------------

@@ -86,9 +86,9 @@ def checks(w: Workbook, g: Forward) -> None:
         - machine.number(g["digits"], 1)
     )
     w.checks([
-        ("all that a head looks at from one token sums to 1", gap < NEAR),
+        ("the attention weights of one token in one head sum to 1", gap < NEAR),
         ("every token is a digit", MAX(tokens) - 9 < NEAR),
-        ("digit by digit with carries, the sum is that of +", by_hand < NEAR),
+        ("digit by digit with carries gives the same sum as +", by_hand < NEAR),
     ])  # fmt: skip
 
 
@@ -97,12 +97,12 @@ def story(w: Workbook) -> Story:
     typed, found = w["typed"], w["sums"]
     return Story(
         title=TITLE,
-        source="Trained for this workbook, on sums alone; a contest of 2026, AdderBoard, asks for the smallest such model.",
+        source="Trained for this workbook, on sums alone. A contest of 2026, AdderBoard, asks for the smallest model that adds.",
         about=[
             "A spreadsheet adds with +. Here a language model does it: a transformer of the kind behind a chatbot, of 228 numbers instead of",
             "billions. It reads the digits of two numbers, and says which digit comes next, then the next one, until the sum is written.",
             worded(
-                "Nobody told it how to add. It saw {n:,} sums, and every few of them moved its weights a little towards the right digits.",
+                "Nobody told it how to add. It was trained on {n:,} sums: every few of them moved its weights a little towards the right digits.",
                 n=N_SEEN,
             ),
             "Why it matters: you can check every answer, because you have +. And you can see what it has learnt: which places to look at, and",
@@ -111,7 +111,7 @@ def story(w: Workbook) -> Story:
         ],
         look=[
             "Add: two numbers, the sum by the model and by +, each digit with how sure the model was, and all its weights.",
-            "Add, ‘it has added up’: what the model holds before it writes a digit, both digits and the carry, read off one direction of its vectors.",
+            "Add, ‘it has added up’: what the model holds before it writes a digit. One direction of its vectors holds both digits and the carry.",
             "Looks: where heads 0.0 and 0.1 look at each step. The pattern moves on by one place with each digit: that is how it adds.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
             "Inside: every formula on the way from the digits to the sum.",

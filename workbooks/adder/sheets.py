@@ -109,7 +109,7 @@ def why(g: Forward, verdict: Block) -> Expression:
     right = sentence("It was at least {p} sure of each digit.", p=sureness(least))
     wrong = IF(
         g["places"][0, 0] == MOST,
-        sentence("Eleven digits: it has learnt ten. All that follows the first"),
+        sentence("Eleven digits, but it was trained on ten: the second"),
         sentence("The orange digits are not those of the sum."),
     )
     is_right, is_wrong = (verdict[0, 0] == worded(x) for x in ("right", "wrong"))
@@ -120,7 +120,7 @@ def room(g: Forward) -> Expression:
     """The meaning of the number of digits, and the rest of the sentence if it is too large."""
     return IF(
         g["places"][0, 0] == MOST,
-        sentence("number stands further on, and its heads look beside the digits."),
+        sentence("number stands too far on, so its heads look beside the digits."),
         sentence("digits of each number are read, with zeros in front."),
     )
 
@@ -183,7 +183,8 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
         "where each head looks at each step: the darker a cell, the more it reads of that digit",
         "Across: the tokens, ones first: the first number (a), the second (b), and the digits of the sum (s) that are written so far. Down: the steps.",
         "Both heads look 22 and 10 tokens back, at the two digits of the place. Head 0.0 also looks a little at the two digits of the place before.",
-        "So it adds a + b + (a' + b' - s') / 10, where ' is the place before: what those two digits had too much for the digit written is ten times the carry.",
+        "So it adds a + b + (a' + b' - s') / 10, where ' is the place before. There the two "
+        "digits exceed the written digit by ten times the carry.",
         widths={0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1),
     )
     row, n = ws.cursor + 1, g["places"][0, 0]

@@ -69,7 +69,8 @@ STORY = Story(
         "The sentence runs across, and each word has a column; the essay gives it a row, as Printed does. A row of the pattern says where its word",
         "looks, and sums to 1.",
         "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
-        "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
+        "Switches: a part that is off can write its average instead of nothing. It is measured "
+        "over five sentences of these words.",
     ],
     suggestions=[
         Suggestion(

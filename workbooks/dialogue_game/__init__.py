@@ -56,8 +56,8 @@ STORY = Story(
     look=[
         "Play: the sentence continues itself, token by token; Tarso follows ‘Pietro chiama Paolo’ with 0.9999.",
         "Heads: who looks at whom. Rules: guess what each head is for, then switch it off, and see which rule breaks.",
-        "Lens: what the model would say after each layer; Tarso comes late. Calibration: whether it is as sure as it ought to be, and nonsense.",
-        "Reliability: the same model rewarded for being right, which makes it surer, and no better.",
+        "Lens: what the model would say after each layer; Tarso comes late. Calibration: whether it is as sure as it should be, and what it says to nonsense.",
+        "Reliability: the same model, rewarded for being right. It becomes more sure, but no better.",
         "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
     ],
     suggestions=[

@@ -28,7 +28,7 @@ FOUND = (
 
 WHY_ORANGE = (
     "Orange is no error: the essay's model and this one are two trainings of the same model, and every training finds other weights.",
-    "What the game demands, both have learnt: Tarso is sure, and the numbers are about equally likely. Where and how, they differ.",
+    "Both have learnt the rules: Tarso is sure, and the numbers are about equally likely. Where and how they compute this is different.",
 )
 
 

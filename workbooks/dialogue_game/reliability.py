@@ -19,9 +19,12 @@ SHEET = "Reliability"
 PURPOSE = "how often is it right where it is 30 % sure, 60 %, 90 %? Before and after a reward"
 ABOUT = (
     "Each word that the model puts first counts once, by how sure the model is of it. Where it says 20 %, its word should come 20 % of the time: on the diagonal.",
-    "Training by minus the log of a share makes it so. Then the model was trained 200 steps further, and rewarded for being right: by the share of the word that came.",
-    "That pays best for a model that gives everything to one word, whatever it knows (see the linear rule of the workbook loss). It is as often right as before, and far surer.",
-    "A temperature above 1, fitted on other games, makes it less sure of everything, and mends a part.",
+    "Training with minus the log of a share has this effect. Then the model was trained for "
+    "200 more steps with another reward: the share of the word that came.",
+    "That rewards a model most if it gives everything to one word, whatever it knows (see the "
+    "linear rule of the workbook loss). It is right as often as before, but much more sure.",
+    "A temperature above 1, fitted on other games, makes it less sure of everything. That "
+    "repairs only a part.",
 )
 HEADS = ("words", "says from", "to", "on average", "right", "words × gap")
 LOW, HIGH, SAID, RIGHT = range(4)  # columns of a table of bins, which stand after the words

@@ -137,7 +137,7 @@ def story(w: Workbook) -> Story:
             "Why it matters: nothing is left out. A chatbot’s model differs in the number of weights, and in the text, but not in what is done.",
             "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step: it reads one",
             "name, changes every weight, and writes a name of its own. At first they are nonsense; after some hundred steps they sound like names.",
-            "Choose ‘trained’ at ‘begin with’ to see at once what 1,000 steps make of it.",
+            "Choose ‘trained’ at ‘begin with’ to see at once what 1,000 steps change.",
         ],
         look=[
             "Learn: the switch, the names that it writes, the curve of the loss, and what it expects of each letter.",

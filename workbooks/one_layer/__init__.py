@@ -75,7 +75,8 @@ def story(w: Workbook) -> Story:
             "In ‘The state of New’ one head looks back at ‘state’, and so the model says ‘Jersey’. Type city, and it says ‘Orleans’.",
             "It is one transformer layer: seven words, vectors of six numbers, two heads, an MLP of two cells. Its weights are set by hand, so",
             "that you can say what each does: head 0.0 looks for the kind of place, head 0.1 for ‘of’, and the MLP has a cell for each rule.",
-            "Why it matters: every table of a layer is in view, with its shape. Whoever has seen these knows what GPT-3 stores and computes.",
+            "Why it matters: every table of a layer is in view, with its shape. GPT-3 stores "
+            "and computes the same tables, only larger.",
             "As built it is the introduction's first model, of attention alone; two switches add LayerNorm and the MLP. That model follows the last",
             "word only, which alone is asked for what comes next: here it is the last column.",
         ],

@@ -99,7 +99,8 @@ def claim(page: MatrixSheet) -> None:
         for i in range(N_VOCAB)
     ]
     told = sentence(
-        "Head 0.0 looks from {last} back at {word} ({share}), and so the model says {next} ({chance}).",
+        "Head 0.0 gives {word} {share} of the attention of {last}, and so the model says "
+        "{next} ({chance}).",
         last=quote(tokens[0, LAST]),
         word=quote(reduce(and_, words)),
         share=percent(MAX(looks[0, :]), 0),

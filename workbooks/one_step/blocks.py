@@ -46,7 +46,8 @@ SECTIONS = (
     Section(
         "1  Word vectors",
         (
-            "A word's vector is used as key and as value; that of the last word as query, too, and straight on. What comes back on every way is added up: a number that is used twice answers for both.",
+            "A word's vector is used as key and as value; the last word's vector also as "
+            "query, and unchanged. The gradients of all uses are added up.",
         ),
         (
             Block(

@@ -254,7 +254,8 @@ def story(w: Workbook) -> Story:
         ],
         look=[
             "Choice: read it from left to right. The column ‘from’ says where a word's share begins on the line from 0 to 1.",
-            "Draws: a thousand random numbers, and how often each word came. In two cases of three a count is within one ‘spread’ of what is expected.",
+            "Draws: a thousand random numbers, and how often each word came. ‘spread’ is the "
+            "standard deviation: two counts of three are within one.",
             "Last row: the notes' dummy of ChatGPT, from the last vectors to the next word, with every product; and its tables at full size.",
             "Ten words: the logits that the essay prints for its second example, and their shares.",
         ],

@@ -45,7 +45,7 @@ STORY = Story(
         "The essay's model failed, and the essay concludes that meaning cannot be wired by hand. The vectors of that model were long before training.",
     ],
     look=[
-        "Study: the table, to be typed over; an analogy of your own, asked of the table and of both models; every training, measured.",
+        "Study: the table (type over it), an analogy of your own, asked of the table and of both models, and measures of every training.",
         "Two models: the table and both models as maps, side by side. Probes: which axes can be read off, and a measure that says nothing.",
         "Printed: the essay's figures and its three tests beside ours. Words: the same words along directions that you choose.",
     ],

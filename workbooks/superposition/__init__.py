@@ -74,7 +74,7 @@ def story(w: Workbook) -> Story:
         source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2b, and M. Sinclair's slides; the model is Elhage et al. 2022.",
         about=[
             "A language model has more things to say than it has dimensions. So it stores many features, each as a direction, in fewer",
-            "numbers, and bears that they disturb each other a little. The essay and the slides call this superposition.",
+            "numbers, and accepts that they disturb each other a little. This is called superposition.",
             "Why it matters: it is why few single numbers, or neurons, of a model can be read. Most take part in many features, and each",
             "feature is spread over many numbers. What can be read are directions, and the question is how to find them.",
             "Here is the smallest case, trained for this workbook: five features in two numbers. They stand as a pentagon, 72 degrees",

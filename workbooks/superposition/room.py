@@ -49,7 +49,8 @@ def add(w: Workbook) -> None:
         "Room",
         "how many nearly orthogonal directions a space has room for",
         "In a plane five arrows already disturb each other. Spaces of many dimensions are different: two random directions of them are nearly",
-        "at right angles. A model of 12,288 dimensions has room for far more directions than 12,288, if it bears a little interference.",
+        "at right angles. A model of 12,288 dimensions has room for far more directions than "
+        "12,288, if it accepts a little interference.",
         widths={0: 40, **dict.fromkeys(range(1, 12), 12)},
     )
     ws.cursor += 1

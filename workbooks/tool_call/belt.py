@@ -21,7 +21,7 @@ SWITCH_ROW, TOP, TRIES_ROW, TABLE_ROW = 8, 11, 27, 34
 READ = 3  # the first column of what the calculator finds
 LAST = 11  # the place of the answer
 ABOUT = (
-    "The text is a conveyor belt. The model reads all of it, and lays one word at its end; again and again. It can do nothing else.",
+    "The text is a conveyor belt. The model reads all of it and adds one word at its end, again and again. It can do nothing else.",
     "So it uses a calculator by writing: 12 * 10 = are four words like any others. A program outside the model waits for such words,",
     "computes, and lays the answer on the belt. The model reads the answer as it reads your words, and goes on.",
 )
