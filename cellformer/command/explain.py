@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cellformer import names, workbooks
-from cellformer.command import results
+from cellformer.command import cell_words, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import watched_cell
 from cellformer.command.console import console, line
@@ -20,7 +20,7 @@ from cellformer.engine.cells.texts import cut, readable
 from cellformer.exporters.compose.address import address
 from cellformer.exporters.compose.book import START, Book, Reading
 from cellformer.exporters.compose.cells import SheetCell, owner
-from cellformer.exporters.edits.edited import Edited, EditedCell
+from cellformer.exporters.edits.edited import Edited, EditedCell, EditedModel
 from cellformer.exporters.file.reading import WorkbookFile, present
 from cellformer.exporters.model.words import meaning
 
@@ -204,14 +204,31 @@ class Asked:
             return self._of_page()
         block, (i, j) = found
         if block.name not in self.book.graph.blocks:
-            return f"{block.name}[{i},{j}], a formula of the sheet {self.built.sheet}"
+            return f"{self._by_texts()}; its name is {block.name}[{i},{j}]"
         if not block.has(i, j):
             return f"blank: {block.name}[{i},{j}] is masked"
+        if self._decodes and (phrase := cell_words.of_block(self.book.graph, block, i, j)):
+            return f"{phrase}; its name is {block.name}[{i},{j}]"
         told = [meaning(block)] if block.kind != "table" else []
         told = [text for text in told if text != block.leaf.replace("_", " ")]
         told += [KINDS[block.kind]] if block.kind in KINDS and not block.computed else []
-        told = told or [f"a formula of the sheet {self.built.sheet}"]
+        if not told:
+            return f"{self._by_texts()}; its name is {block.name}[{i},{j}]"
         return f"{block.name}[{i},{j}]: {', '.join(told)}{self._labels(block, i, j)}"
+
+    def _by_texts(self) -> str:
+        """A phrase for it, by the texts around it."""
+        sheet = self.built.sheet
+        kind = "a formula" if self.built.formula is not None else "a cell"
+        found = cell_words.of_page(self.book, sheet, self.built.row, self.built.col)
+        return found or f"{kind} of the sheet {sheet}"
+
+    @property
+    def _decodes(self) -> bool:
+        """Whether its workbook is of a model that predicts the next word."""
+        of_file = isinstance(self.opened, EditedModel)
+        model = self.opened.model if of_file else getattr(self.book, "model", None)
+        return model is not None and model.spec.gives == "next word"
 
     def _labels(self, block: Block, i: int, j: int) -> str:
         """The words of its row and column."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from conftest import Built, cli, default_book, told
+from conftest import GOLDEN, Built, cli, default_book, told
 
 import cellformer as cf
 from cellformer.engine.cells.access import Rect
@@ -143,3 +143,26 @@ def test_a_wrong_guess_names_the_nearest(asked: tuple[str, ...], told: str, fold
 
 def test_verify_finds_the_workbook_of_a_name(folder: Path) -> None:
     assert "agrees" in cli("verify", "edited", "--engine", "ironcalc", cwd=folder).out
+
+
+IN_WORDS = {  # what `explain` says of a cell first
+    ("cat-sat", "Play!D12"): "the probability of ‘mat’, in the table ‘What comes after ‘sat’’",
+    ("cat-sat", "Play!B12"): "the word of rank 1, in the table ‘What comes after ‘sat’’",
+    ("cat-sat", "blocks.0.attn.h0.pattern[2,1]"): (
+        "the share of the attention of ‘sat’ (token 2) that goes to ‘cat’ (token 1), in head 0.0"
+    ),
+    ("dialogue-game", "probs[3,7]"): ("the probability of ‘2’ as the word after ‘Paolo’ (token 3)"),
+    ("cat-sat", "Machine!C9"): "the cell beside ‘attention 0’ on the sheet Machine",
+}
+
+
+@pytest.mark.parametrize("cell", IN_WORDS, ids=" ".join)
+def test_explain_says_what_a_cell_is_for(cell: tuple[str, str]) -> None:
+    first, formula, *_ = told("explain", *cell)["cells"][0]["says"]
+    assert f" is {IN_WORDS[cell]}; its name is " in first
+    assert formula.startswith("It computes ")
+
+
+def test_explain_does_not_take_an_encoder_for_a_decoder() -> None:
+    (row,) = cf.explain(cf.build(str(GOLDEN / "bert"), ids=[1, 2, 3]), "probs[0,1]")
+    assert "as the word after" not in row.says[0] and "probs[0,1]: " in row.says[0]
