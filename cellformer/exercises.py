@@ -133,8 +133,8 @@ class Grader:
         self._known: dict[Kind, tuple[Marking, str]] = {}
 
     def grade(self, path: str | Path) -> Grade:
-        """The marks of a file. Raises InputError for one without exercises, one of another version,
-        one whose hidden sheet was changed, and one that crashes its process."""
+        """The marks of a file. Raises InputError for a file without exercises, of another
+        version, with a changed hidden sheet, or one that crashes its process."""
         try:
             if sys.platform == "linux":
                 job = partial(self._limited, str(path), os.getcwd())

@@ -184,8 +184,8 @@ def conversation(
 
 
 def model(name: str, adapter: Path | None = None) -> Model:
-    """The model of a workbook, or a checkpoint, with the LoRA adapter in a folder if there is one;
-    that of a workbook's file has the edits in it.
+    """The model of a workbook, or a checkpoint, with the LoRA adapter in a folder if there is one.
+    The model of a workbook's file has the edits in it. Raises InputError.
 
     Raises InputError if the name has no model, and for one with an adapter beside it that is not
     asked for.
@@ -236,8 +236,8 @@ def beside(name: str) -> Path:
 
 
 def opened(name: str, model: str | None = None) -> "Edited":
-    """A workbook with its edits: of a file, or of the gallery, which has none. `model` is the one
-    that the file was built from, if it does not hold it. Raises InputError."""
+    """A workbook with its edits, from a file, or from the gallery without edits. `model` is the
+    original model, if the file does not hold it. Raises InputError."""
     from cellformer.exporters.edits import edited  # for which little else waits
 
     if is_workbook(name) or (name not in workbooks.names() and beside(name).is_file()):

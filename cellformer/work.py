@@ -48,8 +48,8 @@ HERE = Workers()
 
 @dataclass(frozen=True)
 class Failed:
-    """The exception of a part. It is handed over as a result, so that an exception of a future says
-    that its worker was lost."""
+    """The exception of a part, handed over as a result. An exception of a future then means that
+    its worker was lost."""
 
     error: Exception
 

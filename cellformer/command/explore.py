@@ -399,8 +399,8 @@ def _run_opened(
     target: str | None,
     show: Sequence[str] | None,
 ) -> Answer:
-    """A workbook as its file has it: a model's next words, or the tables of one without, and what
-    changes in them."""
+    """A workbook as in its file: a model's next words, or the tables of a workbook without a
+    model, and their changes."""
     found, graph, live = opened.book, opened.book.graph, opened.live()
     _ablate(live, ablate, False)
     Cells(graph, lambda: found).set(live, sets)

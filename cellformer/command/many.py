@@ -44,7 +44,7 @@ class Many:
         return True
 
     def report(self, asked: Task) -> Answer:
-        """The table of a study, which is written, or printed. Raises InputError."""
+        """Write or print the table of a study. Raises InputError."""
         assert self.prompts is not None
         prompts = studies.read(self.prompts)
         with (

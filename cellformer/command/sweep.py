@@ -124,8 +124,8 @@ def _write(path: Path, watched: str, rows: Sequence[Row | Watched]) -> None:
 def _of_opened(
     opened: Edited, asked: sweeping.Options, target: str | None
 ) -> tuple[str, Iterable[Row | Watched]]:
-    """A computed cell of a workbook, as its file has it: `target`, or the one that the first
-    suggested edit watches; of a model, `target` may be a word (default: the likeliest)."""
+    """A computed cell of a workbook in its file: `target`, or the cell that the first suggested
+    edit watches. In a model, `target` may be a word (default: the likeliest)."""
     found, graph, live = opened.book, opened.book.graph, opened.live()
     block, i, j = Cells(graph, lambda: found).parse(asked.cell)
     name = f"{block.name}[{i},{j}]"

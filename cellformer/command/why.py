@@ -164,7 +164,7 @@ def _head(
     to: str | None,
     rival_key: str | None,
 ) -> Answer:
-    """The split of one score, and of its difference to a rival key's."""
+    """The split of one score, and of its difference to a rival key's score."""
     graph = loaded.graph
     found = scores.Head(graph, scores.head_of(graph, head))
     finite.check(graph, graph.values)

@@ -196,8 +196,8 @@ def reads(root: Expression) -> Iterator[Read]:
 def derivatives(
     root: Expression, known: Callable[[Expression], Expression]
 ) -> dict[ReadKey, Expression]:
-    """The derivative of a value by each cell that its formula reads, and by the r-th cell of each
-    line. `known` gives the cell in which a part of the formula is computed already."""
+    """The derivative of a value by each cell that its formula reads, and by the r-th cell of
+    each line. If a part of the formula has a cell of its own, `known` gives that cell."""
     found: dict[ReadKey, Expression] = {}
 
     def back(part: Expression, slope: Expression) -> None:

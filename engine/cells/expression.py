@@ -225,7 +225,7 @@ class Row(Expression):
 
 @dataclass(slots=True, eq=False)
 class Rounded(Constant):
-    """A number rounded to so many decimals, but not more than spreadsheets keep."""
+    """A number rounded to some decimals, at most as many as spreadsheets keep."""
 
     number: float
     places: int = 12
@@ -252,7 +252,7 @@ class Area(Expression):
     range: bool = False  # spelt as a range even where it is one cell
 
     def __getitem__(self, key: "Index | tuple[Index, Index]") -> "Area":
-        """Some of these cells, counted from the first: `a[i, j]`, `a[i]` of one row or column.
+        """Some of these cells, counted from the first: `a[i, j]`, or `a[i]` in one row or column.
 
         A slice of an axis stays a range even if it has one cell, so that a column's formulas are
         alike. An index may also be an array of consecutive indices.

@@ -214,7 +214,7 @@ def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -
 
 @contextmanager
 def replacing_folder(folder: Path, known: Callable[[str], bool], force: bool) -> Iterator[Path]:
-    """A context manager: a temporary folder whose files replace all those in `folder` on success.
+    """A context manager: a temporary folder whose files replace the files of `folder` on success.
 
     A folder with files is replaced only with `force`, and only if every file in it is `known` by
     its name. Raises InputError.

@@ -176,8 +176,8 @@ class Formulas:
         return halves[j]
 
     def _read(self, k: int, i: int, j: int) -> tuple[str, bool | None]:
-        """The address of operand k for the cell at i and j; and whether it is a single cell, or
-        None if there is none."""
+        """The address of operand k for the cell at i and j, and whether it is a single cell;
+        None if there is no operand."""
         _, subscript, operand = self._block.sources[k]
         rect = Rect(i, i + 1, j, j + 1)
         if subscript != ("i", "j"):

@@ -314,8 +314,8 @@ class Graph:
         return self.add(Block(name, shape, axes, "table", expression=made, runs=runs))
 
     def follow(self, name: str, expression: Cells) -> Block:
-        """Give an input's cells expressions. The values that it has are initial values: so the
-        cells may read what is computed from them, a later cell from an earlier one."""
+        """Give an input's cells expressions. Their old values become initial values, so that the
+        cells may read results computed from them."""
         self.blocks[name] = replace(self[name], expression=self._harmless(expression))
         return self[name]
 
@@ -497,12 +497,12 @@ class Graph:
                 )
 
     def looked_up(self, ids: Block) -> tuple[Block, int]:
-        """The block in which ids are looked up, and its number of entries."""
+        """The block that ids are looked up in, and its number of entries."""
         return self._tables(ids)[0]
 
     def _tables(self, ids: Block) -> list[tuple[Block, int]]:
-        """The blocks in which ops look up ids, and their numbers of entries; ids that only cells of
-        tables read have none."""
+        """The blocks in which ops look up ids, and their numbers of entries. Blocks for cells of
+        tables alone are left out."""
         return [
             (table, table.shape[subscript.index("?")])
             for reader, _ in self.readers[ids.name]

@@ -32,7 +32,7 @@ class Line:
         return int(self.values.shape[-1])
 
     def kept(self, blank: float) -> np.ndarray:
-        """The values, with `blank` in place of those that a row does not see."""
+        """The values, with `blank` for the cells that a row does not see."""
         if self.seen is None or self.blank == blank:
             return self.values
         return np.where(self.seen, self.values, blank)

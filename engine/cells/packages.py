@@ -21,8 +21,8 @@ def module_names(*folders: str) -> tuple[str, ...]:
 
 
 def declaring(package: ModuleType, name: str) -> tuple[Any, ...]:
-    """The values of a name in those modules of a package that declare it. Other modules are not
-    imported, because they are many."""
+    """The values of a name, from those modules of a package that declare it. Other modules are
+    not imported, because they are many."""
     return _declared(name, package.__name__, *package.__path__)
 
 

@@ -274,7 +274,7 @@ class Stored:
         return np.asarray(self)
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        """`x[..., rows, columns]` with slices, or `x[..., ids]`: those columns."""
+        """Columns `x[..., rows, columns]` by slices, or `x[..., ids]` by ids."""
         index = key[1:] if key[0] is Ellipsis else key
         if len(index) == 1:
             columns = [np.asarray(self.part(slice(None), slice(i, i + 1))) for i in index[0]]
@@ -292,7 +292,7 @@ def decimals(x: np.ndarray) -> np.ndarray:
 
 
 def _decimals(flat: np.ndarray) -> np.ndarray:
-    """The same for a few numbers at a time, which fit into the processor's cache.
+    """The same for a few numbers at a time, so that they fit into the processor's cache.
 
     A decimal leads back to a float32 if it is within half a step between neighbours. A number is
     scaled by a power of ten so that half a step is at least 0.5, and less than 5: then the nearest

@@ -176,8 +176,8 @@ class Reader:
 
 
 def unguarded(formula: Expression) -> Expression:
-    """A formula without IFERROR: the same, where nothing is an error. An error in one cell of a row
-    would else count as one of them all."""
+    """A formula without IFERROR, for rows without errors. Otherwise an error in one cell would
+    count as an error of the whole row."""
     parts = [unguarded(part) for part in formula.parts]
     if isinstance(formula, Call) and formula.function.name == "IFERROR":
         return parts[0]

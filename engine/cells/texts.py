@@ -38,7 +38,7 @@ def _hidden(character: str) -> bool:
 
 
 def cut(text: str, most: int = 160) -> str:
-    """A text on one line, with an ellipsis for what is longer: for the `repr` of an object."""
+    """A text on one line, shortened by an ellipsis, for the `repr` of an object."""
     text = readable(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -49,8 +49,8 @@ def on_terminal(text: str) -> str:
 
 
 def in_csv(text: str) -> str:
-    """A text that stays a text when a spreadsheet opens the CSV file, and that controls no terminal
-    which the file is printed on."""
+    """A text that stays a text when a spreadsheet opens the CSV file, and that cannot control a
+    terminal."""
     text = on_terminal(text)
     return f"'{text}" if text.startswith(BEGINS_FORMULA) else text
 

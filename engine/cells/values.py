@@ -51,7 +51,7 @@ def scalar(x: Any) -> Any:
 
 
 def as_array(x: Any) -> np.ndarray:
-    """An array of one cell, or of many. A text stays one of Python's: numpy's lose NULs at their
+    """An array of one cell, or of many. Texts stay Python's, because numpy's lose NULs at their
     end."""
     return np.asarray(x, object if isinstance(x, str) else None)
 

@@ -70,8 +70,8 @@ def smallest(x: Any, *others: Any) -> Any:
 
 
 def lookup(table: Line, ids: Tensor) -> Tensor:
-    """Entry `ids` of each line of a table that all sentences share; of one line, an entry for each
-    cell of the output."""
+    """Entry `ids` of each line of a table that all sentences share; in one line, an entry for
+    each cell of the output."""
     if ids.shape[-1] > 1:
         rows = table.values.expand(-1, -1, ids.shape[-2], -1)
         return torch.gather(rows, -1, ids.long().expand(*rows.shape[:3], -1))

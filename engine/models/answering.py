@@ -51,8 +51,8 @@ class Rules:
         ends: Sequence[int],
         is_last: bool,
     ) -> np.ndarray:
-        """The ids that may come after the ids `so_far`; `is_last` where there is no room for
-        more. Raises InputError if there are none."""
+        """The ids that may follow the ids `so_far`; `is_last` if there is no room for more.
+        Raises InputError if there are none."""
         if is_last and self.last:
             return np.array([min(self.last)])
         if len(so_far) == 1 and self.first:

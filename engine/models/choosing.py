@@ -357,7 +357,8 @@ def _weights(
 
 def _shares(at: Graph, weight: Block, whole: Block, limits: Limits) -> tuple[Block, Block]:
     """Add the cumulative probability before each rank, and the probabilities of the ranks that
-    top-p keeps (those with less than top-p before them) and min-p. Each [n_tokens, n_ranks]."""
+    top-p and min-p keep. Top-p keeps ranks with less than top-p before them. Each [n_tokens,
+    n_ranks]."""
     top_p, min_p = limits.p[0, 0], limits.m[0, 0]
 
     def share(t: int, k: Any) -> Expression:

@@ -20,8 +20,8 @@ class Buckets(NamedTuple):
     both_ways: bool  # later tokens have the second half of the buckets; else none is seen
 
     def of(self, distance: np.ndarray) -> np.ndarray:
-        """The bucket of each distance, key less query. In float32, as the models were trained: the
-        edges of buckets depend on it."""
+        """The bucket of each distance, key less query. It uses float32, as in training, because
+        the edges of buckets depend on it."""
         n = self.n // 2 if self.both_ways else self.n
         later = n * (distance > 0) if self.both_ways else 0
         apart = np.abs(distance) if self.both_ways else np.maximum(-distance, 0)

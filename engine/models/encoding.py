@@ -110,7 +110,7 @@ def _follow(
     n_tokens: int,
     room: int,
 ) -> None:
-    """Add one sentence's tokens, and which positions are filled."""
+    """Add one sentence's tokens, and the marks of filled positions."""
     n_prompt: Block
     if text is None:
         n_prompt = g.input("n_prompt", len(ids), kind="table")

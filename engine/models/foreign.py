@@ -193,8 +193,8 @@ def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool 
 def mapped(
     ours: str, which: str, theirs: str, n: int, size: int, offset: int = 0, stack: int = 0
 ) -> Pieces:
-    """W_x and b_x of a linear map, x being `which`: the n-th `size` rows, from `offset` on, of a
-    tensor [out, in], or of a `stack`, and of its bias."""
+    """The pieces W_x and b_x of a linear map, with x for `which`: the n-th `size` rows, from
+    `offset` on, of a tensor [out, in], or of a `stack`, and of its bias."""
     rows = head_of(f"{theirs}.weight", n, size, 0, offset, turn=True)
     yield f"{ours}.W_{which}", replace(rows, stack=stack)
     yield f"{ours}.b_{which}", head_of(f"{theirs}.bias", n, size, 0, offset)
@@ -319,8 +319,8 @@ TURNED = ("W_U", "W_project_E", "W_project_U", "head.W")  # matrices outside lay
 def layout(
     whole: Names, layers: str, norms: Names, heads: Heads, attn: str, mlp: Names
 ) -> Callable[[ModelSpec], Pieces]:
-    """A model's `pieces`, by names, ours -> theirs: those of `whole` stand outside the layers, all
-    others in a layer. `layers` is its place, with {} for its number."""
+    """A model's `pieces`, by names, ours -> theirs. The pieces of `whole` stand outside the
+    layers, all others in a layer. `layers` is its place, with {} for its number."""
 
     def pieces(spec: ModelSpec) -> Pieces:
         yield from outside(whole)

@@ -140,7 +140,7 @@ class Model:
 
     @property
     def read(self) -> list[int]:
-        """The source sentence that an encoder-decoder reads; of other models, nothing."""
+        """The source sentence of an encoder-decoder; nothing for other models."""
         return list(self.source) if isinstance(self.spec, TwoStackSpec) else []
 
     def reading(self, ids: Sequence[int]) -> "Model":
@@ -152,8 +152,8 @@ class Model:
         return replace(self, source=tuple(ids))
 
     def check_one_stack(self, what: str) -> None:
-        """Raise InputError for an encoder-decoder, whose answers begin alike: `what` is of models
-        that continue the prompt itself."""
+        """Raise InputError for an encoder-decoder; `what` needs a model that continues the
+        prompt itself."""
         if self.read:
             raise InputError(
                 f"a {self.kind} model has two stacks, and {what} is of models with one; build, "

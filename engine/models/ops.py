@@ -225,7 +225,7 @@ def scores(q: X, k: X, scale: X, present: X = None) -> X:
 
 
 def or_far_below(x: X, present: X) -> X:
-    """x of a token that is present (1); of one that is not (0) -10000, whose exponential is 0."""
+    """x for a present token (1); -10000 for an absent one (0), because its exponential is 0."""
     return x * present + (present - 1) * 10000
 
 
@@ -506,7 +506,7 @@ def open_alone(x: X, open: X) -> X:
 
 @op(x="i,j", rank="i,j", place="0,0")
 def not_before(x: X, rank: X, place: X) -> X:
-    """Scores of the experts from a place on; very low for those that were chosen before."""
+    """Scores of the experts from a place on; very low for experts that were chosen before."""
     return or_far_below(x, IF(rank < place, 0, 1))
 
 
@@ -686,8 +686,8 @@ def sum_so_far(before: X, x: X) -> X:
 
 @op(x="i,:", y="j,:", now="i,0", then="j,0", by="i,0", out="i,≤i")
 def kept_product(x: X, y: X, now: X, then: X, by: X = None) -> X:
-    """The product of a token's vector and an earlier one's, as far as what was written then is
-    still kept."""
+    """The product of a token's vector and an earlier one's, times the share of the earlier one
+    that is still kept."""
     kept = SUMPRODUCT(x, y) * EXP(now - then)
     return kept if by is None else kept * by
 

@@ -332,8 +332,8 @@ def looked_at(g: Forward, x: Block) -> Block:
 
 
 def rank_classes_of_tokens(g: Forward, x: Block, W_E: Block) -> None:
-    """The logit of each label, of the token that is looked at, or of all; if of one, each token's
-    logits stand in `class_logits`, without probabilities."""
+    """The logit of each label, for the chosen token or for all. For one token, `class_logits`
+    also has each token's logits, without probabilities."""
     rank_words(g, looked_at(g, x), W_E, None, bias=True)
     if g.readout.one_token:
         g.block("class_logits", ops.linear, x, g["W_U"], g["b_U"])  # [n_tokens, d_vocab_out]

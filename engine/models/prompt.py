@@ -93,8 +93,8 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
 
 
 def write(g: Graph, passage: Passage, model: Model) -> None:
-    """Add the text of a graph's tokens, up to an end-of-text token; of a conversation, the text of
-    the answer."""
+    """Add the text of a graph's tokens, up to an end-of-text token; in a conversation, the text
+    of the answer."""
     ended = _ends(g, model.vocabulary.ends) if model.spec.causal else None
     hidden: Callable[[int], Expression] | None = None
     if passage.chat:

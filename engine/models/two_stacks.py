@@ -26,7 +26,7 @@ def of_encoder(g: Forward) -> Forward:
 
 
 def source(g: Forward, ids: Sequence[int]) -> tuple[Block, Block]:
-    """The source sentence's tokens, and which of them are present: each [n_source, 1]."""
+    """The source sentence's tokens, and the marks of present ones: each [n_source, 1]."""
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), (SOURCE, ""), "ids")
     return tokens, g.input("attention_mask", np.ones((len(ids), 1)), (SOURCE, ""))
 
@@ -40,8 +40,8 @@ def attention(
     present: Block | None,
     biases: Sequence[Block] = (),
 ) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]: queries of x, keys and values of `of`,
-    which is x itself or, in cross attention, the source [n_source, d_model]."""
+    """The sum of the outputs of all heads, [n_tokens, d_model]. Queries come from x, keys and
+    values from `of`: x itself or, in cross attention, the source [n_source, d_model]."""
     attn, head_axes, bias = b.at(part), ("d_model", "d_head"), b.spec.bias
     of_all = parts.of_all_heads(attn)
     heads = []
@@ -64,8 +64,8 @@ def layers(
     source: Block | None = None,
     biases: Sequence[Block] = (),
 ) -> Block:
-    """The stream after all layers: the encoder's, whose tokens see all that are `present`, or the
-    decoder's, given the vectors of the `source` [n_source, d_model] that they attend to."""
+    """The stream after all layers: the encoder's, whose tokens see all `present` tokens, or the
+    decoder's, which attend to the vectors of the `source` [n_source, d_model]."""
     mask, seen = (Mask(), None) if source else (EVERYTHING, present)
 
     def attn(b: Forward, y: Block) -> Block:

@@ -218,9 +218,8 @@ def gptq(folder: Path, said: Config, held: Held) -> None:
 
 
 def check_version(said: Config, version: str, bits: int, spans: list[tuple[int, int]]) -> None:
-    """Raise InputError if the zero points of all matrices, from each one's lowest to its highest,
-    are those of the other version: symmetric ones are all in the middle of the integers, and
-    others reach the largest integer."""
+    """Raise InputError if the zero points of all matrices belong to the other version. Symmetric
+    ones are all in the middle of the integers, and others reach the largest integer."""
     lowest, highest = (
         min((low for low, _ in spans), default=0),
         max((h for _, h in spans), default=0),

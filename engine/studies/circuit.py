@@ -29,8 +29,8 @@ Share = Callable[[Sequence[Collection[Ends]]], np.ndarray]  # what each set of e
 
 
 class Case:
-    """A prompt whose answer a circuit is to keep: the logit of `target`, less that of `rival` if
-    there is one, after the prompt; `instead` as `averages` gives it."""
+    """A prompt whose answer a circuit should keep: the logit of `target`, minus the logit of a
+    `rival`, after the prompt; `instead` as `averages` gives it."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Case:
 
     @cached_property
     def answer(self) -> AnswerGraph:
-        """The graph of the answer, as a difference to what stands instead."""
+        """The graph of the answer, as a difference to the replacement."""
         graph = self.model.graph(self.ids)
         return AnswerGraph(graph, self.row, self.target, self.rival, self.instead)
 

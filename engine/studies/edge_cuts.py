@@ -102,7 +102,7 @@ class Cuts:
 
     def _kept(self, sets: Sequence[Collection[Ends]]) -> dict[str, np.ndarray]:
         """Whether a kept edge leads from each writer and token: bool [n_sets, n_tokens] each.
-        The output of other writers is not used."""
+        Writers without one need no computing."""
         found = {name: np.zeros((len(sets), self.n_tokens), dtype=bool) for name in self._ways}
         for k, edges in enumerate(sets):
             for source, at, _, _ in edges:

@@ -208,7 +208,7 @@ def _of_one_line(one: Tried, other: Tried) -> bool:
 
 
 def _apart(tried: Tried, others: Sequence[Tried]) -> bool:
-    """Whether a cell reads none of the others, and none of them reads it."""
+    """Whether a cell neither reads the others nor is read by them."""
     if any((tried.block, tried.at) == (other.block, other.at) for other in others):
         return False
     return not any(reads(a, b) for o in others for a, b in ((tried, o), (o, tried)))
@@ -223,8 +223,8 @@ def reads(one: Tried, other: Tried) -> bool:
 
 
 def _a_head(blocks: Sequence[Block], looks: Looks, rows: int | None) -> list[Exercise]:
-    """One head, block by block, at the last given token where no number is plain; if there is none,
-    where most are not."""
+    """One head, block by block, at the last given token without a plain number; if there is
+    none, at the token with the fewest."""
     patterns = [block for block in blocks if block.leaf == "pattern"]
     n = min(rows or MOST_CELLS, patterns[0].shape[0])
     best: list[Exercise] = []

@@ -56,8 +56,8 @@ def folded(model: Model, change: Change) -> Model:
 
 
 def _of_a_prompt(graph: Graph, block: Block) -> bool:
-    """Whether an input belongs to a prompt and not to the model: tokens, which of them are present,
-    and inputs that are read only after the readout."""
+    """Whether an input belongs to a prompt and not to the model: tokens, marks of present
+    tokens, and inputs after the readout."""
     order = list(graph.blocks)
     end = order.index("logits" if "logits" in order else "vector")
     readers = [order.index(reader.name) for reader, _ in graph.readers[block.name]]

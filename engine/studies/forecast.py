@@ -120,8 +120,8 @@ def _graph(model: Model, n_tokens: int, readout: Readout) -> Forward:
 
 
 def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
-    """The size of the workbook of a prompt of `n_tokens`, with this readout; of a sentence model,
-    the workbook of two sentences."""
+    """The size of the workbook of a prompt of `n_tokens`, with this readout; for a sentence
+    model, the workbook of two sentences."""
     graph = _graph(model, n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph)
     decoder = model.spec.gives == "next word"

@@ -20,8 +20,8 @@ from cellformer.engine.studies.lens import as_computed, operands
 
 @dataclass(frozen=True)
 class Recurrence:
-    """The blocks of a layer's recurrence, or of one of its heads. What all of its channels share
-    has one column."""
+    """The blocks of a layer's recurrence, or of one of its heads. A block that all channels
+    share has one column."""
 
     name: str  # what its blocks' names begin with
     step: Block  # [n_tokens, n_channels]

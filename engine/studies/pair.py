@@ -74,8 +74,8 @@ def switches(graph: Graph) -> list[Block]:
 
 
 def measure(graph: Graph, row: int) -> None:
-    """Add the leads at a token: of the sentence, of the other one, and of the sentence without any
-    patch; and what each switch would change of that, by its gradient."""
+    """Add the leads at a token, for the sentence, the other one, and the sentence without any
+    patch; and, by its gradient, the effect of each switch on the last."""
     patching.add_leads(graph, *patching.words(graph, row), passes=(OTHER, CLEAN))
     at = [take.path for take in switches(graph)]
     instead = {graph[f"{CLEAN}.{name}"]: graph[f"{OTHER}.{name}"] for name in at}
@@ -89,8 +89,8 @@ def gain(graph: Graph, take: Block) -> Block:
 
 
 def follow(graph: Graph, words: Sequence[str], outputs: Sequence[str]) -> None:
-    """Make the other sentence's tokens, and the words that are compared, follow what is typed:
-    `words` and `outputs` are the texts of what is read, and of what has a logit."""
+    """Make the other sentence's tokens, and the two words, follow the entries. `words` are the
+    texts of the input vocabulary, and `outputs` the texts of words with a logit."""
     _follow_words(graph, words)
     for name in COMPARED:
         _follow_word(graph, name, outputs)

@@ -310,8 +310,8 @@ def _end_of_path(path: Path, switch: Formula | None, g: Graph, name: str, own: B
 
 
 def _between(g: Graph, sender: Block, receiver: Block) -> list[Block]:
-    """The blocks that lead from a sender to a receiver, and the receiver; without what other heads
-    and MLPs write, and so without all that reads the sender through them."""
+    """The blocks that lead from a sender to a receiver, and the receiver. Other heads and MLPs
+    keep their outputs, so blocks behind them are left out."""
     held = {block.name for block in g if writes(g, block) and block is not receiver}
     after = _after(g, [sender.name], held)
     needed, found = {receiver.name}, []
@@ -426,8 +426,9 @@ def _each(
 
 
 def add_leads(g: Graph, target: int, rival: int, passes: Sequence[str]) -> None:
-    """Add `patch.lead`, the target's logit less the rival's at the token of the block `position`,
-    and that of some other passes, as `other.patch.lead`: [1, 1] each. The ids are in cells."""
+    """Add `patch.lead`, the target's logit less the rival's at the token of the block
+    `position`, and the lead of some other passes, as `other.patch.lead`: [1, 1] each. The ids
+    are in cells."""
     at, n = g.at(PATCH), len(g.blocks)
     ids = {"target": at.input("target", target, kind="ids")}
     ids["rival"] = at.input("rival", rival, kind="ids")

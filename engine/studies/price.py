@@ -81,8 +81,8 @@ def padded(model: Model, texts: Sequence[Sequence[int]]) -> list[list[int]]:
 def log_probabilities(
     graph: Graph, ids: Sequence[Sequence[int]], weights: Mapping[str, np.ndarray] = NO_WEIGHTS
 ) -> np.ndarray:
-    """The log-probabilities of the words after every token of texts of one length, with some other
-    weights by name: [n_texts, n_tokens, d_vocab]. The graph is of a text of that length."""
+    """The log-probabilities of the words after every token of equal-length texts, with some
+    other weights by name: [n_texts, n_tokens, d_vocab]. The graph has the same length."""
     tokens = np.array(ids, np.float64)[:, :, None]
     logits = filled(graph, {"tokens": tokens, **weights})["logits"]
     logits = logits - logits.max(axis=-1, keepdims=True)

@@ -106,8 +106,8 @@ def matrices(graph: Graph) -> list[Block]:
 
 
 def axis_of(graph: Graph, weight: Block) -> int:
-    """The axis that a weight's dot products run along: of a table of vectors that are looked up, a
-    row; of any other matrix, which is [in, out], a column."""
+    """The axis of a weight's dot products: in a table of vectors, a row; in any other matrix
+    [in, out], a column."""
     looked_up = any("?" in subscript for _, subscript in graph.readers[weight.name])
     return 1 if looked_up else 0
 
@@ -197,7 +197,7 @@ class Measure:
         self.words = list(shown((model.outputs or model.vocabulary).texts))
 
     def effects(self, grids: Sequence[Grid]) -> Iterator[Rounded]:
-        """The effect of nothing, of every part on each grid, and of each part alone. Raises
+        """The effect of no rounding, of every part on each grid, and of each part alone. Raises
         InputError for groups that divide no matrix's lines."""
         found = parts(self.graph)
         everything = [weight for weights in found.values() for weight in weights]

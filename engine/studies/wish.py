@@ -220,8 +220,8 @@ class Search:
         return self.cut(delta, FINE)
 
     def better(self, delta: np.ndarray) -> np.ndarray | None:
-        """A smaller change, on the way from this one to the smallest one if leads were linear; None
-        if none is found."""
+        """A smaller change, on the way from this one to the smallest one if leads were linear;
+        None if the search finds none."""
         leads, slopes = self.slopes(delta)
         aim = smallest(slopes, MARGIN - leads + slopes @ delta)
         most = np.linalg.norm(delta) * (1 - LEAST_GAIN)

@@ -128,7 +128,7 @@ def fault(error: BaseException) -> str:
 
 
 def answers(source: str, tokens: dict[str, str], conversations: Any) -> list[tuple[str, str]]:
-    """Each conversation's text and "", or "" and why there is none."""
+    """Each conversation's text and "", or "" and the reason why there is none."""
     try:
         template = environment().from_string(source)
     except Exception as error:

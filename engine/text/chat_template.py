@@ -58,8 +58,8 @@ class ChatTemplate:
     tokens: tuple[tuple[str, str], ...] = ()
 
     def write(self, you: str, system: str = "", earlier: Sequence[Message] = ()) -> str:
-        """A conversation as the model's text, up to where its answer begins; an empty system text
-        is none. Raises InputError for a template, or a text, that leads to none."""
+        """A conversation as the model's text, up to the start of its answer; an empty system
+        text counts as none. Raises InputError if a template or a text gives none."""
         for name, text in (("--system", system), ("--prompt", you)):
             check(text, name)
         (found,) = self._rendered([[*of_system(system), *earlier, of_user(you)]])
@@ -226,7 +226,8 @@ def _strips(wanted: Sequence[tuple[str, str, str]], texts: Sequence[str]) -> boo
 
 
 def _with_system(found: Pieces, whole: str, texts: Sequence[str]) -> Pieces:
-    """The pieces with those around a system text. Raises InputError if it is changed."""
+    """The pieces, with the pieces around a system text. Raises InputError if the template
+    changes that text."""
     system, you, *_ = MARKS
     opening, _, rest = whole.partition(system)
     middle, _, closing = rest.partition(you)
@@ -245,8 +246,8 @@ def _with_system(found: Pieces, whole: str, texts: Sequence[str]) -> Pieces:
 def _with_earlier(
     found: Pieces, longer: str, past: Sequence[str], answers: Sequence[str], turns: str
 ) -> Pieces:
-    """The pieces with those around an earlier turn, if earlier turns are written one after
-    another."""
+    """The pieces, with the pieces around an earlier turn, if the template writes earlier turns
+    one after another."""
     _, you, answer, again = MARKS
     if any(longer.count(mark) != 1 for mark in (you, answer, again)):
         return found

@@ -196,8 +196,8 @@ def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
 
 
 def until(parts: Iterable[str], stops: Sequence[str], begun: int = 0) -> Iterator[str]:
-    """A text in parts, up to where one of `stops` begins, not before the character `begun`. What
-    may be a stop's beginning waits for what follows."""
+    """A text in parts, up to the start of one of `stops`, not before the character `begun`. A
+    possible beginning of a stop waits for the next part."""
     text, given = "", 0
     for part in parts:
         text += part

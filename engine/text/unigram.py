@@ -56,8 +56,8 @@ class Unigram:
     fewer_spaces: bool = True  # those at its ends are left out, several become one
 
     def cut(self, text: str) -> list[str]:
-        """The pieces of a text; of unknown characters, those side by side together. Sums are
-        rounded as the original's are, to float32."""
+        """The pieces of a text; adjacent unknown characters together. Sums are rounded to
+        float32, as the original rounds them."""
         text = self.normalized(text)
         best = [(np.float32(0), 0, True)] + [(np.float32(-np.inf), 0, True)] * len(text)
         for start in range(len(text)):

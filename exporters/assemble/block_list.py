@@ -29,9 +29,9 @@ def stack(
     meaning: str = "",
 ) -> None:
     """Put a block at the cursor, under its name, its formula and its meaning. Tokens run across,
-    and a pattern has a row for each token that looks (see `orientation`). Another block that is
-    read along its rows is transposed, so that every product runs down columns; unless they run
-    `across`, since what it is multiplied with is transposed. The meaning of a table is given."""
+    and a pattern has a row for each query (see `orientation`). Another block with reads along
+    its rows is transposed, so that every product runs down columns, unless they run `across`,
+    since the other factor is transposed. The meaning of a table is given."""
     on_its_side = None if across else turned_by_tokens(block)
     if on_its_side is None:
         on_its_side = read_along(ws.book.graph, block) == 1 and not across

@@ -288,7 +288,7 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
 def _beside(
     book: Book, found: Sequence[Exercise], checked: AnswerKey, told: Sequence[Area]
 ) -> None:
-    """On each sheet with yellow cells, in place of its purpose: what is said of them; and a link
+    """On each sheet with yellow cells, replace its purpose by messages about them and a link
     back."""
     lines: dict[str, Expression] = {}
     for e, exercise in enumerate(found):

@@ -1,5 +1,5 @@
 """The tour: stops that explain a transformer with this model's numbers, and only the parts that it
-has; further ones are of pages that explain themselves.
+has. Pages that explain themselves add further stops.
 
 Each stop explains a concept or two in sentences with live numbers, and links to a sheet that shows
 it. The stops are on Start; each of their sheets has a link to the next stop.

@@ -44,7 +44,7 @@ def in_ironcalc(path: Path, cells: Iterable[Where]) -> Values:
 
 
 def in_formualizer(path: Path, cells: Iterable[Where]) -> Values:
-    """Formualizer's values. Its ISFORMULA says FALSE of every cell: here it says TRUE."""
+    """Formualizer's values. Its ISFORMULA is FALSE for every cell; here it is TRUE."""
     import formualizer
 
     book = formualizer.load_workbook(str(path))

@@ -276,8 +276,8 @@ def _picked(found: re.Match[bytes]) -> bytes:
 
 
 def _spelt_shortly(value: Value) -> Value:
-    """Round numbers inside texts: gnumeric computes with more digits than others and writes all of
-    them, 2.3800000000000000001."""
+    """Round numbers inside texts: gnumeric computes with more digits than others and writes all,
+    2.3800000000000000001."""
     if not isinstance(value, str) or isinstance(value, CellError):
         return value
     return MANY_DIGITS.sub(lambda digits: f"{float(digits[0]):.15g}", value)

@@ -38,7 +38,7 @@ def position(book: Book, text: str) -> tuple[str, int, int]:
 
 
 def owner(book: Book, sheet: str, row: int, col: int) -> tuple[Block, Span] | None:
-    """The block or table that a cell of a sheet is one of, and which of its cells it is."""
+    """The block or table of a sheet's cell, and the cell's place in it."""
     regions = [place for place, _ in book.sheets[sheet].regions]
     for place in (*regions, *book.places.values(), *book.shown.values()):
         if place.sheet == sheet and place.holds(row, col):

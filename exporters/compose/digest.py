@@ -164,7 +164,7 @@ def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = Non
 
 
 def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> None:
-    """Add which formula was typed over, and which functions are not computed."""
+    """Add the formula that was typed over, and the functions that the program does not compute."""
     sheet, lines = page.sheet, slice(TOP, TOP + len(found))
     at, used = (below, 4), probes.used(page.book)
     uncounted, n_uncomputed, uncomputed = probes.add(page, edits, at, used)

@@ -33,7 +33,8 @@ def nth(line: Area, k: Any) -> Expression:
 
 
 def one_of(each: Sequence[Expression], place: Expression) -> Expression:
-    """The expression at a place in a list, counted from 1; of many, from one group of them."""
+    """The expression at a place in a list, counted from 1; in a long list, from one group of
+    expressions."""
     if len(each) <= AT_ONCE:
         return CHOOSE(place, *each)
     group = INT((place - 1) / AT_ONCE)

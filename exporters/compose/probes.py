@@ -172,8 +172,8 @@ def add(
     page: Composer, edits: Expression, at: Span, names: Sequence[str]
 ) -> tuple[Area, Expression, Expression]:
     """Add a probe of each of some functions, computed from the number of edits. Returns the cell
-    that is 1 if ISFORMULA is not computed, how many others are not, and a sentence that names
-    them; "" if there are none."""
+    that is 1 if ISFORMULA is not computed, the number of other missing functions, and a sentence
+    that names them; "" if there are none."""
     top, left = at
     page.heads_at((top - 1, left), *HEADS)
     given = page.table("given", (top, left + 5), (3, 2))

@@ -310,8 +310,8 @@ def look(style: str) -> dict[str, Any]:
 
 
 def diverging(largest: str) -> dict[str, Any]:
-    """A two-coloured scale about 0, equally strong on both sides; `largest` is the formula of the
-    absolute value at which both are full."""
+    """A two-coloured scale about 0, equally strong on both sides; `largest` is the formula of
+    the absolute value with full colour."""
     return {
         "type": "3_color_scale",
         "min_type": "formula",

@@ -73,8 +73,8 @@ class Edited:
         return f"<{type(self).__name__} {cut(self.book.title)}: {told}>"
 
     def live(self) -> Evaluator:
-        """The engine's values with every change made. Raises InputError for cells with which
-        nothing can be computed."""
+        """The engine's values with every change made. Raises InputError for cells that cannot be
+        computed with."""
         return self._live
 
     @cached_property

@@ -31,8 +31,8 @@ RENAMED = {"VAR.P": "VARP", "RANK.EQ": "RANK", "ERF.PRECISE": "ERF"}  # since Ex
 
 
 def as_built(book: Book, sheet: Sheet, written: Cells) -> NDArray[np.bool_]:
-    """Whether each cell of a file's sheet has the formula that was built there, [n_cells + 1] as
-    `written.formulas` is; entries of cells without a built formula are not changed."""
+    """Whether each cell of a file's sheet has its formula as built, [n_cells + 1] in the order
+    of `written.formulas`. Entries of cells without a built formula do not change."""
     kept = written.formulas.copy()
     for place, _ in sheet.regions:
         if place.block.op:

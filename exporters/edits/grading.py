@@ -254,7 +254,7 @@ class Calculator:
         return found
 
     def _cells(self, formula: TypedFormula) -> Iterator[tuple[str, int, int]]:
-        """The cells that a formula reads, but for blank ones beyond what a sheet holds."""
+        """The cells that a formula reads, without blank ones beyond the sheet's contents."""
         for sheet, rect in formula.areas:
             rows, columns = self.used[sheet]
             within = Rect(rect.top, min(rect.bottom, rows), rect.left, min(rect.right, columns))

@@ -56,7 +56,7 @@ def add_chart(book: Book, workbook: Workbook, sheet: Sheet, ws: Worksheet, chart
 
 
 def _width(sheet: Sheet, chart: Chart) -> float:
-    """A chart's width in pixels, less what a window would cut off, if that is little."""
+    """A chart's width in pixels, less the part that a window would cut off, if that is little."""
     widths = (sheet.widths.get(col, theme.COLUMN_WIDTH) for col in range(chart.col))
     room = WINDOW - sum(map(theme.pixels, widths))
     return room if LEAST * chart.size[0] < room < chart.size[0] else chart.size[0]

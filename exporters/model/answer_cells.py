@@ -132,7 +132,7 @@ class AnswerCells:
         return product_sum(writer[p, :], self.down[self.slope_of(writer.name)][p, :])
 
     def edges(self) -> Iterator[CellEdge]:
-        """All edges, those into one node after each other."""
+        """All edges, node by node."""
         for reader in self.readers:
             for p in range(self.n):
                 yield from self._into(reader, p)
@@ -229,8 +229,8 @@ class AnswerCells:
         )
 
     def _seen(self, reader: Reader, p: int) -> Iterator[tuple[int, Expression]]:
-        """The tokens at which a reader reads token p, and by how much: its share of attention, over
-        its norm's divisor."""
+        """The tokens at which a reader reads token p, and the weight: its share of attention,
+        over its norm's divisor."""
         own = norm(reader)
         assert own is not None
         for token in range(self.n) if reader.pattern is not None else (p,):

@@ -37,9 +37,9 @@ OWN = "own "  # what begins the label of a bias of the head's own layer
 
 
 def chosen(book: ModelBook) -> tuple[list[scores.Head], scores.Head]:
-    """The heads among which the sheet chooses, and the one that it begins with: the one that is
-    asked for, or that leads most. If the parts of all are too many, it is the only one. Raises
-    InputError for a model with layers that have none."""
+    """The heads among which the sheet chooses, and its first head: the requested one, or the one
+    that leads most. If the parts of all are too many, it is the only one. Raises InputError for
+    a model with layers without heads."""
     found = [scores.Head(book.graph, name) for name in scores.heads(book.graph)]
     if len(found) < book.model.spec.n_layers * book.model.spec.n_heads:
         raise InputError(

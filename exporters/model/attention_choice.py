@@ -87,7 +87,8 @@ class Choice:
         return IF(self.at[c] == "", "", formula)
 
     def if_column(self, c: int, formula: object) -> Expression:
-        """A formula of the c-th column, of a word, of those left out, or of a sink; or blank."""
+        """A formula of the c-th column, which is a word, the words left out, or a sink; or
+        blank."""
         if c < self.n_words:
             return self.if_word(c, formula)
         return IF(self.n_left == 0, "", formula) if c < self.n_columns else self.if_chosen(formula)
@@ -187,8 +188,8 @@ class Choice:
         return AND(self.word >= k, self.word - k < self.window.fixed)
 
     def _rank(self) -> None:
-        """Add, for every word of the sentence, its share in the model, and whether it is among
-        those with the largest shares, which are shown."""
+        """Add, for every word of the sentence, its share in the model, and whether the sheet
+        shows it, as one of the largest."""
 
         def share(k: int) -> Expression:
             found = ROUND(self.chosen.at(lambda s: (s.pattern, k), self.word), DECIMALS)

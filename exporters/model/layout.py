@@ -241,7 +241,7 @@ def read_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
 
 def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     """The gradients of one sheet's weights, each beside the copy of its weight, if there is one,
-    and beside what numbers its rows, if only it reads that."""
+    and beside the numbers of its rows, if only it needs them."""
     found: dict[str, Band] = {}
     for block in sorted(book.graph, key=lambda block: TURNED not in block.passes):
         of_weights = block.kind == "gradient" or GRADIENT in block.passes

@@ -120,8 +120,8 @@ class Maps:
     # --- vectors --------------------------------------------------------------------------
 
     def _vectors(self) -> None:
-        """Add the words' vectors [d_model, n_words], and which words the settings name [5,
-        n_words]: those of each side of each direction, and the one with neighbours."""
+        """Add the words' vectors [d_model, n_words], and the words in the settings [5, n_words]:
+        each side of each direction, and the word with neighbours."""
         top, left, ids = self.features, FEATURES, self["id"]
         sides = slice(N_TERMS), slice(N_TERMS, 2 * N_TERMS)
         named = [self["terms"][k, side] for k in range(2) for side in sides]

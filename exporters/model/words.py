@@ -372,8 +372,9 @@ def meaning(block: Block, gradient_of: str = "") -> str:
 
 
 def _meaning(block: Block, gradient_of: str) -> str:
-    """A block's meaning in a few words: by its whole name where leaf names are ambiguous (a norm's
-    `scale` is not attention's), else by its leaf. `gradient_of` is what gradients are of."""
+    """A block's meaning in a few words: by its whole name if leaf names are ambiguous (a norm's
+    `scale` is not attention's), else by its leaf. `gradient_of` names the number that gradients
+    belong to."""
     if block.kind == "gradient":
         return of_backward(block, gradient_of)
     for meanings in (IN_FULL, *(each.meanings for each in additions())):
@@ -430,8 +431,8 @@ def of_backward(block: Block, gradient_of: str) -> str:
 
 
 def shape(block: Block, turned: bool = False) -> str:
-    """A block's shape, in numbers and in words: `[3 tokens x 5 d_head]`; `turned`, the other way
-    round, as it lies on its sheet; of a weight, it says that it is transposed."""
+    """A block's shape, in numbers and in words: `[3 tokens x 5 d_head]`. If `turned`, it is the
+    shape on the sheet; for a weight, the text then says transposed."""
     sides = [
         f"{n} {worded(AXES[axis]) if axis in AXES else axis}" if axis else str(n)
         for n, axis in zip(block.shape, block.axes, strict=True)

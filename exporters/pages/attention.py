@@ -305,7 +305,7 @@ class _Sheet:
         self.row += self._few(self.d_value)
 
     def _switch(self) -> Area | None:
-        """Whether the head is on, where that is multiplied into what it writes."""
+        """Whether the head is on, if the switch multiplies its output."""
         if "on" not in operands(self.first.mix):
             return None
         on = self.chosen.cell(lambda s: operands(s.mix)["on"][0, 0])
@@ -314,7 +314,7 @@ class _Sheet:
 
     @property
     def _is_gated(self) -> bool:
-        """Whether what the head writes is multiplied by a gate, which is not on this sheet."""
+        """Whether a gate multiplies the head's output. The gate is not on this sheet."""
         return self.first.mix.leaf == "mixed"
 
     def into_stream(self) -> None:

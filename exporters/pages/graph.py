@@ -60,7 +60,8 @@ OF_EACH = (
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks built with --why, of a short prompt, and a stream that is a sum of its parts."""
+    """Whether the workbook was built with --why, has a short prompt, and a stream that is a sum
+    of its parts."""
     n = book.passage.n_prompt
     if "why" not in book.plan.studies or n < 2 or not answer_cells.supported(book):
         return False
@@ -257,8 +258,8 @@ def _strongest(book: ModelBook, answer: AnswerGraph) -> list[Ends]:
 def _nodes(
     book: ModelBook, page: Composer, cells: AnswerCells, found: list[CellEdge], row: int
 ) -> None:
-    """Add every node's value, and what the edges below the threshold are of it: places down, tokens
-    across; and how far sums and values lie apart."""
+    """Add every node's value, and the share of it from edges below the threshold: places down,
+    tokens across; and the distance between sums and values."""
     values, spans = book.graph[VALUES], {}
     for into, several in groupby(enumerate(found), lambda x: (x[1].reader, x[1].token)):
         places = [k for k, _ in several]

@@ -24,7 +24,7 @@ NARROWEST, WIDEST = 18, 44
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks of models with heads, whose patterns are computed."""
+    """Whether the model has heads, and their patterns are computed."""
     return any(block.leaf == "pattern" and block.kind == "computed" for block in book.graph)
 
 

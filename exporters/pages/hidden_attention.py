@@ -83,7 +83,7 @@ FAST = 5.0  # an A_log with which little is left after a token
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks of models with a recurrence, all of it live."""
+    """Whether the model has a recurrence, and all of it is live."""
     return not book.live and bool(hidden_attention.recurrences(book.graph))
 
 
@@ -277,8 +277,8 @@ class Asked:
 
 
 def leading(book: ModelBook, among: Sequence[Recurrence]) -> tuple[int, int]:
-    """The recurrence, by its place, and the channel that the sheet begins with: where the last
-    token of the prompt takes most of those before it."""
+    """The recurrence, by its place, and the channel that the sheet shows first: the one whose
+    last token takes most from earlier tokens."""
     values, last = book.graph.values, book.passage.n_prompt - 1
     found = [np.abs(hidden_attention.taken(values, one, last)) for one in among]
     k = int(np.argmax([one.max() for one in found]))

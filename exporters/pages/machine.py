@@ -126,7 +126,7 @@ class Canvas:
 
     @cached_property
     def axes(self) -> list[str]:
-        """The axes of the tokens that are looked at: the sentence's, or a source sentence's."""
+        """The axes of the keys: the sentence's tokens, or a source sentence's."""
         return [axis for axis in ("token", SOURCE) if self.heads(axis)]
 
     def heads(self, axis: str) -> dict[int, list[Block]]:
@@ -245,7 +245,7 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
-    """Every token in a box, the one that is looked at marked."""
+    """Every token in a box, with the chosen one marked."""
     given = _given(book, page)
     cells = _chips(book, page, canvas, "token", "sentence")
     below = page.cursor
@@ -316,7 +316,7 @@ def _strips(book: ModelBook, page: Composer, canvas: Canvas) -> None:
 
 
 def at_token(book: ModelBook, block: Block, j: int) -> Expression:
-    """The j-th number of a block at the token that is looked at."""
+    """The j-th number of a block at the chosen token."""
     row = position(book) + 1 if block.shape[0] > 1 else expression(1)
     return Nth(block.area[:, j], row)
 
@@ -384,8 +384,7 @@ def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Ar
 def _tile(
     book: ModelBook, page: Composer, canvas: Canvas, head: Block, row: int, left: int
 ) -> None:
-    """Add a head's pattern, its name above, and to its left a mark at the token that is looked
-    at."""
+    """Add a head's pattern, its name above, and to its left a mark at the chosen token."""
     sheet, axis = page.sheet, head.axes[1]
     height, thickness = canvas.tile(axis)[0], canvas.thickness(axis)
     sheet.link(_low(sheet, row), left, head_name(head), book.address(head.area))
@@ -420,8 +419,8 @@ def head_number(head: Block) -> int:
 
 
 def _most(book: ModelBook, shares: Area, axis: str) -> tuple[Expression, Expression]:
-    """The largest share of a head's attention that the token looked at gives to a token of an axis,
-    and that token."""
+    """The largest share of attention that a head at the chosen token gives to a token of an
+    axis, and that token."""
     most = MAX(shares)
     word = entry(layout.token_texts(book, axis), 1, MATCH(most, shares.as_range, 0))
     return percent(most), quote(word)
@@ -470,7 +469,7 @@ def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
 
 
 def look(book: ModelBook, head: Block) -> Area:
-    """The sentence about where a head attends from the token that is looked at."""
+    """The sentence about a head's attention at the chosen token."""
     axis = head.axes[1]
     heads = [block for heads in Canvas(book).heads(axis).values() for block in heads]
     return book.shown[f"machine.{_of('look_said', axis)}"].block[heads.index(head), 0]

@@ -323,7 +323,7 @@ def _kept(book: ModelBook, page: Composer, top: int) -> Area:
 def _fitted(
     book: ModelBook, page: Composer, rows: Area, kept: Area, top: int
 ) -> tuple[Area, Expression]:
-    """Add the means of the sentences that are kept, their difference, which is the probe, and the
+    """Add the means of the kept sentences, their difference, which is the probe, and the
     threshold half-way between them; returns the probe and the threshold."""
     found, (n, width) = contrast(book), rows.shape
     lists = (slice(0, len(found.first)), slice(len(found.first), n))
@@ -355,8 +355,8 @@ SHARES = (
 
 
 def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
-    """Add the shares of the sentences that the probe assigns to their list: of those that it was
-    fitted on, and of the others."""
+    """Add the shares of sentences that the probe assigns to their list, for the sentences of the
+    fit and for the others."""
     n = hits.shape[0]
 
     def share(i: int, _: int) -> Expression:

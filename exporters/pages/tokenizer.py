@@ -165,7 +165,7 @@ STYLES = {
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks whose graph has a tokenizer's tables."""
+    """Whether the graph has a tokenizer's tables."""
     return any(f"{prefix}{PREFIX}ids" in book.graph.blocks for prefix in SHEETS)
 
 

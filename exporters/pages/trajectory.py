@@ -38,7 +38,7 @@ STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks with maps of words, of a stream of several stages."""
+    """Whether the workbook has maps of words, and a stream of several stages."""
     return len(book.views.stages) > 1 and spans_a_plane(book)
 
 

@@ -77,7 +77,7 @@ LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the 
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks whose words do not all lie on one line, or with chosen words."""
+    """Whether the words do not all lie on one line, or a person chose words."""
     return book.chosen is not None or trajectory.spans_a_plane(book)
 
 

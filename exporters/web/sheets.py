@@ -289,8 +289,8 @@ class _Page:
         return self.book.sheets[sheet][rect]
 
     def _chart(self, chart: Chart) -> Data:
-        """A chart; its areas are [sheet, rectangle], or [block, rectangle, 1] of a block on a sheet
-        that is not shown. A series whose y is the next column of its x lacks it."""
+        """A chart; its areas are [sheet, rectangle], or [block, rectangle, 1] for a block on a
+        hidden sheet. A series whose y is the next column of its x leaves it out."""
         return {
             "at": [chart.row, chart.col],
             "kind": chart.kind,

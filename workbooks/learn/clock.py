@@ -138,7 +138,7 @@ def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ()) -> None:
 
 
 def chained(block: Block, k: int, what: Area, before: int = 0, after: Block | None = None) -> Any:
-    """The formula of the k-th latch of a block, which first reads the latches that follow it in its
+    """The formula of the k-th latch of a block. It first reads the latches that follow it in its
     chain: `before` stand in blocks before it, and the block `after` follows."""
     here, width = k + 1 < block.shape[0] * block.shape[1], block.shape[1]
     if (before + k + 1) % CHAIN == 0 or not (here or after):

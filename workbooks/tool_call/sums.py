@@ -105,8 +105,8 @@ def floor(ids: np.ndarray) -> float:
 
 
 class Right(NamedTuple):
-    """The shares of sentences in which a model writes the sum, its answer, and the end rightly, each
-    after the words before it as they should be."""
+    """The shares of sentences in which a model writes the sum, its answer, and the end rightly,
+    each after the right words."""
 
     call: float
     answer: float

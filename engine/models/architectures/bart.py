@@ -58,7 +58,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
-    """The first stack: vectors of the source sentence's tokens, and which of them are present."""
+    """The first stack: vectors of the source sentence's tokens, and the marks of present tokens."""
     ids, g = g.source, two_stacks.of_encoder(g)
     spec = g.spec_as(BartSpec)
     tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]

@@ -59,8 +59,8 @@ def embed(g: Forward, ids: Sequence[int], size: str = "d_model") -> tuple[Block,
 def of_layers(
     g: Forward, x: Block, W_E: Block, owners: Sequence[int] = (), biases: Sequence[Block] = ()
 ) -> None:
-    """All layers over the embedded tokens x [n_tokens, d_model], and the output; `owners` are the
-    layers whose weights each reads (default: its own), `biases` as in `attention`."""
+    """All layers over the embedded tokens x [n_tokens, d_model], and the output. `owners` are
+    the layers whose weights each layer uses (default: its own); `biases` as in `attention`."""
     spec, n_tokens = g.spec, x.shape[0]
     present = g.input("attention_mask", np.ones((n_tokens, 1)), ("token", ""))  # [n_tokens, 1]
 
@@ -90,8 +90,8 @@ def attention(
     biases: Sequence[Block] = (),
     qkv_bias: bool = True,
 ) -> Block:
-    """The sum of what all heads write: [n_tokens, d_model]; queries and keys rotate by `turn`;
-    scores of each head are biased by its block of `biases` [n_tokens, n_tokens]."""
+    """The sum of the outputs of all heads: [n_tokens, d_model]. Queries and keys rotate by
+    `turn`; each head's block of `biases` [n_tokens, n_tokens] biases its scores."""
     attn, head_axes, bias = b.at("attn"), ("d_model", "d_head"), b.spec.bias and qkv_bias
     of_all = parts.of_all_heads(attn)
     heads = []
@@ -209,7 +209,7 @@ def pieces_of(
 
 
 def of_embeddings(base: str, ln: str = "LayerNorm") -> Pieces:
-    """The vectors of words, positions and segments, and what follows the last layer."""
+    """The vectors of words, positions and segments, and the steps after the last layer."""
     e = f"{base}.embeddings"
     yield from outside(
         {

@@ -60,8 +60,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def embed(g: Forward, ids: Sequence[int], present: Block) -> tuple[Block, Block]:
-    """The embedding, and the tokens' vectors [n_tokens, d_model]: without those of masked tokens,
-    and in ESM-1b with positions and a norm."""
+    """The embedding, and the tokens' vectors [n_tokens, d_model], without masked tokens, and in
+    ESM-1b with positions and a norm."""
     spec = g.spec_as(EsmSpec)
     W_E, x = parts.embed(g, ids, "embed" if spec.mask is None else "embed.word")
     if spec.mask is not None:

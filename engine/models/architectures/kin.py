@@ -116,7 +116,7 @@ def cohere_pieces(spec: ModelSpec) -> Pieces:
 
 
 def of_hunyuan(c: Config) -> LlamaSpec:
-    """Hunyuan's spec. Its dynamic scaling is none: `alpha` raises the base."""
+    """Hunyuan's spec. Its dynamic scaling only raises the base, by `alpha`."""
     turns = Config(c.path, rope.said(c))
     if alpha := turns.get("alpha", float, 0.0):
         d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
@@ -135,7 +135,7 @@ def hunyuan_pieces(spec: ModelSpec) -> Pieces:
 
 
 def normed_with_bias(attn: Forward) -> Ready:
-    """Phi's LayerNorm of queries and keys, which all heads' queries share, and all keys."""
+    """Phi's LayerNorm of queries and keys; all heads share one for queries, and one for keys."""
     shared = {w: [attn.at(f"{w}_norm").weight(leaf, "d_head") for leaf in "wb"] for w in "qk"}
 
     def normed(h: Forward, which: str, x: Block) -> Block:

@@ -101,8 +101,7 @@ def adjusted(c: Config, d_mlp: int) -> int:
 
 
 def convolved(c: Config, n_layers: int) -> tuple[int, ...]:
-    """The layers with a convolution: those that `layer_types` lists, or those that are not among
-    the layers with attention."""
+    """The layers with a convolution: listed in `layer_types`, or all layers without attention."""
     kinds, attending = c.windowed(n_layers, CONVOLVED), c.listed("full_attn_idxs", int)
     convolves = kinds or [bool(attending) and n not in attending for n in range(n_layers)]
     return tuple(n for n in range(n_layers) if convolves[n])

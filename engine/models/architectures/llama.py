@@ -93,8 +93,8 @@ def run(
     attend: Attention | None = None,
     write: Callable[[Forward, Block], Block] | None = None,
 ) -> None:
-    """The forward pass of Llama and its relatives, which differ in their norms, in how they attend,
-    and in what they write after it: an MLP, or experts."""
+    """The forward pass of Llama and its relatives. They differ in their norms, their attention,
+    and the part after it: an MLP, or experts."""
     spec, attend, write = g.spec_as(LlamaSpec), attend or attention, write or mlp
     name = "embed" if spec.embed_scale == 1 else "embed.word"
     W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
@@ -148,7 +148,7 @@ def run(
 def normed_alike(
     attn: Forward, norm: Callable[[Forward, Block, float, Block], Block] = parts.rms_norm
 ) -> Ready:
-    """The norm of queries and keys, which all heads' queries share, and all keys."""
+    """The norm of queries and keys; all heads share one for queries, and one for keys."""
     gains = {which: attn.weight(f"{which}_norm", "d_head") for which in "qk"}
     return lambda h, which, x: norm(h.at(f"{which}_norm"), x, h.spec.norm_eps, gains[which])
 
@@ -168,9 +168,9 @@ def attention(
     norm_last: bool = False,
     places: Block | None = None,
 ) -> Block:
-    """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and values.
-    Queries and keys are normed, if the model has a `norm` of them, and turned; with `norm_last`
-    they are turned first."""
+    """The sum of the outputs of all heads, [n_tokens, d_model]; groups of heads share keys and
+    values. Queries and keys are normed, if the model has a `norm` for them, and rotated; with
+    `norm_last`, the norm comes second."""
     attn, steps = b.at("attn"), list[Ready]()
     of_all = parts.of_all_heads(attn, b.spec_as(LlamaSpec).score_cap)
     if b.spec.qk_norm:
@@ -195,9 +195,8 @@ def of_heads(
     places: Block | None = None,
     opened: Callable[[Forward], Block] | None = None,
 ) -> Block:
-    """Attention; `ready(h, which, x)` makes queries ("q") and keys ("k") of head h ready to be
-    compared: normed, turned. `places` as in `parts.attend`, and so is what `opened(h)` gives of
-    head h. [n_tokens, d_model]"""
+    """Attention, [n_tokens, d_model]. `ready(h, which, x)` norms and rotates the queries ("q")
+    and keys ("k") of head h. `places` and the result of `opened(h)` are as in `parts.attend`."""
     spec, attn = b.spec_as(LlamaSpec), b.at("attn")
     bound = None if spec.bound is None else attn.input("bound", spec.bound)
     keys, values = [], []
@@ -317,8 +316,8 @@ def granite(c: Config, spec: LlamaSpec) -> LlamaSpec:
 
 
 def alternating(c: Config, n_layers: int, window: int | None, every: int) -> tuple[int | None, ...]:
-    """The sliding window of each layer: of those that `layer_types` lists, or of all but every
-    n-th; 0: of none."""
+    """The sliding window of each layer: by `layer_types`, or in all layers except every n-th; 0:
+    none."""
     near = c.windowed(n_layers) or [every > 0 < (n + 1) % every for n in range(n_layers)]
     return tuple(window if is_near else None for is_near in near)
 

@@ -26,7 +26,8 @@ OF_START = (  # how its reference begins with random weights; a size that it mak
 
 @dataclass(frozen=True, repr=False)
 class MambaSpec(ModelSpec):
-    """ModelSpec with Mamba's sizes; `bias` is of the projections into and out of a block."""
+    """ModelSpec with Mamba's sizes; `bias` is the bias of the projections into and out of a
+    block."""
 
     d_inner: int = 0  # channels
     d_step: int = 0  # the step sizes of all channels come through so few numbers

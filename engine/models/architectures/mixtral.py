@@ -81,8 +81,9 @@ def shares(m: Forward, x: Block) -> Block:
 def experts(
     b: Forward, x: Block, shares: Callable[[Forward, Block], Block] = shares, always: bool = False
 ) -> Block:
-    """The sum of what all experts write: [n_tokens, d_model], by the share [n_tokens, n_experts] of
-    each at each token. An expert beside them has its own share or, if it works `always`, 1."""
+    """The sum of the outputs of all experts: [n_tokens, d_model], by the share [n_tokens,
+    n_experts] of each at each token. An expert beside them has its own share or, if it works
+    `always`, 1."""
     spec, m = b.spec_as(MoeSpec), b.at("mlp")
     share = shares(m, x)  # [n_tokens, n_experts]
     switch = m.input("switch", 1.0)  # of all of them

@@ -75,7 +75,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def rotation(g: Forward, n_tokens: int, near: bool) -> tuple[Block, Block]:
-    """Cosines and sines in the layers whose tokens see all others, or those near them."""
+    """Cosines and sines for layers whose tokens see all others, or for those whose tokens see
+    only near ones."""
     spec = g.spec_as(ModernBertSpec)
     if not (near and spec.near_turn):
         return parts.rotation(g, n_tokens)

@@ -54,7 +54,7 @@ def windows(c: Config, third: bool, n_layers: int) -> tuple[int | None, ...]:
 
 
 def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
-    """The layers without experts: those that the config lists, and all but every n-th."""
+    """The layers without experts: listed in the config, and all except every n-th."""
     listed, step = c.listed("mlp_only_layers", int), c.get("decoder_sparse_step", int, 1)
     if step < 1:
         raise InputError(f"{c.path}: decoder_sparse_step is {step}; it must be at least 1")

@@ -222,7 +222,7 @@ def sizes_of_experts(c: Config, kind: str, n_experts: int) -> dict[str, int | bo
 
 
 def linear_layers(c: Config, n_layers: int) -> tuple[int, ...]:
-    """The layers with linear attention: those that `layer_types` lists, or all but every n-th."""
+    """The layers with linear attention: listed in `layer_types`, or all except every n-th."""
     kinds, every = c.windowed(n_layers, LINEAR), c.get("full_attention_interval", int, 4)
     if every < 1:
         raise InputError(f"{c.path}: full_attention_interval is {every}; it must be at least 1")

@@ -55,7 +55,7 @@ def config_of(name: str) -> Config:
 
 
 def open_source(name: str) -> Source:
-    """The model of a folder; of a vision-language model, its language model."""
+    """The model of a folder; for a vision-language model, its language model."""
     config = config_of(name)
     folder = config.path.parent
     held = unpacked(folder, config, of_folder(folder))

@@ -173,8 +173,8 @@ def _refuse_lacking(steps: Steps, words: pretokens.Words, single: Block) -> None
 
 
 def _characters(settings: Settings, lacking: int) -> np.ndarray:
-    """The table of characters: code, kind, symbol (of those without a piece, `lacking`), and the
-    symbol of the last character of a word, if that has a suffix."""
+    """The table of characters: code, kind, symbol (`lacking` for characters without a piece),
+    and the symbol of a word's last character, if that has a suffix."""
     ends = list(dict.fromkeys(("", settings.suffix)))
     symbols = [
         {piece[0]: i + 1 for piece, i in settings.vocabulary.items() if piece[1:] == end and piece}
@@ -194,8 +194,8 @@ def _characters(settings: Settings, lacking: int) -> np.ndarray:
 
 
 def _byte_symbols(steps: Steps, settings: Settings, signs: list[str]) -> Block:
-    """The symbol of every byte, and of one that ends a word if that has a suffix; for bytes that
-    the vocabulary lacks the unknown token, or a symbol beyond the vocabulary."""
+    """The symbol of every byte, and of one that ends a word if that has a suffix. For bytes
+    outside the vocabulary, the unknown token, or a symbol beyond the vocabulary."""
     missing = max(settings.vocabulary.values()) + 2
     ends, model = dict.fromkeys(("", settings.suffix)), settings.model
     other = missing - 1  # or the unknown token, one for each

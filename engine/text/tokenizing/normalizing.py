@@ -169,8 +169,8 @@ def _changed(
 
 @lru_cache(maxsize=1)
 def ranks() -> np.ndarray:
-    """The combining class of each character, as ranges of codes [ranges, 2]; 0 for those that the
-    library leaves where they are, since its Unicode is another than Python's."""
+    """The combining class of each character, as ranges of codes [ranges, 2]; 0 for characters
+    that the library does not move, since its Unicode differs from Python's."""
     sort = normalizing([{"type": "NFD"}])
     of = {0: 0}
     for mark in sorted(combining()):

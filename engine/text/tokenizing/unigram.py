@@ -129,8 +129,9 @@ class Path:
 
     def _behind(self, row: int, k: int) -> Expression:
         """A path's score minus a number near the best one. The same tokens in another order give
-        sums that differ in the last digit, which LibreOffice takes for equal: after the subtraction
-        they are not. The number is never too near, for LibreOffice makes tiny differences 0."""
+        sums that differ in the last digit, and LibreOffice treats them as equal. After the
+        subtraction, it does not. The number is never too near, because LibreOffice turns tiny
+        differences into 0."""
         return self.score[row, k] - self.near[0, k].fixed_rows
 
     def _length(self, k: int) -> Expression:

@@ -55,8 +55,8 @@ def _characters(settings: Settings) -> np.ndarray:
 
 
 def _kinds(parts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The characters that pre-tokenizers drop, those that they make words of their own, and those
-    that make words with their like alone."""
+    """The characters that pre-tokenizers drop, the characters that are words of their own, and
+    the characters that form words only with their like."""
     every, group, alone, dropped = all_characters(), dict[str, int](), set[str](), {" "}
     for k, part in enumerate(parts):
         does = library.treated(json.dumps(part), every)
