@@ -104,8 +104,8 @@ def of_bytes(spec: Spec, prefix: bool, splits: bool) -> None:
 
 
 def of_llama(spec: Spec, prefix: bool) -> None:
-    """Llama's steps: every space is a sign, and one stands before the text, unless it begins with
-    one, or `prefix` is False."""
+    """Llama's steps: every space becomes a sign. A sign also stands before the text, unless the
+    text begins with one or `prefix` is False."""
     scheme = "first" if prefix else "never"
     spec["normalizer"] = None
     spec["pre_tokenizer"] = {

@@ -149,7 +149,7 @@ class AnswerCells:
         return later[0] if later else ANSWER
 
     def _slope(self, name: str, cell: Cells) -> None:
-        """Lay a slope down, and across."""
+        """Put a slope twice: down a column, and across a row."""
         shape = self.n, self.d
         down = self.down[name] = self.lay(f"{name}.slope", shape, cell, True)
         self.across[name] = self.lay(

@@ -36,7 +36,7 @@ MOST_WHOLE, FEW = 5, 4  # numbers of a vector that are all shown; of a longer on
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks of models with heads that compare queries and keys."""
+    """Whether the model has heads that compare queries and keys."""
     return bool(attention_heads.steps(book.graph))
 
 

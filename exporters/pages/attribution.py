@@ -29,7 +29,7 @@ CHART, EVERY_TOKEN = 4, 14  # columns: of the chart, of the shares at every toke
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that explain answers."""
+    """Whether the workbook explains answers."""
     return book.plan.explains
 
 

@@ -35,7 +35,7 @@ STEPS = {
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks of a conversation."""
+    """Whether the workbook is for a conversation."""
     return book.plan.chat
 
 

@@ -47,7 +47,7 @@ Questions = tuple[Area, Area, Expression]
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that explain the next word."""
+    """Whether the workbook explains the next word."""
     return book.plan.explains and book.plan.gives == "next word"
 
 

@@ -26,7 +26,7 @@ FEW_STAGES = 3  # no line is drawn through so few points
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that explain answers."""
+    """Whether the workbook explains answers."""
     return book.plan.explains
 
 

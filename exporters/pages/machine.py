@@ -62,7 +62,7 @@ TILED_SOURCE = (
 
 
 def wanted(book: ModelBook) -> bool:
-    """In every workbook of a whole model."""
+    """Whether the workbook is of a whole model."""
     return not book.live
 
 

@@ -46,7 +46,7 @@ DECIMALS = 6  # of a fall: what is smaller is rounding
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks built with --nudge."""
+    """Whether the workbook was built with --nudge."""
     return RATE in book.graph.blocks
 
 

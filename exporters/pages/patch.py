@@ -57,7 +57,7 @@ NOTES = {  # of the cells of the lead
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks built with --against."""
+    """Whether the workbook was built with --against."""
     return pair.ADDITION.name in book.plan.studies
 
 

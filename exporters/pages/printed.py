@@ -21,7 +21,7 @@ COPIES = ("printed", "recomputed", "difference", "from the printed tables above"
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks whose source prints tables."""
+    """Whether the workbook's source prints tables."""
     return bool(book.printed)
 
 

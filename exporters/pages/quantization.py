@@ -53,7 +53,7 @@ HEADS = ("part", "weights", "type another", "bits now", "largest integer")
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks built with --quantize."""
+    """Whether the workbook was built with --quantize."""
     return ALL_BITS in book.graph.blocks
 
 

@@ -84,7 +84,7 @@ SENTENCE = (
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that choose a word after every token."""
+    """Whether the workbook chooses a word after every token."""
     return book.plan.ranks_every_token
 
 

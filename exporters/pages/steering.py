@@ -60,7 +60,7 @@ CORE = (DIRECTION, STRENGTH, WHERE, f"{PREFIX}added")
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks built with --steer."""
+    """Whether the workbook was built with --steer."""
     return steering.ADDITION.name in book.plan.studies
 
 

@@ -39,7 +39,7 @@ CROSS = "cross"  # attention to the source sentence of two stacks
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks of models with heads or MLPs."""
+    """Whether the model has heads or MLPs."""
     return bool(ablation.parts(book.graph))
 
 

@@ -36,7 +36,7 @@ LOOKED_UP = {"later": "text of every id", "first": "of a first one"}
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that decode tokens in cells."""
+    """Whether the workbook decodes tokens in cells."""
     return "text.whole" in book.graph.blocks
 
 

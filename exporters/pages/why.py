@@ -43,7 +43,7 @@ CONSTANTS = (
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks built with --why."""
+    """Whether the workbook was built with --why."""
     return "why" in book.plan.studies
 
 
