@@ -28,7 +28,8 @@ BY_SCRIPTS = ("api", "architectures", "command", "gallery", "json", "licences", 
 WRITTEN = [
     *(path for path in ROOT.glob("docs/*.md") if path.stem not in BY_SCRIPTS),
     *ROOT.glob("docs/teach/*.md"),
-    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "docs/paper/paper.md")),
+    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+    ROOT / "docs/paper/paper.md",
 ]
 NO_PROSE = re.compile(
     r"^(---\n.*?\n---|```.*?```|<!--(\w+)-->\n.*?<!--/-->|(?:#|\||    |!\[)[^\n]*)$|<!--.*?-->",
