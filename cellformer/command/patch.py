@@ -27,6 +27,7 @@ from cellformer.command.sharing import Sharing
 from cellformer.engine import InputError
 from cellformer.engine.studies import pair, patching
 from cellformer.engine.studies.pair import PatchedSite
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.patching import Comparison
 from cellformer.engine.studies.study import Asked
 from cellformer.engine.text.tokenizer import shown
@@ -138,6 +139,9 @@ def _answer(
         if path:
             line(f"from {path[0]} to {path[1]} alone:")
         _tell(rows, path is not None)
+        if closing := _closing(rows, path):
+            console.print()
+            line(closing)
 
     return Answer(tell, result, "sites")
 
@@ -151,6 +155,18 @@ def _tell(found: Sequence[PatchedSite], all_of_them: bool) -> None:
         line(f"{len(found) - len(order):,} other patches recover nothing")
     if len(order) > TOP and not all_of_them:
         line(f"{len(order) - TOP:,} other patches recover less; --json lists all")
+
+
+def _closing(found: Sequence[PatchedSite], path: tuple[str, str] | None) -> str:
+    """The patch that recovers most, in a sentence; "" where the sentences do not differ."""
+    most = max(found, key=lambda row: row.recovered or 0.0, default=None)
+    if most is None or not most.recovered:
+        return ""
+    where = f"{said(most.site)} at {most.word} ({most.token})"
+    if path:
+        where = f"the path from {said(path[0])} to {said(path[1])}"
+        where += "" if most.token is None else f" at {most.word} ({most.token})"
+    return f"{most.recovered:.0%} of the difference between the two answers comes from {where}."
 
 
 def _size(row: PatchedSite) -> float:

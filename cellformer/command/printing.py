@@ -201,8 +201,10 @@ def shares(live: Evaluator, views: Views) -> list[results.Share]:
     return found
 
 
-def rows(found: Sequence[Any], title: str = "", hidden: Sequence[str] = ()) -> None:
-    """Print the rows of a study as a table, with the names of its columns."""
+def rows(
+    found: Sequence[Any], title: str = "", hidden: Sequence[str] = (), closing: str = ""
+) -> None:
+    """Print the rows of a study as a table with the names of its columns, and a sentence below."""
     if title:
         line(title)
     if not found:
@@ -214,6 +216,9 @@ def rows(found: Sequence[Any], title: str = "", hidden: Sequence[str] = ()) -> N
         cells = zip(heads, texts, strict=True)
         table.add_row(*(Text(text) for head, text in cells if head not in hidden))
     console.print(table)
+    if closing:
+        console.print()
+        line(closing)
 
 
 def tables(book: Book) -> None:

@@ -141,6 +141,13 @@ def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
         cut = "" if real is None else f"{real:+.4f}"
         table.add_row(*both, f"{edge.value:+.4f}", ratio, f"{-edge.value:+.4f}", cut)
     console.print(table)
+    if found.edges and lead:
+        source, reader, value = found.edges[0].edge
+        line(
+            f"{value / lead:.0%} of this lead comes through the strongest edge, from "
+            f"{told(source, tokens)} to {told(reader, tokens)}. Shares may add up to more than "
+            "100%, since edges follow each other."
+        )
 
 
 def _circuit(found: Said, circuit: Circuit, tokens: Sequence[str]) -> None:

@@ -45,7 +45,9 @@ def command(study: Study) -> Callable[..., Answer]:
         )
         found = list(rows)
         return Answer(
-            lambda: printing.rows(found, study.title.format(target=word)),
+            lambda: printing.rows(
+                found, study.title.format(target=word), closing=study.closing(word, found)
+            ),
             lambda: {"target": word, "rows": found},
             "rows",
         )

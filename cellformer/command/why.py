@@ -23,6 +23,7 @@ from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.scores import Split
 from cellformer.engine.text.tokenizer import shown
 
+INDUCTION = 0.5  # of its attention to that word: an induction head
 TOP = 12  # pairs of writers, of heads
 PAIRS = 5  # of words
 QK, OV = "QK circuit", "OV circuit"
@@ -145,13 +146,30 @@ def _tell_heads(
     found: Sequence[heads.Habits], composed: Sequence[circuits.Composition], refused: str
 ) -> None:
     """Print every head, and which reads which."""
-    printing.rows(found, "every head, on random words that are said twice:")
+    title = "every head, on random words that are said twice:"
+    printing.rows(found, title, closing=_of_habits(found))
     if refused:
         line(refused)
     most = sorted(composed, key=lambda pair: -max(pair[2:]))[:TOP]
     if most:
         console.print()
-        printing.rows(most, "which head reads which most (composition: 0 nothing, 1 all of it):")
+        title = "which head reads which most (composition: 0 nothing, 1 all of it):"
+        first = most[0]
+        part = ("queries", "keys", "values")[int(np.argmax(first[2:]))]
+        closing = (
+            f"The strongest link: {said(first.later)} reads {said(first.earlier)} in its {part}."
+        )
+        printing.rows(most, title, closing=closing)
+
+
+def _of_habits(found: Sequence[heads.Habits]) -> str:
+    """The most of an induction head that there is, in a sentence."""
+    best = max(found, key=lambda row: row.induction)
+    does = "does so" if best.induction >= INDUCTION else "comes closest, but is none"
+    return (
+        "An induction head attends to the word that came next last time: "
+        f"{said(best.head)} {does}, with {best.induction:.1%} of its attention."
+    )
 
 
 # --- one head -------------------------------------------------------------------------------
@@ -180,6 +198,8 @@ def _head(
     def tell() -> None:
         printing.prompt(" ".join(texts), len(texts))
         _tell(split, rival, texts)
+        if (beside := rival or _second(found, split)) is not None:
+            line(_closing(split, beside, texts))
         for what, pairs in _circuits(loaded.model, split.head, words).items():
             console.print()
             line(f"{what}: {pairs}" if isinstance(pairs, str) else f"{what}, {CIRCUITS[what][1]}:")
@@ -288,6 +308,26 @@ def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:
     sums += [split.score - rival.score] if rival else []
     table.add_row("score", "", *map("{:+.4f}".format, sums), style="bold")
     console.print(table)
+
+
+def _second(found: scores.Head, split: Split) -> Split | None:
+    """The split of the score of the token that gets most of the other attention."""
+    shares = np.array(found.pattern[split.query])
+    shares[split.key] = 0.0
+    return found.split(split.query, int(np.argmax(shares))) if shares.any() else None
+
+
+def _closing(split: Split, rival: Split, texts: Sequence[str]) -> str:
+    """The two scores, the attention that follows, and the largest part of the difference."""
+    key, other = (f"{texts[one.key]} ({one.key})" for one in (split, rival))
+    parts, lead = split.less(rival), split.score - rival.score
+    i, j = np.unravel_index(int(np.argmax(parts * np.sign(lead or 1.0))), parts.shape)
+    share = f"{parts[i, j] / lead:.0%}" if lead else "nothing"
+    return (
+        f"{key} scores {split.score:+.4f} and gets {split.pattern:.1%} of the attention; {other} "
+        f"scores {rival.score:+.4f} and gets {rival.pattern:.1%}. {share} of the difference comes "
+        f"from {said(split.of_query[i])} in the query and {said(split.of_key[j])} in the key."
+    )
 
 
 def _outside(what: str, split: Split, rival: Split | None) -> list[float]:

@@ -150,6 +150,18 @@ def _rows(asked: Asked) -> tuple[str, list[Effect]]:
     return asked.words[target], effects(asked.graph, target, asked.row, mean, asked.words)
 
 
+def _closing(target: str, rows: Sequence[Effect]) -> str:
+    """The part without which the target's logit falls most, in a sentence."""
+    most = min(rows, key=lambda row: row.change)
+    if most.change >= 0:
+        return f"No part raises the logit of {target}: without each, it stays or grows."
+    return (
+        f"{target} needs {said(most.part)} most. Without it, the probability of {target} is "
+        f"{most.probability:.1%} instead of {most.before:.1%}, and the likeliest word is "
+        f"{most.first}."
+    )
+
+
 STUDY = Study(
     "ablate",
     """Ablate heads, attention blocks and MLPs, one at a time, and report the target's logit.
@@ -159,4 +171,5 @@ STUDY = Study(
     _rows,
     Options,
     "change of the logit of {target}, and its probability, with each part switched off",
+    _closing,
 )

@@ -77,6 +77,7 @@ class Study:
     rows: Callable[[Asked], tuple[str, Iterable[Row]]]  # the target word, and its rows
     options: type = NoOptions  # a dataclass; a field is annotated with its help, and its option
     title: str = "{target}"  # of the table
+    closing: Callable[[str, Sequence[Row]], str] = lambda target, rows: ""  # a sentence below it
 
 
 def studies() -> dict[str, Study]:
