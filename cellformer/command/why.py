@@ -163,7 +163,7 @@ def _tell_heads(
 
 
 def _of_habits(found: Sequence[heads.Habits]) -> str:
-    """The most of an induction head that there is, in a sentence."""
+    """The head that is most like an induction head, in a sentence."""
     best = max(found, key=lambda row: row.induction)
     does = "does so" if best.induction >= INDUCTION else "comes closest, but is none"
     return (
