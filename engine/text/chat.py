@@ -100,8 +100,8 @@ def earlier(chat: Chat) -> str:
 
 
 def go_on(g: Graph, answer: Expression, strips: bool) -> None:
-    """Add `chat.so_far` [1, 1], what to type as earlier turns so that the conversation goes on
-    after an answer; nothing where the template has no such text."""
+    """Add `chat.so_far` [1, 1], the text to type as earlier turns so that the conversation goes
+    on after an answer; nothing if the template has no such text."""
     if "chat.earlier" not in g.blocks:
         return
     at, names = g.at("chat"), ("earlier", "said", "answering", "following")

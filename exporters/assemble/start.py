@@ -108,7 +108,7 @@ def _tries(book: Book, sheet: Sheet, row: int, suggestions: Sequence[Suggestion]
 
 
 def _show(book: Book, shown: Table, k: int, watch: tuple[str, int, int]) -> None:
-    """Repeat a cell, so that an edit shows beside what it promises."""
+    """Repeat a cell, so that a reader sees the effect of an edit beside its text."""
     name, i, j = watch
     place, cell = book.places[name], book.places[name].block[i, j]
     sheet, at = book.sheet(place.sheet), place.cell(i, j)

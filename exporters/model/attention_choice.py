@@ -41,7 +41,7 @@ MOST_LISTED = 60  # choices of a cell's list
 
 
 class Workings:
-    """The rows below the screen, which are given out from above downwards."""
+    """The rows below the screen, given out from top to bottom."""
 
     def __init__(self, page: Composer) -> None:
         self.page, self.below = page, WORKINGS + 1

@@ -168,7 +168,7 @@ class Asked:
         return one_of(each, place + 1)
 
     def _of_channel(self, block: Callable[[Recurrence], Block], row: int) -> Expression:
-        """The cell in a row of a block, of the channel that is asked for."""
+        """The cell in a row of a block, for the chosen channel."""
         return self._of_asked(lambda one: nth(block(one).area[row, :], self._number("channel") + 1))
 
     # --- tables --------------------------------------------------------------------------

@@ -93,8 +93,8 @@ def columns(parts: Sequence[str]) -> dict[str, str]:
 
 
 def rows(parts: Sequence[str]) -> dict[str, list[str]]:
-    """The parts of each row of the grid, by its name: a layer; of two stacks each layer of the
-    encoder, each of the decoder, and what attends to the source in each."""
+    """The parts of each row of the grid, by its name: a layer. With two stacks, each layer of
+    the encoder, each layer of the decoder, and the cross heads of each."""
     found: dict[str, list[str]] = {}
     for part in sorted(parts, key=lambda part: not Name(part).passes):
         found.setdefault(_row_of(part), []).append(part)
