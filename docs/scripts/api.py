@@ -30,9 +30,9 @@ MODULES, LINE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])"), "\n    "
 OBJECT = re.compile(r"<.*? at 0x\w+>")
 HEAD = """# Python
 
-Made by `python docs/scripts/api.py` from the docstrings of `import cellformer as cf`. Each example
-runs in the tests; `help(cf.load)` shows the same. [A session](session.md) shows how
-they go together.
+`python docs/scripts/api.py` makes this page from the docstrings of `import cellformer as cf`. The
+tests run each example. `help(cf.load)` shows the same. [A session](session.md) shows how the
+functions work together.
 """
 
 

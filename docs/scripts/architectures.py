@@ -17,43 +17,44 @@ from cellformer.engine.models.formats.folder import SEEING
 TARGET = Path(__file__).parents[1] / "architectures.md"
 HEAD = """# Architectures
 
-Made by `python docs/scripts/architectures.py` out of the files in
-[engine/models/architectures](../engine/models/architectures). A model is supported if the
-`model_type` of its `config.json` stands here; options are fields of `config.json` beside the
-model's sizes. An unsupported option that changes what a model computes is an error that names it.
+`python docs/scripts/architectures.py` makes this page from the files in
+[engine/models/architectures](../engine/models/architectures). cellformer supports a model if the
+table has the `model_type` of its `config.json`. Options are fields of `config.json` beside the
+model's sizes. An unsupported option that changes the results causes an error that names it.
 
 | `model_type` | architecture | options |
 |---|---|---|
 """
 TAIL = """
-Of models that see as well ({seeing}), the language model is read. A decoder may have the head for
-the class of a text (`ForSequenceClassification`) in place of that for the next word.
+For models that also see ({seeing}), cellformer takes the language model. A decoder may have the
+head for the class of a text (`ForSequenceClassification`) in place of the head for the next word.
 
-Activation functions, by their names in configs: {activations}. Scalings of rotary positions:
-{kinds}; longrope within its original length, dynamic within the model's length.
+Configs may name these activation functions: {activations}. Scalings of rotary positions are:
+{kinds}. longrope works within its original length, dynamic within the model's length.
 
-The encoder of T5, BART, Marian and their kin reads the prompt, and the decoder begins the answer:
-`run` and `generate`, `ablate`, `gradient` and `sweep` take both stacks. So does `build`: the source
-sentence is typed on Play, and the answer continues itself below; `--gradient`, `--live` and
-`--quantize` are of both stacks, too, while a nudge, `--why`, patching, steering and the graph of an
-answer are of one. `generate` heeds the rules of `generation_config.json` (or of `config.json` where
-there is none): {rules}.
-Where cells choose the words, as in `run --tokens`, they heed the first word, the last, and up to
-eight words that never come.
+T5, BART, Marian and similar models have two stacks. The encoder reads the prompt, and the decoder
+begins the answer. `run`, `generate`, `ablate`, `gradient`, `sweep` and `build` take both stacks,
+and so do `--gradient`, `--live` and `--quantize`. In the workbook, you type the source sentence on
+Play, and the answer continues itself below. A nudge, `--why`, patching, steering and the graph of
+an answer take models of one stack.
 
-Tests compare each with `transformers`: always by golden files (`tests/models/test_references.py`),
-and on random configurations if torch is installed (`tests/models/test_fuzz.py`; `pip install -e
-'.[reference]'`). Weights may be float32, float16 or bfloat16, in one file or in shards; a
-`pytorch_model.bin` is read through torch's loader for weights alone.
+`generate` applies the rules of `generation_config.json` (or of `config.json` without that file):
+{rules}. If cells choose the words, as in `run --tokens`, they apply three rules: the first word,
+the last word, and up to eight forbidden words.
 
-`cellformer train --text FILE --architecture NAME -o DIR` trains a new model of any of them but the
-encoders, encoder-decoders, Mamba and `cellformer`, in the sizes of its options: every head has its
-own keys and values (in `falcon` one key serves all), windows are the architecture's own where it
-always has them, and two of four experts work at each token. Weights begin at random: matrices
-normal (0.05 for word vectors, 0.01 for what writes into the residual stream, 0.02 otherwise), gains
-neutral, biases 0.
-Tests train each and compare its logits with `transformers` (`tests/models/test_decoders.py`), and a
-hundred steps by cells with torch's (`tests/models/test_learning.py`).
+Tests compare each architecture with `transformers`. They always use golden files
+(`tests/models/test_references.py`). If torch is installed, they also draw random configurations
+(`tests/models/test_fuzz.py`; `pip install -e '.[reference]'`). Weights may be float32, float16 or
+bfloat16, in one file or in shards. torch's loader for weights alone reads a `pytorch_model.bin`.
+
+`cellformer train --text FILE --architecture NAME -o DIR` trains a new model in the sizes of its
+options. It takes all architectures except the encoders, encoder-decoders, Mamba and `cellformer`.
+Every head has its own keys and values (in `falcon` one key serves all). Windows are the
+architecture's own if it always has them, and two of four experts work at each token. Weights begin
+at random. Matrices are normal: 0.05 for word vectors, 0.01 for outputs to the residual stream, 0.02
+otherwise. Gains are neutral, and biases are 0. Tests train each and compare its logits with
+`transformers` (`tests/models/test_decoders.py`), and a hundred steps by cells with torch's
+(`tests/models/test_learning.py`).
 
 [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add an architecture.
 """

@@ -19,9 +19,9 @@ FOLDER = ROOT / "docs" / "gallery"
 PAGE = ROOT / "docs" / "gallery.md"
 HEAD = """# The gallery
 
-The worked examples of the essays and lecture notes that this project grew from, live: every number
-that the text prints can be changed. Each workbook suggests edits and says what they do.
-[sources.md](sources.md) lists the printed numbers beside the recomputed ones, and says where a
+These are the worked examples of the essays and lecture notes behind this project. They are live:
+you can change every number that the text prints. Each workbook suggests edits and says what they
+do. [sources.md](sources.md) lists the printed numbers beside the recomputed ones, and says where a
 source is wrong. `cellformer build NAME` writes one workbook, `cellformer build --all` all of them
 with their [pages](page.md) and an index.
 

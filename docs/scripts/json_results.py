@@ -26,7 +26,7 @@ TARGET = Path(__file__).parents[1] / "json.md"
 NAMES = {float: "number", int: "integer", str: "text", bool: "true or false", NoneType: "null"}
 HEAD = f"""# JSON and CSV of the commands
 
-Made by `python docs/scripts/json_results.py` from `cellformer/command/results.py`.
+`python docs/scripts/json_results.py` makes this page from `cellformer/command/results.py`.
 
 With `--json`, a command prints one JSON object, in ASCII, and nothing else:
 
@@ -34,15 +34,15 @@ With `--json`, a command prints one JSON object, in ASCII, and nothing else:
 {{"schema": "{SCHEMA}", "command": "ablate", "version": "{__version__}", "result": {{...}}}}
 ```
 
-The number in `schema` rises when a field is removed, renamed or means another thing; new fields may
-come without that. `version` is that of cellformer. Numbers are float64 with all their digits, and
-`null` where they are not finite, as scores are that a mask hides.
+The number in `schema` rises when a field is removed, renamed or gets another meaning. New fields
+do not change it. `version` is cellformer's version. Numbers are float64 with all their digits. A
+number that is not finite, such as a masked score, is `null`.
 
-With `--csv`, a command prints the list that is **bold** below, a line for each of its entries,
-after a line with the names of columns; `run --show BLOCK` prints the block, `grade` a line for each
-file, and `why --head` the entries of its table. In CSV, printed or in a file, control characters of
-a text are escaped, so that no terminal obeys them. `--quiet` prints nothing. Errors are one line on
-standard error with exit code 2, whatever is asked for.
+With `--csv`, a command prints the list that is **bold** below. It prints a line with the names of
+columns, and a line for each entry. `run --show BLOCK` prints the block, `grade` a line for each
+file, and `why --head` the entries of its table. CSV escapes the control characters of a text, so
+that no terminal obeys them. `--quiet` prints nothing. Every error is one line on standard error,
+with exit code 2.
 
 `cellformer ablate dialogue-game --json | jq '.result.rows[] | select(.change < -2) | .part'`
 names the parts that matter.

@@ -18,12 +18,17 @@ from cellformer.exporters.compose.address import A1
 TARGET = Path(__file__).parents[1] / "ops.md"
 HEAD = """# Every op
 
-Made by `python docs/scripts/ops.py` out of [engine/models/ops.py](../engine/models/ops.py), the
-forward pass, and [engine/learning/optimizers.py](../engine/learning/optimizers.py), a step of
-training, where each op is written once. A row is the formula of the cell at row i and column j. A
-subscript says which cells of an operand it reads: `i`, `j` its own row or column, `:` a whole axis,
-`≤i` the keys that query i sees, `~` the partner column in rotary positions, `@` one column that
-the whole block reads, `?` the entry that another operand's value picks.
+`python docs/scripts/ops.py` makes this page. The ops of the forward pass are in
+[engine/models/ops.py](../engine/models/ops.py), and the ops of a training step are in
+[engine/learning/optimizers.py](../engine/learning/optimizers.py). Each is written once. A row is
+the formula of the cell at row i and column j. A subscript says which cells of an operand it reads:
+
+- `i`, `j`: its own row or column
+- `:`: a whole axis
+- `≤i`: the keys that query i sees
+- `~`: the partner column in rotary positions
+- `@`: one column that the whole block reads
+- `?`: the entry that another operand's value picks
 
 | op | reads | a cell, in words | a cell, in a spreadsheet |
 |---|---|---|---|

@@ -27,7 +27,8 @@ DOCUMENTS = {  # whole titles; another document is called as its numbers call it
 }
 HEAD = """# What the sources print
 
-Every printed number of the source documents that a workbook recomputes, beside the result.
+The table has every printed number of the source documents that a workbook recomputes, beside the
+result.
 `python docs/scripts/sources.py` writes this page from the sheets *Printed*; a test keeps it
 current. If a number differs from the recomputed one by more than its own rounding, its
 **kind** says why:
@@ -38,8 +39,8 @@ current. If a number differs from the recomputed one by more than its own roundi
 - **other settings**: for another size, price or vector than the cells have; not an error
 - **other training**: from another model, trained on the same task; not an error
 
-**typed**: the number is also typed in the workbook, not computed: that both are the same shows only
-that it was copied correctly.
+**typed**: the number is also typed in the workbook, not computed. If both are the same, this shows
+only that it was copied correctly.
 
 """
 COLUMNS = ["workbook", "section", "what", "printed", "recomputed", "difference", "kind", "note"]
