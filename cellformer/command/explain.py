@@ -226,8 +226,8 @@ class Asked:
     @property
     def _decodes(self) -> bool:
         """Whether its workbook is of a model that predicts the next word."""
-        of_file = isinstance(self.opened, EditedModel)
-        model = self.opened.model if of_file else getattr(self.book, "model", None)
+        book, opened = self.book, self.opened
+        model = opened.model if isinstance(opened, EditedModel) else getattr(book, "model", None)
         return model is not None and model.spec.gives == "next word"
 
     def _labels(self, block: Block, i: int, j: int) -> str:

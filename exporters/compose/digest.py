@@ -197,7 +197,7 @@ def show(book: Book) -> None:
     agrees, by_edits = (LEFT(told, len(text)) == text for text in (worded(AGREES), worded(EDITED)))
     page.dress(told, When("differs", AND(NOT(agrees), NOT(by_edits))))
     if CHECK in book.sheets and "check.gap" not in book.shown:
-        check = Composer(book, CHECK, _below(book))
+        check = Composer(book, CHECK, below(book))
         check.sheet.put(check.cursor, 1, "largest difference from the numbers of cellformer")
         gap = IF(by_edits, "", largest(book))
         check.show("largest", (check.cursor, 2), gap, "largest gap")
@@ -209,12 +209,12 @@ def _explain(book: Book, found: Sequence[Range]) -> None:
         return
     n_cells, sheet = sum(one.n_cells for one in found), book.sheet(CHECK)
     text = "Start compares {k:,} formulas, in {n:,} ranges: see Digest."
-    sheet.put(_below(book) + 1, 0, worded(text, k=n_cells, n=len(found)), "note")
+    sheet.put(below(book) + 1, 0, worded(text, k=n_cells, n=len(found)), "note")
     if not book.iterates:  # a latch, computed out of its turn, is wrong
-        sheet.put(_below(book), 0, ANEW, "note")
+        sheet.put(below(book), 0, ANEW, "note")
 
 
-def _below(book: Book) -> int:
+def below(book: Book) -> int:
     """The first row of Check below everything on it."""
     return 1 + max(row for row, _ in book.sheet(CHECK).entries)
 

@@ -46,6 +46,8 @@ def cells(book: Book, file: WorkbookFile) -> list[AddedCell]:
     for name in file:
         written = file[name].arrays
         sheet, told = book.sheets.get(name), AS_TOLD.get(name, MAX_ROWS)
+        if sheet is not None and name == digest.CHECK:
+            told = digest.below(book)  # notes about Digest, which is not built again
         which = np.arange(len(written)) if sheet is None else _not_built(sheet, written)
         values, formulas = written.valued(which), _formulas(written, which)
         for at, value, formula in zip(written.places(which), values, formulas, strict=True):
