@@ -244,7 +244,7 @@ def opened(name: str, model: str | None = None) -> "Edited":
         return edited.read(present(name), finder(model), of_gallery)
     if is_model(name):
         raise InputError(
-            f"{name} is a model; build its workbook with `cellformer build`, and name that file"
+            f"{name} is not a workbook; build one with `cellformer build`, and name its .xlsx file"
         )
     return edited.Edited(book(name))
 

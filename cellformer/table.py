@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellformer.engine.cells import notebook
+from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Row(dict[str, Any]):
         raise AttributeError(f"the row has no column {name!r}; {nearest(name, self)}")
 
 
+@explained_class
 class Table(list[Row]):
     """Rows of a table, with the whole result of the command beside them.
 

@@ -101,7 +101,7 @@ def build(
     asked = building.Asked.of(options)
     with language.speaking(language.language(lang)):
         if not all_:
-            Sharing(jobs, dask, resume).check_none("build them by --all")
+            Sharing(jobs, dask, resume).check_none("build them with --all")
             return building.build(name, output, asked, with_workbook, force)
         if with_workbook or lang != "en":
             raise InputError(

@@ -31,7 +31,7 @@ class Many:
         """Whether prompts of a file are to be studied; `one` has the options that are for one
         prompt alone. Raises InputError for options that do not go together."""
         if self.prompts is None:
-            self.sharing.check_none("give a file of prompts by --prompts")
+            self.sharing.check_none("give a file of prompts with --prompts")
             return False
         for option, given in one.items():
             if given is not None and given is not False:

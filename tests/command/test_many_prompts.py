@@ -263,7 +263,10 @@ def test_a_table_as_json(tmp_path: Path) -> None:
         ("sweep cat-sat nothing[0,0] --prompts p.txt", "prompt 1, 'the cat': no block is named"),
         ("patch cat-sat --prompts p.txt", "no text to take values from; give one with --against"),
         ("patch cat-sat", "name the text to take values from: --against"),
-        ("build cat-sat --jobs 2", "--jobs is for many prompts or workbooks: build them by --all"),
+        (
+            "build cat-sat --jobs 2",
+            "--jobs is for many prompts or workbooks: build them with --all",
+        ),
         ("build --all --prompt cat", "it takes only -o"),
         ("build cat-sat --all", "cat-sat is not a folder of models"),
         ("build . --all", "contains no models"),

@@ -83,7 +83,9 @@ def _only(folder: Path) -> Path:
         )
     inside = [path for path in sorted(folder.iterdir()) if path.is_file() and find(str(path))]
     if not inside:
-        raise InputError(f"{folder} holds no config.json, and no other file that is a model")
+        raise InputError(
+            f"{folder} holds no config.json, and no other model; name a model's folder"
+        )
     if len(inside) > 1:
         names = ", ".join(path.name for path in inside)
         raise InputError(f"{folder} holds several models; name one of them: {names}")
