@@ -44,7 +44,7 @@ def adapts(method: X) -> X:
 
 @op(beta="0,0", step="0,0")
 def missing(beta: X, step: X) -> X:
-    """The part that a running mean still lacks, since it began with 0: beta^step."""
+    """beta^step: what a running mean still lacks, since it began with 0."""
     return POWER(beta, step)
 
 
