@@ -103,13 +103,14 @@ def _tries(book: Book, sheet: Sheet, row: int, suggestions: Sequence[Suggestion]
         if suggestion.watch:
             seen = _address(book, *suggestion.watch)
             _lead(sheet, at, 3, worded("see {cell}", cell=seen.replace(chr(39), "")), seen)
-            _show(book, shown, k, suggestion.watch)
+            _show(book, shown, k, suggestion)
     return row + len(suggestions) + 2
 
 
-def _show(book: Book, shown: Table, k: int, watch: tuple[str, int, int]) -> None:
-    """Repeat a cell, so that a reader sees the effect of an edit beside its text."""
-    name, i, j = watch
+def _show(book: Book, shown: Table, k: int, suggestion: Suggestion) -> None:
+    """Repeat the cell to see, so that a reader sees the effect of an edit beside its text."""
+    assert suggestion.watch is not None
+    name, i, j = suggestion.watch
     place, cell = book.places[name], book.places[name].block[i, j]
     sheet, at = book.sheet(place.sheet), place.cell(i, j)
     styles = {id(own): style for own, style in sheet.regions}
@@ -118,7 +119,8 @@ def _show(book: Book, shown: Table, k: int, watch: tuple[str, int, int]) -> None
     if isinstance(book.clean(cell), str):
         shown.put(k, 0, cell & "", "stop text")
     else:
-        kind = "percent" if "%" in number else "count" if number in WHOLE else "live"
+        percent = "%" in number or suggestion.in_percent
+        kind = "percent" if percent else "count" if number in WHOLE else "live"
         shown.put(k, 0, IFERROR(cell + 0, ""), f"stop {kind}")
 
 

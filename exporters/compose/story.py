@@ -1,5 +1,6 @@
 """The story of a workbook, three suggested edits, and the tables of its source."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from cellformer.engine.cells.language import AsIs, worded
 Other = Literal["", "other settings", "other training"]
 
 
+PERCENT = re.compile(r"(-?\d+(?:[.,]\d+)?) %")
 LAST = -1  # a row: the last word of the prompt
 
 
@@ -35,6 +37,15 @@ class Suggestion:
     becomes: float | str | None = None
     also: tuple[tuple[tuple[str, int, int], float | str], ...] = ()
     others: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
+
+    @property
+    def in_percent(self) -> bool:
+        """Whether the text names what `watch` shows after the edit in percent."""
+        if not isinstance(self.becomes, float | int):
+            return False
+        named = [found.replace(",", ".") for found in PERCENT.findall(self.text)]
+        shares = [(float(x) / 100, 0.006 / 10 ** len(x.partition(".")[2])) for x in named]
+        return any(abs(self.becomes - share) < near for share, near in shares)
 
     def told(self, graph: Graph, last: int = 0) -> "Suggestion":
         """The same with its text completed, by carrying out the edit; `last` is the row of the last

@@ -23,7 +23,7 @@ export class Tries {
     this.go = go;
     this.node = element("ol", { class: "tries" });
     /** What they watch shows without any edit. */
-    this.built = suggestions.map(({ watch }) => watch && this.watched(watch, session.baseline));
+    this.built = suggestions.map(({ watch, percent }) => watch && this.watched(watch, session.baseline, percent));
     this.draw();
   }
 
@@ -34,7 +34,7 @@ export class Tries {
   }
 
   /** @param {Suggestion} suggestion @param {number} k */
-  item({ text, edits, watch }, k) {
+  item({ text, edits, watch, percent }, k) {
     const { session } = this;
     const { graph, live, baseline } = session;
     const cells = edits.map(([name, i, j, value]) => ({ block: graph.get(name), i, j, value }));
@@ -52,8 +52,8 @@ export class Tries {
     if (canDo) parts.push(this.way(block, i, j));
     const told = [];
     if (watch) {
-      const now = this.watched(watch, live);
-      const before = cells.every((cell) => OF_TEXT.test(cell.block.name)) ? this.built[k] : this.watched(watch, baseline);
+      const now = this.watched(watch, live, percent);
+      const before = cells.every((cell) => OF_TEXT.test(cell.block.name)) ? this.built[k] : this.watched(watch, baseline, percent);
       told.push(" → ", this.way(graph.get(watch[0]), watch[1], watch[2]), " shows ", element("b", {}, now), now === before ? "" : `, before ${before}`);
     }
     return element("li", { class: isDone ? "done" : "" }, text, element("div", { class: "told", role: "status" }, ...parts.flatMap((part) => [part, " "]), ...told));
@@ -78,10 +78,12 @@ export class Tries {
     return block.rows * block.cols === 1 ? block.name : cellName(block, i, j);
   }
 
-  /** What a cell shows in a run. @param {[string, number, number]} watch @param {import("./evaluator.js").Run} run */
-  watched([name, i, j], run) {
+  /** What a cell shows in a run, or its percentage. @param {[string, number, number]} watch
+   * @param {import("./evaluator.js").Run} run @param {boolean} [percent] */
+  watched([name, i, j], run, percent = false) {
     const block = this.session.graph.get(name);
-    return this.textOf(block, i, j, run.value(block, i, j));
+    const value = run.value(block, i, j);
+    return percent ? shownAs(value, "0.0%") : this.textOf(block, i, j, value);
   }
 
   /** A value as its sheet shows it. @param {Block} block @param {number} i @param {number} j @param {any} value */

@@ -63,7 +63,7 @@ STORY = Story(
     suggestions=[
         Suggestion("Type ‘<BOS> Pietro chiama’ as the sentence: he may call anybody. The likeliest word has only {then:.0%}, not {now:.3%}: eight numbers are almost equally likely.",
                    ("sentence", 0, 0), calibration.UNSURE, ("nonsense.now", 0, 0)),
-        Suggestion("Choose ‘3’ instead of ‘Pietro’: when a number calls, Paolo is ‘vice’ (deputy). This word rises from {now:.3%} to {then:.2%}, and the game continues from there.",
+        Suggestion("Choose ‘3’ instead of ‘Pietro’: when a number calls, Paolo is ‘vice’ (deputy). This word rises from {now:.3%} to {then:.3%}, and the game continues from there.",
                    1, "3", ("probs", LAST, game.ID["vice"])),
         Suggestion("Type ‘0’ on Switches for this head: leaders are no longer called by their special names. ‘Tarso’ falls from {now:.3%} to {then:.3%}. Losers are still named correctly 93.5 % of the time.",
                    ("blocks.1.attn.h2.switch", 0, 0), 0.0, ("probs", LAST, game.ID["Tarso"])),
