@@ -83,7 +83,7 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
         about=[
             "An attention pattern is a table that says how much each word looks at each other word. The word that looks is the query,",
             "the word that is looked at is the key; and the table can be drawn in two ways.",
-            "Code gives every query a row. The drawing in the notes, and the other workbooks here, give every query a column.",
+            "Code, and the other workbooks here, give every query a row. The drawing in the notes gives every query a column.",
             "Why it matters: read the wrong way, the table answers another question. The shares of one query sum to 1, in its row or in",
             "its column. The other sums say how much attention a word gets from all others. They need not be 1.",
             "The words are four of the eight in the notes' drawing. The notes print no numbers for it: the scores are chosen here.",

@@ -177,12 +177,12 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
         about=[
-            "The difference of two words is a direction: from queen to king, say, is from female to male. Two such directions can serve as",
+            "The difference of two words is a direction: from queen to king, for example, leads from female to male. Two such directions can serve as",
             "the axes of a map of words, if they stand at right angles and have length 1. Gram-Schmidt makes them so.",
-            "The first keeps its direction. What the second shares with it is taken away, and the rest is brought to length 1.",
+            "The first keeps its direction. What the second shares with the first is subtracted, and the rest is scaled to length 1.",
             "Why it matters: it is the one map whose axes mean what you chose. Its price is that it shows two directions out of many.",
-            "In the essay's example the two are at right angles from the start, so that nothing has to be taken away (the first edit",
-            "changes that); and its vectors are chosen so that king - man + woman comes out exactly at queen.",
+            "Here the two are at right angles from the start, so nothing has to be subtracted (the first thing to try",
+            "changes that). The vectors are chosen so that king - man + woman is exactly queen.",
         ],
         look=[
             "Axes: the two differences, and v2·e1, which is what the second shares with the first.",

@@ -213,14 +213,17 @@ def story(w: Workbook) -> Story:
         source="After A Gentle Introduction to Transformers (2025), Bigrams; the text is by W. Shakespeare.",
         about=[
             "A table of bigrams says which word follows which: it looks back one word. Why not two, three or four? A table of n-grams looks back n - 1.",
-            "Each word more multiplies the rows that the table could have by the number of different words. The text grows by nothing: soon every row has",
-            "one example or none. Of four words in a row in a new text, hardly any stood in the old one, however much was read.",
+            "Each further word multiplies the possible rows of the table by the number of "
+            "different words. The text does not grow: soon every row has",
+            "one example or none. A new text has hardly any four words in a row that stood in "
+            "the old one, however much was read.",
             "Why it matters: a language model has to say something sensible after words that nobody has written before. It cannot look them up; it needs",
             "a way to treat new words like similar ones. That is what vectors are for, and attention, which finds what matters further back.",
         ],
         look=[
             "Growth: the rows that a table of n words could have, those that are filled, and how much of a new text it knows.",
-            "Growth, below: the same of 200,000 words of Shakespeare's plays. More text helps n = 2, and hardly n = 4.",
+            "Growth, below: the same for 200,000 words of Shakespeare's plays. More text helps "
+            "n = 2, but hardly n = 4.",
             "Text: Hamlet's speech, word by word, with the n-grams that end at each word, and how often each occurs.",
         ],
         suggestions=suggestions(w),

@@ -126,7 +126,7 @@ def _show(book: Book, shown: Table, k: int, suggestion: Suggestion) -> None:
 
 def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
     """Add the stops in order, each with its text; returns the row below."""
-    heading = worded("The tour: {n} stops, at the sentence that is typed now", n=len(stops))
+    heading = worded("The tour: {n} stops, for the sentence that is typed now", n=len(stops))
     sheet.put(row, 0, heading, "heading")
     told = Composer(book, START).table("tour", (row + 1, 2), (len(stops), 1))
     for k, stop in enumerate(stops, 1):

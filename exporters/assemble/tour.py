@@ -122,8 +122,8 @@ def _embedding(book: ModelBook) -> Stop:
     n = block.shape[1]
     first = [rounded(machine.at_token(book, block, j), 2) for j in range(min(3, n))]
     told = sentence(
-        "For every token the model holds a list of {n} numbers, its embedding; tokens that are "
-        "used alike have lists alike. That of {word} begins with {numbers}.",
+        "For every token the model holds a list of {n} numbers, its embedding. Tokens that are "
+        "used alike have similar lists. The list of {word} begins with {numbers}.",
         n=n,
         word=machine.looked_at(book),
         numbers=reduce(lambda a, b: a & "; " & b, first),
@@ -138,10 +138,10 @@ def _stream(book: ModelBook) -> Stop:
     stages = machine.Canvas(book).stages
     begins, ends = (rounded(machine.at_token(book, b, 0), 2) for b in (stages[0], stages[-1]))
     text = (
-        "From there on the list is the token's residual stream: it runs through the whole model, "
-        "and every part adds a list of its own to it. On Machine each strip of colours is what one "
-        "part adds at {word}. The stream's first number is {begins} at the start, and {ends} at "
-        "the end."
+        "From here on the list is called the token's residual stream. It runs through the "
+        "whole model, and every part adds its own list to it. On Machine each strip of colours "
+        "is what one part adds at {word}. The stream's first number is {begins} at the start, "
+        "and {ends} at the end."
     )
     told = sentence(text, word=machine.looked_at(book), begins=begins, ends=ends)
     return Stop("the residual stream", _start_of(machine.SHEET), told)

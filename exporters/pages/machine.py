@@ -56,8 +56,8 @@ TILED = (
     "there (full colour: 100 %). The mark is at {token}"
 )
 TILED_SOURCE = (
-    "Where each token looks in the source: a row is the token that looks; dark is much. The mark "
-    "is at {token}"
+    "In a token's row, the darker a cell, the more the token reads of that word of the source. "
+    "The mark is at {token}"
 )
 
 
@@ -254,7 +254,7 @@ def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
         page.dress(cell, When("here", here.fixed == k))
         if given is not None:
             page.dress(cell, When("generated", expression(k) >= given.fixed))
-    text = "{token} is looked at: all that follows is computed for this token"
+    text = "everything below is computed for the token {token}"
     said = sentence(text, token=looked_at(book))
     page.show("looked_at", (_low(page.sheet, below), 1), said, "said")
     page.cursor = below + 1

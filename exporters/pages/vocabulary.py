@@ -26,7 +26,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import trajectory
 
 SHEET = "Words"
-PURPOSE = "maps of chosen words: near whom, along which direction, and what a map leaves out"
+PURPOSE = "maps of chosen words: their neighbours, directions, and what a map leaves out"
 AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen

@@ -132,7 +132,7 @@ def _choice(book: ModelBook) -> dict[str, Said]:
         "temperature": (
             AND(ISNUMBER(heat), N(heat) >= 0),
             IF(heat == 0, sentence(greedy), sentence(words.MEANING["temperature"])),
-            "no number from 0 on: counts as 0, which is greedy",
+            "not a number from 0 upwards: it counts as 0, which is greedy",
         ),
         "top_k": (
             AND(ISNUMBER(k), N(k) == k_taken),

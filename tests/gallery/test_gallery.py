@@ -234,6 +234,15 @@ def test_a_wrong_number_in_a_suggestion_is_found() -> None:
     assert not names_it("Type ‘bond’: it finds ‘the share’.", "the bond")
 
 
+def test_start_shows_a_share_as_its_text_does() -> None:
+    """In percent where the text names it so: of cat-sat always, of adder never."""
+    for name, style in (("cat-sat", "stop percent"), ("adder", "stop count")):
+        book = default_book(name)
+        shown, sheet = book.shown["start.watched"], book.sheets["Start"]
+        found = {sheet.entries[shown.cell(k, 0)].style for k in range(3)}
+        assert found == {style}
+
+
 IN_LIBREOFFICE = (SMALLER | {"dialogue-game": "dialogue-game"}).values()  # one edit, of it whole
 
 

@@ -249,7 +249,7 @@ def test_learn_comes_near_the_least_loss() -> None:
     page = written("learning.md")
     assert told in said("learn") and told in page and len(ids) == 24
     assert "lies on the least" not in page
-    assert "in how many weights, steps and sentences it has" in said("learn")
+    assert "only has more weights, steps and sentences" in said("learn")
 
 
 def test_step_is_more_than_sums_and_products() -> None:

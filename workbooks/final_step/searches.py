@@ -49,7 +49,7 @@ COMPARED = (  # what is compared, the model, the database
     ("they come from", "its own training, together with all other weights", "an encoder that was trained before, and is left as it is"),
     ("what is found", "one word; then all begins again", "texts that somebody wrote, unchanged"),
     ("what it cannot do", "say where it has it from", "answer: it shows what lies near"),
-    ("where nothing fits", "a word is found all the same", "a text is found all the same, unless a least score is set"),
+    ("where nothing fits", "a word is found all the same", "it finds some text in any case, unless a least score is set"),
 )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ STORY = Story(
         "Block 0: the scores, then the pattern. The sentence runs across; the notes give each word a row. Each row of the pattern sums to 1.",
         "Block 0: resid_pre, attn_out, resid_mid, mlp_out, resid_post: what each part adds to the words.",
         "Readout: logits are dot products with the table of word vectors that the words came from.",
-        "Switches: what is off can write its average instead of nothing; it is measured over four orders of these words.",
+        "Switches: a part that is off can write its average instead of nothing. It is measured over four orders of these words.",
     ],
     suggestions=[
         Suggestion(

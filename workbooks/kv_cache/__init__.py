@@ -175,7 +175,8 @@ def story(w: Workbook) -> Story:
             ),
             "A model writes a text token by token. Each new token uses its query once. Its key and its value are read again by every later",
             "token. So keys and values are kept, and queries are not: hence the name KV cache.",
-            "Why it matters: the cache saves most of the computing, and it is what a long conversation costs whoever runs the model.",
+            "Why it matters: the cache saves most of the computing. Its memory is what a long "
+            "conversation costs.",
         ],
         look=[
             "Cache: gigabytes and dollars by formula, and how they grow. Type your own model, card and rent.",

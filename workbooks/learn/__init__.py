@@ -107,7 +107,7 @@ def story(w: Workbook) -> Story:
             f"A transformer of {n} numbers, all random at first, learns a small game from {len(game.sentences())} sentences on the sheet Corpus.",
             "One step of learning is: read a few sentences, measure how surprising each next word was (the loss), find out by the chain",
             "rule how the loss changes with every weight (the gradient), and move every weight a little against its gradient.",
-            "Why it matters: this is all that training is. A model that costs millions differs in how many weights, steps and sentences it has.",
+            "Why it matters: this is all that training is. A model that costs millions only has more weights, steps and sentences.",
             "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step.",
             f"The least loss that is possible is known here: {game.FLOOR:.3f}. After 450 steps the loss over all 24 sentences is within 0.02 of it.",
         ],

@@ -98,8 +98,10 @@ def story() -> Story:
             "Study: the table of shapes, with a link from each step to its cells.",
             "Block 0 and Block 1: the stream keeps 6 columns; the heads work in 3, the MLP in 8.",
             "A head stands alone, with its own W_Q, W_K, W_V and W_O: the source has the two side by side, in 6 columns.",
-            "Printed: all that the source prints, and how far the cells are from it: 0.005 at most, but for one probability.",
-            "Switches: what is off can write its average instead of nothing; it is measured over four sentences of these words.",
+            "Printed: everything that the source prints, and how far the cells are from it: at "
+            "most 0.005, except for one probability.",
+            "Switches: a part that is off can write its average instead of nothing. It is "
+            "measured over four sentences of these words.",
         ],
         suggestions=[
             Suggestion(
