@@ -206,9 +206,7 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
     """Add each head's or expert's own switch times its layer's."""
     found = [b for b in book.graph if b.leaf == "on"]
     if found:
-        sheet.put(
-            row, 0, "In effect: its own switch times the switch of its whole layer", "heading"
-        )
+        sheet.put(row, 0, "In effect: its own switch times its layer's", "heading")
         for block in found:
             at, col = cells[block.path]
             here = row + 2 + at - GRID_ROW

@@ -119,7 +119,7 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: the calculator off; another number; a number too large for it."""
     return [
         Suggestion(
-            "Type ‘0’ to switch the calculator off: the model writes a number of its own, {then} instead of {now}. It ends the sentence as surely as before.",
+            "Type ‘0’ to switch the calculator off: the model writes a number of its own, {then} instead of {now}. It ends as surely as before.",
             (f"{NAME}.connected", 0, 0), 0.0, ("belt.word", LAST, 0),
         ),
         Suggestion(
