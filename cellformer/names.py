@@ -198,9 +198,8 @@ def model(name: str, adapter: Path | None = None) -> Model:
         base = checkpoint.load(name)
         if adapter is None and adapters.is_adapter(Path(name)):
             raise InputError(
-                f"{name} holds a model and an adapter; to build, run or generate with both, "
-                f"add --adapter {name}; for the model alone, move {adapters.CONFIG} to another "
-                "folder"
+                f"{name} holds a model and an adapter: add --adapter with this folder, to build, "
+                f"run or generate with both; for the model alone, move {adapters.CONFIG} away"
             )
         return base if adapter is None else checkpoint.with_adapter(base, adapter, name)
     if adapter is not None:
