@@ -28,7 +28,10 @@ BY_SCRIPTS = ("api", "architectures", "command", "gallery", "json", "licences", 
 WRITTEN = [
     *(path for path in ROOT.glob("docs/*.md") if path.stem not in BY_SCRIPTS),
     *ROOT.glob("docs/teach/*.md"),
-    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+    *(
+        ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
+    ),
     ROOT / "docs/paper/paper.md",
 ]
 NO_PROSE = re.compile(
