@@ -1,6 +1,6 @@
 """Build the workbooks and pages of examples/ready, which open without Python.
 
-    python docs/scripts/ready_files.py
+python docs/scripts/ready_files.py
 """
 
 from pathlib import Path

@@ -33,7 +33,8 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     """Add the first sheet; for a model, with the stops of its tour."""
     sheet = book.sheet(START)
     last = book.passage.n_prompt - 1 if isinstance(book, ModelBook) else 0
-    book.suggestions = [suggestion.told(book.graph, last) for suggestion in story.suggestions]
+    possible = [one for one in story.suggestions if _has_cells(book, one)]
+    book.suggestions = [suggestion.told(book.graph, last) for suggestion in possible]
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24, 4: 16}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
@@ -66,6 +67,16 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     sheet.put(row + 1, 2, HIDDEN)
     if story.errata:
         _about_source(book, story.errata, row + 3)
+
+
+def _has_cells(book: Book, suggestion: Suggestion) -> bool:
+    """Whether the workbook has all cells of a suggestion: a short one may lack a word."""
+    first = suggestion.cell
+    cells = [("prompt.pick", first, 0) if isinstance(first, int) else first]
+    cells += [at for at, _ in suggestion.also]
+    cells += [*([suggestion.watch] if suggestion.watch else []), *suggestion.others.values()]
+    shapes = {name: book.graph[name].shape for name, _, _ in cells}
+    return all(i < shapes[name][0] and j < shapes[name][1] for name, i, j in cells)
 
 
 def _about_source(book: Book, lines: Sequence[str], row: int) -> None:

@@ -166,6 +166,8 @@ class _Rebuilding:
         for at, value in sheet.values.items():
             if at[0] < FIRST or at in page.sheet.entries:
                 continue
+            if f"{digest.SHEET}!" in formulas.get(at, ""):
+                continue  # a note about Digest, which is built again
             if at in formulas:
                 page.sheet.entries[at] = Entry(
                     None, "live", self._read(formulas[at], page.sheet.name)

@@ -275,7 +275,7 @@ def test_lens_and_attribution_follow_a_target() -> None:
 
 def test_ablate_lists_every_part() -> None:
     out = cli("ablate", "dialogue-game", "--target", "Tarso").out
-    assert len(out.splitlines()) == 2 + 2 * (4 + 2)
+    assert len(out.splitlines()) == 2 + 2 * (4 + 2) + 2  # heads, parts, and a sentence
     (row,) = (line.split() for line in out.splitlines() if "head 1.2" in line)
     assert float(row[2]) < -10 and row[-1] == "vice"
 

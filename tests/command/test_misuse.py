@@ -135,7 +135,10 @@ OF_WORKSHEETS: dict[str, dict[str, Any]] = {
 }
 BUILDS: dict[str, Case] = {
     **{
-        f"worksheets with {name}": (lambda given=given: cf.build("kv-cache", **given), "worksheets")
+        f"worksheets with {name}": (
+            lambda given=given: cf.build("kv-cache", **given),
+            "has no model",
+        )
         for name, given in OF_WORKSHEETS.items()
     },
     "parts by number": (lambda: cf.build("cat-sat", live=3), "live"),

@@ -19,7 +19,7 @@ from openpyxl.formula.tokenizer import Token, Tokenizer
 
 from cellformer import exercises, workbooks
 from cellformer.engine.studies.answers import exact
-from cellformer.engine.studies.exercises import FEWEST, FEWEST_ROWS, MOST_EXERCISES
+from cellformer.engine.studies.exercises import FEWEST, FEWEST_ROWS, LEVELS, MOST_EXERCISES
 from cellformer.exporters.assemble import exercise
 from cellformer.exporters.assemble.answer_key import KEY
 from cellformer.exporters.checking import child_processes
@@ -101,7 +101,7 @@ def test_the_answer_key_of_superposition_is_right() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", exercises.LEVELS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", workbooks.names())
 def test_solved_workbooks_get_full_marks_and_constants_none(name: str, level: int) -> None:
     """Plain and with $ in every reference; and no right number stays the same with other inputs."""
