@@ -251,7 +251,7 @@ def write(
     if Path(path).suffix.lower() in SUFFIXES:
         if edits:
             raise InputError(
-                f"{path}: edits are written into an .xlsx workbook; a page has them in its link"
+                f"{path}: a page keeps edits in its link; write an .xlsx workbook instead"
             )
         return page.write(book, Path(path))[0]
     if not edits:

@@ -276,7 +276,7 @@ def _of_file(name: str) -> Loaded:
     if found.unheld:
         cell = found.unheld[0].where
         raise InputError(
-            f"{name}: no model can hold the change in {cell}; change it back, or use `run`, "
+            f"{name}: a model cannot store the change in {cell}; undo it, or use `run`, "
             "`trace`, `sweep` or `explain`"
         )
     blocks = found.model.graph([0]).blocks

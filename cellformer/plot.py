@@ -185,7 +185,7 @@ def sweep(
     """The target's logit and probability at the last token as one cell runs through values
     (default: the likeliest word). Raises InputError for an unknown cell or word."""
     if not isinstance(graph, Forward):
-        raise InputError("a sweep is of a word's logit; give the graph of a model")
+        raise InputError("a sweep shows the logit of a word; give the graph of a model")
     if len(values) < 2 or not all(map(is_finite, values)):
         raise InputError("a sweep needs values: give two or more numbers")
     block, i, j = graph.parse(cell) if isinstance(cell, str) else (graph[cell[0]], *cell[1:])
@@ -211,7 +211,7 @@ def curve(
 ) -> "Figure":
     """Numbers as one cell runs through values, a panel for each: the last column on top."""
     if not columns or any(np.shape(own) != np.shape(values) for own in columns.values()):
-        raise InputError("a column has a number for each of the values; give as many")
+        raise InputError("each column needs one number for each value")
     figure = _figure((7, 2.2 + len(columns)))
     panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
     for axes, label in zip(panels, reversed(list(columns)), strict=True):

@@ -147,8 +147,8 @@ RepetitionPenalty = Annotated[
     float,
     typer.Option(
         "--repetition-penalty",
-        help="Divide the logits of earlier tokens by this number; multiply negative ones (1: "
-        "none).",
+        help="Make earlier tokens less likely: divide their logits by this number, or multiply "
+        "negative ones by it. 1 means no penalty.",
     ),
 ]
 Lang = Annotated[
@@ -168,7 +168,9 @@ Context = Annotated[
 ]
 Steps = Annotated[
     int | None,
-    typer.Option(min=1, help="Training steps (default: 2000); a workbook has its own number."),
+    typer.Option(
+        min=1, help="Training steps (default: 2000). A workbook of the gallery has its own default."
+    ),
 ]
 Batch = Annotated[int | None, typer.Option(min=1, help="Windows of text per step (default: 32).")]
 LearningRate = Annotated[

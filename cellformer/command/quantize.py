@@ -35,8 +35,8 @@ def quantize(
         typer.Option(
             "--groups",
             min=0,
-            help="Weights of a row that share a scale, where it divides the row: 32, as in GGUF "
-            "(0: the whole row).",
+            help="How many weights of a row share a scale; it must divide the row's length. "
+            "GGUF uses 32; 0 means the whole row.",
         ),
     ] = 0,
     asymmetric: Annotated[

@@ -156,8 +156,8 @@ class Model:
         prompt itself."""
         if self.read:
             raise InputError(
-                f"a {self.kind} model has two stacks, and {what} is of models with one; build, "
-                "run, generate, ablate, gradient and sweep take it"
+                f"a {self.kind} model has two stacks, and {what} needs a model with one; build, "
+                "run, generate, ablate, gradient and sweep take both"
             )
 
     def merged(self) -> "Model":

@@ -127,8 +127,8 @@ class Scaling:
         unknown = set(values) - {*OF_ALL, *options}
         if unknown:
             raise InputError(
-                f"{c.path}: {min(unknown)!r} of rope_scaling {kind!r} is not known here, and could "
-                "change what the model computes; if it does not, take it out"
+                f"{c.path}: rope_scaling {kind!r} has an unknown option, {min(unknown)!r}; "
+                "if it does not change the model, remove it"
             )
 
     def number(self, name: str, default: float | None = None) -> float:

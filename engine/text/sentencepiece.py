@@ -39,10 +39,10 @@ def tokenizer(path: Path) -> Any:
 
     found = content(path)
     if found.trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
-        raise UnreadError(f"{path} is not read here, for it isn't byte pairs; {REMEDY}")
+        raise UnreadError(f"{path} has no byte pairs, which cellformer needs; {REMEDY}")
     rules = found.rules
     if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
-        raise UnreadError(f"{path} is not read here, for it rewrites a text first; {REMEDY}")
+        raise UnreadError(f"{path} rewrites a text first, which cellformer cannot do; {REMEDY}")
     before = bool(rules.get(SPACE_BEFORE, 1))
     return sentence_pieces(found.texts, found.scores, found.kinds, space_before=before)
 
@@ -54,9 +54,11 @@ def unigram(path: Path) -> Unigram:
     found, trainer = content(path), content(path).trainer
     plain = {Kind.NORMAL, Kind.UNKNOWN, Kind.CONTROL, Kind.UNUSED}
     if trainer.get(MODEL_TYPE, UNIGRAM) != UNIGRAM or not plain.issuperset(found.kinds):
-        raise UnreadError(f"{path} is not read here, for it isn't a plain unigram; {REMEDY}")
+        raise UnreadError(f"{path} is no plain unigram tokenizer, which cellformer needs; {REMEDY}")
     if trainer.get(SPACE_BEHIND) or trainer.get(BYTES) or not found.rules.get(SIGNS, 1):
-        raise UnreadError(f"{path} is not read here, for it writes spaces otherwise; {REMEDY}")
+        raise UnreadError(
+            f"{path} writes spaces in another way, which cellformer cannot do; {REMEDY}"
+        )
     pieces = zip(found.texts, found.scores, found.kinds, strict=True)
     scores = {text: score for text, score, kind in pieces if kind == Kind.NORMAL}
     charsmap = found.rules.get(CHARACTER_MAP, b"")

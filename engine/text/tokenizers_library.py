@@ -238,8 +238,8 @@ def check(spec: Mapping[str, Any], where: str) -> None:
         check_pieces((pair[0] for pair in pairs), (), where)
     if growth(spec.get("normalizer")) > MOST_GROWTH:
         raise InputError(
-            f"{where}: its normalizer makes more than {MOST_GROWTH:,} characters of one; "
-            "no tokenizer does, so fetch the file again, or give token ids"
+            f"{where}: its normalizer turns one character into more than {MOST_GROWTH:,}; "
+            "the file may be damaged: fetch it again, or give token ids"
         )
     for step in _steps(spec.get("normalizer")):
         if step.get("type") == "Precompiled" and not is_sound(step.get("precompiled_charsmap")):

@@ -70,7 +70,7 @@ def _token(word: str, tokenizer: Tokenizer) -> int:
         pieces = ", ".join(tokenizer.texts[i].strip() for i in min(tried, key=len)[:8])
         raise InputError(
             f"{quoted(word)} is {min(map(len, tried))} tokens here ({readable(pieces)}); "
-            "a map takes words of one"
+            "a map needs words of one token"
         )
     close = nearest(word[:LONGEST], tokenizer.texts) if words else "leave it out"
     raise InputError(f"{quoted(word)} is not in the vocabulary; {close}")

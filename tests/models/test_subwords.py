@@ -272,7 +272,7 @@ ONE_LINE = {
     "no model": (b"\n\x0b", "is no model of SentencePiece"),
     "a model of tiktoken": (b"IQ== 0\nIg== 1\n", "is no model of SentencePiece"),
     "nothing but zeros": (bytes(20), "is no model of SentencePiece"),
-    "Unigram": (PIECE + UNIGRAM + AS_IT_IS, "isn't byte pairs"),
+    "Unigram": (PIECE + UNIGRAM + AS_IT_IS, "has no byte pairs"),
     "fewer spaces": (PIECE + BPE, "rewrites a text first"),
     "another alphabet": (PIECE + BPE + b"\x1a\x05\x12\x01a\x20\x00", "rewrites a text first"),
 }

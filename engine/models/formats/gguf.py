@@ -344,7 +344,7 @@ def kinds_of(said: Config, pieces: list[str]) -> list[int]:
     kinds = said.listed(f"{OF_TOKENIZER}token_type", int) or [int(Kind.NORMAL)] * len(pieces)
     if len(kinds) != len(pieces) or not set(kinds) <= set(Kind):
         raise InputError(
-            f"its {OF_TOKENIZER}token_type is not a kind (1 to 6) for each piece; fetch it again"
+            f"its {OF_TOKENIZER}token_type must give each piece a kind (1 to 6); fetch it again"
         )
     return kinds
 
