@@ -145,7 +145,7 @@ def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
     import torch
 
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
-        raise InputError(f"{path} contains no named weights")
+        raise InputError(f"{path} holds no weights with names")
     return {str(name): _array(path, str(name), tensor) for name, tensor in tensors.items()}
 
 
@@ -184,7 +184,7 @@ def torch_load(path: Path) -> dict[Any, Any]:
     except Exception as error:  # torch raises nothing narrower
         raise InputError(f"{path} holds no weights: {first_line(error)}") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path} contains no named weights")
+        raise InputError(f"{path} holds no weights with names")
     return found
 
 
