@@ -27,8 +27,9 @@ with their [pages](page.md) and an index.
 
 """
 SHEETS = {  # the others: the sheet after Start
-    "cat-sat": "Block 0",
+    "cat-sat": "Attention",
     "dialogue-game": "Play",
+    "final-step": "Two searches",
     "fluffy-creature": "Printed",
     "induction": "Heads",
     "new-york": "Contexts",
