@@ -10,7 +10,7 @@ import numpy as np
 
 from cellformer.engine.cells import notebook
 from cellformer.engine.cells.arguments import explained_class
-from cellformer.engine.cells.errors import InputError, nearest
+from cellformer.engine.cells.errors import nearest
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,13 +61,7 @@ class Table(list[Row]):
 
     def to_pandas(self) -> "DataFrame":
         """The same as a pandas DataFrame. Raises InputError if pandas is not installed."""
-        try:
-            from pandas import DataFrame
-        except ImportError:
-            raise InputError(
-                "pandas is not installed; pip install pandas, or use to_dict()"
-            ) from None
-        return DataFrame(self.to_dict())
+        return notebook.data_frame(self.to_dict())
 
     def __repr__(self) -> str:
         columns = self.columns

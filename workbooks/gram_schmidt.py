@@ -179,7 +179,7 @@ def story(w: Workbook) -> Story:
         about=[
             "The difference of two words is a direction: from queen to king, for example, leads from female to male. Two such directions can serve as",
             "the axes of a map of words, if they stand at right angles and have length 1. Gram-Schmidt makes them so.",
-            "The first keeps its direction. What the second shares with the first is subtracted, and the rest is scaled to length 1.",
+            "The first keeps its direction. The second loses its part along the first, and the rest is scaled to length 1.",
             "Why it matters: it is the one map whose axes mean what you chose. Its price is that it shows two directions out of many.",
             "Here the two are at right angles from the start, so nothing has to be subtracted (the first thing to try",
             "changes that). The vectors are chosen so that king - man + woman is exactly queen.",

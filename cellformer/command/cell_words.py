@@ -1,5 +1,5 @@
-"""One cell in words: what the number of a block is for its row and its column, and what a cell of a
-page is by the texts around it. What a whole block is stands in `exporters.model.words`."""
+"""Phrases for single cells: of a block, by its row and its column; of a page, by the texts around
+the cell. `exporters.model.words` has the phrases for whole blocks."""
 
 import re
 from typing import Any

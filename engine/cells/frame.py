@@ -11,7 +11,6 @@ import numpy as np
 
 from cellformer.engine.cells import notebook
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.errors import InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,13 +36,7 @@ class Frame:
 
     def to_pandas(self) -> "DataFrame":
         """The same as a pandas DataFrame. Raises InputError if pandas is not installed."""
-        try:
-            from pandas import DataFrame
-        except ImportError:
-            raise InputError(
-                "pandas is not installed; pip install pandas, or use to_dict()"
-            ) from None
-        return DataFrame(self.values, index=list(self.rows), columns=list(self.columns))
+        return notebook.data_frame(self.values, index=list(self.rows), columns=list(self.columns))
 
     def _repr_html_(self) -> str:
         title = f"{self.block.name}, {self.block.sides}"

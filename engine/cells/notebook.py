@@ -6,11 +6,15 @@ Colours are translucent, so that they suit a light notebook and a dark one.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.texts import cut
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOST_ROWS, MOST_COLUMNS = 40, 24  # of a table; of more, the first ones are shown
 MOST_LINES = 12  # of a list within a card
@@ -28,6 +32,15 @@ def card(title: str, facts: Iterable[tuple[str, str | Sequence[str]]]) -> str:
         for name, told in facts
     ]
     return f"<div><b>{_text(title)}</b><table>{''.join(rows)}</table></div>"
+
+
+def data_frame(data: Any, **labels: Any) -> "DataFrame":
+    """A pandas DataFrame of data and labels. Raises InputError if pandas is not installed."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise InputError("pandas is not installed; pip install pandas, or use to_dict()") from None
+    return DataFrame(data, **labels)
 
 
 def table(

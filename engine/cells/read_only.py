@@ -1,6 +1,6 @@
 """The values of a block as an evaluator shows them: an array that says how to change a cell.
 
-NumPy says only that the array is read-only. What is computed from it is a plain array.
+NumPy says only that the array is read-only. Results of arithmetic are plain arrays.
 """
 
 from typing import Any

@@ -169,6 +169,7 @@ class Choice:
         page.sheet.heights[HEADS - 1] = GAP
         own = self.if_chosen(sentence("what ‘{word}’ looks for", word=self.own_text))
         page.show("looks", (HEADS, OWN), own, "word fitted")
+        page.sheet.put(HEADS, LABELS, "query →", "row label")
 
         def text(_: int, c: int) -> Expression:
             return self.if_word(c, entry(self.texts, 1, self.at[c] + 1))

@@ -58,7 +58,7 @@ TERMS = (
     ),
     Term(
         "bias",
-        "A number that is added to each output, whatever the input.",
+        "A number that is added to each output. It does not depend on the input.",
         ("b_in", "b", "b_U"),
     ),
     Term(

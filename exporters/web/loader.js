@@ -16,9 +16,10 @@ async function include(tag, id) {
   document.head.append(node);
 }
 
+const opening = document.getElementById("ledger");
+if (opening) opening.textContent = "Opening: every cell is computed …";
 include("style", "style")
   .then(() => include("script", "script"))
   .catch((error) => {
-    const told = document.getElementById("ledger");
-    if (told) told.textContent = `This page needs a browser of 2023 or later, with JavaScript (${error}).`;
+    if (opening) opening.textContent = `This page needs a browser of 2023 or later, with JavaScript (${error}).`;
   });

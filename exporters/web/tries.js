@@ -78,7 +78,7 @@ export class Tries {
     return block.rows * block.cols === 1 ? block.name : cellName(block, i, j);
   }
 
-  /** What a cell shows in a run, or its percentage. @param {[string, number, number]} watch
+  /** The text of a cell in a run, or its percentage. @param {[string, number, number]} watch
    * @param {import("./evaluator.js").Run} run @param {boolean} [percent] */
   watched([name, i, j], run, percent = false) {
     const block = this.session.graph.get(name);

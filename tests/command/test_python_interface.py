@@ -23,7 +23,7 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(*args: object) -> tuple[dict, str]:
-    """What a command prints: its JSON, and its text for people."""
+    """The JSON of a command, and its text for people."""
     return told(*args), cli(*args).out
 
 

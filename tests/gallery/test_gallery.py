@@ -96,7 +96,7 @@ def edits_of(t: Suggestion) -> dict[CellName, float | str]:
 
 
 def watched(book: Book, t: Suggestion, edits: Mapping[CellName, float | str]) -> Value:
-    """What the cell to see shows after edits."""
+    """The value of the watched cell after edits."""
     name, i, j = t.watch
     return edited(book, edits)(book.graph[name][i, j])
 

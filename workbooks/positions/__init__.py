@@ -62,7 +62,7 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; Vaswani et al. 2017, section 3.5.",
         about=[
-            "Attention sees a set of words, not an order: whatever the order of the words before a word, a layer gives it the same result. (A second",
+            "Attention sees a set of words, not an order. If the words before a word change places, a layer gives the same result. (A second",
             "layer can tell the order, if no word sees the words after it.) So the place of a word is written into its vector, or into its queries",
             "and keys. Three ways are shown: waves, a learned table, and rotation.",
             "Why it matters: how a model counts places decides how long a text it can read, and whether it copes with longer texts than in training.",
