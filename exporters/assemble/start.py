@@ -9,9 +9,12 @@ from cellformer.exporters.compose import theme
 from cellformer.exporters.compose.address import quoted
 from cellformer.exporters.compose.book import START, Book, Sheet
 from cellformer.exporters.compose.composer import Composer, Table
+from cellformer.exporters.compose.lookups import entry
+from cellformer.exporters.compose.sentences import sentence
 from cellformer.exporters.compose.story import Story, Suggestion
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import BY_HAND
+from cellformer.exporters.play import ranking
 
 TOP = 4  # below the ledger and the verdict
 ABOUT = "What this is"
@@ -40,6 +43,8 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     sheet.put(1, 0, story.source, "note")
     by_hand = isinstance(book, ModelBook) and book.by_hand
     row = _section(sheet, TOP, ABOUT, [*story.about, *([BY_HAND] * by_hand)])
+    if isinstance(book, ModelBook):
+        row = _likeliest(book, sheet, row, story)
     row = _tries(book, sheet, row, book.suggestions)
     if stops:
         row = _tour(book, sheet, row, stops)
@@ -67,6 +72,22 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     sheet.put(row + 1, 2, HIDDEN)
     if story.errata:
         _about_source(book, story.errata, row + 3)
+
+
+def _likeliest(book: ModelBook, sheet: Sheet, row: int, story: Story) -> int:
+    """List the likeliest words after some tokens of the sentence; returns the row below."""
+    shown = {at: n for at, n in story.likeliest.items() if at <= book.passage.n_prompt}
+    if not shown:
+        return row
+    sheet.put(row, 0, "The likeliest next words", "heading")
+    ws = Composer(book, START)
+    before = ws.table("before", (row + 1, 1), (len(shown), 1))
+    words = ws.table("likeliest", (row + 1, 2), (len(shown), 1))
+    for k, (at, n) in enumerate(shown.items()):
+        word = entry(book.shown["play.word"].block.area, 1, at)
+        before.put(k, 0, sentence("after ‘{word}’", word=word), "stop text")
+        words.put(k, 0, ranking.likeliest(book, at, n), "wrapped")
+    return row + len(shown) + 2
 
 
 def _has_cells(book: Book, suggestion: Suggestion) -> bool:
@@ -130,8 +151,8 @@ def _show(book: Book, shown: Table, k: int, suggestion: Suggestion) -> None:
     if isinstance(book.clean(cell), str):
         shown.put(k, 0, cell & "", "stop text")
     else:
-        percent = "%" in number or suggestion.in_percent
-        kind = "percent" if percent else "count" if number in WHOLE else "live"
+        decimals = suggestion.decimals or (1 if "%" in number else None)
+        kind = f"percent {decimals}" if decimals else "count" if number in WHOLE else "live"
         shown.put(k, 0, IFERROR(cell + 0, ""), f"stop {kind}")
 
 

@@ -17,6 +17,7 @@ Other = Literal["", "other settings", "other training"]
 
 
 PERCENT = re.compile(r"(-?\d+(?:[.,]\d+)?) %")
+MOST_DECIMALS = 4  # of a percentage that a start sheet shows
 LAST = -1  # a row: the last word of the prompt
 
 
@@ -39,13 +40,17 @@ class Suggestion:
     others: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
 
     @property
-    def in_percent(self) -> bool:
-        """Whether the text names what `watch` shows after the edit in percent."""
+    def decimals(self) -> int | None:
+        """The decimals with which the text names, in percent, what `watch` shows; None if it does
+        not name it so."""
         if not isinstance(self.becomes, float | int):
-            return False
+            return None
         named = [found.replace(",", ".") for found in PERCENT.findall(self.text)]
-        shares = [(float(x) / 100, 0.006 / 10 ** len(x.partition(".")[2])) for x in named]
-        return any(abs(self.becomes - share) < near for share, near in shares)
+        decimals = [len(x.partition(".")[2]) for x in named]
+        told = zip(named, decimals, strict=True)
+        if any(abs(self.becomes - float(x) / 100) < 0.006 / 10**d for x, d in told):
+            return min(max(1, *decimals), MOST_DECIMALS)
+        return None
 
     def told(self, graph: Graph, last: int = 0) -> "Suggestion":
         """The same with its text completed, by carrying out the edit; `last` is the row of the last
@@ -76,7 +81,8 @@ class Story:
 
     `section` is the document and section whose printed numbers the workbook recomputes; `errata` is
     what is to be said of the document, below all else; `words` are lines about words that a reader
-    may not know, shown beside the sentence.
+    may not know, shown beside the sentence. `likeliest` has numbers of tokens, each with how many
+    of the likeliest words after them the start sheet lists.
 
     >>> cf.Story("shares: a softmax", "", ["Four logits become shares."], [], []).title
     'shares: a softmax'
@@ -90,6 +96,7 @@ class Story:
     section: str = ""
     errata: Sequence[str] = ()
     words: Sequence[str] = ()
+    likeliest: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -271,7 +271,10 @@ STYLES |= {
     "stop": {**STYLES["link"], "valign": "top"},
     "stop number": {**_TOLD, "num_format": "0", "valign": "top", "bold": True},
     "stop live": {**STYLES["live"], "valign": "top"},
-    "stop percent": {**STYLES["percent"], "font_color": GREEN, "valign": "top"},
+    **{
+        f"stop percent {n}": {"num_format": f"0.{'0' * n}%", "font_color": GREEN, "valign": "top"}
+        for n in (1, 2, 3, 4)  # decimals
+    },
     "stop count": {**STYLES["count"], "font_color": GREEN, "valign": "top"},
     "stop text": {"font_color": GREEN, "align": "right", "valign": "top"},
     "mark": {"num_format": ";;;"},

@@ -6,6 +6,8 @@ large vocabulary, words are ranked by LARGE and found by MATCH.
 """
 
 from collections.abc import Mapping
+from functools import reduce
+from typing import Any
 
 from cellformer.engine.cells.expression import Area, Expression, expression
 from cellformer.engine.cells.functions import IF, IFERROR, LARGE
@@ -15,7 +17,7 @@ from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer, slug
 from cellformer.exporters.compose.dressing import CHANGED
 from cellformer.exporters.compose.lookups import entry, id_of, nth, place_of_rank
-from cellformer.exporters.compose.sentences import sentence
+from cellformer.exporters.compose.sentences import percent, sentence
 from cellformer.exporters.model import layout, word_columns
 from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
@@ -130,16 +132,26 @@ def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
     n = n_ranks(book)
     words = ws.table("expected.word", (top, PROMPT_COL), (1, n))
     shares = ws.table("expected.probability", (top + 1, PROMPT_COL), (1, n))
-    texts, probs = word_columns.words(book).texts, book.graph["probs"].area
-    across = book.places["probs"].turned
     for rank in range(n):
-        ident = entry(book.graph["choice.order"][:, rank], 1, at) + 1
-        for table, found, style in (
-            (words, entry(texts, ident, 1), "word"),
-            (shares, entry(probs, *((ident, at) if across else (at, ident))), "live percent"),
-        ):
-            table.put(0, rank, answered(book, IF(at > 0, found, "")), style)
+        word, share = _of_rank(book, at, rank)
+        words.put(0, rank, answered(book, IF(at > 0, word, "")), "word")
+        shares.put(0, rank, answered(book, IF(at > 0, share, "")), "live percent")
     ws.dress(shares.area, "bar")
+
+
+def _of_rank(book: ModelBook, at: Any, rank: int) -> tuple[Expression, Expression]:
+    """The word of a rank after the first `at` tokens, and its probability."""
+    ident = entry(book.graph["choice.order"][:, rank], 1, at) + 1
+    where = (ident, at) if book.places["probs"].turned else (at, ident)
+    word = entry(word_columns.words(book).texts, ident, 1)
+    return word, entry(book.graph["probs"].area, *where)
+
+
+def likeliest(book: ModelBook, n_before: int, n: int) -> Expression:
+    """The n likeliest words after the first tokens, as one text: `6 (11 %), 3 (11 %)`."""
+    found = [_of_rank(book, n_before, rank) for rank in range(n)]
+    listed = [word & " (" & percent(share, 0) & ")" for word, share in found]
+    return answered(book, reduce(lambda text, one: text & ", " & one, listed))
 
 
 def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> None:

@@ -6,7 +6,7 @@
  * @typedef {{style: number, value?: any, formula?: any, block?: Block, i: number, j: number}} Held */
 /** @typedef {[number, number, number, number]} Place top, bottom, left, right */
 /** @typedef {{text: string, edits: [string, number, number, any][],
- *   watch?: [string, number, number], becomes?: any, percent?: boolean, row?: number}} Suggestion */
+ *   watch?: [string, number, number], becomes?: any, decimals?: number, row?: number}} Suggestion */
 /** @typedef {{block: Block, top: number, left: number, turned: boolean, looks: number | Int16Array}} Region */
 
 /** Columns are numbered below this one in the key of a cell. */

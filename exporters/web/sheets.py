@@ -87,7 +87,7 @@ def suggestion(book: Book, suggested: Suggestion) -> Data:
     found: Data = {"text": wording.suggested(translated(suggested.text), cell[0]), "edits": told}
     if suggested.watch:
         found |= {"watch": list(suggested.watch), "becomes": _plain(suggested.becomes)}
-        found |= {"percent": True} if suggested.in_percent else {}
+        found |= {"decimals": suggested.decimals} if suggested.decimals else {}
     return found
 
 

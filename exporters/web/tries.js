@@ -23,7 +23,7 @@ export class Tries {
     this.go = go;
     this.node = element("ol", { class: "tries" });
     /** What they watch shows without any edit. */
-    this.built = suggestions.map(({ watch, percent }) => watch && this.watched(watch, session.baseline, percent));
+    this.built = suggestions.map(({ watch, decimals }) => watch && this.watched(watch, session.baseline, decimals));
     this.draw();
   }
 
@@ -34,7 +34,7 @@ export class Tries {
   }
 
   /** @param {Suggestion} suggestion @param {number} k */
-  item({ text, edits, watch, percent }, k) {
+  item({ text, edits, watch, decimals }, k) {
     const { session } = this;
     const { graph, live, baseline } = session;
     const cells = edits.map(([name, i, j, value]) => ({ block: graph.get(name), i, j, value }));
@@ -52,8 +52,8 @@ export class Tries {
     if (canDo) parts.push(this.way(block, i, j));
     const told = [];
     if (watch) {
-      const now = this.watched(watch, live, percent);
-      const before = cells.every((cell) => OF_TEXT.test(cell.block.name)) ? this.built[k] : this.watched(watch, baseline, percent);
+      const now = this.watched(watch, live, decimals);
+      const before = cells.every((cell) => OF_TEXT.test(cell.block.name)) ? this.built[k] : this.watched(watch, baseline, decimals);
       told.push(" → ", this.way(graph.get(watch[0]), watch[1], watch[2]), " shows ", element("b", {}, now), now === before ? "" : `, before ${before}`);
     }
     return element("li", { class: isDone ? "done" : "" }, text, element("div", { class: "told", role: "status" }, ...parts.flatMap((part) => [part, " "]), ...told));
@@ -78,12 +78,12 @@ export class Tries {
     return block.rows * block.cols === 1 ? block.name : cellName(block, i, j);
   }
 
-  /** The text of a cell in a run, or its percentage. @param {[string, number, number]} watch
-   * @param {import("./evaluator.js").Run} run @param {boolean} [percent] */
-  watched([name, i, j], run, percent = false) {
+  /** The text of a cell in a run, or its percentage, with so many decimals. @param {[string, number, number]} watch
+   * @param {import("./evaluator.js").Run} run @param {number} [decimals] */
+  watched([name, i, j], run, decimals = 0) {
     const block = this.session.graph.get(name);
     const value = run.value(block, i, j);
-    return percent ? shownAs(value, "0.0%") : this.textOf(block, i, j, value);
+    return decimals ? shownAs(value, `0.${"0".repeat(decimals)}%`) : this.textOf(block, i, j, value);
   }
 
   /** A value as its sheet shows it. @param {Block} block @param {number} i @param {number} j @param {any} value */

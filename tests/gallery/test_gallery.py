@@ -236,11 +236,21 @@ def test_a_wrong_number_in_a_suggestion_is_found() -> None:
 
 def test_start_shows_a_share_as_its_text_does() -> None:
     """In percent where the text names it so: of cat-sat always, of adder never."""
-    for name, style in (("cat-sat", "stop percent"), ("adder", "stop count")):
+    for name, style in (("cat-sat", "stop percent 1"), ("adder", "stop count")):
         book = default_book(name)
         shown, sheet = book.shown["start.watched"], book.sheets["Start"]
         found = {sheet.entries[shown.cell(k, 0)].style for k in range(3)}
         assert found == {style}
+
+
+def test_the_first_list_of_dialogue_game_is_uncertain() -> None:
+    """After ‘chiama’ eight numbers are almost equally likely; after ‘Paolo’ one word is sure."""
+    book = default_book("dialogue-game")
+    shown = book.shown["start.likeliest"]
+    unsure, sure = (book.clean.cell("Start", *shown.cell(k, 0)) for k in range(2))
+    assert unsure.count("(11 %)") == 8 and sure == "Tarso (100 %)"
+    before = book.shown["start.before"]
+    assert book.clean.cell("Start", *before.cell(0, 0)) == "after ‘chiama’"
 
 
 IN_LIBREOFFICE = (SMALLER | {"dialogue-game": "dialogue-game"}).values()  # one edit, of it whole

@@ -68,6 +68,7 @@ STORY = Story(
         Suggestion("Type ‘0’ on Switches for this head: leaders are no longer called by their special names. ‘Tarso’ falls from {now:.3%} to {then:.3%}. Losers are still named correctly 93.5 % of the time.",
                    ("blocks.1.attn.h2.switch", 0, 0), 0.0, ("probs", LAST, game.ID["Tarso"])),
     ],
+    likeliest={3: 9, 4: 1},  # uncertain after ‘chiama’, sure after ‘Paolo’
     words=[
         "chiama: calls · perde: loses · Pietro, Paolo: Peter, Paul · Cefa, Tarso: nicknames · capo: boss · vice: deputy",
         "The other eight words are absurd: umbrella, sugar, slipper. <BOS> begins a game, <SEP> ends a turn.",
