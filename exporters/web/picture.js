@@ -290,7 +290,7 @@ export class Machine {
     }
     const most = best(row)[0] ?? 0;
     if (tile.kind === "head") return `→ ${quoted(this.session.label(tile.block.axes[1], most))} ${percent(row[most])}`;
-    if (tile.lens >= 0) return `by now: ${this.guess(tile.lens)}`;
+    if (tile.lens >= 0) return `so far: ${this.guess(tile.lens)}`;
     if (tile.block.axes[1].startsWith("vocab")) return `${quoted(this.session.label(tile.block.axes[1], most))} ${drawing.isShare ? percent(row[most]) : brief(row[most])}`;
     if (tile.kind === "hidden") return `${grouped(row.filter((x) => x > 0.1 * drawing.full).length)} of ${grouped(row.length)} on`;
     return "";
