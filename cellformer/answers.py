@@ -78,7 +78,7 @@ def why(
     graph, texts = loaded.graph, others(loaded, also)
     if also and not texts:
         raise InputError(
-            f"no other text has {len(loaded.ids)} tokens, as many as the prompt; add texts of "
+            f"no other text has {len(loaded.ids)} tokens, the length of the prompt; add texts of "
             "that length"
         )
     finite.check(graph, graph.values)

@@ -96,13 +96,13 @@ def _build(
 ) -> Book:
     """The workbook, in the current language."""
     if not (isinstance(live, list | tuple) and all(isinstance(part, str) for part in live)):
-        raise InputError(f"live is {live!r}; give a list of names, as ['blocks.0']")
+        raise InputError(f"live is {live!r}; give a list of names, such as ['blocks.0']")
     if isinstance(what, str | Path) and names.is_worksheet(str(what)):
         if live or n_tokens is not None or any(x is not None for x in (prompt, ids, second)):
             raise InputError(f"{what} has no model; leave out prompt, ids, n_tokens and live")
         return names.book(str(what))
     if ids is not None and prompt is not None:
-        raise InputError("prompt and ids cannot be combined; give one")
+        raise InputError("prompt and ids cannot be combined; give only one of them")
     if isinstance(what, Model) and system is not None:
         said = names.conversation(title, what, prompt, None, system, live, True)
         columns = said.n_tokens if n_tokens is None else n_tokens
@@ -251,7 +251,8 @@ def write(
     if Path(path).suffix.lower() in SUFFIXES:
         if edits:
             raise InputError(
-                f"{path}: a page keeps edits in its link; write an .xlsx workbook instead"
+                f"{path}: a page keeps edits in its link, not in its file; write an .xlsx "
+                "workbook instead"
             )
         return page.write(book, Path(path))[0]
     if not edits:

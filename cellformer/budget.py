@@ -19,7 +19,7 @@ def within(budget: int, n: int, what: str, force: bool) -> None:
     """Raise InputError if `n` is above the budget, unless `force`."""
     if n > budget and not force:
         raise InputError(
-            f"{what}: {n:,}, above the limit of {budget:,}; ask for less, or use --force"
+            f"too many {what}: {n:,}, above the limit of {budget:,}; ask for fewer, or use --force"
         )
 
 

@@ -48,7 +48,7 @@ def _told(found: Answer) -> str:
 def _listed(texts: Sequence[str], name: str) -> list[str]:
     """A list of names. Raises InputError for one text, which is a list of letters."""
     if isinstance(texts, str):
-        raise InputError(f"{name} is {texts!r}; give a list of names, as [{texts!r}]")
+        raise InputError(f"{name} is {texts!r}; give a list of names, such as [{texts!r}]")
     return list(texts)
 
 
@@ -157,7 +157,9 @@ def patch(
     'blocks.1.attn.h2.pattern'
     """
     if path is not None and len(path) != 2:
-        raise InputError("path is two names of sites: where values come from, and where they go")
+        raise InputError(
+            "path needs two site names: the source of the values, and their destination"
+        )
     sender, receiver = path or (None, None)
     return _table(
         patching.patch,
@@ -224,7 +226,7 @@ def explain(what: str | Path | Book, *cells: str, model: str | None = None) -> T
     (3.077, 'D9:D13 (resid_final)')
     """
     if not cells:
-        raise InputError("name at least one cell, as 'Play!C12' or 'logits[2,5]'")
+        raise InputError("name at least one cell, such as 'Play!C12' or 'logits[2,5]'")
     if isinstance(what, Book):
         return _table(explaining.explained, what.title, Edited(what), cells)
     return _table(explaining.explain, name_of(what), list(cells), model)
@@ -256,7 +258,9 @@ def verify(path: str | Path, engine: str = "", seconds: float = 600) -> Table:
     True
     """
     if not 1 <= seconds <= LONGEST:
-        raise InputError(f"seconds is {seconds}; give each program from 1 to {LONGEST:,} seconds")
+        raise InputError(
+            f"seconds is {seconds}; choose from 1 to {LONGEST:,} seconds for each program"
+        )
     return _table(verifying.report, possible(path), engine, seconds)
 
 

@@ -72,8 +72,8 @@ class Recipe:
         book = loaded.book(loaded.model, found, on_layout=on_layout)
         if not (isinstance(book, ModelBook) and book.plan.whole):
             raise InputError(
-                "--exercise needs a full decoder with at most 2,048 tokens in its vocabulary, or a "
-                "workbook of worksheets"
+                "--exercise needs a decoder model with at most 2,048 tokens in its vocabulary, "
+                "or a workbook made of worksheets"
             )
         return book
 
@@ -166,8 +166,8 @@ class Grader:
         marking, expected = self._known[kind]
         if digest != expected:
             raise InputError(
-                "its exercises are not those that this cellformer asks; take a new file, or "
-                "grade it with the cellformer that made it"
+                "the exercises in the file do not match this version of cellformer; use a new "
+                "file, or the version that made the file"
             )
         return marking.grade(file, path)
 
@@ -217,7 +217,9 @@ def of_file(file: WorkbookFile) -> tuple[Recipe, str]:
     is no workbook of exercises, or one of another version."""
     text = file[KEY][exercise.FACTS] if KEY in file else None
     if text is None:
-        raise InputError("it has no exercises; ‘cellformer build NAME --exercise’ writes some")
+        raise InputError(
+            "the file has no exercises; write some with ‘cellformer build NAME --exercise’"
+        )
     try:
         facts = json.loads(str(text))
         version, digest = int(facts.pop("version")), str(facts.pop("digest"))
@@ -225,9 +227,10 @@ def of_file(file: WorkbookFile) -> tuple[Recipe, str]:
         n_tokens, lang = int(facts["n_tokens"]), str(facts["lang"])
         recipe = Recipe(str(facts["name"]), level(int(facts["level"])), ids, n_tokens, lang)
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        raise InputError("its sheet Key was changed; take a new file") from None
+        raise InputError("someone changed the sheet Key of the file; use a new file") from None
     if version != VERSION:
         raise InputError(
-            f"its exercises are of version {version}, and this cellformer has version {VERSION}"
+            f"the file's exercises have version {version}, but this cellformer has version "
+            f"{VERSION}"
         )
     return recipe, digest

@@ -161,8 +161,8 @@ def index(sizes: Sizes) -> Book:
     sheet = book.sheet("Gallery")
     sheet.widths = {0: 11, 1: 24, 2: 80, 3: 7, 4: 9, 5: 10}
     sheet.put(0, 0, "cellformer: the gallery", "title")
-    sheet.put(1, 0, "Keep this file beside the others: each name opens a workbook", "note")
-    text = "Read them from top to bottom: a workbook uses what those above it explain"
+    sheet.put(1, 0, "Keep this file in the same folder: each name opens a workbook", "note")
+    text = "Read the workbooks from top to bottom: later workbooks use earlier explanations"
     sheet.put(2, 0, text, "note")
     row, place = 4, 0
     for topic, listed in workbooks.by_topic().items():

@@ -22,5 +22,5 @@ def name_of(what: str | Path | Model) -> str:
     if isinstance(what, Model):
         return Given(what)
     if not isinstance(what, str | Path):
-        raise TypeError("a name is a text or a path")  # `explained` says which argument it is
+        raise TypeError("a name must be a text or a path")  # `explained` says which argument it is
     return str(what)

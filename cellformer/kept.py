@@ -26,7 +26,7 @@ LONGEST = 1 << 28  # bytes of a line
 LARGEST = 1 << 31  # bytes of the file
 FLAGS = ("O_RDWR", "O_CREAT", "O_APPEND", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 KINDS = {stat.S_IFLNK: "is a symbolic link", stat.S_IFDIR: "is a folder"}
-ELSE = "delete it, or choose another -o"
+ELSE = "delete that file, or choose another -o"
 
 
 class Kept(Generic[Result]):
@@ -57,8 +57,8 @@ class Kept(Generic[Result]):
         size = os.fstat(self._file.fileno()).st_size
         if size and not resume:
             raise InputError(
-                f"{self._path} has the results of a run that was stopped; go on with it by "
-                "--resume, or delete it"
+                f"{self._path} has the results of a stopped run; continue that run with "
+                "--resume, or delete the file"
             )
         if size > LARGEST:
             raise InputError(f"{self._path} has more than {LARGEST >> 20:,} MB; {ELSE}")
@@ -109,8 +109,10 @@ class Kept(Generic[Result]):
         if error is None or not self.results:
             self._path.unlink(missing_ok=True)
         else:
-            told = f"{len(self.results):,} of {self._n:,} {self._what} are kept in {self._path}"
-            print(f"cellformer: {told}; the same command with --resume goes on", file=sys.stderr)
+            told = f"{len(self.results):,} of {self._n:,} {self._what} are saved in {self._path}"
+            print(
+                f"cellformer: {told}; repeat the command with --resume to continue", file=sys.stderr
+            )
 
 
 def _line(text: str, before: int = 0) -> bytes:
@@ -129,10 +131,10 @@ def _other(first: bytes) -> str:
     """Why a file that begins with this line cannot be resumed, and the remedy."""
     if _text(first):
         return (
-            "is of other work (another model, option or file, or another version); delete it, or "
-            "repeat the command with which it began"
+            "has results of another run (another model, option, file or version); delete the "
+            "file, or repeat the command of that run"
         )
-    return f"does not begin as results of cellformer do; {ELSE}"
+    return f"does not begin like a results file of cellformer; {ELSE}"
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -145,13 +147,13 @@ def opened(path: Path) -> IO[bytes]:
         file = os.fdopen(os.open(path, flags, 0o666), "r+b")
     except OSError as error:
         why = "is a symbolic link" if error.errno == errno.ELOOP else f"fails ({error.strerror})"
-        raise InputError(f"{path}, where results are kept, {why}; {ELSE}") from None
+        raise InputError(f"{path}, the file for the results, {why}; {ELSE}") from None
     try:
         found = os.fstat(file.fileno())
         _check_kind(path, found)
         if not _locked(file):
             raise InputError(
-                f"another run is writing {path}; wait until it ends, or choose another -o"
+                f"another run is writing {path}; wait until that run ends, or choose another -o"
             )
     except BaseException:
         file.close()
@@ -164,7 +166,7 @@ def _check_kind(path: Path, found: os.stat_result) -> None:
     kind = stat.S_IFMT(found.st_mode)
     if kind != stat.S_IFREG:
         what = KINDS.get(kind, "is a pipe or a device")
-        raise InputError(f"{path}, where results are kept, {what}; {ELSE}")
+        raise InputError(f"{path}, the file for the results, {what}; {ELSE}")
 
 
 def _locked(file: IO[bytes]) -> bool:

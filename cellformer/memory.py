@@ -23,6 +23,7 @@ def advice(expected: Forecast, n_cells: int, available: float | None) -> str:
     if available is None or expected.held <= available or not n_cells:
         return ""
     return (
-        f"LibreOffice needs {expected.held:.1f} GB for it, and {available:.1f} GB are free here; "
-        f"--live blocks.0 keeps one layer live, the rest as constants: about {n_cells:,} cells"
+        f"LibreOffice needs {expected.held:.1f} GB for this workbook, but only "
+        f"{available:.1f} GB are free. With --live blocks.0, one layer is live and the rest is "
+        f"constant: about {n_cells:,} cells"
     )

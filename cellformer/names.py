@@ -198,18 +198,20 @@ def model(name: str, adapter: Path | None = None) -> Model:
         base = checkpoint.load(name)
         if adapter is None and adapters.is_adapter(Path(name)):
             raise InputError(
-                f"{name} holds a model and an adapter: add --adapter with this folder, to build, "
-                f"run or generate with both; for the model alone, move {adapters.CONFIG} away"
+                f"{name} holds a model and an adapter. To build, run or generate with both, add "
+                f"--adapter with this folder. To use the model alone, move {adapters.CONFIG} away"
             )
         return base if adapter is None else checkpoint.with_adapter(base, adapter, name)
     if adapter is not None:
         raise InputError(
-            f"{name} is not a checkpoint, and --adapter needs one; name the model's file or folder"
+            f"{name} is not a checkpoint, but --adapter needs a checkpoint; name the model's "
+            "file or folder"
         )
     module = workbooks.find(name)
     if is_worksheet(name) and not hasattr(module, "transformer"):
         raise InputError(
-            f"{name} has no model, and this command needs one; `cellformer build {name}` works"
+            f"{name} has no model, but this command needs a model; use `cellformer build {name}` "
+            "instead"
         )
     found: Model = module.transformer() if is_worksheet(name) else module.model()
     return found
@@ -243,7 +245,8 @@ def opened(name: str, model: str | None = None) -> "Edited":
         return edited.read(present(name), finder(model), of_gallery)
     if is_model(name):
         raise InputError(
-            f"{name} is not a workbook; build one with `cellformer build`, and name its .xlsx file"
+            f"{name} is not a workbook; build a workbook with `cellformer build`, and name its "
+            ".xlsx file"
         )
     return edited.Edited(book(name))
 
@@ -254,8 +257,8 @@ def finder(name: str | None) -> Callable[[str], Model]:
     def find(title: str) -> Model:
         if name is None and title not in workbooks.names():
             raise InputError(
-                "the workbook does not contain its model; name the model with --model, which "
-                "diff, explain and import take"
+                "the workbook does not contain its model; name the model with --model (in diff, "
+                "explain and import)"
             )
         return model(name or title)
 
@@ -270,13 +273,13 @@ def _of_file(name: str) -> Loaded:
     found = opened(name)
     if not isinstance(found, EditedModel):
         raise InputError(
-            f"{name} has no model, and this command needs one; use `run`, "
-            "`trace`, `sweep` or `explain`"
+            f"{name} has no model, but this command needs a model; use `run`, `trace`, `sweep` "
+            "or `explain`"
         )
     if found.unheld:
         cell = found.unheld[0].where
         raise InputError(
-            f"{name}: a model cannot store the change in {cell}; undo it, or use `run`, "
+            f"{name}: a model cannot store the change in {cell}; undo the change, or use `run`, "
             "`trace`, `sweep` or `explain`"
         )
     blocks = found.model.graph([0]).blocks
@@ -291,7 +294,7 @@ def check_keeps(name: str, **asked: object) -> None:
     for option, given in asked.items():
         if given is not None and given is not False and given != ():
             spelt = option.replace("_", "-")
-            raise InputError(f"{name} is computed as it was saved; leave out --{spelt}")
+            raise InputError(f"{name} is computed with its saved settings; leave out --{spelt}")
 
 
 def graph(
@@ -317,7 +320,9 @@ def check_takes(name: str, **asked: object) -> None:
     for option, given in asked.items():
         if given is not None and given is not False:
             spelt = option.replace("_", "-")
-            raise InputError(f"{name} has no model, so it takes no --{spelt}; leave it out")
+            raise InputError(
+                f"{name} has no model, so --{spelt} does not work; leave this option out"
+            )
 
 
 def of_gallery(name: str) -> Book | None:
@@ -346,7 +351,9 @@ def _saved(name: str) -> Book:
         return found.book
     if found.overwritten:
         cell = found.overwritten[0].where
-        raise InputError(f"{name}: something was typed over the formula in {cell}; undo that")
+        raise InputError(
+            f"{name}: something was typed over the formula in {cell}; undo that change"
+        )
     live = found.live()
     inputs = {x.name: live[x.name] for x in found.book.graph if not x.computed}
     with language.speaking(found.book.language):
@@ -438,8 +445,8 @@ def needs_words(loaded: Loaded) -> None:
     """Raise InputError for a model that ranks no words."""
     if loaded.model.spec.gives == "sentence":
         raise InputError(
-            f"{loaded.name} gives a vector for a sentence, and ranks no words; `cellformer "
-            "run` compares two sentences, with --prompt and --second"
+            f"{loaded.name} gives a vector for a sentence and predicts no words; compare two "
+            "sentences with `cellformer run`, --prompt and --second"
         )
 
 
@@ -449,7 +456,7 @@ def _ids(
     """The ids that somebody gave. Raises InputError, with the form of a prompt if the workbook has
     one of its own."""
     if prompt is not None and ids is not None:
-        raise InputError("--prompt and --ids cannot be combined; give one")
+        raise InputError("--prompt and --ids cannot be combined; give only one of them")
     if ids is not None:
         return listed(ids)
     try:
@@ -462,5 +469,5 @@ def _ids(
 def listed(ids: str, option: str = "--ids") -> list[int]:
     """The ids of a list, `0,1,3`. Raises InputError for another text."""
     if not re.fullmatch(rf"\s*{ID}\s*(,\s*{ID}\s*)*", ids):
-        raise InputError(f"{option} {ids!r} is not a list of token ids; write it as 0,1,3")
+        raise InputError(f"{option} {ids!r} is not a list of token ids; write a list such as 0,1,3")
     return [int(i) for i in ids.split(",")]

@@ -116,7 +116,7 @@ def lens(what: str | Path | Model, prompt: str | None = None) -> "Figure":
     rows = [stage.name for stage in stages]
     image = _squares(axes, probs.max(axis=-1), rows, tokens, 1.0, texts)
     figure.colorbar(image, ax=axes, label="probability")
-    axes.set_title("the likeliest word after each sublayer")
+    axes.set_title("the most likely word after each sublayer")
     return figure
 
 
@@ -171,7 +171,7 @@ def stream(live: Live) -> "Figure":
     rows = [stage.name for stage in stages]
     image = _squares(axes, lengths, rows, tokens, float(lengths.max()), texts)
     figure.colorbar(image, ax=axes, label="length")
-    axes.set_title("length of the stream after each sublayer")
+    axes.set_title("length of the residual stream after each sublayer")
     return figure
 
 
@@ -195,7 +195,7 @@ def sweep(
     wanted = int(np.argmax(graph.values["logits"][-1]))
     if target is not None:
         if target not in words:
-            raise InputError(f"no word is {target!r}; {nearest(target, words)}")
+            raise InputError(f"there is no word {target!r}; {nearest(target, words)}")
         wanted = words.index(target)
     word = words[wanted] if words else str(wanted)
     columns = {
@@ -231,7 +231,7 @@ def save(figure: "Figure", path: str | Path) -> Path:
     kind = path.suffix.lower().removeprefix(".")
     dated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     if kind not in dated:
-        raise InputError(f"{path}: the name of a picture ends in .{', .'.join(dated)}")
+        raise InputError(f"{path}: the name of a picture must end in .{', .'.join(dated)}")
     from matplotlib import rc_context
 
     with replacing(path) as temporary, rc_context({"svg.hashsalt": "cellformer"}):
@@ -248,7 +248,7 @@ def _figure(size: tuple[float, float]) -> "Figure":
         from cellformer.figure import Figure
     except ImportError:
         raise InputError(
-            "pictures need matplotlib: pip install 'cellformer[plot]', or take graph.frame(name)"
+            "pictures need matplotlib: pip install 'cellformer[plot]', or use graph.frame(name)"
         ) from None
     return Figure(figsize=size, layout="constrained")
 
@@ -264,7 +264,9 @@ def _loaded(what: str | Path | Model, prompt: str | None) -> names.Loaded:
     else:
         loaded = names.load(name, force=True)
     if loaded.model.spec.gives == "sentence":
-        raise InputError(f"a {loaded.model.kind} model ranks no words; plot its pattern")
+        raise InputError(
+            f"a {loaded.model.kind} model predicts no words; plot its attention pattern"
+        )
     return loaded
 
 
@@ -282,11 +284,11 @@ def _patterns(graph: Graph, heads: str) -> list[str]:
         found = [block.name for block in graph.find(heads) if block.leaf == "pattern"]
         if not found:
             known = [block.name for block in graph if block.leaf == "pattern"]
-            instead = nearest(heads, known) if known else "it has no attention"
-            raise InputError(f"the graph has no head's pattern named {heads!r}; {instead}")
+            instead = nearest(heads, known) if known else "the model has no attention"
+            raise InputError(f"the graph has no attention pattern named {heads!r}; {instead}")
         if len(found) > MOST_HEADS:
             raise InputError(
-                f"{len(found)} heads are too many for a picture; name a layer: 'blocks.0.*.pattern'"
+                f"a picture cannot show {len(found)} heads; name a layer: 'blocks.0.*.pattern'"
             )
         return found
     head = heads.removesuffix(".pattern")

@@ -26,10 +26,10 @@ figure { margin: 0 0 2.5em; } figcaption { margin-bottom: .5em; } figcaption spa
 img { max-width: 100%; border: 1px solid #888; }
 </style></head><body>
 <h1>cellformer: the gallery</h1>
-<p>Transformers, and parts of them, in which every number is live: as a page that opens in the
-browser, and as an Excel workbook (Excel 2010 or later, or LibreOffice). Both have the same cells,
-with the same names and values. Read them in this order: each uses what those above it explain.
-Whether the files are whole: <code>sha256sum -c SHA256SUMS</code>.</p>
+<p>Transformers and parts of transformers. Every number is live: on a page for the browser,
+and in an Excel workbook (Excel 2010 or later, or LibreOffice). Page and workbook have the same
+cells, names and values. Read the workbooks in this order: later ones use earlier explanations.
+To check that the files are complete: <code>sha256sum -c SHA256SUMS</code>.</p>
 """
 
 

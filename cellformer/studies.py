@@ -126,13 +126,13 @@ def study(
     ('blocks.0.attn', 'mat', 'a dog ran')
     """
     if kind not in declared():
-        raise InputError(f"{kind!r} is not a study; known: {', '.join(declared())}")
+        raise InputError(f"{kind!r} is not a study; choose one of {', '.join(declared())}")
     made = declared()[kind].options
     shared = {field.name for field in fields(Task)} - {"kind", "name", "options"}
     own = {field.name for field in fields(made)}
     if strange := options.keys() - shared - own:
         listed = ", ".join(sorted(shared | own))
-        raise InputError(f"{min(strange)!r} is not an option of {kind}; known: {listed}")
+        raise InputError(f"{min(strange)!r} is not an option of {kind}; known options: {listed}")
     of_study = {name: options[name] for name in options if name in own}
     of_all = {name: options[name] for name in options if name in shared}
     of_made, of_task = vars(made)["__init__"], vars(Task)["__init__"]
@@ -211,17 +211,17 @@ def read(path: Path) -> list[Prompt]:
     if not path.is_file():
         raise InputError(f"there is no file {path}; give a text file with a prompt on each line")
     if path.stat().st_size > LARGEST:
-        raise InputError(f"{path} has more than {LARGEST / 1e6:,.0f} MB; split it")
+        raise InputError(f"{path} is larger than {LARGEST / 1e6:,.0f} MB; split the file")
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             table = path.suffix.lower() == ".csv"
             found = _table(path, csv.DictReader(file)) if table else _lines(file)
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+        raise InputError(f"{path} is not UTF-8 text; save the file as UTF-8") from None
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file: {error}") from None
     if not found:
-        raise InputError(f"{path} has no prompts; write one on each line")
+        raise InputError(f"{path} has no prompts; write one prompt on each line")
     return found
 
 
@@ -241,7 +241,7 @@ def _prompt(given: str | Mapping[str, str]) -> Prompt:
     if isinstance(given, str):
         return Prompt(given)
     if "prompt" not in given:
-        raise InputError(f"{dict(given)!r} has no prompt; give it as 'prompt'")
+        raise InputError(f"{dict(given)!r} has no prompt; give the prompt as 'prompt'")
     return Prompt(**{name: given[name] for name in Prompt._fields if name in given})
 
 
@@ -259,7 +259,7 @@ def _parquet() -> Any:
         from pyarrow import parquet
     except ImportError:
         raise InputError(
-            "a .parquet file needs pyarrow; pip install pyarrow, or name a .csv file"
+            "a .parquet file needs pyarrow; run pip install pyarrow, or name a .csv file"
         ) from None
     return parquet
 

@@ -40,7 +40,9 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.executor is not None and not hasattr(self.executor, "submit"):
-            raise InputError(f"executor must have a method submit, and it is {self.executor!r}")
+            raise InputError(
+                f"executor is {self.executor!r}; an executor must have a method submit"
+            )
 
 
 HERE = Workers()
@@ -84,8 +86,9 @@ def done(
                 losses[k] += alone
                 if losses[k] == MOST_LOST:
                     raise InputError(
-                        f"{named(parts[k])}: its worker ended {MOST_LOST} times, most likely for "
-                        f"want of memory ({first_line(lost)}); leave it out, or use fewer workers"
+                        f"{named(parts[k])}: its worker process ended {MOST_LOST} times, "
+                        f"probably because memory ran out ({first_line(lost)}); leave this part "
+                        "out, or use fewer workers"
                     )
 
 
@@ -146,7 +149,7 @@ class _Crew:
             future = Future()
             future.set_exception(error)
         except RuntimeError as error:
-            raise InputError(f"the executor takes no more work: {first_line(error)}") from None
+            raise InputError(f"the executor accepts no more work: {first_line(error)}") from None
         self.under_way[future] = k
 
     def finished(self) -> list[tuple[int, Any, Exception | None]]:
@@ -169,12 +172,12 @@ class _Crew:
         if self._workers.alive:
             now = set(self._workers.alive())
             for name in sorted(self._known - now):
-                self._tell(f"worker {name} is gone; others do its part again")
+                self._tell(f"worker {name} is gone; other workers repeat its part")
             self._known = now
 
     def _replace(self) -> None:
         """Go on with new processes where one has died, or here where another executor broke."""
-        then = "its part is done again" if self._own else "the rest is done here"
+        then = "its part is repeated" if self._own else "this process does the rest"
         self._tell(f"a worker died; {then}")
         self._executor.shutdown(wait=False)
         self._executor = self._new()

@@ -46,7 +46,7 @@ TOPICS = (  # in learning order
 )
 LEVELS = {
     1: "school arithmetic is enough",
-    2: "after cat-sat, which is one head of attention",
+    2: "after the workbook cat-sat, which is one attention head",
     3: "after fluffy-creature, which is a whole block",
 }
 OF_A_MODEL = ("PROMPT", "model", "build")  # what a transformer's workbook declares
@@ -107,20 +107,22 @@ def place(name: str) -> Place:
     if name not in names():
         like = nearest(name, names())
         if like.startswith("known"):
-            like = "`cellformer list` has all names; a model is a file, a folder, or owner/name"
-        raise InputError(f"no workbook is named {name!r}; {like}")
+            like = "`cellformer list` shows all names; a model is a file, a folder, or owner/name"
+        raise InputError(f"there is no workbook {name!r}; {like}")
     spec = find_spec(_module(name))
     assert spec is not None and spec.origin is not None
     told = _literals(spec.origin)
     lacking = [wanted for wanted in ("TOPIC", "AFTER", "LEVEL", "TITLE") if wanted not in told]
     if lacking:
-        what = f"{spec.origin} is a workbook without {', '.join(lacking)}"
-        raise InputError(f"{what}; declare it, as a text or a number")
+        what = f"{spec.origin} is a workbook module without {', '.join(lacking)}"
+        raise InputError(f"{what}; add what is missing, as a text or a number")
     if told["TOPIC"] not in TOPICS:
         topic = told["TOPIC"]
-        raise InputError(f"{name} has the TOPIC {topic!r}; {nearest(str(topic), TOPICS)}")
+        raise InputError(f"{name} has the unknown TOPIC {topic!r}; {nearest(str(topic), TOPICS)}")
     if told["LEVEL"] not in LEVELS:
-        raise InputError(f"{name} has the LEVEL {told['LEVEL']!r}; it is one of {[*LEVELS]}")
+        raise InputError(
+            f"{name} has the unknown LEVEL {told['LEVEL']!r}; choose one of {[*LEVELS]}"
+        )
     return Place(told["TITLE"], told["TOPIC"], told["AFTER"], told["LEVEL"])
 
 

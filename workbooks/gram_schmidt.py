@@ -160,7 +160,11 @@ def compare(w: Workbook) -> None:
         ("v2·e1", "along", [[0]]),
         ("e2 = v2 / |v2|", "axis_2", [[0.71, 0, -0.71]]),
         ("king - man + woman", "target_vector", [[2, -1, 0]]),
-        ("each word on e1 and e2", "coordinates", [[1, 1.41], [-1, 1.41], [1, 0], [-1, 0]]),
+        (
+            "coordinates of each word on e1 and e2",
+            "coordinates",
+            [[1, 1.41], [-1, 1.41], [1, 0], [-1, 0]],
+        ),
     ]
     w.compare([
         Comparison(f"{what}, {i + 1}.{j + 1}", value, w[name][i, j])

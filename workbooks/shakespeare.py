@@ -35,29 +35,44 @@ RUN = TextRun(n_layers=3, n_heads=4, d_model=144, context=64, steps=6000, batch=
 
 STORY = Story(
     title="shakespeare: a small language model, letter by letter, every number live",
-    source="Trained for this workbook on 40,000 lines of Shakespeare's plays, the cut known as tinyshakespeare; the text is in the public domain.",
+    source=
+        "Trained for this workbook on 40,000 lines of Shakespeare's plays, a selection called "
+        "tinyshakespeare. The text is in the public domain.",
     about=[
-        "A model of 0.77 million weights has read a million letters of Shakespeare's plays, and nothing else. No word was",
-        "given to it, no spelling, no rule: all that it does is to say how likely each of 65 characters is to come next. So",
-        "it has learnt to spell, to end lines, and to let the next one speak, whose name it writes in capitals; its sentences",
-        "make hardly ever sense.",
-        "Why it matters: it is built as GPT-2 is, with three layers of four heads, vectors of 144 numbers, and 64 characters that it sees at",
-        "once. What chatbots have more of is size, text and training; the formulas are these.",
-        "On plays that it has not seen its loss is 1.51 nats per character, as if it guessed among 4.5; nanoGPT's model of its size has 1.88,",
-        "its large one 1.47.",
+        "A model of 0.77 million weights has read a million letters of Shakespeare's plays, and "
+        "nothing else.",
+        "Nobody gave the model words, spelling or rules. The model only predicts how likely each "
+        "of 65 characters is to come next.",
+        "The model has learnt to spell and to end lines. It starts the text of a new speaker "
+        "with the name in capitals.",
+        "The sentences rarely make sense.",
+        "Why it matters: the model is built like GPT-2. It has three layers of four heads, "
+        "vectors of 144 numbers, and a context of 64 characters.",
+        "Chatbots have more size, text and training, but they use the same formulas.",
+        "On unseen plays, the model's loss is 1.51 nats per character, like a guess among 4.5 "
+        "characters. nanoGPT's model of this size has 1.88.",
+        "nanoGPT's large model has 1.47.",
     ],
     look=[
-        "Play: after ‘Good m’ the model is not sure: o has 57 %, y 22 %, a 10 %. It takes the likeliest, and the text goes on by itself, letter by",
-        "letter: “orrow, that thou shalt”. A space is shown as ␣, and the end of a line as \\n. Type ROMEO: and see what he says.",
-        "Heads: head 0.0 looks at the letter before, head 0.3 at the one before that.",
-        "Lens: what the model would say after each layer. Words: which characters are alike to it.",
+        "Play: after ‘Good m’ the model is not sure: o has 57 %, y 22 %, a 10 %. The model takes "
+        "the likeliest letter each time.",
+        "The text continues “orrow, that thou shalt”. The sign ␣ is a space, and \\n is the end "
+        "of a line. Type ‘ROMEO:’ and read what he says.",
+        "Heads: head 0.0 looks at the previous letter. Head 0.3 looks two letters back.",
+        "Lens: the model's prediction after each layer. Words: characters that are similar for "
+        "the model.",
     ],
     suggestions=[
         Suggestion("Choose ‘n’ instead of the last letter: ‘i’ rises from {now:.1%} to {then:.0%}, and the text continues “Good night shall be so stand”.",
                    5, "n", ("probs", LAST, CHARACTERS.index("i"))),
-        Suggestion("Type ‘0’ on Switches for the head that looks at the letter before: the model cannot spell any more. ‘e’ rises from {now:.1%} to {then:.0%}: “Good me to the thin thin thin”.",
+        Suggestion(
+            "Type ‘0’ on Switches for the head that looks at the previous letter: the model can "
+            "no longer spell. ‘e’ rises from {now:.1%} to {then:.0%}: “Good me to the thin thin "
+            "thin”.",
                    ("blocks.0.attn.h0.switch", 0, 0), 0.0, ("probs", LAST, CHARACTERS.index("e"))),
-        Suggestion("Type ‘0.5’, and choose ‘sampled’ above it: ‘o’ has {then:.0%}, not {now:.0%}. Chance draws another text: “Good morrow, that I have by the”.",
+        Suggestion(
+            "Type ‘0.5’, and choose ‘sampled’ above it: ‘o’ now has {then:.0%}, not {now:.0%}. A "
+            "random choice gives another text: “Good morrow, that I have by the”.",
                    ("temperature", 0, 0), 0.5, ("probs", LAST, CHARACTERS.index("o")), also=((("choose", 0, 0), "sampled"),)),
     ],
 )  # fmt: skip

@@ -37,7 +37,7 @@ def book() -> Book:
     """The workbook."""
     w = Workbook("tokenization")
     merges = learnt(CORPUS, N_MERGES)
-    ws = w.sheet("Learning", "the pairs that were merged, in the order in which they were learnt")
+    ws = w.sheet("Learning", "the merged pairs, in the order of learning")
     learning(ws, merges)
     suggest(w, ws)
     tokenizing.add(w.book.graph, library(merges), SENTENCE, N_TOKENS, LENGTH)
@@ -48,7 +48,7 @@ def book() -> Book:
         legend.add(sheet)
     page.lay_out(w.book)
     fine = w.book.graph["tokenizer.fine"].area
-    w.checks([("all of what is typed became tokens", near(fine.fixed))])
+    w.checks([("the whole typed text became tokens", near(fine.fixed))])
     return w.done(story(w))
 
 
@@ -101,10 +101,14 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     """Add the corpus, and the merges learned from it."""
     ws.widths({0: 12, **dict.fromkeys(range(1, 10), 14)})
     ws.text(
-        "Begin with single characters. Count in the corpus how often each two stand together; make the pair that is most frequent",
-        "one piece; and count again. Every merge is a row below. The space before a word is part of it, written ␣.",
-        "The merges were learnt from the corpus as built, and stay. How often each pair stood together follows the times that you type:",
-        "where a row comes to stand more often than one above it, a tokenizer of your corpus would have learnt another order.",
+        "Start with single characters. Count how often each pair of neighbours occurs in the "
+        "corpus. Merge the most frequent pair into one piece.",
+        "Then count again. Each row below is one merge. The sign ␣ is the space before a word, "
+        "which belongs to the word.",
+        "The merges come from the original corpus and do not change. The counts of the pairs "
+        "follow the times that you type.",
+        "If a row gets a higher count than a row above it, a tokenizer of your corpus would "
+        "learn another order.",
     )
     top = ws.cursor
     ws.typed("corpus", [[word] for word in CORPUS], cols=("word",), style="label")
@@ -116,7 +120,7 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
         left=2,
         top=top,
     )
-    ws.heading("The merges, in the order in which they were learnt")
+    ws.heading("The merges, in the order of learning")
     top, n = ws.cursor, len(merges)
     rows = [[shown(m.left), shown(m.right), shown(m.left + m.right)] for m in merges]
     ws.typed("merges", rows, range(n), ("left", "right", "becomes"), style="label")
@@ -139,20 +143,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     low, newest, widest = (times[words.index(word), 0] for word in ("low", "newest", "widest"))
     ws.suggest(
         w.suggestion(
-            "Type ‘20’: l and o stand together {then:.0f} times, not {now:.0f}. That is more "
-            "often than e and s, which were merged first.",
+            "Type ‘20’: the pair l and o occurs {then:.0f} times, not {now:.0f}. This pair is "
+            "now more frequent than e and s, the first merge.",
             {low: 20.0},
             stood[2, 0],
         ),
         w.suggestion(
-            "Type ‘0’ to remove newest: e and s stand together {then:.0f} times, not "
-            "{now:.0f}. The pieces of newest would not be learnt.",
+            "Type ‘0’ to remove newest: the pair e and s occurs {then:.0f} times, not {now:.0f}. "
+            "A tokenizer would not learn the pieces of newest.",
             {newest: 0.0},
             stood[0, 0],
         ),
         w.suggestion(
-            "Type ‘12’: d and est stand together {then:.0f} times, not {now:.0f}. That is more "
-            "often than e and w, which were merged much earlier.",
+            "Type ‘12’: the pair d and est occurs {then:.0f} times, not {now:.0f}. This pair is "
+            "now more frequent than e and w, a much earlier merge.",
             {widest: 12.0},
             stood[9, 0],
         ),
@@ -169,35 +173,45 @@ def story(w: Workbook) -> Story:
     sentence, n_ids = w.book.graph["sentence"][0, 0], w.book.graph["tokenizer.n_ids"][0, 0]
     return Story(
         title=TITLE,
-        source="After M. Sinclair, Transformers (lecture slides), Tokens vs. Words; the corpus is that of Sennrich et al. 2016.",
+        source="Based on M. Sinclair, Transformers (lecture slides), Tokens vs. Words; the corpus "
+        "is from Sennrich et al. 2016.",
         about=[
-            "A model reads no letters and no words, but pieces: numbers out of a list of some tens of thousands. Frequent words are",
-            "one piece, rare ones are put together from several, and what was never seen is spelt byte by byte.",
-            "This is how a text becomes pieces. It begins as single characters; then pairs of neighbours are merged, always the one",
-            "that was learnt first, until no learnt pair is left. Here 12 merges were learnt from 16 words.",
-            "Why it matters: a model reads pieces, its use is billed by pieces, and it cannot see the letters inside one.",
-            "‘lowest’ is not in the corpus. It becomes ␣low and est, two pieces that are.",
+            "A model does not read letters or words. It reads pieces, and each piece is a number "
+            "from a list of some tens of thousands.",
+            "A frequent word is one piece. A rare word has several pieces. An unknown text is "
+            "split into single bytes.",
+            "A text first becomes single characters. Then the tokenizer merges neighbouring "
+            "pairs, always the pair that was learnt first.",
+            "The merging stops when no learnt pair is left. The 12 merges here were learnt from "
+            "16 words.",
+            "Why it matters: a model reads pieces and cannot see the letters inside a piece. "
+            "Providers also charge for each piece.",
+            "‘lowest’ is not in the corpus. The word becomes two learnt pieces, ␣low and est.",
         ],
         look=[
-            "Learning: the merges in their order, with how often each pair stood in the corpus, whose words you count.",
-            "Tokenizer: type a text; each row is a step, and of the merges a row each. The pieces and their ids are at the top.",
-            "Tokenizer tables: what the steps look up. Every model with such a tokenizer has the same two sheets.",
+            "Learning: the merges in order, with the count of each pair in the corpus. You can "
+            "change how often each word occurs.",
+            "Tokenizer: type a text. Each row is a step, and each merge has its own row. The "
+            "pieces and their ids are at the top.",
+            "Tokenizer tables: the data for the steps. Every model with this kind of tokenizer "
+            "has the same two sheets.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘newest’, a word of the corpus: it is {then:.0f} piece, where the two "
-                "words had {now:.0f}.",
+                "Type ‘newest’, a word of the corpus: the text becomes {then:.0f} piece. The two "
+                "old words had {now:.0f} pieces.",
                 {sentence: "newest"},
                 n_ids,
             ),
             w.suggestion(
-                "Type ‘xylem’: letters that never stood together stay single, {then:.0f} "
-                "pieces with the space.",
+                "Type ‘xylem’: letters that never occurred together stay single. With the space, "
+                "the word has {then:.0f} pieces.",
                 {sentence: "xylem"},
                 n_ids,
             ),
             w.suggestion(
-                "Type ‘lowest lowest lowest’: {then:.0f} pieces, the same two each time.",
+                "Type ‘lowest lowest lowest’: the text has {then:.0f} pieces. Each word becomes "
+                "the same two pieces.",
                 {sentence: "lowest lowest lowest"},
                 n_ids,
             ),

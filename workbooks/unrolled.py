@@ -31,7 +31,7 @@ def book() -> Book:
     g = step.graph(SPEC, step.start(SPEC, SEED), game.LENGTH - 1)
     w = Workbook("unrolled", g)
     control = w.sheet(
-        "Learn", "set how it learns, and see the loss of every step", widths={0: 22, 1: 11, 2: 36}
+        "Learn", "training settings, and the loss of every step", widths={0: 22, 1: 11, 2: 36}
     )
     sheets.corpus(w, game.sentences()[:N_SENTENCES])
     first = step.add(g, N_SENTENCES, RATE)
@@ -41,7 +41,7 @@ def book() -> Book:
     steps = unrolled(first)
     settings(control, steps)
     for number, blocks in enumerate(steps, 1):
-        ws = w.sheet(f"Step {number}", "forward, the loss, the way back, and the weights after it")
+        ws = w.sheet(f"Step {number}", "forward pass, loss, gradients, and the new weights")
         for block in blocks:
             if block.name not in w.book.places:
                 stack(ws, block, labels(), "the loss")
@@ -74,7 +74,8 @@ def settings(ws: Composer, steps: list[list[Block]]) -> None:
     """Add the settings of training, and the loss before each step."""
     g = ws.book.graph
     ws.text(
-        "Change the optimizer or a number: all steps are computed anew at once. Each step starts from the weights that the one before it leaves."
+        "Change the optimizer or a number: all steps are recomputed at once. Each step starts "
+        "from the weights of the previous step."
     )
     ws.cursor += 1
     sheets.settings(ws, sheets.SETTINGS, optimizer=sheets.OPTIMIZERS)
@@ -104,15 +105,20 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="Written for this workbook; the game is after L. Erzegovesi, The Final Step (2026).",
         about=[
-            "A very small transformer makes five steps of learning from one sentence. Every step has a sheet: the forward pass, the loss,",
-            "the gradient of every weight, and the next weights; the sheet after it starts from these.",
-            "Why it matters: nothing is hidden in a loop. What an optimizer, a rate or a momentum does can be followed from cell to cell.",
+            "A very small transformer makes five training steps on one sentence. Each step has "
+            "its own sheet.",
+            "The sheet shows the forward pass, the loss, all gradients and the new weights. The "
+            "next sheet starts from these weights.",
+            "Why it matters: nothing is hidden in a loop. You can follow the effect of an "
+            "optimizer, a rate or a momentum from cell to cell.",
             f"What to do: change a setting on the sheet Learn. As built, the loss falls from {losses[0]:.2f} to {losses[-1]:.2f} in four steps.",
-            "The workbook ‘learn’ makes the same step as often as you like, by recalculating; this one needs no iteration, in any program.",
+            "The workbook ‘learn’ repeats the same step each time you recalculate. This workbook "
+            "needs no iteration in any spreadsheet program.",
         ],
         look=[
             "Learn: the settings, and the curve of the loss.",
-            "Step 1 to Step 5: all that a step computes, from top to bottom. Blocks of Step 3 have names as ‘step3.logits’.",
+            "Step 1 to Step 5: every computation of a step, from top to bottom. Blocks of Step 3 "
+            "have names like ‘step3.logits’.",
             "Layers and heads are counted from 0: the only head is head 0.0.",
         ],
         suggestions=suggestions(w),
@@ -125,7 +131,8 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     last = w["losses"][N_STEPS - 1, 0]
     return [
         w.suggestion(
-            "Type ‘0.4’, four times as much: the steps go too far. After four the loss is {then:.2f}, not {now:.2f}, and higher than before the first.",
+            "Type ‘0.4’, four times the rate: the steps go too far. After four steps the loss is "
+            "{then:.2f}, not {now:.2f}. That is higher than before the first step.",
             {rate: 0.4},
             last,
         ),
@@ -135,7 +142,8 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             last,
         ),
         w.suggestion(
-            "Choose ‘uno’ as the first word of the first sentence: it is another sentence now, and the loss after four steps is {then:.3f}, not {now:.3f}.",
+            "Choose ‘uno’ as the first word of the first sentence: the sentence is now "
+            "different. The loss after four steps is {then:.3f}, not {now:.3f}.",
             {corpus[0, 0]: "uno"},
             last,
         ),

@@ -55,10 +55,10 @@ def words(ws: Composer) -> Texts:
 def book() -> Book:
     """The workbook."""
     w = Workbook("zero-layer")
-    bigrams = w.sheet("Bigrams", "how often each word follows each")
+    bigrams = w.sheet("Bigrams", "how often each word follows another")
     read_corpus(bigrams)
     count_pairs(bigrams)
-    ws = w.sheet("Model", "embed, unembed, softmax, for every word: the bigram table again")
+    ws = w.sheet("Model", "embedding, unembedding and softmax give the bigram table again")
     model(ws)
     losses(ws)
     next_word(w.sheet("Next word", "the probabilities after a word that you type"))
@@ -70,7 +70,7 @@ def read_corpus(ws: Composer) -> None:
     """Add the corpus and its pairs, the vocabulary, and the smoothing added to each count."""
     ws.heading(
         "A corpus, read line by line, and its pairs",
-        "Type other words of the vocabulary. A pair stands where its first word does.",
+        "Type other words of the vocabulary. Each pair has the same position as its first word.",
     )
     corpus = ws.typed("corpus", [line.split() for line in LINES], title="corpus")
     n_lines, length = corpus.shape
@@ -90,7 +90,7 @@ def count_pairs(ws: Composer) -> None:
     """Add how often each word follows each, and the shares: each [V, V]."""
     pairs, added, vocabulary = ws["pairs"].fixed, ws["added"].fixed, ws["vocabulary"]
     ws.heading(
-        "How often each word (row) is followed by each (column), and the shares",
+        "How often each column's word follows each row's word, and the shares",
         "counts[a, b] = pairs ‘a b’;   bigrams[a, b] = (counts[a, b] + added) / sum of row a"
         "     both [d_vocab, d_vocab]",
         style="equation",
@@ -115,9 +115,11 @@ def model(ws: Composer) -> None:
     """Add the model for every word at once."""
     shares = ws["bigrams"]
     ws.heading(
-        "Weights: a column for every word, as it goes in (W_E) and as it comes out (W_U)",
-        "W_E: the identity, a direction of the stream for every word     [d_model, d_vocab]",
-        f"W_U = ln bigrams, and {LN_0} for a share of 0: e to it is 0     [d_model, d_vocab]",
+        "Weights: a column for every input word (W_E) and every output word (W_U)",
+        "W_E: the identity matrix, with one direction of the stream per word     [d_model, "
+        "d_vocab]",
+        f"W_U = ln bigrams, or {LN_0} for a share of 0, because e^({LN_0}) is 0     [d_model, "
+        "d_vocab]",
         style="equation",
     )
     W_E = ws.typed("W_E", np.eye(V), words(ws), words(ws), "W_E", "weight")
@@ -156,7 +158,7 @@ def losses(ws: Composer) -> None:
     counts, probs = ws["counts"], ws["probs"]
     ws.heading(
         "Loss: the mean of -ln p over the pairs of the corpus, in nats",
-        "-counts · ln p: for p = probs, and for the plain shares of counts",
+        "-counts · ln p, for p = probs and for p = shares of the counts",
         style="equation",
     )
 
@@ -181,7 +183,7 @@ def next_word(ws: Composer) -> None:
     """The probabilities after a typed word, with a chart."""
     vocabulary, probs = ws["vocabulary"], ws["probs"]
     ws.heading(
-        "A word, and the next: a one-hot vector picks its row of the table",
+        "A word, and the next word: a one-hot vector picks the word's row of the table",
         "p[b] = one_hot · probs[:, b]     [1, d_vocab]",
         style="equation",
     )
@@ -205,11 +207,11 @@ def checks(w: Workbook) -> None:
     w.checks(
         [
             (
-                "while W_E is the identity, softmax gives the bigram table",
+                "if W_E is the identity, softmax gives the bigram table",
                 IF(squared_distance == 0, near(w["difference"].fixed, 0), True),
             ),
             (
-                "the loss is not below the least that seeing one word allows",
+                "the loss is not below the minimum for a model that sees one word",
                 loss[0, 0] - loss[0, 1] > -NEAR,
             ),
         ]
@@ -220,23 +222,32 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After A Gentle Introduction to Transformers (2025), the zero-layer transformer.",
+        source="Based on A Gentle Introduction to Transformers (2025), the zero-layer transformer.",
         about=[
-            "The smallest language model there is: it sees one word, and says how likely each word is to come next.",
-            "The word becomes a list of numbers, its vector (table W_E). The vector becomes a score for every word (table W_U). And softmax, which",
-            "is e to the power of each score, divided by the sum of all, turns the scores into shares that add up to 1.",
-            "Nothing else is between them. So the most that the model can know is how often each word follows each other word: this is a",
-            "table of bigrams, which are pairs of words in a row. Here W_U is computed from such counts, and softmax gives exactly their shares back.",
-            "Why it matters: every larger model starts from this table. Its layers add what one word alone cannot tell.",
+            "This is the smallest language model. It sees one word and predicts how likely each "
+            "word is to come next.",
+            "Table W_E turns the word into a list of numbers, its vector. Table W_U turns the "
+            "vector into a score for every word.",
+            "Softmax takes e to the power of each score and divides by the sum of these powers. "
+            "The results are shares that add up to 1.",
+            "The model has no other part. So the model can only know how often each word follows "
+            "each other word: this is a bigram table.",
+            "A bigram is a pair of neighbouring words. Here W_U is computed from bigram counts, "
+            "and softmax gives back exactly the shares of these counts.",
+            "Why it matters: every larger model starts from this table. The layers add "
+            "information that one word alone does not have.",
         ],
         errata=[
-            "The source adds a vector for the position of a word too. It is left out here: without the words before, a position says little.",
-            "Two of its figures are misprints: 5025 for the 50,257 words of GPT-2 small, and a word number -24 whose 1 stands at place 324.",
+            "The source also adds a vector for each word's position. This workbook leaves it "
+            "out: without the earlier words, a position says little.",
+            "The source has two misprints. It prints 5025 for the 50,257 words of GPT-2 small. "
+            "It prints word number -24 for a 1 at place 324.",
         ],
         look=[
             "Bigrams: a corpus, its pairs of words, and how often each pair occurs.",
             "Model: embedding, unembedding and softmax for every word at once. The last table, the difference from the counts, is 0.",
-            "Next word: type a word. If the likeliest is taken each time, the text runs in a circle: ‘the cat sat . the cat sat .’",
+            "Next word: type a word. If you always take the likeliest next word, the text "
+            "repeats: ‘the cat sat . the cat sat .’",
         ],
         suggestions=suggestions(w),
     )
@@ -248,20 +259,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     corpus, added, W_E, probs, loss = w["corpus"], w["added"], w["W_E"], w["probs"], w["loss"]
     return [
         w.suggestion(
-            "Type ‘ran’: softmax gives ‘ran’ after ‘cat’ {then:.0%}, not {now:.0%}.",
+            "Type ‘ran’: the share of ‘ran’ after ‘cat’ becomes {then:.0%}, not {now:.0%}.",
             {corpus[0, 2]: "ran"},
             probs[cat, ran],
         ),
         w.suggestion(
-            "Type ‘1’, which is added to every count: ‘the the’ rises from {probs.now:.1%} to "
-            "{probs.then:.1%}, and the loss from {now:.3f} to {then:.3f}.",
+            "Type ‘1’ to add 1 to every count: ‘the the’ rises from {probs.now:.1%} to "
+            "{probs.then:.1%}. The loss rises from {now:.3f} to {then:.3f}.",
             {added[0]: 1.0},
             loss[0],
             probs=probs[the, the],
         ),
         w.suggestion(
-            "Type ‘1’, and ‘0’ below, to give ‘dog’ the vector of ‘cat’: ‘ran’ after ‘dog’ "
-            "falls from {now:.0%} to {then:.0%}, and the loss rises to {loss.then:.3f}.",
+            "Type ‘1’, and ‘0’ in the cell below: ‘dog’ now has the vector of ‘cat’. ‘ran’ after "
+            "‘dog’ falls from {now:.0%} to {then:.0%}. The loss rises to {loss.then:.3f}.",
             {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0},
             probs[dog, ran],
             loss=loss[0],

@@ -25,10 +25,12 @@ from cellformer.engine.studies import columns
 from cellformer.version import __version__
 
 SCHEMA = "cellformer/2"  # the number rises when a field is removed, renamed or means another thing
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON. docs/json.md describes the fields.")
+]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the main table as CSV.")]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but errors; the exit code tells.")
+    bool, typer.Option("--quiet", "-q", help="Print only errors. The exit code shows the result.")
 ]
 Rows = Iterable[Mapping[str, Any]]
 WITHOUT_TABLE = ("build", "import")  # commands that answer no list
@@ -63,7 +65,7 @@ def answering(name: str, command: Callable[..., Any]) -> Callable[..., Any]:
         chosen = [n for n, on in (("json", as_json), ("csv", as_csv), ("quiet", quiet)) if on]
         if len(chosen) > 1:
             one, other = chosen[:2]
-            raise InputError(f"--{one} and --{other} cannot be combined: give one of them")
+            raise InputError(f"--{one} and --{other} cannot be combined: give only one of them")
         with silent(bool(chosen)):
             found: Answer = command(**given)
             if as_json:

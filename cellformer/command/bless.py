@@ -15,10 +15,12 @@ from cellformer.exporters.checking import bless as forms
 
 def bless(
     output: Annotated[
-        Path | None, typer.Option("-o", help="Write the workbook of all forms here.")
+        Path | None,
+        typer.Option("-o", help="Write a workbook with every form of formula to this file."),
     ] = None,
     read: Annotated[
-        Path | None, typer.Option("--read", help="Compare this workbook, saved by a program.")
+        Path | None,
+        typer.Option("--read", help="Check this workbook after a spreadsheet program saved it."),
     ] = None,
 ) -> Answer:
     """Test what your own spreadsheet program computes, function by function.
@@ -29,7 +31,7 @@ def bless(
     """
     if (output is None) == (read is None):
         raise InputError(
-            "give -o FILE.xlsx to write the workbook, or --read FILE.xlsx to compare it"
+            "give -o FILE.xlsx to write the workbook, or --read FILE.xlsx to check a saved copy"
         )
     if output is not None:
         forms.write(output)
@@ -65,8 +67,11 @@ def _plain(x: forms.Answered) -> results.Differing:
 
 
 def _tell_written(told: results.Bless) -> None:
-    line(f"{told['file']}: {told['formulas']} formulas in {told['forms']} forms")
-    line(f"open it in a spreadsheet program, recompute all ({forms.KEYS}), and save it; then:")
+    line(f"{told['file']}: {told['formulas']} formulas of {told['forms']} different forms")
+    line(
+        f"open the file in a spreadsheet program, recompute everything ({forms.KEYS}), and save "
+        "the file; then run:"
+    )
     line(f"cellformer bless --read {told['file']}")
 
 
@@ -76,8 +81,8 @@ def _tell(told: results.Bless) -> None:
     line(f"saved by {told['program']}")
     if told["largest"] is not None:
         line(
-            f"agrees    {n - len(wrong)} of {n} cells in {told['forms']} forms, "
-            f"largest difference {told['largest']:.1e}"
+            f"agrees    {n - len(wrong)} of {n} cells, {told['forms']} forms of formula, largest "
+            f"difference {told['largest']:.1e}"
         )
     for one in wrong:
         theirs = "not computed" if one["program"] is None else repr(one["program"])

@@ -69,11 +69,13 @@ class Asked:
         if not self.exercise:
             if self.level != 1 or self.solved:
                 given = "--solved" if self.solved else "--level"
-                raise InputError(f"{given} belongs to exercises; add --exercise")
+                raise InputError(f"{given} works only for exercises; add --exercise")
             return
         plain = Asked(self.prompt, None, self.ids, self.no_special, self.tokens)
         if replace(plain, exercise=True, level=self.level, solved=self.solved) != self:
-            raise InputError("--exercise takes only --level, --solved, --prompt, --ids, --tokens")
+            raise InputError(
+                "--exercise can be combined only with --level, --solved, --prompt, --ids, --tokens"
+            )
 
     def added(self, loaded: names.Loaded, model: Model) -> Studies:
         """The additions to the forward pass. Raises InputError."""
@@ -98,8 +100,8 @@ def build_all(
     plain = replace(asked, prompt=None, ids=None) if name else asked
     if plain != Asked():
         raise InputError(
-            "--all builds each workbook with its own prompt, so it takes only -o, --jobs, "
-            "--dask, --resume and --force; for models in a folder, also --prompt and --ids"
+            "--all builds each workbook with its own prompt. Combine --all only with -o, --jobs, "
+            "--dask, --resume and --force. For models in a folder, --prompt and --ids also work"
         )
     folder = output or Path("workbooks" if name else "gallery")
     n = len(list(Path(name).iterdir()) if name and Path(name).is_dir() else workbooks.names())
@@ -107,14 +109,17 @@ def build_all(
         run = gallery.Run(workers, sharing.resume, tell, advance)
         if name is None:
             counts = [n for _, n in gallery.build(folder, run=run).values()]
-            told = f"their pages, {sum(counts):,} formulas; {folder / release.INDEX} and "
-            told = f"workbooks and {told}{gallery.INDEX} lead to them"
+            told = f"their pages, with {sum(counts):,} formulas; {folder / release.INDEX} and "
+            told = f"workbooks and {told}{gallery.INDEX} link to them"
         elif Path(name).is_dir():
             make = partial(_build_file, asked, force)
             counts = gallery.build_models(Path(name), folder, make, run)
             told = f"workbooks, {sum(counts):,} formulas"
         else:
-            raise InputError(f"{name} is not a folder of models; leave it out to build the gallery")
+            raise InputError(
+                f"{name} is not a folder of models; name such a folder, or give no name to build "
+                "the gallery"
+            )
     beside = sorted(str(file) for file in folder.rglob("*") if file.is_file())
     return Answer(
         lambda: line(f"{folder}: {len(counts)} {told}"),
@@ -141,7 +146,7 @@ def build(
     if names.is_worksheet(name):
         if not plain:
             raise InputError(
-                f"{name} has no model, so it takes no option but -o; leave out the others"
+                f"{name} has no model, so only the option -o works; leave out the other options"
             )
         return write(lambda _: names.book(name), output or _beside(name), with_workbook)
     return _build_model(name, output, asked, with_workbook, force)
@@ -232,7 +237,7 @@ def announce(
         return None
     line(f"forecast: {expected}")
     if expected.n_cells > GOOGLE:
-        line(f"Google Sheets is limited to {GOOGLE:,} cells; --live blocks.0 builds a part")
+        line(f"Google Sheets opens at most {GOOGLE:,} cells; add --live blocks.0 to build a part")
     part = cells_of_part(model, n_tokens, readout, ["blocks.0"]) if model.spec.n_layers else 0
     if told := memory.advice(expected, part, memory.free()):
         line(told)
@@ -268,8 +273,8 @@ def write(
         return _write_page(build(_nothing), path, with_workbook)
     if with_workbook:
         raise InputError(
-            f"--with-workbook puts a workbook into a page, and {path} is none; "
-            "name an .html file with -o"
+            f"--with-workbook puts a workbook into a page, but {path} is not a page; name an "
+            ".html file with -o"
         )
     with Ahead(path) as ahead:
         book = build(ahead.begin)
@@ -312,6 +317,9 @@ def _write_page(book: "Book", path: Path, with_workbook: bool) -> Answer:
         line(f"{own}: {book.n_formulas:,} formulas, {own.stat().st_size / 1024:,.0f} KB")
         for file in beside:
             size = file.stat().st_size / 1e6
-            line(f"{file}: the weights, {size:,.0f} MB; keep it beside the page, which asks for it")
+            line(
+                f"{file}: the weights, {size:,.0f} MB; keep this file beside the page, because "
+                "the page asks for this file"
+            )
 
     return Answer(tell, lambda: _written(book, own, beside))

@@ -46,12 +46,12 @@ def _tell(found: results.Gradient) -> None:
     """Print the cells with the largest gradients."""
     line(f"{found['objective']}: {found['value']:.6g}")
     if not found["by_gradient"]:
-        line("no number that is typed in moves it")
+        line("no typed number changes this value")
         return
     lists = found["by_gradient"], found["by_weight_times_gradient"]
     for listed, title in zip(lists, ("|gradient|", "|value × gradient|"), strict=True):
         console.print()
-        printing.rows(listed, f"the typed cells of the largest {title}:")
+        printing.rows(listed, f"typed cells with the largest {title}:")
 
 
 def _of(found: Cells, target: str) -> tuple[str, float, Mapping[str, np.ndarray]]:

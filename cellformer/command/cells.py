@@ -37,7 +37,8 @@ class Cells:
         found = cells.owner(self.book, *cells.position(self.book, text))
         if found is None:
             raise InputError(
-                f"{text.strip()} holds no number that this command reads; name a cell of a table"
+                f"{text.strip()} contains no number that this command can use; name a cell of a "
+                "table"
             )
         block, (i, j) = found
         if block.name not in self.graph.blocks:
@@ -48,8 +49,11 @@ class Cells:
     def _unread(self, block: Block, i: int, j: int) -> str:
         """Why a cell that only the workbook has cannot be changed here, and what to do."""
         if block.name == "sentence":
-            return "is the sentence; give another one with --prompt"
-        return f"is {block.name}[{i},{j}], which only the workbook reads; change it there"
+            return "contains the sentence; give another sentence with --prompt"
+        return (
+            f"is {block.name}[{i},{j}], which only the workbook uses; change the cell in the "
+            "workbook"
+        )
 
     def change(self, text: str) -> tuple[Block, int, int, float | str]:
         """The cell and the value of a --set, `W_E[0,1]=0.5`. Raises InputError."""
@@ -63,8 +67,8 @@ class Cells:
             return block, i, j, float(given)
         except ValueError:
             raise InputError(
-                f"--set {text!r}: {given.strip()!r} is not a number; write a "
-                "number, as 'W_E[0,1]=0.5'"
+                f"--set {text!r}: {given.strip()!r} is not a number; write a number, such as "
+                "'W_E[0,1]=0.5'"
             ) from None
 
     def set(self, live: Evaluator, changes: Sequence[str] | None) -> None:
@@ -92,7 +96,9 @@ def watched_cell(book: Book, text: str) -> SheetCell:
     if cells.is_address(text):
         return SheetCell(book.clean, *cells.position(book, text))
     if not is_cell(text):
-        raise InputError(f"{text!r} does not name a cell; write it as 'Play!C12', or logits[2,5]")
+        raise InputError(
+            f"{text!r} does not name a cell; write a cell such as 'Play!C12' or logits[2,5]"
+        )
     at = cells.of_table(book, text)
     if at is None:
         block, i, j = book.graph.parse(text)

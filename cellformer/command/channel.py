@@ -18,8 +18,8 @@ Channel = Annotated[
     str | None,
     typer.Option(
         "--channel",
-        help="Channel of a recurrent model to ask about, as 0.3: layer 0, channel 3; where states "
-        "are in heads, as 0.1.3.",
+        help="Channel of a recurrent model to explain: 0.3 is layer 0, channel 3. If the states "
+        "are in heads, name a head, too: 0.1.3.",
     ),
 ]
 
@@ -57,13 +57,16 @@ def taken(loaded: names.Loaded, channel: str, from_: str | None, force: bool) ->
 
     def tell() -> None:
         printing.prompt(" ".join(texts), len(texts))
-        line(f"channel {channel}, at ‘{texts[reader]}’ ({reader}): what it takes of each token")
+        line(
+            f"channel {channel} at ‘{texts[reader]}’ ({reader}): the amount that the channel "
+            "takes from each token"
+        )
         console.print()
         table = printing.table_of("token", "", "weight", "input", "adds")
         for row in result()["taken"]:
             numbers = (f"{x:+.4f}" for x in (row["weight"], row["input"], row["adds"]))
             table.add_row(Shown(row["token"], "bold"), str(row["position"]), *numbers)
-        table.add_row("D × own input", "", "", "", f"{past:+.4f}")
+        table.add_row("D × token input", "", "", "", f"{past:+.4f}")
         table.add_row("what it reads", "", "", "", f"{read:+.4f}", style="bold")
         console.print(table)
 

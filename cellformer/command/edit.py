@@ -36,7 +36,9 @@ def edit(
     name: Name,
     say: Annotated[
         str,
-        typer.Option("--say", help="Word to make the most likely.", autocompletion=output_words),
+        typer.Option(
+            "--say", help="Word that is to become the most likely.", autocompletion=output_words
+        ),
     ],
     prompt: Prompt = None,
     ids: Ids = None,
@@ -88,7 +90,10 @@ def edit(
         printing.prompt(loaded.model.vocabulary.decode(loaded.ids), len(loaded.ids))
         _tell(words, target, found)
         _cost(priced, where)
-        line(f"\n{path}: the workbook with the change typed in; its ledger and `diff` tell it")
+        line(
+            f"\n{path}: the workbook with the change typed in; its ledger and `diff` list the "
+            "change"
+        )
 
     return Answer(tell, lambda: _plain(words[target], path, found, priced), "moved")
 
@@ -99,11 +104,11 @@ def _check(loaded: names.Loaded, path: Path) -> None:
         raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     check_file(path)
     if loaded.model.spec.gives != "next word":
-        raise InputError(f"{loaded.name} predicts no next word; choose a decoder")
+        raise InputError(f"{loaded.name} predicts no next word; choose a decoder model")
     if loaded.model.spec.d_vocab > MANY_WORDS:
         raise InputError(
-            f"{loaded.name} has more than {MANY_WORDS:,} words, too many to read its workbook "
-            "back; choose a smaller model"
+            f"{loaded.name} has more than {MANY_WORDS:,} words, and cellformer could not read so "
+            "large a workbook again; choose a smaller model"
         )
 
 
@@ -111,7 +116,7 @@ def _check_size(loaded: names.Loaded, only: Sequence[str], force: bool) -> None:
     """Raise InputError where the gradients of a step, one for each rival, are beyond the budget."""
     n_weights = sum(block.n_cells for block in wishes.chosen(loaded.graph, only))
     n = 2 * numbers_of_pass(loaded.model, len(loaded.ids)) + n_weights
-    what = "numbers in the gradients of a step by the weights that may change, see --only"
+    what = "numbers in the gradients of one step by the weights that may change (see --only)"
     budget.within(budget.MOST_NUMBERS, wishes.N_RIVALS * n, what, force)
 
 
@@ -126,7 +131,7 @@ def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str,
         texts = list(module.fresh())
         return f"{len(texts):,} fresh texts", texts
     before = loaded.ids[:-1]
-    return "the prompt before its end", [Text(before, [{}] * len(before))] if before else []
+    return "the prompt without its last token", [Text(before, [{}] * len(before))] if before else []
 
 
 def _text(model: Model, given: str, special: bool, path: Path) -> Text:
@@ -173,8 +178,9 @@ def _tell(words: Sequence[str], target: int, found: Wish) -> None:
     """Print the size of the change, the next words after it, and the weights that move most."""
     cells = found.cells()
     line(
-        f"{words[target]} comes first after a change of norm {found.norm:.4f}, {found.share:.2%} "
-        f"of the norm of the {found.n:,} weights that may change; {len(cells):,} do"
+        f"{words[target]} comes first after a change of norm "
+        f"{found.norm:.4f} ({found.share:.2%} of the norm of the {found.n:,} weights that may "
+        f"change). {len(cells):,} of these weights change"
     )
     console.print()
     table = printing.table_of("next word", "was", "is", "change")
@@ -197,8 +203,11 @@ def _cost(priced: Sequence[Price], where: str) -> None:
     console.print()
     everything, *others = priced
     if not everything.n:
-        return line("price: not looked at, for the prompt is one token; --also FILE has others")
-    line(f"price, over the {everything.n:,} next words of {where}:")
+        return line(
+            "price (side effects): not measured, because the prompt is one token; add prompts "
+            "with --also FILE"
+        )
+    line(f"price (side effects) over the {everything.n:,} next words of {where}:")
     ruled = any(part.kept != 1 for part in others)
     heads = ("next words", "another is first", "divergence", *(("kept", "then") if ruled else ()))
     table = printing.table_of("", *heads)
@@ -208,5 +217,5 @@ def _cost(priced: Sequence[Price], where: str) -> None:
         rates = (f"{part.kept:.4f}", f"{part.kept_after:.4f}") if part.what != ALL else ("", "")
         table.add_row(Shown(part.what, "bold"), *cells, *(rates if ruled else ()))
     console.print(table)
-    kept = "; kept: the probability of words that keep the rule" if ruled else ""
-    line(f"divergence: how far the probabilities are from what they were, in nats (0: none){kept}")
+    kept = "; kept: the probability of words that follow the rule" if ruled else ""
+    line(f"divergence: how far the probabilities moved, in nats (0: no change){kept}")

@@ -35,7 +35,8 @@ FileOrLink = Annotated[
 Built = Annotated[
     str | None,
     typer.Option(
-        "--model", help="Model that the workbook was built from, if the workbook does not hold it."
+        "--model",
+        help="Model that the workbook was built from, if the workbook does not contain the model.",
     ),
 ]
 TOP = 8
@@ -65,7 +66,9 @@ def _tell(file: Path, found: edited.Edited) -> None:
         ("text or constant changed", found.labels),
     )
     if not any(changes for _, changes in groups):
-        nothing = "of ours differs" if found.added else "differs from the workbook as built"
+        nothing = (
+            "of the original cells differs" if found.added else "differs from the workbook as built"
+        )
         line(f"{file}: nothing {nothing}")
         _added(found)
         return
@@ -162,7 +165,7 @@ def _filled_in(path: Path, file: WorkbookFile) -> Answer:
             table.add_row(*map(Text, (cell["cell"], cell["at"], _short(cell["now"]))))
         if filled:
             console.print(table)
-        line(f"{path}: exercises; {len(filled)} of {len(cells)} yellow cells are filled in")
+        line(f"{path}: {len(filled)} of {len(cells)} yellow cells of the exercises are filled in")
         line(f"‘cellformer grade {path}’ marks them")
 
     return Answer(tell, lambda: {"file": str(path), "changes": typed}, "changes")
@@ -175,11 +178,14 @@ def _added(found: edited.Edited) -> None:
     formulas = [cell for cell in found.added if cell.is_formula]
     n, first = len(found.added), found.added[0]
     cells = "1 cell was added" if n == 1 else f"{n:,} cells were added"
-    among = f", {len(formulas):,} of them formulas" if n > 1 and formulas else ""
-    line(f"{cells}{among}, the first at {first.where}: {_short(first.now)}")
+    among = f", {len(formulas):,} of them with formulas" if n > 1 and formulas else ""
+    line(f"{cells}{among}; the first is {first.where}: {_short(first.now)}")
     if not formulas:
         return
-    line("a formula can fetch pages, read files, start programs: look before you open the file")
+    line(
+        "a formula can fetch pages, read files and start programs; check these formulas before "
+        "you open the file"
+    )
     for cell in formulas[:MOST_ADDED]:
         line(f"  {cell.where}  {_short(cell.now)}")
     if len(formulas) > MOST_ADDED:
@@ -220,7 +226,7 @@ def import_(
     found, source = _of_link(file, model) if link.is_link(file) else _of_file(Path(file), model)
     if isinstance(found, Model):
         checkpoint.save(found, output, force)
-        told = f"{output}: checkpoint, with the weights that {source} holds by now"
+        told = f"{output}: checkpoint with the current weights of {source}"
         learnt: results.Import = {"folder": str(output), "changes": None, "added": 0}
         return Answer(lambda: line(told), lambda: learnt)
     if found.unheld:
@@ -231,7 +237,7 @@ def import_(
     edits = found
 
     def tell() -> None:
-        line(f"{output}: checkpoint, with {len(change)} changes of {source}")
+        line(f"{output}: checkpoint with {len(change)} changes from {source}")
         _added(edits)
 
     n = {"changes": len(change), "added": len(edits.added)}
@@ -256,10 +262,11 @@ def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel, str]:
         return found, f"the link of {name}"
     if hasattr(workbooks.find(name), "learnt"):
         raise InputError(
-            f"a link of {name} has no trained weights; import the workbook that its page saves"
+            f"a link of {name} contains no trained weights; save the workbook on its page, and "
+            "import that workbook"
         )
     raise InputError(
-        f"{name} has no model, and this command needs one; give the link of another page"
+        f"{name} has no model, but this command needs a model; give the link of another page"
     )
 
 
@@ -282,10 +289,10 @@ def _refusal(cells: Sequence[edited.EditedCell]) -> str:
     if len(cells) > 1 + MOST_REFUSED:
         others.append(f"{len(cells) - 1 - MOST_REFUSED:,} more")
     why = f", {first.counts.partition(':')[0]}" if first.counts else ""
-    nor = f"; nor {', '.join(others)}, see `cellformer diff`" if others else ""
+    nor = f"; the same is true of {', '.join(others)} (see `cellformer diff`)" if others else ""
     return (
-        f"{first.where} ({first.name}) was {_short(first.was)} and is {_short(first.now)}{why}, "
-        f"which a checkpoint cannot hold{nor}; change {'these' if others else 'it'} back"
+        f"{first.where} ({first.name}) was {_short(first.was)} and is {_short(first.now)}{why}; "
+        f"a checkpoint cannot store this change{nor}; change {'these' if others else 'it'} back"
     )
 
 
@@ -304,7 +311,10 @@ def _prompt(found: edited.EditedModel) -> None:
     if now != was:
         line(f"the prompt: {was} → {now}")
     for word in found.unknown:
-        line(f"the vocabulary has no {word!r}; the sheet reads its first word instead")
+        line(
+            f"the vocabulary does not contain {word!r}; the sheet uses the first word of the "
+            "vocabulary instead"
+        )
 
 
 def _encoder(found: edited.EditedModel) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TextIO, cast
 
 CANNOT = 2
 INTERRUPTED, PIPE_CLOSED = 130, 141  # as shells count signals: 128 + SIGINT, + SIGPIPE
-INTERRUPTION = "interrupted; nothing was left half-written"
+INTERRUPTION = "interrupted; no unfinished file was left"
 TOLD_TO_END = ("SIGHUP", "SIGTERM")  # closing a terminal sends the first, which Windows lacks
 
 
@@ -132,8 +132,8 @@ def _of_system(error: OSError) -> tuple[int, str]:
     what = f"{error.filename}: " if error.filename else ""
     why = error.strerror or str(error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return CANNOT, f"{why}; allow more by `ulimit -n 1024`, or use fewer --jobs"
-    return CANNOT, one_line(f"{what}{why}; choose another file, or make room for it")
+        return CANNOT, f"{why}; raise the limit with `ulimit -n 1024`, or use fewer --jobs"
+    return CANNOT, one_line(f"{what}{why}; choose another file, or free some disk space")
 
 
 def _to_nowhere() -> None:

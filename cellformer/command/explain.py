@@ -39,16 +39,19 @@ def explain(
     file: Annotated[
         str,
         typer.Argument(
-            help="A workbook's file, FILE.xlsx, edited or not, or a name of `cellformer list`.",
+            help="A workbook file FILE.xlsx (edited or not), or a name from `cellformer list`.",
             autocompletion=workbook_names,
         ),
     ],
     cell: Annotated[
-        list[str], typer.Argument(help="Cells: 'Block 0!M30', or 'logits[2,5]'. One or more.")
+        list[str], typer.Argument(help="One or more cells, such as 'Block 0!M30' or 'logits[2,5]'.")
     ],
     model: Annotated[
         str | None,
-        typer.Option("--model", help="Model that the file was built from, if it does not hold it."),
+        typer.Option(
+            "--model",
+            help="Model that the file was built from, if the file does not contain the model.",
+        ),
     ] = None,
 ) -> Answer:
     """Explain cells in words: what each is, what it computes and reads, and why it changed.
@@ -100,10 +103,14 @@ class Reached:
         """It in a sentence."""
         if self.n > 1:
             alone = _short(self.alone)
-            return f"{self.n:,} edits of {self.name} reach it: alone they make it {alone}."
+            return (
+                f"{self.n:,} edits of {self.name} affect this cell. With only these edits, the "
+                f"cell is {alone}."
+            )
         return (
-            f"{self.at} ({self.name}), {_short(self.was)} as built and {_short(self.now)} now, "
-            f"reaches it: alone it makes it {_short(self.alone)}."
+            f"{self.at} ({self.name}) was {_short(self.was)} as built and is "
+            f"{_short(self.now)} now. With only this edit, the explained cell is "
+            f"{_short(self.alone)}."
         )
 
 
@@ -184,7 +191,7 @@ class Asked:
         if self.own is not None:
             was, now = _short(self.own.was), _short(self.own.now)
             counts = f", {self.own.counts}" if self.own.counts else ""
-            yield f"Somebody typed {now}{counts}; as built it was {was}."
+            yield f"Someone typed {now} into this cell{counts}. As built, the cell was {was}."
         elif self.built.formula is not None and not self._kept:
             yield f"It computes {cut(self.built.formula, LONGEST)}."
             if (formula := self.built.a1) and len(formula) <= LONGEST:
@@ -195,7 +202,7 @@ class Asked:
             more = f", and {len(read) - LISTED} more" if len(read) > LISTED else ""
             yield f"It reads {', '.join(read[:LISTED])}{more}."
         if readers := self._readers():
-            yield f"It is read by {readers}."
+            yield f"These cells read this cell: {readers}."
         yield from self._why()
 
     def _what(self) -> str:
@@ -204,16 +211,16 @@ class Asked:
             return self._of_page()
         block, (i, j) = found
         if block.name not in self.book.graph.blocks:
-            return f"{self._by_texts()}; its name is {block.name}[{i},{j}]"
+            return f"{self._by_texts()}; the cell's name is {block.name}[{i},{j}]"
         if not block.has(i, j):
-            return f"blank: {block.name}[{i},{j}] is masked"
+            return f"blank, because the mask hides {block.name}[{i},{j}]"
         if self._decodes and (phrase := cell_words.of_block(self.book.graph, block, i, j)):
-            return f"{phrase}; its name is {block.name}[{i},{j}]"
+            return f"{phrase}; the cell's name is {block.name}[{i},{j}]"
         told = [meaning(block)] if block.kind != "table" else []
         told = [text for text in told if text != block.leaf.replace("_", " ")]
         told += [KINDS[block.kind]] if block.kind in KINDS and not block.computed else []
         if not told:
-            return f"{self._by_texts()}; its name is {block.name}[{i},{j}]"
+            return f"{self._by_texts()}; the cell's name is {block.name}[{i},{j}]"
         return f"{block.name}[{i},{j}]: {', '.join(told)}{self._labels(block, i, j)}"
 
     def _by_texts(self) -> str:
@@ -256,12 +263,14 @@ class Asked:
     def _value(self) -> Iterator[str]:
         value, was = self.value, self.built.value
         if self._kept or _alike(value, was, SAME):
-            yield f"Its value is {_short(value)}."
+            yield f"The cell's value is {_short(value)}."
         else:
-            yield f"Its value is {_short(value)}; as built it was {_short(was)}."
+            yield f"The cell's value is {_short(value)}. As built, the value was {_short(was)}."
         saved = self.saved
         if saved is not None and self.own is None and not _alike(saved, value, NEAR):
-            yield f"The file shows {_short(saved)}: recalculate it, and save it."
+            yield (
+                f"The file shows {_short(saved)} instead. Recalculate the file, and save the file."
+            )
 
     def areas(self) -> list[str]:
         """The areas that it reads: their addresses, and their contents."""
@@ -294,7 +303,9 @@ class Asked:
             return
         if not self.reached:
             some = (
-                "one edit, which does not reach it" if n == 1 else f"{n:,} edits; none reaches it"
+                "one edit, which does not affect this cell"
+                if n == 1
+                else f"{n:,} edits; none of them affects this cell"
             )
             yield f"The file has {some}."
         for one in self.reached[:LISTED]:

@@ -202,7 +202,9 @@ def generate(
     n: Annotated[
         int | None,
         typer.Option(
-            "-n", help=f"Number of tokens to generate (default: {FEW}, or as many as fit)."
+            "-n",
+            help=f"Number of tokens to generate (default: {FEW}, or fewer if the context has no "
+            "room).",
         ),
     ] = None,
     temperature: Temperature = 0.0,
@@ -221,7 +223,9 @@ def generate(
     as_table: Annotated[
         bool,
         typer.Option(
-            "--table", help="Also print a table of the tokens, and how many cells each took."
+            "--table",
+            help="Also print a table of the tokens, with the number of cells computed for each "
+            "token.",
         ),
     ] = False,
     adapter: Adapter = None,
@@ -287,7 +291,7 @@ def _generated(loaded: names.Loaded, text: str, done: Sequence[Step]) -> results
 def info(
     name: Name,
     tokens: Annotated[
-        int, typer.Option("--tokens", min=1, help="Prompt length of the estimate, in tokens.")
+        int, typer.Option("--tokens", min=1, help="Prompt length for the size estimate, in tokens.")
     ] = 8,
     force: Beyond = False,
 ) -> Answer:
@@ -331,7 +335,9 @@ def _info(found: results.Info, expected: Forecast) -> None:
     console.print(table)
     console.print()
     if (cache := found["kv_cache"]) is not None:
-        console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
+        console.print(
+            f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes with 16-bit numbers"
+        )
     line(f"workbook of {found['tokens']} tokens: {expected}")
 
 

@@ -27,7 +27,7 @@ WIDEST, NAME = 40, 20  # columns of the files' names and of the readers', where 
 
 
 def grade(
-    files: Annotated[list[Path], typer.Argument(help="Workbooks with exercises, filled in.")],
+    files: Annotated[list[Path], typer.Argument(help="Filled-in workbooks of exercises.")],
 ) -> Answer:
     """Grade filled-in exercises: for each file a name, a score, and what went wrong where.
 
@@ -85,7 +85,11 @@ class _Class:
             return ""
         first = cut(f"{missing[0].file}: {missing[0].why}", 250)
         n = len(missing)
-        return first if n == 1 else f"{n} of {len(self.files)} files not marked; {first}"
+        return (
+            first
+            if n == 1
+            else f"{n} of {len(self.files)} files were not marked; the first: {first}"
+        )
 
 
 def _record(found: Grade | _NotMarked) -> dict[str, str]:
@@ -125,7 +129,7 @@ def _print(found: _Class) -> None:
         console.print(_line(width, _row(one)))
         full += isinstance(one, Grade) and one.score == len(one.exercises)
     files = "1 file" if len(found.files) == 1 else f"{len(found.files)} files"
-    line(f"{files}, {full} with everything right")
+    line(f"{files}; {full} of them with all answers right")
 
 
 def _line(width: int, cells: Sequence[str], style: str = "") -> Table:

@@ -30,7 +30,7 @@ from cellformer.engine.studies import sensitivity
 from cellformer.engine.studies.sensitivity import Options, Sensitivity
 from cellformer.studies import Task, absolute
 
-Top = Annotated[int, typer.Option("--top", min=1, help="Number of rows of each list.")]
+Top = Annotated[int, typer.Option("--top", min=1, help="Number of rows in each list.")]
 
 
 def gradient(
@@ -40,10 +40,11 @@ def gradient(
     no_special: NoSpecial = False,
     target: Annotated[
         str | None,
-        typer.Option("--target", help="Word, or cell, to track (default: the most likely word)."),
+        typer.Option("--target", help="Word or cell to track (default: the most likely word)."),
     ] = None,
     rival: Annotated[
-        str | None, typer.Option("--rival", help="Word whose logit to subtract from the target's.")
+        str | None,
+        typer.Option("--rival", help="Word whose logit is subtracted from the target's logit."),
     ] = None,
     top: Top = 20,
     prompts: Prompts = None,
@@ -68,7 +69,7 @@ def gradient(
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, rival=rival)
         if target is None or not is_cell(target):
-            raise InputError(f"{name} has no model; give a cell, as --target 'Sheet!B20'")
+            raise InputError(f"{name} has no model; give a cell, such as --target 'Sheet!B20'")
         book = names.book(name)
         return cell_gradient.report(Cells(book.graph, lambda: book), target, top)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
@@ -77,7 +78,9 @@ def gradient(
         graph = loaded.graph
         finite.check(graph, graph.values)
         n_cells = sum(block.n_cells for block in graph if block.op)
-        budget.within(budget.MOST_FOLLOWED, n_cells, "cells that a gradient goes through", force)
+        budget.within(
+            budget.MOST_FOLLOWED, n_cells, "cells that the gradient must pass through", force
+        )
         return cell_gradient.report(Cells(graph, loaded.built), target, top)
     asked = loaded.asked(force, not no_special, target=target or "", rival=rival or "")
     found = sensitivity.measured(asked)
@@ -91,7 +94,7 @@ def _tell(found: Sensitivity, said: str, top: int) -> None:
     line(f"{said}: {found.value:.4f}")
     for times_weight, title in ((False, "|gradient|"), (True, "|weight × gradient|")):
         console.print()
-        printing.rows(found.largest(top, times_weight), f"the weights of the largest {title}:")
+        printing.rows(found.largest(top, times_weight), f"weights with the largest {title}:")
     _groups(found, top)
     _parts(found)
 
@@ -123,6 +126,9 @@ def _parts(found: Sensitivity) -> None:
     if not parts:
         return
     console.print()
-    printing.rows(parts, "each part ablated: two estimates, and the real effect:")
+    printing.rows(parts, "effect of ablating each part, with two estimates of the effect:")
     errors = dict(sensitivity.errors(parts))
-    line(f"mean error: patching {errors['patching']:.4f}, integrated {errors['integrated']:.4f}")
+    line(
+        f"mean error of the two estimates: patching {errors['patching']:.4f}, integrated "
+        f"{errors['integrated']:.4f}"
+    )

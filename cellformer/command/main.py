@@ -123,7 +123,7 @@ def open_(
     name: Annotated[
         str,
         typer.Argument(
-            help="A workbook of `cellformer list`, a checkpoint folder, or FILE.xlsx.",
+            help="A name from `cellformer list`, a checkpoint folder, or FILE.xlsx.",
             autocompletion=workbook_names,
         ),
     ],
@@ -134,7 +134,11 @@ def open_(
     chat: Chat = False,
     system: System = None,
     web: Annotated[
-        bool, typer.Option("--web", help="Build its page instead, and open that in your browser.")
+        bool,
+        typer.Option(
+            "--web",
+            help="Build the web page instead of the workbook, and open the page in your browser.",
+        ),
     ] = False,
     lang: Lang = "en",
 ) -> None:
@@ -149,7 +153,7 @@ def open_(
     if name.endswith((".xlsx", ".html")):
         if output or prompt is not None or lang != "en" or chat or system is not None:
             raise InputError(
-                f"{name} is opened as it is; leave out -o, --prompt, --chat, --system and --lang"
+                f"{name} opens without changes; leave out -o, --prompt, --chat, --system and --lang"
             )
         return opening.show(present(name))
     kind = "-chat" if chat else ""
@@ -158,9 +162,11 @@ def open_(
         build(name, path, prompt=prompt, lang=lang, chat=chat, system=system).tell()
     elif prompt is not None or lang != "en" or system is not None:
         what = "language" if prompt is None and system is None else "prompt"
-        raise InputError(f"{path} exists and keeps its {what}; name a new file with -o")
+        raise InputError(
+            f"{path} exists already, and its {what} cannot change; name a new file with -o"
+        )
     else:
-        line(f"{path} exists and is opened as it is; -o FILE builds a new one")
+        line(f"{path} exists already and opens without changes; use -o FILE to build a new file")
     opening.show(path)
 
 
@@ -170,9 +176,9 @@ def verify(
         str,
         typer.Option(
             "--engine",
-            help="ironcalc, libreoffice, gnumeric, formualizer, formulas, or all of these "
-            "(default: all that are installed); by name alone aspose, betteroffice, formulon; "
-            "of a page javascript.",
+            help="ironcalc, libreoffice, gnumeric, formualizer, formulas, or all (default: every "
+            "installed one of these). Only if you name them: aspose, betteroffice, formulon. "
+            "For a page: javascript.",
         ),
     ] = "",
     timeout: Annotated[
@@ -193,7 +199,8 @@ def verify(
 def train(
     output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
     name: Annotated[
-        str | None, typer.Argument(help="A workbook whose model can be trained; or use --text.")
+        str | None,
+        typer.Argument(help="A workbook with a model that can be trained. Or use --text."),
     ] = None,
     text: Annotated[
         Path | None, typer.Option("--text", help="A UTF-8 text file to train on.")

@@ -36,7 +36,7 @@ class Many:
         for option, given in one.items():
             if given is not None and given is not False:
                 spelt = option.strip("_").replace("_", "-")
-                raise InputError(f"--prompts takes the prompts from a file; leave out --{spelt}")
+                raise InputError(f"--prompts reads the prompts from a file; leave out --{spelt}")
         if self.sharing.resume and self.output is None:
             raise InputError(
                 "--resume continues a run that was stopped; name the table of that run with -o"

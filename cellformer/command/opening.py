@@ -18,7 +18,7 @@ def show(path: Path) -> None:
     or no screen."""
     if path.suffix == ".html":
         if not webbrowser.open(path.absolute().as_uri()):
-            raise InputError(f"no browser was found; open {path} in one yourself")
+            raise InputError(f"no browser was found; open {path} in a browser yourself")
         return
     if sys.platform == "win32":
         os.startfile(path)

@@ -47,8 +47,8 @@ def _model(context: typer.Context) -> Model | None:
 Name = Annotated[
     str,
     typer.Argument(
-        help="A workbook of `cellformer list` or its file, or a model: a file, a folder, or "
-        "owner/name.",
+        help="A name from `cellformer list`, a workbook file, or a model (a file, a folder, or "
+        "owner/name).",
         autocompletion=workbook_names,
     ),
 ]
@@ -65,7 +65,8 @@ Chat = Annotated[
 ]
 System = Annotated[str | None, typer.Option("--system", help="With --chat: the system prompt.")]
 Stop = Annotated[
-    list[str] | None, typer.Option("--stop", help="Stop before this text. Repeatable.")
+    list[str] | None,
+    typer.Option("--stop", help="Stop the text before these characters. Repeatable."),
 ]
 Second = Annotated[
     str | None,
@@ -74,7 +75,7 @@ Second = Annotated[
 NoSpecial = Annotated[
     bool, typer.Option("--no-special", help="Do not add the tokenizer's special tokens.")
 ]
-Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead of text: 0,1,3.")]
+Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead of text, such as 0,1,3.")]
 Tokens = Annotated[
     int | None,
     typer.Option("--tokens", min=1, help="Total number of tokens, prompt and continuation."),
@@ -106,19 +107,20 @@ Ablate = Annotated[
     list[str] | None,
     typer.Option(
         "--ablate",
-        help="Ablate a head, attention block or MLP: blocks.0.attn.h1. Repeatable.",
+        help="Ablate a head, attention block or MLP, such as blocks.0.attn.h1. Repeatable.",
         autocompletion=block_names,
     ),
 ]
 Mean = Annotated[bool, typer.Option("--mean", help="Use mean ablation instead of zero ablation.")]
 Lens = Annotated[
-    bool, typer.Option("--lens", help="Logit lens: the most likely words after each sublayer.")
+    bool,
+    typer.Option("--lens", help="Print the logit lens: the most likely words after each sublayer."),
 ]
 Show = Annotated[
     list[str] | None,
     typer.Option(
         "--show",
-        help="Print a block, or all blocks of a pattern: '*.pattern'. Repeatable.",
+        help="Print a block, or all blocks with matching names, such as '*.pattern'. Repeatable.",
         autocompletion=block_names,
     ),
 ]
@@ -126,29 +128,31 @@ Temperature = Annotated[
     float, typer.Option("--temperature", help="Sampling temperature (0: greedy).")
 ]
 TopK = Annotated[
-    int, typer.Option("--top-k", help="Sample from the k most likely tokens (0: all).")
+    int,
+    typer.Option("--top-k", help="Sample only from the k most likely tokens (0: from all tokens)."),
 ]
 TopP = Annotated[
     float,
     typer.Option(
         "--top-p",
-        help="Sample from the most likely tokens that together reach this probability (1: all).",
+        help="Sample only from the most likely tokens whose probabilities add up to this number "
+        "(1: from all tokens).",
     ),
 ]
 MinP = Annotated[
     float,
     typer.Option(
         "--min-p",
-        help="Sample from the tokens with at least this share of the likeliest's probability (0: "
-        "all).",
+        help="Sample only from tokens with at least this share of the top token's probability (0: "
+        "from all tokens).",
     ),
 ]
 RepetitionPenalty = Annotated[
     float,
     typer.Option(
         "--repetition-penalty",
-        help="Make earlier tokens less likely: divide their logits by this number, or multiply "
-        "negative ones by it. 1 means no penalty.",
+        help="Penalty for earlier tokens: divide positive logits by this number, and multiply "
+        "negative logits by the same number. 1 means no penalty.",
     ),
 ]
 Lang = Annotated[
@@ -172,7 +176,10 @@ Steps = Annotated[
         min=1, help="Training steps (default: 2000). A workbook of the gallery has its own default."
     ),
 ]
-Batch = Annotated[int | None, typer.Option(min=1, help="Windows of text per step (default: 32).")]
+Batch = Annotated[
+    int | None,
+    typer.Option(min=1, help="Batch size: windows of text per training step (default: 32)."),
+]
 LearningRate = Annotated[
     float | None, typer.Option(min=0, help="Peak learning rate (default: 0.003).")
 ]
@@ -180,7 +187,7 @@ Half = Annotated[bool, typer.Option("--half", help="Save weights as float16, in 
 Beyond = Annotated[
     bool,
     typer.Option(
-        "--force", help="Ignore the limits on what a command computes, writes and prints."
+        "--force", help="Ignore the limits on the size of computations, files and printed output."
     ),
 ]
 WithWorkbook = Annotated[
@@ -189,11 +196,15 @@ WithWorkbook = Annotated[
         "--with-workbook", help="Put the workbook into the page, so that the page can save it."
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite a model in the folder.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Overwrite a model that is already in the folder.")
+]
 
 Vocab = Annotated[
     str | None,
-    typer.Option("--vocab", help="`characters` (default), or the number of BPE tokens to learn."),
+    typer.Option(
+        "--vocab", help="Vocabulary: `characters` (default), or a number of BPE tokens to learn."
+    ),
 ]
 
 Architecture = Annotated[
@@ -209,8 +220,8 @@ Prompts = Annotated[
     Path | None,
     typer.Option(
         "--prompts",
-        help="File of prompts to study: a text with one on each line, or a .csv with a column "
-        "prompt.",
+        help="File of prompts to study: a text file with one prompt on each line, or a .csv file "
+        "with a column prompt.",
     ),
 ]
 Rows = Annotated[
@@ -230,13 +241,13 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was 
 Built = Annotated[
     str | None,
     typer.Argument(
-        help="A workbook of `cellformer list`, or a checkpoint folder.",
+        help="A name from `cellformer list`, or a checkpoint folder.",
         autocompletion=workbook_names,
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("-o", help="Output: NAME.xlsx (default), NAME.html, or with --all a folder."),
+    typer.Option("-o", help="Output file NAME.xlsx (default) or NAME.html. With --all: a folder."),
 ]
 All = Annotated[
     bool,
@@ -247,7 +258,10 @@ All = Annotated[
 ]
 Live = Annotated[
     list[str] | None,
-    typer.Option("--live", help="Recompute only this part: blocks.3 (default: all). Repeatable."),
+    typer.Option(
+        "--live",
+        help="Recompute only this part, such as blocks.3 (default: all parts). Repeatable.",
+    ),
 ]
 Adapter = Annotated[
     Path | None,
@@ -257,14 +271,15 @@ Exercise = Annotated[
     bool,
     typer.Option(
         "--exercise",
-        help="Write a worksheet: yellow cells for the reader to fill in, which are checked.",
+        help="Write exercises: the reader fills in yellow cells, and the workbook checks them.",
     ),
 ]
 Level = Annotated[
     int,
     typer.Option(
         "--level",
-        help="With --exercise: 1, single numbers; 2, formulas; 3, whole rows, such as a head's.",
+        help="With --exercise, the level: 1 (single numbers), 2 (formulas) or 3 (whole rows, such "
+        "as a row of a head).",
     ),
 ]
 Solved = Annotated[bool, typer.Option("--solved", help="With --exercise: write the answer key.")]
@@ -272,7 +287,8 @@ Digits = Annotated[
     str,
     typer.Option(
         "--digits",
-        help="Digits of the weights: exact, or short (the fewest that give the same float32).",
+        help="Digits of the weights: exact, or short (the fewest digits that give the same "
+        "float32 number).",
     ),
 ]
 

@@ -37,19 +37,22 @@ TOP = 20  # sites that are listed
 
 
 From = Annotated[
-    str | None, typer.Option("--from", help="Path patching: the site whose values are taken.")
+    str | None, typer.Option("--from", help="Path patching: the site where the values come from.")
 ]
 To = Annotated[
     str | None,
     typer.Option(
-        "--to", help="Path patching: the one site that reads them: blocks.1.attn.h2.v, resid_final."
+        "--to",
+        help="Path patching: the site that receives the values, such as blocks.1.attn.h2.v or "
+        "resid_final.",
     ),
 ]
 Sites = Annotated[
     list[str] | None,
     typer.Option(
         "--site",
-        help="Patch only here: blocks.0.attn.h0.result, blocks.0.mlp.post[2,8:16]. Repeatable.",
+        help="Patch only this site, such as blocks.0.attn.h0.result or blocks.0.mlp.post[2,8:16]. "
+        "Repeatable.",
     ),
 ]
 
@@ -58,7 +61,7 @@ def patch(
     name: Name,
     against: Annotated[
         str | None,
-        typer.Option("--against", help="Text of equal length to take values from."),
+        typer.Option("--against", help="Text of the same length that supplies the values."),
         Dask,
         Jobs,
         Prompts,
@@ -71,7 +74,10 @@ def patch(
     target: Target = None,
     rival: Annotated[
         str | None,
-        typer.Option("--rival", help="Word to compare with (default: the other text's likeliest)."),
+        typer.Option(
+            "--rival",
+            help="Word to compare with (default: the most likely word of the other text).",
+        ),
     ] = None,
     site: Sites = None,
     from_: From = None,
@@ -96,7 +102,7 @@ def patch(
         told = target or "", rival or "", against or ""
         return many.report(Task("patch", *where, *told, options=only))
     if against is None:
-        raise InputError("name the text to take values from: --against TEXT")
+        raise InputError("give the text that supplies the values: --against TEXT")
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     asked = loaded.asked(
         force, not no_special, target=target or "", rival=rival or "", against=against
@@ -152,9 +158,12 @@ def _tell(found: Sequence[PatchedSite], all_of_them: bool) -> None:
     order = list(found) if all_of_them else order
     printing.rows(order[:TOP], hidden=("against", "rival", "logit", "lead"))
     if len(order) < len(found):
-        line(f"{len(found) - len(order):,} other patches recover nothing")
+        line(f"{len(found) - len(order):,} other patches recover none of the difference")
     if len(order) > TOP and not all_of_them:
-        line(f"{len(order) - TOP:,} other patches recover less; --json lists all")
+        line(
+            f"{len(order) - TOP:,} other patches recover less of the difference; --json lists "
+            "all patches"
+        )
 
 
 def _closing(found: Sequence[PatchedSite], path: tuple[str, str] | None) -> str:

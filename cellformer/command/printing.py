@@ -88,7 +88,9 @@ def block(graph: Graph, live: Evaluator, name: str) -> None:
 def vectors(live: Evaluator, changed: bool) -> None:
     """Print a sentence's vector, or the cosine of two; if cells changed, beside the baseline."""
     if "cosine" not in live.graph.blocks:
-        line(f"vector of {live['vector'].shape[1]} numbers, {live['length'][0, 0]:.6f} long:")
+        line(
+            f"vector of {live['vector'].shape[1]} numbers, with length {live['length'][0, 0]:.6f}:"
+        )
         return line(" ".join(f"{x:.6f}" for x in live["vector"][0]))
     before, now = live.graph.values["cosine"][0, 0], live["cosine"][0, 0]
     line(f"cosine {now:.6f}" + (f"   baseline {before:.6f}" if changed else ""))

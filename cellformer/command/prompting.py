@@ -13,17 +13,17 @@ def text(prompt: str | None, file: Path | None) -> str | None:
     if file is None:
         return prompt
     if prompt is not None:
-        raise InputError("--prompt and --file cannot be combined; give one")
+        raise InputError("--prompt and --file cannot be combined; give only one of them")
     if not file.is_file():
         raise InputError(f"there is no file {file}; name a text file with --file")
     if file.stat().st_size > MOST:
         raise InputError(
-            f"{file} has more than {MOST:,} bytes, more than any model reads; shorten it"
+            f"{file} has more than {MOST:,} bytes, which no model can read; shorten the file"
         )
     try:
         return file.read_text(encoding="utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError:
-        raise InputError(f"{file} is not UTF-8 text; save it as UTF-8") from None
+        raise InputError(f"{file} is not UTF-8 text; save the file as UTF-8") from None
 
 
 def stops(texts: Sequence[str] | None) -> tuple[str, ...]:

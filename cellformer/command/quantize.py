@@ -28,15 +28,15 @@ def quantize(
     no_special: NoSpecial = False,
     target: Target = None,
     bits: Annotated[
-        str, typer.Option("--bits", help="Bits of an integer, some of 8,4,3,2.")
+        str, typer.Option("--bits", help="Bits of each integer: one or more of 8,4,3,2.")
     ] = ",".join(map(str, quantization.WIDTHS)),
     groups: Annotated[
         int,
         typer.Option(
             "--groups",
             min=0,
-            help="How many weights of a row share a scale; it must divide the row's length. "
-            "GGUF uses 32; 0 means the whole row.",
+            help="Number of weights in a row that share a scale. The number must divide the row's "
+            "length. GGUF uses 32; 0 means the whole row.",
         ),
     ] = 0,
     asymmetric: Annotated[
@@ -94,8 +94,8 @@ def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
     found = names.lines(model, path, special)
     if not any(len(ids) > 1 for ids in found):
         raise InputError(
-            f"{path} has no prompt of two tokens, so there is no next word to "
-            "predict; add a longer one"
+            f"{path} has no prompt of two or more tokens, so there is no next word to predict; "
+            "add a longer prompt"
         )
     return found
 
@@ -105,7 +105,7 @@ def _together(measure: Measure, found: Sequence[Rounded]) -> None:
     words = measure.words
     together = [effect for effect in found if effect.part == ALL]
     target, rival = words[measure.target], words[measure.rival]
-    printing.rows(together, f"all parts together; the lead is of {target} over {rival}:")
+    printing.rows(together, f"all parts rounded together; the lead compares {target} with {rival}:")
 
 
 def _alone(measure: Measure, found: Sequence[Rounded]) -> None:
@@ -122,5 +122,5 @@ def _alone(measure: Measure, found: Sequence[Rounded]) -> None:
             n = sum(w.n_cells for w in weights)
             table.add_row(Text(said(part), "bold"), f"{n:,}", *(f"{x:+.4f}" for x in changes))
         console.print()
-        line(f"change of the {what}, with one part alone rounded:")
+        line(f"change of the {what}, if only one part is rounded:")
         console.print(table)

@@ -34,9 +34,9 @@ class Workbook(TypedDict):
 
     name: Annotated[str, "as commands take it"]
     title: Annotated[str, "what it is"]
-    topic: Annotated[str, "the topic of the gallery"]
-    level: Annotated[int, "what one has to know: 1, 2 or 3"]
-    start_here: Annotated[bool, "whether it is the first to read"]
+    topic: Annotated[str, "the workbook's topic in the gallery"]
+    level: Annotated[int, "required knowledge, as a level: 1, 2 or 3"]
+    start_here: Annotated[bool, "true for the workbook to read first"]
 
 
 class List(TypedDict):
@@ -51,7 +51,7 @@ class Forecast(TypedDict):
     cells: Annotated[int, "all cells"]
     formulas: Annotated[int, "of them formulas"]
     megabytes: Annotated[float, "of the file"]
-    held: Annotated[float, "gigabytes that LibreOffice holds it in"]
+    held: Annotated[float, "gigabytes of memory that LibreOffice needs"]
 
 
 class Parameters(TypedDict):
@@ -67,31 +67,31 @@ class Info(TypedDict):
 
     architecture: Annotated[str, "its name"]
     sizes: Annotated[dict[str, int], "d_vocab, d_model, n_layers and so on"]
-    parts: Annotated[list[Parameters], "its parameters, part by part"]
+    parts: Annotated[list[Parameters], "the parameters of each part"]
     kv_cache: Annotated[
-        int | None, "numbers that a KV cache holds for a token; null: the model does not generate"
+        int | None, "numbers per token in a KV cache; null: the model does not generate text"
     ]
-    tokens: Annotated[int, "that the forecast is for"]
+    tokens: Annotated[int, "number of tokens in the forecast"]
     forecast: Annotated[Forecast, "its workbook"]
 
 
 class Build(TypedDict):
     """`build`"""
 
-    file: Annotated[str, "what was written; with --all, the folder"]
+    file: Annotated[str, "the file that was written; with --all, the folder"]
     beside: Annotated[list[str], "other files that were written"]
-    formulas: Annotated[int, "of the workbook, or of all"]
+    formulas: Annotated[int, "formulas in the workbook, or in all workbooks"]
     sheets: NotRequired[Annotated[int, "of the workbook"]]
     bytes: NotRequired[Annotated[int, "of the file"]]
-    forecast: NotRequired[Annotated[Forecast, "what was forecast, if it was large"]]
+    forecast: NotRequired[Annotated[Forecast, "the size forecast of a large workbook"]]
 
 
 class OfPrompts(TypedDict):
     """Every study with `--prompts`: `ablate`, `gradient`, `patch`, `sweep`"""
 
-    columns: Annotated[list[str], "the names of a row's values, as docs/many-prompts.md"]
+    columns: Annotated[list[str], "the names of the values in a row; see docs/many-prompts.md"]
     rows: Annotated[Rows, "of all prompts"]
-    prompts: Annotated[int, "how many there are"]
+    prompts: Annotated[int, "the number of prompts"]
 
 
 class Word(TypedDict):
@@ -108,8 +108,8 @@ class Word(TypedDict):
 class Stage(TypedDict):
     """The logit lens after a sublayer."""
 
-    after: Annotated[str, "the block that is read"]
-    words: Annotated[list[str], "the likeliest, first the likeliest"]
+    after: Annotated[str, "the block that the lens reads"]
+    words: Annotated[list[str], "the most likely words, most likely first"]
     probabilities: Annotated[list[float], "theirs"]
     target: Annotated[float, "the target's probability"]
 
@@ -119,7 +119,7 @@ class Share(TypedDict):
 
     part: Annotated[str, "a head, an MLP or an embedding"]
     logit: Annotated[float, "to the target's logit"]
-    lead: Annotated[float, "to its lead over the rival"]
+    lead: Annotated[float, "amount added to the target's lead over the rival"]
 
 
 class Table(TypedDict):
@@ -128,7 +128,7 @@ class Table(TypedDict):
     name: Annotated[str, "its name"]
     rows: Annotated[int, "how many"]
     columns: Annotated[int, "how many"]
-    computed: Annotated[bool, "whether its cells are formulas"]
+    computed: Annotated[bool, "true if the cells are formulas"]
     at: Annotated[str, "where it stands"]
 
 
@@ -146,31 +146,33 @@ class Run(TypedDict):
     prompt: Annotated[str | None, "the text that was read"]
     ids: Annotated[list[int], "its token ids"]
     words: Annotated[list[Word], "the likeliest words, and the target"]
-    blocks: Annotated[dict[str, Rows], "the values of the blocks of --show, row by row"]
+    blocks: Annotated[dict[str, Rows], "the values of the blocks named with --show, row by row"]
     lens: NotRequired[Annotated[list[Stage], "with --lens"]]
     attribution: NotRequired[Annotated[list[Share], "with --target"]]
     vector: NotRequired[Annotated[list[float], "of a sentence encoder"]]
     cosine: NotRequired[Annotated[float, "of two sentences"]]
     tables: NotRequired[Annotated[list[Table], "of a workbook without a model"]]
-    changes: NotRequired[Annotated[list[Change], "what --set changed in it"]]
+    changes: NotRequired[Annotated[list[Change], "cells that --set changed"]]
 
 
 class Traced(TypedDict):
     """A cell of a trace."""
 
-    depth: Annotated[int, "0: the cell that was asked about"]
-    cell: Annotated[str, "its name, or its address"]
+    depth: Annotated[int, "0 for the cell that was asked about"]
+    cell: Annotated[str, "the cell's name or address"]
     value: Annotated[float | str | bool | None, "its value"]
     formula: Annotated[str | None, "with names; null: it holds a value"]
-    reads: Annotated[int, "how many cells it reads; of a formula with many, 12 are listed"]
-    was: NotRequired[Annotated[str, "its content as built, if something was typed into it"]]
+    reads: Annotated[int, "number of cells that the formula reads; at most 12 are listed"]
+    was: NotRequired[Annotated[str, "the cell's original content, if someone typed over the cell"]]
     now: NotRequired[Annotated[str, "what was typed"]]
 
 
 class Trace(TypedDict):
     """`trace`"""
 
-    cells: Annotated[list[Traced], "each before the cells that it reads, one deeper"]
+    cells: Annotated[
+        list[Traced], "each cell, followed by the cells that it reads, one level deeper"
+    ]
 
 
 class Reached(Change):
@@ -178,7 +180,7 @@ class Reached(Change):
     together."""
 
     at: Annotated[str, "its address"]
-    n: Annotated[int, "how many edits; of several, was and now are null"]
+    n: Annotated[int, "number of edits; with several edits, was and now are null"]
     alone: Annotated[float | str | bool | None, "the cell's value with this edit alone"]
 
 
@@ -187,14 +189,14 @@ class Explained(TypedDict):
 
     at: Annotated[str, "its address"]
     cell: Annotated[str, "its name; without one, its address"]
-    value: Annotated[float | str | bool | None, "its value, computed with the file's edits"]
+    value: Annotated[float | str | bool | None, "the cell's value, computed with the file's edits"]
     was: Annotated[float | str | bool | None, "its value as built"]
-    saved: Annotated[float | str | bool | None, "its value in the file"]
+    saved: Annotated[float | str | bool | None, "the value saved in the file"]
     formula: Annotated[str | None, "with names; null: it holds a value"]
-    a1: Annotated[str | None, "the formula as in the sheet"]
+    a1: Annotated[str | None, "the formula as the sheet shows it"]
     says: Annotated[list[str], "the same in sentences"]
-    reads: Annotated[list[str], "the ranges that it reads, and their names"]
-    edits: Annotated[list[Reached], "that reach it, each made alone"]
+    reads: Annotated[list[str], "the ranges that the cell reads, and the names of the ranges"]
+    edits: Annotated[list[Reached], "edits that affect the cell, each applied alone"]
 
 
 class Explain(TypedDict):
@@ -207,7 +209,7 @@ class Explain(TypedDict):
 class Sweep(TypedDict):
     """`sweep`"""
 
-    target: Annotated[str, "the word, or the cell that is watched"]
+    target: Annotated[str, "the watched word or cell"]
     rows: Annotated["list[sweep.Row] | list[sweep.Watched]", "in order"]
 
 
@@ -217,7 +219,7 @@ class Written(TypedDict):
     token: Annotated[str, "as sheets show it"]
     id: Annotated[int, "its id"]
     cells: Annotated[int, "computed for it"]
-    full_pass: Annotated[int, "cells of a full pass of that length"]
+    full_pass: Annotated[int, "cells that a full pass of that length computes"]
 
 
 class Generate(TypedDict):
@@ -234,12 +236,15 @@ class Gradient(TypedDict):
 
     objective: Annotated[str, "what is differentiated"]
     value: Annotated[float, "its value"]
-    gradient: Annotated[dict[str, list[list[float | None]]], "of every weight, block by block"]
+    gradient: Annotated[
+        dict[str, list[list[float | None]]], "the gradient of every weight, block by block"
+    ]
     by_gradient: Annotated[
         "list[sensitivity.Weight] | list[sensitivity.Slope]", "the largest gradients"
     ]
     by_weight_times_gradient: Annotated[
-        "list[sensitivity.Weight] | list[sensitivity.Slope]", "the largest of that product"
+        "list[sensitivity.Weight] | list[sensitivity.Slope]",
+        "the largest products of weight and gradient",
     ]
     blocks: NotRequired[Annotated[list["sensitivity.Group"], "sums over blocks"]]
     heads: NotRequired[Annotated[list["sensitivity.Group"], "sums over heads, MLPs and norms"]]
@@ -252,12 +257,12 @@ class Edit(TypedDict):
     word: Annotated[str, "that comes first now"]
     file: Annotated[str, "the workbook"]
     norm: Annotated[float, "of the change"]
-    share: Annotated[float | None, "of the norm of the weights that may change"]
+    share: Annotated[float | None, "share of the norm of all weights that may change"]
     weights: Annotated[int, "that may change"]
     changed: Annotated[int, "that do"]
     before: Annotated[list[float], "probabilities of the next words, by id"]
-    after: Annotated[list[float], "the same after the change"]
-    change: Annotated[dict[str, list[list[float]]], "of each block of weights"]
+    after: Annotated[list[float], "the same probabilities after the change"]
+    change: Annotated[dict[str, list[list[float]]], "the change of each block of weights"]
     moved: Annotated[list[Change], "the weights that change, the largest change first"]
     price: Annotated[list["price.Price"], "side effects"]
 
@@ -268,7 +273,7 @@ Patch = TypedDict(
         "tokens": Annotated[list[str], "of the prompt"],
         "against": Annotated[list[str], "of the other sentence"],
         "target": Annotated[str, "the word"],
-        "rival": Annotated[str, "the word that it is compared with"],
+        "rival": Annotated[str, "the word compared with the target"],
         "before": Annotated["patching.Scores", "after the prompt"],
         "other": Annotated["patching.Scores", "after the other sentence"],
         "from": NotRequired[Annotated[str, "of a path"]],
@@ -284,7 +289,7 @@ class WhyHeads(TypedDict):
 
     heads: Annotated[list["heads.Habits"], "every head"]
     compositions: Annotated[list["circuits.Composition"], "which head reads which"]
-    refused: Annotated[str, "why there are no compositions"]
+    refused: Annotated[str, "the reason, if there are no compositions"]
 
 
 class At(TypedDict):
@@ -297,11 +302,11 @@ class At(TypedDict):
 class Looked(TypedDict):
     """A score, split by the parts that wrote the query (rows) and the key (columns)."""
 
-    key: Annotated[At, "the token that is looked at"]
-    score: Annotated[float, "the sum of the table and of what is outside"]
+    key: Annotated[At, "the token that receives the attention"]
+    score: Annotated[float, "the whole score: the sum of table and outside"]
     pattern: Annotated[float, "the attention"]
     table: Annotated[list[list[float]], "the score's parts"]
-    outside: Annotated[dict[str, float], "parts that no writer has"]
+    outside: Annotated[dict[str, float], "parts of the score that belong to no writer"]
 
 
 class WhyHead(Looked):
@@ -312,27 +317,27 @@ class WhyHead(Looked):
     query_writers: Annotated[list[str], "of the rows"]
     key_writers: Annotated[list[str], "of the columns"]
     rival: NotRequired[Annotated[Looked, "with --rival-key"]]
-    difference: NotRequired[Annotated[list[list[float]], "the table less the rival's"]]
-    qk_circuit: Annotated[list[tuple[str, str, float]] | str, "which word looks at which"]
+    difference: NotRequired[Annotated[list[list[float]], "the table minus the rival's table"]]
+    qk_circuit: Annotated[list[tuple[str, str, float]] | str, "which word attends to which word"]
     ov_circuit: Annotated[list[tuple[str, str, float]] | str, "which word raises which"]
 
 
 class Taken(At):
     """The amount that a channel takes from a token."""
 
-    weight: Annotated[float, "how much of the input"]
-    input: Annotated[float, "of the channel at that token"]
+    weight: Annotated[float, "the factor for the input"]
+    input: Annotated[float, "the channel's input at that token"]
     adds: Annotated[float, "the weight times the input"]
 
 
 class WhyChannel(TypedDict):
     """`why --channel`"""
 
-    channel: Annotated[str, "its layer and number; where states are in heads, with the head"]
+    channel: Annotated[str, "layer and channel number; if the states are in heads, also the head"]
     reader: Annotated[At, "the token that reads"]
-    taken: Annotated[list[Taken], "every token up to it"]
-    past: Annotated[float, "D times the own input, past the states"]
-    read: Annotated[float, "what the channel reads: the sum"]
+    taken: Annotated[list[Taken], "every token up to the reader"]
+    past: Annotated[float, "D times the channel's own input, which bypasses the states"]
+    read: Annotated[float, "the sum that the channel reads"]
 
 
 class Edge(TypedDict):
@@ -340,9 +345,11 @@ class Edge(TypedDict):
 
     source: Annotated[list[str | int], "what writes"]
     reader: Annotated[list[str | int], "what reads"]
-    value: NotRequired[Annotated[float, "its part of the lead"]]
+    value: NotRequired[Annotated[float, "the edge's part of the lead"]]
     cut: NotRequired[
-        Annotated[float | None, "change of the lead without it; null: not a whole edge"]
+        Annotated[
+            float | None, "change of the lead if the edge is cut; null: only a part of an edge"
+        ]
     ]
 
 
@@ -367,12 +374,12 @@ class WhyWord(TypedDict):
 
     tokens: Annotated[list[str], "of the prompt"]
     target: Annotated[str, "the word"]
-    rival: Annotated[str, "the word that it leads"]
+    rival: Annotated[str, "the word that the target competes with"]
     lead: Annotated[float, "of its logit"]
     edges: Annotated[list[Edge], "the strongest"]
-    circuit: Annotated[Circuit | None, "null: no few edges keep it"]
+    circuit: Annotated[Circuit | None, "null: no small set of edges keeps the answer"]
     refused: Annotated[str, "why not"]
-    other_sentences: Annotated[list[Trial], "how the circuit does there"]
+    other_sentences: Annotated[list[Trial], "results of the circuit on other sentences"]
 
 
 class Steered(TypedDict):
@@ -397,8 +404,8 @@ class Steer(TypedDict):
     lists: Annotated[dict[str, int], "sentences of each list"]
     norm: Annotated[float, "of the direction"]
     texts: Annotated[list[Steered], "by strength"]
-    towards: Annotated[list[Near], "words that it points to"]
-    away: Annotated[list[Near], "words that it points away from"]
+    towards: Annotated[list[Near], "words that the direction points to"]
+    away: Annotated[list[Near], "words that the direction points away from"]
     probes: Annotated[list["probes.Accuracy"], "first at the site"]
 
 
@@ -406,19 +413,22 @@ class Quantize(TypedDict):
     """`quantize`"""
 
     target: Annotated[str, "the word"]
-    rival: Annotated[str, "the word that it leads"]
-    effects: Annotated[list["quantization.Rounded"], "as they are, all together, each alone"]
+    rival: Annotated[str, "the word that the target competes with"]
+    effects: Annotated[
+        list["quantization.Rounded"],
+        "effects of rounding: no part, all parts together, each part alone",
+    ]
 
 
 class Differs(TypedDict):
     """A cell that differs from the workbook as built."""
 
     kind: Annotated[str, "changed, formula, label, added, or filled in"]
-    cell: Annotated[str, "its name; of an added one, its address"]
+    cell: Annotated[str, "the cell's name; for an added cell, the address"]
     at: Annotated[str, "its address"]
     was: Annotated[float | str | bool | None, "its content as built"]
-    now: Annotated[float | str | bool | None, "its content; a formula begins with ="]
-    counts: Annotated[str, "what it counts as, if it is of the wrong kind"]
+    now: Annotated[float | str | bool | None, "the cell's content; a formula begins with ="]
+    counts: Annotated[str, "how the value counts, if the value has the wrong type"]
 
 
 class Turned(TypedDict):
@@ -435,18 +445,20 @@ class Diff(TypedDict):
 
     file: Annotated[str, "the workbook"]
     changes: Annotated[list[Differs], "every cell that differs"]
-    prompt: NotRequired[Annotated[str, "of a model that goes on: as it is now"]]
-    words: NotRequired[Annotated[list[Turned], "of a model that goes on: its next words"]]
+    prompt: NotRequired[Annotated[str, "for a model that continues texts: the current prompt"]]
+    words: NotRequired[Annotated[list[Turned], "for a model that continues texts: the next words"]]
     effects: NotRequired[Annotated[list[Change], "of a workbook without a model"]]
-    refused: NotRequired[Annotated[str, "why the effect is not computed"]]
+    refused: NotRequired[Annotated[str, "the reason, if the effect is not computed"]]
 
 
 class Import(TypedDict):
     """`import`"""
 
     folder: Annotated[str, "the checkpoint"]
-    changes: Annotated[int | None, "cells that differ; null: a model that learned"]
-    added: Annotated[int, "added cells, which are left out"]
+    changes: Annotated[
+        int | None, "number of changed cells; null: the model learned in the workbook"
+    ]
+    added: Annotated[int, "number of added cells, which are left out"]
 
 
 class Marked(TypedDict):
@@ -454,8 +466,8 @@ class Marked(TypedDict):
 
     name: Annotated[str, "its name"]
     right: Annotated[bool, "whether it is"]
-    said: Annotated[str, "what is said of it"]
-    slips: Annotated[list[str], "the slips that are known"]
+    said: Annotated[str, "the comment on the answer"]
+    slips: Annotated[list[str], "known errors found in the answer"]
 
 
 class Graded(TypedDict):
@@ -478,7 +490,7 @@ class NotMarked(TypedDict):
 class Grade(TypedDict):
     """`grade`"""
 
-    files: Annotated[list[Graded], "those with marks, in the order given"]
+    files: Annotated[list[Graded], "files with marks, in the order given"]
     not_marked: Annotated[list[NotMarked], "the others"]
 
 
@@ -488,9 +500,11 @@ class Verdict(TypedDict):
     engine: Annotated[str, "its name"]
     verdict: Annotated[str, "agrees, disagrees, skipped or not installed"]
     cells: Annotated[int, "that were compared"]
-    largest: Annotated[float | None, "difference; null: none, or one is no number"]
-    where: Annotated[str, "the cell of that difference"]
-    why: Annotated[str, "it was skipped, or how to install it"]
+    largest: Annotated[
+        float | None, "largest difference; null: no difference, or a value is not a number"
+    ]
+    where: Annotated[str, "the cell with the largest difference"]
+    why: Annotated[str, "the reason for skipping the engine, or how to install the engine"]
 
 
 class Verify(TypedDict):
@@ -500,28 +514,31 @@ class Verify(TypedDict):
     engines: Annotated[list[Verdict], "those that were asked"]
     rules: Annotated[list[str], "rules of Excel that the file breaks"]
     uncomputed: Annotated[int, "formulas without a value, which are not compared"]
-    digits: Annotated[float | None, "what shortened weights do to a logit; null: exact"]
+    digits: Annotated[
+        float | None,
+        "largest change of a logit from shortened weights; null: the weights are exact",
+    ]
 
 
 class Differing(TypedDict):
     """A cell that a program computes differently."""
 
     cell: Annotated[str, "its address"]
-    form: Annotated[str, "what its formula calls, and with what"]
-    formula: Annotated[str, "as the workbook has it"]
+    form: Annotated[str, "the function or sign in the formula, and its arguments"]
+    formula: Annotated[str, "the formula in the workbook"]
     ours: Annotated[float | bool | str | None, "what cellformer computes"]
-    program: Annotated[float | bool | str | None, "what the program does; null: nothing"]
+    program: Annotated[float | bool | str | None, "the program's result; null: no result"]
 
 
 class Bless(TypedDict):
     """`bless`"""
 
-    file: Annotated[str, "the workbook of all forms"]
-    forms: Annotated[int, "functions and signs, each with what it is given"]
+    file: Annotated[str, "the workbook with all forms of formulas"]
+    forms: Annotated[int, "number of functions and signs, each with its kinds of arguments"]
     formulas: Annotated[int, "examples of the forms"]
-    program: Annotated[str, "that saved the file, as the file says; empty with -o"]
+    program: Annotated[str, "the program that saved the file, as the file says; empty with -o"]
     cells: Annotated[int, "that were compared"]
-    largest: Annotated[float | None, "difference of a cell that agrees; null: none does"]
+    largest: Annotated[float | None, "largest difference of an agreeing cell; null: no cell agrees"]
     differ: Annotated[list[Differing], "cells that differ"]
 
 
@@ -536,7 +553,7 @@ class Train(TypedDict):
     """`train`"""
 
     folder: Annotated[str, "the checkpoint"]
-    figures: Annotated[list[Figure], "how well the model does"]
+    figures: Annotated[list[Figure], "measures of the model's quality"]
 
 
 OF: dict[str, tuple[Any, ...]] = {

@@ -24,7 +24,7 @@ Word = Annotated[
     str | None,
     typer.Option(
         "--say",
-        help="Word to explain, edge by edge.",
+        help="Word to explain by the edges of the answer's graph.",
         autocompletion=output_words,
     ),
 ]
@@ -32,30 +32,32 @@ Rival = Annotated[
     str | None,
     typer.Option(
         "--rival",
-        help="Word to compare it with (default: the likeliest other).",
+        help="Word to compare with (default: the most likely other word).",
         autocompletion=output_words,
     ),
 ]
 Neurons = Annotated[
-    bool, typer.Option("--neurons", help="Show the strongest neurons as nodes, with --say.")
+    bool, typer.Option("--neurons", help="With --say: show the strongest neurons as nodes.")
 ]
 Against = Annotated[
     str | None,
     typer.Option(
         "--against",
-        help="Text of equal length that replaces cut edges (default: an average of texts).",
+        help="Text of the same length whose values replace cut edges (default: an average of "
+        "texts).",
     ),
 ]
 Also = Annotated[
     Path | None,
     typer.Option(
         "--also",
-        help="File of other texts, one a line, for the average and to try the edges on, with --say "
-        "(default: the workbook's own, or random words).",
+        help="With --say: file of other texts, one per line, for the average and the tests "
+        "(default: the workbook's own texts, or random words).",
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Draw the answer's graph in this SVG file.")
+    Path | None,
+    typer.Option("-o", "--output", help="Draw the graph of the answer in this SVG file."),
 ]
 NEURONS = 8  # that are nodes of their own, where they are asked for
 PASSES = 64  # that the search holds together
@@ -79,12 +81,12 @@ def say(
             "as dialogue-game"
         )
     if output is not None and output.suffix.lower() != ".svg":
-        raise InputError(f"{output}: the picture is an SVG file; name one that ends in .svg")
+        raise InputError(f"{output}: the picture is an SVG file; name a file that ends in .svg")
     budget.of_passes(loaded.model, len(loaded.ids), force, PASSES * len(loaded.ids))
     other = [] if against is None else pair.others(loaded.asked(force, special, against=against))
     texts = [] if also is None else names.lines(loaded.model, also, special)
     if also is not None and not texts:
-        raise InputError(f"{also} has no text; write one on each line")
+        raise InputError(f"{also} contains no text; write one text on each line")
     found = answers.why(loaded, word, rival, NEURONS * neurons, other, texts)
     tokens = [shown(loaded.model.vocabulary.texts)[i] for i in loaded.ids]
     words = printing.output_words(loaded.model)
@@ -96,7 +98,7 @@ def say(
         _edges(found, tokens, words)
         console.print()
         if found.circuit is None:
-            line(f"no few edges keep it: {found.refused}")
+            line(f"no small set of edges keeps the answer: {found.refused}")
         else:
             _circuit(found, found.circuit, tokens)
             _trials(found)
@@ -133,7 +135,7 @@ def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
     lead, said = found.answer.lead, words[found.target]
     place = "leads" if lead >= 0 else "is behind"
     rival = words[found.rival]
-    line(f"{said} {place} {rival} by {abs(lead):.4f}; the strongest edges of its lead:")
+    line(f"{said} {place} {rival} by {abs(lead):.4f}; the strongest edges of this lead:")
     table = printing.table_of("from", "to", "value", "share", "cut: estimate", "cut: real")
     for edge, real in ((cut.edge, cut.real) for cut in found.edges):
         both = [Shown(told(node, tokens), "bold") for node in edge[:2]]
@@ -146,16 +148,17 @@ def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
         line(
             f"{value / lead:.0%} of this lead comes through the strongest edge, from "
             f"{told(source, tokens)} to {told(reader, tokens)}. Shares may add up to more than "
-            "100%, since edges follow each other."
+            "100%, because edges follow each other."
         )
 
 
 def _circuit(found: Said, circuit: Circuit, tokens: Sequence[str]) -> None:
     """The few edges that keep the answer, all others as they are in other sentences."""
-    keeps = "keep it" if circuit.lead > 0 else "carry its rise"
+    keeps = "keep the answer" if circuit.lead > 0 else "carry the rise of the lead"
     line(
-        f"these {len(circuit.edges)} edges alone {keeps}, all others as in other sentences: lead "
-        f"{circuit.kept:.4f} of {circuit.lead:.4f}, with none {circuit.without:.4f}"
+        f"these {len(circuit.edges)} edges alone {keeps}, with the values of other sentences in "
+        f"all other edges. Lead: {circuit.kept:.4f} of {circuit.lead:.4f}; without these edges: "
+        f"{circuit.without:.4f}"
     )
     table = printing.table_of("from", "to")
     for source, at, reader, token in here(found, circuit.edges):
@@ -171,7 +174,7 @@ def _trials(found: Said) -> None:
     if not n:
         return
     console.print()
-    line(f"on {n} other sentences these edges alone say the whole model's word in {same}")
+    line(f"on {n} other sentences, these edges alone give the whole model's word in {same} cases")
 
 
 def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> results.WhyWord:

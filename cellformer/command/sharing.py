@@ -24,7 +24,7 @@ class Sharing:
         """Raise InputError if any is given, where there is nothing to share."""
         if self != Sharing():
             given = "--dask" if self.dask else "--resume" if self.resume else "--jobs"
-            raise InputError(f"{given} is for many prompts or workbooks: {remedy}")
+            raise InputError(f"{given} works only with many prompts or workbooks: {remedy}")
 
     @contextmanager
     def workers(self) -> Iterator["Workers"]:
@@ -35,7 +35,7 @@ class Sharing:
             yield Workers(jobs=self.jobs)
             return
         if self.jobs != 1:
-            raise InputError("--jobs and --dask cannot be combined; give one of them")
+            raise InputError("--jobs and --dask cannot be combined; give only one of them")
         try:
             distributed: Any = import_module("distributed")
         except ImportError:
@@ -44,7 +44,7 @@ class Sharing:
             client = distributed.Client(self.dask, timeout=10, set_as_default=False)
         except (OSError, ValueError):
             raise InputError(
-                f"no Dask scheduler answers at {self.dask}; `dask scheduler` starts one"
+                f"no Dask scheduler answers at {self.dask}; start a scheduler with `dask scheduler`"
             ) from None
 
         def alive() -> Collection[str]:
@@ -52,13 +52,14 @@ class Sharing:
                 found: Collection[str] = client.nthreads()
             except OSError:
                 raise InputError(
-                    f"the Dask scheduler at {self.dask} no longer answers; start it again"
+                    f"the Dask scheduler at {self.dask} no longer answers; start the scheduler "
+                    "again"
                 ) from None
             return found
 
         with client:
             if not alive():
                 raise InputError(
-                    f"{self.dask} has no workers; `dask worker {self.dask}` starts one"
+                    f"{self.dask} has no workers; start a worker with `dask worker {self.dask}`"
                 )
             yield Workers(client.get_executor(pure=False), alive=alive)

@@ -28,7 +28,7 @@ Site = Annotated[
     str | None,
     typer.Option(
         "--site",
-        help="Where to steer: blocks.1.resid_pre (default: the middle layer).",
+        help="Place to steer, such as blocks.1.resid_pre (default: the middle layer).",
         autocompletion=block_names,
     ),
 ]
@@ -39,7 +39,9 @@ def steer(
     lists: Annotated[
         Path,
         typer.Option(
-            "--lists", help="File with two lists of sentences, one a line; `# name` begins a list."
+            "--lists",
+            help="File with two lists of sentences, one sentence per line. A line `# name` begins "
+            "a list.",
         ),
     ],
     prompt: Prompt = None,
@@ -54,21 +56,25 @@ def steer(
         ),
     ] = None,
     token: Annotated[
-        str, typer.Option("--token", help="Position to steer at, from 0, or all.")
+        str, typer.Option("--token", help="Position of the token to steer (from 0), or all.")
     ] = ALL,
     mean: Annotated[
         bool,
-        typer.Option("--mean", help="Average each sentence's tokens (default: its last token)."),
+        typer.Option(
+            "--mean", help="Average all tokens of each sentence (default: use only the last token)."
+        ),
     ] = False,
     every_layer: Annotated[
-        bool, typer.Option("--every-layer", help="Probe the stream after every sublayer, too.")
+        bool,
+        typer.Option("--every-layer", help="Also probe the residual stream after every sublayer."),
     ] = False,
     n: Annotated[
         int | None,
         typer.Option(
             "-n",
             min=1,
-            help=f"Number of tokens to write (default: {steering.MORE}, or as many as fit).",
+            help=f"Number of tokens to write (default: {steering.MORE}, or fewer if the context "
+            "has no room).",
         ),
     ] = None,
     force: Beyond = False,
@@ -168,4 +174,6 @@ def _tell(model: Model, found: Steered, layers: Sequence[Accuracy], n_prompt: in
             table.add_row(*near, *far)
         console.print(table)
     console.print()
-    printing.rows([found.probe, *layers], "the share of sentences that a probe tells apart:")
+    printing.rows(
+        [found.probe, *layers], "share of the sentences that a probe puts into the right list:"
+    )

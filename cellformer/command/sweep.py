@@ -40,7 +40,7 @@ from cellformer.exporters.edits.edited import Edited, EditedModel
 from cellformer.studies import Task, absolute, write
 
 CurveFile = Annotated[
-    Path | None, typer.Option("-o", help="Output file, .csv, .png, .parquet (default: print).")
+    Path | None, typer.Option("-o", help="Output file: .csv, .png or .parquet (default: print).")
 ]
 
 
@@ -49,7 +49,7 @@ def sweep(
     cell: Annotated[
         str,
         typer.Argument(
-            help="A cell: 'blocks.0.attn.h1.W_Q[3,2]', or 'Embedding!C9'.",
+            help="A cell, such as 'blocks.0.attn.h1.W_Q[3,2]' or 'Embedding!C9'.",
             autocompletion=block_names,
         ),
     ],
@@ -82,7 +82,9 @@ def sweep(
     if output and output.suffix.lower() not in (".csv", ".png"):
         raise InputError(f"{output}: the name of an output file must end in .csv or .png")
     if start == stop:
-        raise InputError(f"--from and --to are both {start:g}; give two values for {cell}")
+        raise InputError(
+            f"--from and --to are both {start:g}; give two different values for {cell}"
+        )
     if names.is_workbook(name) or names.is_worksheet(name):
         check = names.check_keeps if names.is_workbook(name) else names.check_takes
         check(name, prompt=prompt, ids=ids, no_special=no_special)
@@ -101,7 +103,7 @@ def sweep(
     def tell() -> None:
         if output is not None:
             return line(f"{output}: {n_steps} values of {found[0].cell}")
-        printing.rows(found, f"what {watched} is as {found[0].cell} changes", hidden=("cell",))
+        printing.rows(found, f"{watched} for each value of {found[0].cell}", hidden=("cell",))
 
     return Answer(tell, lambda: {"target": watched, "rows": found}, "rows")
 
@@ -150,7 +152,7 @@ def _of_opened(
         shown.append(replace(watched, reading=found.reading(live)).value)
     if any(isinstance(x, str) for x in shown):
         raise InputError(
-            f"{watched.name} shows a text; name a cell that shows a number with --target"
+            f"{watched.name} shows a text; with --target, name a cell that shows a number"
         )
     pairs = zip(asked.values, shown, strict=True)
     return watched.name, [Watched(name, x, watched.name, float(y)) for x, y in pairs]

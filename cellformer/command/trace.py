@@ -44,7 +44,8 @@ def trace(
     cell: Annotated[
         list[str],
         typer.Argument(
-            help="Cells: 'logits[2,5]', or 'Machine!B20'. One or more.", autocompletion=block_names
+            help="One or more cells, such as 'logits[2,5]' or 'Machine!B20'.",
+            autocompletion=block_names,
         ),
     ],
     depth: Annotated[int, typer.Option("--depth", min=0, help="Depth of the tree.")] = 2,
@@ -167,7 +168,7 @@ def followed(root: Traceable, depth: int, force: bool, edits: Mapping[str, WasNo
             branch.reads = [Read(read, level, edits.get(read.name)) for read in found]
             lowest += branch.reads
             n_more = n_lines + len(lowest)
-            budget.within(budget.MOST_LINES, n_more, "lines of this tree, or more", force)
+            budget.within(budget.MOST_LINES, n_more, "lines in this tree, or more", force)
         n_lines += len(lowest)
     return top
 
@@ -208,7 +209,7 @@ def _cell_line(read: Read) -> Text:
     text = Text.assemble((cell.name, "bold"), " = ", (printing.value_text(cell.value), "cyan"))
     if read.edit is not None:
         was, now = read.edit
-        text.append(f"   typed: {now}, as built {was}" if now != was else f"   {now}", "yellow")
+        text.append(f"   typed: {now}; as built: {was}" if now != was else f"   {now}", "yellow")
     elif cell.formula:
         text.append(f"   {cell.formula}", "dim")
     return text

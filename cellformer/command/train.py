@@ -44,25 +44,25 @@ def workbook(
     if hasattr(module, "RUN"):
         if text is None:
             raise InputError(
-                f"{name} learns from a text that is not included; give it with --text FILE"
+                f"{name} learns from a text that is not included; give the text with --text FILE"
             )
         if embed_scale is not None:
-            raise InputError(f"{name} takes no --embed-scale; leave it out")
+            raise InputError(f"{name} does not use --embed-scale; leave this option out")
         run = replace(module.RUN, steps=steps or module.RUN.steps)
         return from_text(run, text, folder, force, seed)
     if not hasattr(module, "train"):
         able = ", ".join(n for n in workbooks.names() if _trainable(n))
         if hasattr(module, "learnt"):
             raise InputError(
-                f"{name} is trained in its own workbook (`cellformer build {name}`); here, "
-                f"choose one of {able}"
+                f"{name} is trained in its own workbook (`cellformer build {name}`); for this "
+                f"command, choose one of {able}"
             )
         raise InputError(f"{name} has no weights to train; choose one of {able}")
     if text is not None:
         raise InputError(f"{name} is not trained on a text; leave out --text")
     if hasattr(module, "book"):
         if embed_scale is not None:
-            raise InputError(f"{name} takes no --embed-scale; leave it out")
+            raise InputError(f"{name} does not use --embed-scale; leave this option out")
         return _of_worksheet(module, folder, force, seed, steps)
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     model = _watch(module.train(seed, embed_scale, steps), module.floor)
@@ -91,8 +91,8 @@ def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) ->
     spec = run.decoder(len(found.words.texts)).spec
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     line(
-        f"{len(found.learnt):,} tokens to learn from, {len(found.held_out):,} held out, "
-        f"{spec.d_vocab:,} different"
+        f"{len(found.learnt):,} training tokens, {len(found.held_out):,} held-out tokens, "
+        f"{spec.d_vocab:,} different tokens"
     )
     model = _watch(text_training.fit(run, found, seed))
     return _finish(model, folder, force, text_training.figures(model, found))
@@ -159,7 +159,11 @@ def _watch(
             losses.append(step.loss)
             floors += [floor(step.ids)] if floor else []
             if len(losses) == EVERY:
-                above = f", {mean(losses) - mean(floors):+.4f} above the floor" if floors else ""
+                above = (
+                    f", {mean(losses) - mean(floors):+.4f} above the possible minimum"
+                    if floors
+                    else ""
+                )
                 bar.update(task, description=f"loss {mean(losses):.4f}{above}")
                 losses, floors = [], []
             bar.update(task, completed=step.step + 1, total=step.steps)
@@ -171,6 +175,6 @@ def _say_how_long(steps: int, each: float) -> None:
     seconds = steps * each
     about = f"{seconds:.0f} seconds" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     line(
-        f"torch is not installed: numpy makes the {steps:,} steps, in about {about} "
-        "(torch is up to four times faster: pip install 'cellformer[train]')"
+        f"torch is not installed, so numpy computes the {steps:,} steps in about {about} (torch "
+        "is up to four times faster: pip install 'cellformer[train]')"
     )

@@ -61,7 +61,9 @@ def report(file: Path, engine: str, seconds: float) -> Answer:
 def _asked(engine: str, file: Path) -> list[str]:
     """The engines that are asked: one by its name, or all. Raises InputError."""
     if engine == JAVASCRIPT:
-        raise InputError(f"{JAVASCRIPT} recomputes pages, and {file} is none; name an .html file")
+        raise InputError(
+            f"{JAVASCRIPT} recomputes pages, but {file} is not a page; name an .html file"
+        )
     if engine not in ("", "all", *ENGINES):
         known = nearest(engine, [*ENGINES, "all"])
         raise InputError(f"no engine is named {engine!r}; {known}")
@@ -85,7 +87,9 @@ def _of_page(file: Path, engine: str, seconds: float) -> Answer:
     said |= {"verdict": AGREES, "cells": verdict.cells}
     where = f"{verdict.cells:,} cells in {verdict.blocks:,} blocks"
     if verdict.differ:
-        where = f"{verdict.differ:,} of {verdict.blocks:,} blocks differ, first {verdict.first}"
+        where = (
+            f"{verdict.differ:,} of {verdict.blocks:,} blocks differ; the first is {verdict.first}"
+        )
         said["verdict"] = DISAGREES
     return _on_page(file, {**said, "where": where})
 
@@ -138,11 +142,11 @@ def _plain(engine: str, outcome: Outcome) -> results.Verdict:
 def _tell(told: results.Verify) -> None:
     """Print the verdicts, a line each."""
     if told["digits"] is not None:
-        text = "weights have the shortest decimals of float32"
-        line(f"{text}: a logit moves by {told['digits']:.1e} at most")
+        text = "weights have the fewest digits that give the same float32"
+        line(f"{text}: a logit changes by at most {told['digits']:.1e}")
     if told["uncomputed"]:
         n = told["uncomputed"]
-        line(f"formulas without a value in the file, which are not compared: {n:,}")
+        line(f"formulas that are not compared, because the file has no value for them: {n:,}")
     for fault in told["rules"]:
         line(f"{'excel':<12} {fault}")
     for one in told["engines"]:

@@ -28,8 +28,8 @@ TOP = 12  # pairs of writers, of heads
 PAIRS = 5  # of words
 QK, OV = "QK circuit", "OV circuit"
 CIRCUITS = {
-    QK: (circuits.qk, "which word looks at which"),
-    OV: (circuits.ov, "which word raises which where it is looked at"),
+    QK: (circuits.qk, "which word attends to which word"),
+    OV: (circuits.ov, "which word, if attended to, raises which next word"),
 }
 
 
@@ -39,7 +39,7 @@ def why(
     ids: Ids = None,
     no_special: NoSpecial = False,
     head: Annotated[
-        str | None, typer.Option("--head", help="Head to ask about, as 1.2 (layer 1, head 2).")
+        str | None, typer.Option("--head", help="Head to explain, such as 1.2 (layer 1, head 2).")
     ] = None,
     from_: Annotated[
         str | None,
@@ -84,7 +84,8 @@ def why(
         return of_word.say(loaded, say, rival, neurons, against, also, output, special, force)
     if neurons or any(given is not None for given in (rival, against, also, output)):
         raise InputError(
-            "--rival, --neurons, --against, --also and --output explain a word; name it with --say"
+            "--rival, --neurons, --against, --also and --output work only for one word; name the "
+            "word with --say"
         )
     if head is None:
         of_prompt = {"prompt": prompt, "ids": ids, "no-special": no_special or None}
@@ -97,7 +98,7 @@ def why(
 def _alone(of: str, others: Mapping[str, str | None]) -> None:
     """Raise InputError for an option that cannot be combined with another."""
     for option in (option for option, given in others.items() if given is not None):
-        raise InputError(f"--{option} and --{of} cannot be combined; give one of them")
+        raise InputError(f"--{option} and --{of} cannot be combined; give only one of them")
 
 
 def _model(
@@ -112,10 +113,10 @@ def _model(
             "--channel 0.0"
         )
     for option in (option for option, given in of_head.items() if given is not None):
-        raise InputError(f"--{option} belongs to one head; name the head, as --head 1.2")
+        raise InputError(f"--{option} works only for one head; name the head, such as --head 1.2")
     for option in (option for option, given in of_prompt.items() if given is not None):
         if model.spec.n_heads:
-            raise InputError(f"--{option} belongs to one head or word; add --head or --say")
+            raise InputError(f"--{option} works only for one head or word; add --head or --say")
     return model
 
 
@@ -146,18 +147,19 @@ def _tell_heads(
     found: Sequence[heads.Habits], composed: Sequence[circuits.Composition], refused: str
 ) -> None:
     """Print every head, and which reads which."""
-    title = "every head, on random words that are said twice:"
+    title = "every head, on a list of random words that occurs twice:"
     printing.rows(found, title, closing=_of_habits(found))
     if refused:
         line(refused)
     most = sorted(composed, key=lambda pair: -max(pair[2:]))[:TOP]
     if most:
         console.print()
-        title = "which head reads which most (composition: 0 nothing, 1 all of it):"
+        title = "which head reads the output of which head (composition: 0 nothing, 1 everything):"
         first = most[0]
         part = ("queries", "keys", "values")[int(np.argmax(first[2:]))]
         closing = (
-            f"The strongest link: {said(first.later)} reads {said(first.earlier)} in its {part}."
+            f"The strongest link: {said(first.later)} reads the output of "
+            f"{said(first.earlier)} in its {part}."
         )
         printing.rows(most, title, closing=closing)
 
@@ -165,10 +167,12 @@ def _tell_heads(
 def _of_habits(found: Sequence[heads.Habits]) -> str:
     """The head that is most like an induction head, in a sentence."""
     best = max(found, key=lambda row: row.induction)
-    does = "does so" if best.induction >= INDUCTION else "comes closest, but is none"
+    does = (
+        "does so" if best.induction >= INDUCTION else "comes closest, but is not an induction head"
+    )
     return (
-        "An induction head attends to the word that came next last time: "
-        f"{said(best.head)} {does}, with {best.induction:.1%} of its attention."
+        "An induction head attends to the word that followed an earlier copy of the current "
+        f"word: {said(best.head)} {does}, with {best.induction:.1%} of its attention."
     )
 
 
@@ -284,7 +288,10 @@ def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:
     """Print the largest entries of the table, the parts outside it, and the sum."""
     head = f"{said(split.head)}, from ‘{texts[split.query]}’ ({split.query})"
     looks = [f"to ‘{texts[s.key]}’ ({s.key}), {s.pattern:.1%}" for s in (split, rival) if s]
-    line(f"{head} {', and '.join(looks)}: the score, by what wrote the query and the key")
+    line(
+        f"{head} {', and '.join(looks)}: parts of the score, by the parts that wrote the query "
+        "and the key"
+    )
     console.print()
     tables = [split.table]
     heads = ["score"]

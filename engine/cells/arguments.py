@@ -70,7 +70,7 @@ def wrong(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     for name, value in given.items():
         hint = _hint(function, name)
         if not fits(value, hint):
-            return f"{name} must be {words(hint)}, and it is {short(value)}"
+            return f"{name} must be {words(hint)}; you gave {short(value)}"
     return ""
 
 

@@ -146,7 +146,7 @@ class Block(Named):
     def shared(self) -> Expression:
         """The formula that all cells share, over their operands."""
         if self.op is None:
-            raise InputError(f"{self.name} has no formula: its values are given")
+            raise InputError(f"{self.name} has no formula, because its values are given")
         return self.op.formula([(name, Read(operand, at)) for name, at, operand in self.sources])
 
     @cached_property
@@ -186,7 +186,9 @@ class Block(Named):
         """The initial row of a table: numbers and texts of cells that are constants, None for
         others: [columns]. A row that is computed at once has none."""
         if self.expression is None:
-            raise InputError(f"{self.name} is no table, whose cells have formulas of their own")
+            raise InputError(
+                f"{self.name} is not a table; only the cells of a table have formulas of their own"
+            )
         n = self.shape[1]
         if self.runs and n > 2:
             run = self.expression(i, np.arange(1, n))

@@ -31,7 +31,10 @@ def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType
     """A module found in a package. Raises InputError if it lacks a declaration."""
     lacking = [name for name in wanted if not hasattr(module, name)]
     if lacking:
-        raise InputError(f"{module.__file__} is {kind} without {', '.join(lacking)}; declare it")
+        raise InputError(
+            f"{module.__file__} is {kind}, but does not declare {', '.join(lacking)}; add this "
+            "declaration"
+        )
     return module
 
 

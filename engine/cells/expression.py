@@ -261,7 +261,9 @@ class Area(Expression):
         height, width = bottom_row - first_row, right_col - first_col
         if not isinstance(key, tuple):
             if min(height, width) > 1:
-                raise IndexError(f"{self.grid.name} has rows and columns: give both")
+                raise IndexError(
+                    f"{self.grid.name} has rows and columns: give both a row and a column"
+                )
             key = (0, key) if height == 1 and width > 1 else (key, 0)
         i, j = key
         if type(i) is int and type(j) is int and 0 <= i < height and 0 <= j < width:

@@ -28,7 +28,7 @@ class Fields:
         self.path = path
         self.values = read_json(path) if values is None else values
         if not isinstance(self.values, dict):
-            raise InputError(f"{path} holds no JSON object")
+            raise InputError(f"{path} does not contain a JSON object")
         self.asked: set[str] = set()
 
     def look(self, name: str) -> Any:
@@ -44,18 +44,20 @@ class Fields:
                 raise InputError(f"{self.path} has no {name!r}")
             return default
         if isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
-            raise InputError(f"{self.path}: {name!r} is {value}; no model has such a number")
+            raise InputError(f"{self.path}: {name!r} is {value}; no model can use such a number")
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise InputError(f"{self.path}: {name!r} is {value!r}, not {kind.__name__}")
+            raise InputError(
+                f"{self.path}: {name!r} is {value!r}, but must have the type {kind.__name__}"
+            )
         return value
 
     def listed(self, name: str, kind: type) -> list[Any]:
         """The values of a list; () if it is missing or null."""
         values: list[Any] = self.get(name, list, [])
         if not all(isinstance(value, kind) for value in values):
-            raise InputError(f"{self.path}: {name!r} holds more than {kind.__name__} in its list")
+            raise InputError(f"{self.path}: the list {name!r} must contain only {kind.__name__}")
         return values
 
     def optional(self, name: str, kind: type, default: Any) -> Any:

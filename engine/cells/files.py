@@ -45,7 +45,7 @@ def parse_json(data: bytes, path: Path) -> Any:
         raise InputError(f"{path} is not JSON: {error}") from None
     except RecursionError:
         raise InputError(
-            f"{path} is not JSON that a program writes: it is nested too deep"
+            f"{path} is not JSON from a program: the nesting in the file is too deep"
         ) from None
 
 
@@ -58,7 +58,7 @@ def possible(name: str | Path) -> Path:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise InputError(
-                f"{name} is too long for a file's name; choose a shorter one"
+                f"{name} is too long for a file's name; choose a shorter name"
             ) from None
     return Path(name)
 
@@ -67,20 +67,22 @@ def check_size(path: Path, most: int = MOST_JSON) -> None:
     """Raise InputError for anything but a regular file of at most `most` bytes."""
     if not path.is_file():
         what = "is no regular file" if path.exists() else "is not there"
-        raise InputError(f"{path} {what}; take it from the model's folder anew")
+        raise InputError(f"{path} {what}; copy the file from the model's folder again")
     if path.stat().st_size > most:
-        raise InputError(f"{path} has more than {most / 1e6:,.0f} MB, which no model needs")
+        raise InputError(
+            f"{path} is larger than {most / 1e6:,.0f} MB; no model needs so large a file"
+        )
 
 
 def check_file(path: Path) -> Path:
     """A path at which a file can be written; a link is resolved. Raises InputError."""
     path = possible(path).resolve()
     if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent}; make it first")
+        raise InputError(f"there is no folder {path.parent}; make this folder first")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not an ordinary file; name another one with -o")
+        raise InputError(f"{path} is not an ordinary file; name another file with -o")
     if path.exists() and not path.stat().st_mode & 0o222:
         raise InputError(f"{path} is read-only; allow writing to it, or name another file with -o")
     return path
@@ -195,13 +197,13 @@ def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -
     cut_short = [name for name in names if UNFINISHED.fullmatch(name)]
     if cut_short:
         raise InputError(
-            f"{folder} is being replaced, or that was interrupted: its old files are then in "
-            f"{folder / cut_short[0] / BEFORE}; name another folder"
+            f"{folder} is being replaced, or a replacement was interrupted. In this case, the "
+            f"old files are in {folder / cut_short[0] / BEFORE}; name another folder"
         )
     strange = [name for name in names if not known(name)]
     if strange:
         raise InputError(
-            f"{folder} contains {strange[0]!r}, which belongs to no model; choose another folder"
+            f"{folder} contains {strange[0]!r}, which is not part of a model; choose another folder"
         )
     if names and not force:
         raise InputError(

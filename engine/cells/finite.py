@@ -36,8 +36,8 @@ def check_cells(block: Block, rect: Rect, values: np.ndarray) -> None:
     if bad.any():
         i, j = np.argwhere(bad)[0]
         raise InputError(
-            f"{block.name}[{rect.top + i},{rect.left + j}] is not a finite number, because of "
-            "an overflow or a division by 0; change what it reads (see `cellformer trace`)"
+            f"{block.name}[{rect.top + i},{rect.left + j}] is not a finite number, because of an "
+            "overflow or a division by 0. Change the inputs of this cell (see `cellformer trace`)"
         )
 
 
@@ -53,6 +53,6 @@ def check_for_sheets(graph: Graph, values: Values) -> None:
         if large.any():
             i, j = np.argwhere(large)[0]
             raise InputError(
-                f"{block.name}[{i},{j}] is {found[i, j]:.3g}, too large for a workbook, whose "
-                f"sheets square numbers; have weights that keep all numbers below {MOST:g}"
+                f"{block.name}[{i},{j}] is {found[i, j]:.3g}, which is too large, because sheets "
+                f"square numbers; use weights that keep all numbers below {MOST:g}"
             )

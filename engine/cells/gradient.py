@@ -82,9 +82,9 @@ def backward(
     if of.op is None or of.shape != (1, 1):
         rows, cols = of.shape
         raise InputError(
-            f"{of.name} is {rows} x {cols} cells"
-            + ("" if of.op else ", and follows from no op")
-            + "; a gradient is of one computed cell"
+            f"{of.name} has {rows} x {cols} cells"
+            + ("" if of.op else ", and no operation computes them")
+            + "; a gradient needs one computed cell"
         )
     wanted = [b for b in graph if b.kind == "weight"] if to is None else list(to)
     found = _Backward(graph, name, tokens, {block.name for block in secants}).run(of, wanted, held)
@@ -265,8 +265,8 @@ class _Backward:
             used = [index for index in "ijr" if index in indices(part)]
             if len(used) > 2:
                 raise NotImplementedError(
-                    f"{z.name}: its derivative depends on its row, its column and a place in a line"
-                    " at once; compute what reads the line in a block of its own"
+                    f"{z.name}: its derivative depends on its row, its column and a place in a "
+                    "line at once. Compute the part that reads the line in a separate block"
                 )
             if len(used) < 2:
                 used = [*used, "0"] if used == ["i"] else ["0", *used, "0"]
@@ -324,8 +324,8 @@ class _Backward:
         own = frozenset(x for x, _, block in given if block is self.itself)
         if own and not (self.itself and name == self.itself.name):
             raise NotImplementedError(
-                f"{name}: rows would read each other through it; compute what "
-                "reads the row before in a block of its own"
+                f"{name}: rows would read each other through this formula; compute the part that "
+                "reads the previous row in a separate block"
             )
         op = Op("backward", over_operands, at, out, 0.0, frozenset(), own)
         operands = tuple((x, code, block) for x, code, block in given if x not in own)

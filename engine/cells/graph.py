@@ -214,7 +214,9 @@ class Graph:
             held = np.asarray(values)
             kind_of = np.float64 if held.dtype.kind in "fiub" else object  # texts stay as they are
             if held.ndim > 2:
-                raise InputError(f"{name} is {sides(held.shape)}; give rows and columns")
+                raise InputError(
+                    f"{name} has shape {sides(held.shape)}; give only rows and columns"
+                )
             array = frozen(np.atleast_2d(held.astype(kind_of, copy=False)))
         rows, cols = array.shape
         block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
@@ -236,7 +238,10 @@ class Graph:
         discarded."""
         values = np.asarray(values)
         if values.shape != self[name].shape:
-            raise InputError(f"{name} is {sides(self[name].shape)}, not {sides(values.shape)}")
+            raise InputError(
+                f"{name} has shape {sides(self[name].shape)}, but the given values have shape "
+                f"{sides(values.shape)}"
+            )
         self._inputs[name] = frozen(values)
         self._values.clear()
 
@@ -250,14 +255,17 @@ class Graph:
     def weight(self, name: str, *axes: str) -> Block:
         """Add the weight of that name; a vector (one axis) is a block of one row."""
         if len(axes) not in (1, 2):
-            raise InputError(f"{name} has {len(axes)} axes; name one, or its rows and columns")
+            raise InputError(
+                f"{name} has {len(axes)} axes; name one axis, or an axis of rows and an axis of "
+                "columns"
+            )
         rows, cols = axes if len(axes) == 2 else ("", *axes)
         if self.weights is not None:
             values = self.weights[self._prefix + name]
         elif self.sizes is not None:
             values = np.broadcast_to(0.0, (self.sizes.size(rows), self.sizes.size(cols)))
         else:
-            raise InputError(f"the graph has no weights, and no sizes to make {name} of")
+            raise InputError(f"the graph has no weights, and no sizes for making {name}")
         return self.input(name, values, (rows, cols), "weight")
 
     def block(
@@ -287,14 +295,17 @@ class Graph:
             for code, n, axis in zip(subscript, operand.shape, operand.axes, strict=True):
                 code = "i" if shift(code) else code
                 if sizes.setdefault(code, (n, axis))[0] != n and code in "ij:":
-                    raise InputError(f"{self._prefix}{name}: {operand.name} has {n}, not {sizes}")
+                    raise InputError(
+                        f"{self._prefix}{name}: {operand.name} has size {n}, which does not fit "
+                        f"{sizes}"
+                    )
         (rows, row_axis), (cols, col_axis) = sizes.get("i", (1, "")), sizes.get("j", (1, ""))
         if mask is None:
             partial = [b.mask for _, _, b in operands if b.partial]
             mask = partial[0] if partial else EVERYTHING
         name = self._prefix + name
         if any(op.subscripts[p][0] == "≤i" for p in op.itself) and not mask.before:
-            raise InputError(f"{name}: a row would read itself; give it Mask(before=True)")
+            raise InputError(f"{name}: a row would read itself; give this block Mask(before=True)")
         axes = (row_axis, col_axis)
         return self.add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
 
@@ -405,7 +416,7 @@ class Graph:
         try:
             return Frame(block, read[name], rows, columns)
         except KeyError:
-            raise InputError(f"values has no {name}; give those of all blocks") from None
+            raise InputError(f"values has no {name}; give the values of all blocks") from None
 
     def labels(self, axis: str, side: int, values: Readable) -> Sequence[str]:
         """Labels for the rows (side 0) or columns (side 1) that an axis has; () without any."""
@@ -483,7 +494,7 @@ class Graph:
         self.check(block, i, j)
         if isinstance(value, str):
             if not isinstance(self.values[block.name][i, j], str):
-                raise InputError(f"{block.name}[{i},{j}]: {value!r} is no number")
+                raise InputError(f"{block.name}[{i},{j}]: {value!r} is not a number")
             return
         if not is_finite(value):
             given = value if isinstance(value, float) else "this"
@@ -492,8 +503,8 @@ class Graph:
             table, n = self.looked_up(block)
             if not (0 <= value < n and value == int(value)):
                 raise InputError(
-                    f"{block.name}[{i},{j}]: {value:g} is no id of {table.name}; "
-                    f"ids are whole numbers from 0 to {n - 1}"
+                    f"{block.name}[{i},{j}]: {value:g} is not an id of {table.name}; ids are "
+                    f"whole numbers from 0 to {n - 1}"
                 )
 
     def looked_up(self, ids: Block) -> tuple[Block, int]:
@@ -517,7 +528,7 @@ class Graph:
             name = text.strip()
             one = name in self.blocks and self[name].shape == (1, 1)
             example = f"{name}[0,0]" if one else "logits[2,5]"
-            raise InputError(f"{text!r} does not name a cell; write it as {example}")
+            raise InputError(f"{text!r} does not name a cell; write a cell such as {example}")
         block = self[match[1]]
         i, j = int(match[2]), int(match[3])
         self.check(block, i, j)

@@ -36,7 +36,9 @@ def intervened(graph: AnyGraph, formulas: Mapping[str, Formula], read_as: str = 
         if name not in graph.blocks:
             raise UnknownNameError("block", name, graph.blocks)
     if graph.tables:
-        raise ValueError(f"{graph.tables[0].name} is a table: intervene before tables are added")
+        raise ValueError(
+            f"{graph.tables[0].name} is a table; make interventions before you add tables"
+        )
     found = graph.empty()
     read: dict[str, Block] = {}  # block name -> what its readers read
     for block in graph:

@@ -303,7 +303,7 @@ def _printed(
             return writer.nth(line, at, part.first)
         case Call():
             return _called(part, of, writer)
-    raise TypeError(f"{type(part).__name__} has no JavaScript")
+    raise TypeError(f"{type(part).__name__} has no JavaScript version")
 
 
 def _called(part: Call, of: Sequence[Term | Line], writer: Writer) -> Term:

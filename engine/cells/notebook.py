@@ -39,7 +39,9 @@ def data_frame(data: Any, **labels: Any) -> "DataFrame":
     try:
         from pandas import DataFrame
     except ImportError:
-        raise InputError("pandas is not installed; pip install pandas, or use to_dict()") from None
+        raise InputError(
+            "pandas is not installed; run pip install pandas, or use to_dict()"
+        ) from None
     return DataFrame(data, **labels)
 
 

@@ -58,9 +58,9 @@ class Op:
         given = dict(zip(self._parameters, args, strict=False)) | kwargs
         named = [parameter for parameter in self._parameters if parameter in given]
         if len(named) < len(args) + len(kwargs):
-            raise InputError(f"{self.name} takes {', '.join(self._parameters)}, each once")
+            raise InputError(f"{self.name} accepts only {', '.join(self._parameters)}, each once")
         if missing := [parameter for parameter in self._needed if parameter not in given]:
-            raise InputError(f"{self.name} lacks {', '.join(missing)}; give a block for each")
+            raise InputError(f"{self.name} needs {', '.join(missing)}; give a block for each name")
         return [
             (parameter, operand)
             for parameter in named

@@ -30,7 +30,7 @@ class ReadOnly(np.ndarray):
             return super().__setitem__(at, value)
         whole = isinstance(at, tuple) and len(at) == 2 and all(np.ndim(i) == 0 for i in at)
         cell = f"{at[0]}, {at[1]}, {value}" if whole else "row, column, value"
-        raise InputError(f"this array is read-only: use live.set({self.block!r}, {cell})")
+        raise InputError(f"this array is read-only; use live.set({self.block!r}, {cell})")
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))

@@ -149,7 +149,7 @@ class TensorFile:
         while done < len(view):
             n = self._read_into(view[done:], offset + done)
             if not n:
-                raise InputError(f"{self.path} ends within {name}; fetch the file again")
+                raise InputError(f"{self.path} ends in the middle of {name}; fetch the file again")
             done += n
         return place.unpack(data) if place.unpack else data.view(place.dtype)
 
@@ -251,7 +251,7 @@ class Stored:
             found[k - top : rows[1] - top] = strip[:, left:right]
         if not np.isfinite(found).all():
             where = f"{self.name} in {self.file.path}"
-            raise InputError(f"{where} holds a value that is not finite")
+            raise InputError(f"{where} contains a value that is not finite")
         return found.T if self.transposed else found
 
     def part(self, rows: slice, cols: slice) -> "Stored":

@@ -105,7 +105,7 @@ class Reader:
             except _DeeperError as deeper:
                 if deeper.args in waiting:
                     block, (top, _, left, _) = deeper.args
-                    raise ValueError(f"{block.name}[{top},{left}] waits for itself") from None
+                    raise ValueError(f"{block.name}[{top},{left}] depends on itself") from None
                 waiting.append(deeper.args)
 
     def _compute_area(self, block: Block, rect: Rect) -> None:
@@ -117,7 +117,7 @@ class Reader:
             value = array.item(i, j)
             if type(value) is _Pending:
                 if value is UNDER_WAY:
-                    raise ValueError(f"{block.name}[{i},{j}] waits for itself")
+                    raise ValueError(f"{block.name}[{i},{j}] depends on itself")
                 array[i, j] = UNDER_WAY
                 try:
                     array[i, j] = self.compute(block, i, j)

@@ -56,13 +56,15 @@ def read(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_TEXT:
             raise InputError(
-                f"{path} has more than {MOST_TEXT / 1e6:,.0f} MB; train on a part of it"
+                f"{path} is larger than {MOST_TEXT / 1e6:,.0f} MB; train on a part of this text"
             )
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a text file") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: see its byte {error.start}") from None
+        raise InputError(
+            f"{path} is not UTF-8 text: the first wrong byte is byte {error.start}"
+        ) from None
     if not text.strip():
         raise InputError(f"{path} is empty; give a file with text")
     return text
@@ -79,12 +81,12 @@ def corpus(text: str, n_pieces: int | None, context: int) -> Corpus:
     ids = [np.array(words.encode(part)) for part in (learnt, held_out)]
     if min(map(len, ids)) < 2:
         raise InputError(
-            f"the text has {len(text)} characters, too few to learn from; give a longer one"
+            f"the text has {len(text)} characters, too few to learn from; give a longer text"
         )
     if len(ids[0]) <= context:
         raise InputError(
-            f"the text has {len(ids[0])} tokens to learn from, and a context of {context} "
-            f"needs {context + 1}; give more text or a shorter --context"
+            f"the text has {len(ids[0])} training tokens, but a context of {context} needs "
+            f"{context + 1}; give more text or a shorter --context"
         )
     return Corpus(words, ids[0], ids[1], len(held_out), context)
 
@@ -93,7 +95,9 @@ def characters(text: str) -> Characters:
     """The characters of a text, sorted by code point."""
     found = tuple(sorted(set(text)))
     if len(found) < 2:
-        raise InputError(f"the text repeats the character {found[0]!r}: there is nothing to learn")
+        raise InputError(
+            f"the text only repeats the character {found[0]!r}, so there is nothing to learn"
+        )
     return Characters(found)
 
 
@@ -101,7 +105,8 @@ def pieces(text: str, n_pieces: int) -> Library:
     """A byte-level BPE (Radford et al. 2019, section 2.2) trained on a text."""
     if n_pieces < FEWEST_PIECES:
         raise InputError(
-            f"{n_pieces} tokens are too few: 256 are single bytes; ask for {FEWEST_PIECES} or more"
+            f"{n_pieces} tokens are too few, because 256 tokens are single bytes; ask for "
+            f"{FEWEST_PIECES} or more"
         )
     inner = learnt(text, n_pieces)
     return Library(inner, inner.get_vocab_size())

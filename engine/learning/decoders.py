@@ -85,7 +85,7 @@ def new(name: str, **sizes: int) -> Decoder:
         raise InputError(f"architecture {name!r} {fault}; choose one of {', '.join(names())}")
     d_model, n_heads, d_mlp = sizes["d_model"], sizes["n_heads"], sizes["d_mlp"]
     if d_model % n_heads:
-        raise InputError(f"{n_heads} heads do not divide d_model = {d_model}")
+        raise InputError(f"the number of heads, {n_heads}, must divide d_model = {d_model}")
     sizes |= {"d_head": d_model // n_heads, "d_expert": d_mlp}
     file = architectures.find(name)
     given: dict[str, Any] = {
@@ -95,6 +95,6 @@ def new(name: str, **sizes: int) -> Decoder:
     asked = Config(Path("config.json"), {"model_type": name, **given, **file.NEW})
     spec = file.read_config(asked)
     if spec.d_mlp != d_mlp:
-        raise InputError(f"the MLP of {name} has {spec.d_mlp} cells here, not {d_mlp}")
+        raise InputError(f"the MLP of {name} must have {spec.d_mlp} cells, not {d_mlp}")
     said = {theirs: value for theirs, value in given.items() if theirs in asked.asked}
     return Decoder(file.forward, spec, {"model_type": name, **said, **file.NEW, **NO_SPECIAL})

@@ -83,7 +83,7 @@ def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[f
     ids, logits = g.inputs["tokens"][:, 0].astype(int).tolist(), g["logits"]
     n_prompt = n_prompt or len(ids)
     if n_prompt < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":
-        raise InputError("the prompt does not say which words follow; give the targets")
+        raise InputError("cellformer cannot find the next words in the prompt; give the targets")
     n, n_others = n_prompt - 1, len(ids) - n_prompt + 1
     return [*ids[1:n_prompt], *[0] * n_others], [1 / n] * n + [0.0] * n_others
 
@@ -123,4 +123,4 @@ def _ids(g: Graph, name: str, value: int) -> Block:
 
 def _check(what: str, n: int, known: int) -> None:
     if not 0 <= n < known:
-        raise InputError(f"there is no {what} {n}; they run from 0 to {known - 1}")
+        raise InputError(f"there is no {what} {n}; choose a number from 0 to {known - 1}")

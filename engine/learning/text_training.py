@@ -53,7 +53,7 @@ class TextRun:
         )
         if (n := self._held(found.spec)) > MOST_HELD:
             raise InputError(
-                f"a step of training would hold {n:,} numbers, and {MOST_HELD:,} is the most; "
+                f"one training step would hold {n:,} numbers, but the limit is {MOST_HELD:,}; "
                 "choose a smaller --d-model, --d-mlp, --layers, --vocab, --context or --batch"
             )
         return found

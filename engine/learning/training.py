@@ -109,6 +109,6 @@ def trained(decoder: Decoder, weights: Weights, words: Tokenizer, half: bool = F
     dtype = np.dtype(np.float16 if half else np.float32)
     rounded = {name: w.astype(np.float64) for name, w in _rounded(weights, dtype).items()}
     if not all(np.isfinite(w).all() for w in rounded.values()):
-        raise InputError(f"weights grew beyond {dtype.name}; try a lower --learning-rate")
+        raise InputError(f"weights became too large for {dtype.name}; try a lower --learning-rate")
     config = {**decoder.config, "dtype": dtype.name}
     return Model(decoder.spec, rounded, words, architecture=decoder.forward, config=config)

@@ -107,15 +107,15 @@ def read(
         cut = {ours: piece for ours, piece in pieces.items() if piece.name == tensor}
         if not cut:
             raise InputError(
-                f"{folder} is an adapter for another base than {base}, which has no {module}"
+                f"{folder} is an adapter for another base model: {base} has no {module}"
             )
         transposed = next(iter(cut.values())).transposed
         shape = shapes[tensor][:: -1 if transposed else 1]  # [in, out]
         if (a.shape, b.shape) != ((rank, shape[0]), (shape[1], rank)):
             raise InputError(
-                f"{folder} is an adapter for another base than {base}, or of another rank than "
-                f"{rank}: {module} is {sides(shape)}, its matrices {sides(a.shape)} and "
-                f"{sides(b.shape)}"
+                f"{folder} is an adapter for another base model than {base}, or its rank is not "
+                f"{rank}. {module} has shape {sides(shape)}, and its matrices have shapes "
+                f"{sides(a.shape)} and {sides(b.shape)}"
             )
         for ours, pair, own in _sliced(module, cut, a.T, b.T):
             pairs[ours], matrices = pair, matrices | own
@@ -157,15 +157,20 @@ def _modules(
     for name, values in tensors.items():
         module, _, end = name.removesuffix(".weight").removeprefix(PREFIX).rpartition(".")
         if end not in MATRICES or not name.startswith(PREFIX) or values.ndim != 2:
-            raise InputError(f"{folder} holds {name}; of adapters, only lora_A and lora_B are read")
+            raise InputError(
+                f"{folder} contains {name}, but cellformer reads only lora_A and lora_B of an "
+                "adapter"
+            )
         if not np.isfinite(values).all():
-            raise InputError(f"{name} in {folder} holds a value that is not finite")
+            raise InputError(f"{name} in {folder} contains a value that is not finite")
         found.setdefault(module, {})[end] = values
     for module, matrices in found.items():
         if len(matrices) < len(MATRICES):
-            raise InputError(f"{folder} has one of two matrices for {module}; fetch it again")
+            raise InputError(
+                f"{folder} has only one of the two matrices for {module}; fetch the folder again"
+            )
     if not found:
-        raise InputError(f"{folder} holds no lora_A and lora_B; fetch it again")
+        raise InputError(f"{folder} contains no lora_A and lora_B; fetch the folder again")
     return {module: (m[MATRICES[0]], m[MATRICES[1]]) for module, m in found.items()}
 
 
@@ -173,18 +178,20 @@ def _sizes(said: Fields) -> tuple[int, float]:
     """The rank and the scale in a config. Raises InputError for unsupported ones."""
     kind = said.get("peft_type", str)
     if kind != "LORA":
-        raise InputError(f"{said.path}: peft_type {kind} is not supported; of adapters, LORA is")
+        raise InputError(f"{said.path}: peft_type {kind} is not supported; only LORA is supported")
     rank, alpha = said.get("r", int), said.get("lora_alpha", float, 8.0)
     rooted = said.get("use_rslora", bool, False)
     if rank < 1:
         raise InputError(f"{said.path}: r is {rank}; it must be at least 1")
     if said.get("bias", str, "none") != "none":
-        raise InputError(f"{said.path}: bias {said.values['bias']!r} is not supported; none is")
+        raise InputError(
+            f"{said.path}: bias {said.values['bias']!r} is not supported; only 'none' is supported"
+        )
     begun = str(said.look("init_lora_weights")).lower()
     if begun.startswith(CHANGE_THE_BASE):
         raise InputError(
-            f"{said.path}: init_lora_weights {begun!r} changes the base's weights, too; save the "
-            "adapter converted to LoRA"
+            f"{said.path}: init_lora_weights {begun!r} also changes the base model's weights; "
+            "convert the adapter to LoRA, and save the result"
         )
     for name, value in said.values.items():
         if value and name not in said.asked and name not in NO_MATTER:

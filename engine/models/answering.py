@@ -64,7 +64,9 @@ class Rules:
         banned |= set(ends) if len(so_far) < self.shortest else set()
         found = np.setdiff1d(np.arange(n_words), list(banned))
         if not len(found):
-            raise InputError("the rules of the model's answers leave no word; ask for fewer words")
+            raise InputError(
+                "the rules for the model's answers allow no further word; ask for fewer words"
+            )
         return found
 
     @property
@@ -133,7 +135,7 @@ def checked(said: Fields, name: str, ids: Sequence[Any], n_words: int) -> tuple[
     """Ids of words of the model. Raises InputError for others."""
     for i in ids:
         if not (is_whole(i) and 0 <= i < n_words):
-            raise InputError(f"{said.path}: {name} has {i!r}, and ids run from 0 to {n_words - 1}")
+            raise InputError(f"{said.path}: {name} has {i!r}, but ids run from 0 to {n_words - 1}")
     return tuple(ids)
 
 

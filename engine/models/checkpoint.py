@@ -127,9 +127,9 @@ def with_adapter(model: Model, folder: str | Path, base: str) -> Model:
     for another base."""
     path = Path(folder)
     if not adapter.is_adapter(path):
-        raise InputError(f"{path} holds no {adapter.CONFIG}; name the folder of a LoRA adapter")
+        raise InputError(f"{path} contains no {adapter.CONFIG}; name the folder of a LoRA adapter")
     if not (path / adapter.WEIGHTS).is_file():
-        raise InputError(f"{path} holds no {adapter.WEIGHTS}; save the adapter as safetensors")
+        raise InputError(f"{path} contains no {adapter.WEIGHTS}; save the adapter as safetensors")
     tensors = {
         n: t.fetch().astype(np.float64) for n, t in in_safetensors(path / adapter.WEIGHTS).items()
     }
@@ -184,11 +184,11 @@ def check_head(spec: ModelSpec, config: Config, files: Tensors, head: str) -> No
         bare = name.endswith("Model") and not name.endswith(HEADS)
         if name.endswith(HEADS) or (bare and (spec.tied or head in files.held)):
             continue
-        what = "has no head" if bare else "has a head that is not known here"
+        what = "has no head" if bare else "has a head that cellformer does not know"
         raise InputError(
-            f"{config.path}: a {name} {what}; a decoder is read with the head for the next word, "
-            "ForCausalLM, that for a text's class, ForSequenceClassification, or as a sentence "
-            "encoder by its modules.json"
+            f"{config.path}: a {name} {what}. For a decoder, use ForCausalLM (next word) or "
+            "ForSequenceClassification (class of a text). For a sentence encoder, add "
+            "modules.json"
         )
 
 
@@ -199,8 +199,8 @@ def check_layers(config: Config, files: Tensors) -> None:
         n = config.values.get(key)
         if isinstance(n, int) and n > len(files.held):
             raise InputError(
-                f"{config.path}: {key} is {n:,}, and {files.path} holds {len(files.held):,} "
-                "tensors, fewer than layers with heads have; fetch both again"
+                f"{config.path}: {key} is {n:,}, but {files.path} contains only "
+                f"{len(files.held):,} tensors, too few for so many layers; fetch both files again"
             )
 
 
@@ -212,10 +212,9 @@ def check_sizes(spec: ModelSpec, config: Config, files: Tensors) -> None:
     embedded = spec.d_vocab if spec.reads == "text" else 0
     if max(queries, embedded, spec.d_model, spec.d_mlp) > held:
         raise InputError(
-            "the weights do not fit the config: "
-            f"{config.path} says {spec.n_layers:,} layers of {spec.n_heads:,} heads and "
-            f"{spec.d_model:,} features, {spec.d_vocab:,} words, and "
-            f"{files.path} holds {held:,} numbers; fetch both again"
+            f"the weights do not fit the config: {config.path} says {spec.n_layers:,} layers of "
+            f"{spec.n_heads:,} heads and {spec.d_model:,} features, {spec.d_vocab:,} words. But "
+            f"{files.path} contains only {held:,} numbers; fetch both files again"
         )
 
 
@@ -225,7 +224,9 @@ def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
     try:
         spec = classes.of_decoder(config, architecture.read_config(config))
         if kind != OWN and spec.n_layers and not (spec.n_heads or spec.d_state):
-            raise InputError(f"{config.path} says 0 attention heads; a {kind} has them")
+            raise InputError(
+                f"{config.path} says 0 attention heads, but a {kind} needs attention heads"
+            )
         return spec
     except InputError:
         raise
@@ -272,7 +273,9 @@ def _write_tensors(tensors: dict[str, np.ndarray], path: Path) -> None:
     try:
         save_file(tensors, path, metadata={"format": "pt"})
     except SafetensorError as error:
-        raise InputError(f"cannot write {path.name}: {first_line(error)}; make room") from None
+        raise InputError(
+            f"cannot write {path.name}: {first_line(error)}; free some disk space"
+        ) from None
 
 
 def is_part(name: str) -> bool:

@@ -92,11 +92,11 @@ class Sampling:
         if not (is_finite(self.top_p) and 0 < self.top_p <= 1):
             raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
         if not (is_finite(self.min_p) and 0 <= self.min_p <= 1):
-            raise InputError(f"min_p is {self.min_p}; it must be 0 (all) to 1")
+            raise InputError(f"min_p is {self.min_p}; it must be from 0 (all) to 1")
         if not (is_finite(self.repetition_penalty) and 1e-6 <= self.repetition_penalty <= 1e6):
             raise InputError(
                 f"repetition_penalty is {self.repetition_penalty}; it must be from 0.000001 to "
-                "1000000; 1 is none"
+                "1000000 (1 means no penalty)"
             )
 
     @property
@@ -119,7 +119,7 @@ class Sampling:
         values |= {table.name: pending(table) for table in kept.tables}
         found = Reader(values).compute(chosen, 0, 0)  # and no more than it needs
         if isinstance(found, CellError):
-            raise InputError(f"no token can be chosen: the logits lead to {found}")
+            raise InputError(f"no token can be chosen, because the logits give {found}")
         return int(found)
 
 

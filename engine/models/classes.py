@@ -49,11 +49,16 @@ def task(architectures: Sequence[str]) -> Gives | None:
 def readout(c: Config, gives: Gives) -> dict[str, Any]:
     """The fields of ModelSpec for a classifier. Raises InputError for one that does not choose one
     label."""
-    c.refuse("problem_type", "single_label_classification", "one label of several is chosen")
+    c.refuse(
+        "problem_type",
+        "single_label_classification",
+        "cellformer reads only classifiers that choose one label",
+    )
     n = len(labels(c))
     if n < 2:
         raise InputError(
-            f"{c.path} has {n} label: the model gives a number, and no class; two or more are read"
+            f"{c.path} has {n} label, so the model gives a number and no class; a classifier "
+            "needs two or more labels"
         )
     return {"gives": gives, "d_vocab_out": n, "tied": False}
 
@@ -79,5 +84,7 @@ def labels(c: Config) -> list[str]:
     n = len(named) or c.get("num_labels", int, 2)
     found = [named.get(str(k), named.get(k)) if named else f"LABEL_{k}" for k in range(n)]
     if not all(isinstance(label, str) and label for label in found):
-        raise InputError(f"{c.path}: id2label is no list of labels numbered 0 to {n - 1}")
+        raise InputError(
+            f"{c.path}: id2label is not a list of labels with the numbers 0 to {n - 1}"
+        )
     return [str(label) for label in found]

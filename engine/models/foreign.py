@@ -74,8 +74,8 @@ class Config(Fields):
             off = value is None or value is False or value in ("", [], {})
             if not (off or name in self.asked or any(fnmatch(name, p) for p in NO_MATTER)):
                 raise InputError(
-                    f"{self.path}: {name} = {value!r} is not known here, and could change what the "
-                    "model computes; if it does not, take it out"
+                    f"{self.path}: cellformer does not know {name} = {value!r}, which could "
+                    f"change the results; if the results stay the same, delete {name}"
                 )
 
     def windowed(self, n_layers: int, kind: str = WINDOWED) -> list[bool]:
@@ -89,8 +89,8 @@ class Config(Fields):
         if unknown or len(kinds) not in (0, n_layers):
             what = f"has {unknown[0]!r}" if unknown else f"lists {len(kinds)} layers"
             raise InputError(
-                f"{self.path}: layer_types {what}; it says {FULL} or {kind} for each "
-                f"of {n_layers} layers"
+                f"{self.path}: layer_types {what}; write {FULL} or {kind} for each of "
+                f"{n_layers} layers"
             )
         return [one == kind for one in kinds]
 
@@ -99,7 +99,9 @@ class Config(Fields):
         value = self.get(name, str, default)
         if value not in ACTIVATIONS:
             known = ", ".join(ACTIVATIONS)
-            raise InputError(f"{self.path}: {name} = {value!r} is not known here; known: {known}")
+            raise InputError(
+                f"{self.path}: {name} = {value!r} is not supported; choose one of {known}"
+            )
         return ACTIVATIONS[value]
 
     def divide(self, whole: str, by: str) -> int:
@@ -107,7 +109,7 @@ class Config(Fields):
         a: int = self.get(whole, int)
         b: int = self.get(by, int)
         if b < 1 or a % b:
-            raise InputError(f"{self.path}: {by} = {b} does not divide {whole} = {a}")
+            raise InputError(f"{self.path}: {by} = {b} must divide {whole} = {a}")
         return a // b
 
     def sizes(self, words: tuple[str, str, str] = USUAL) -> dict[str, Any]:

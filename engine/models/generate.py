@@ -51,7 +51,7 @@ class Passage:
     n_source: int = 0  # of an encoder-decoder: the positions of its source sentence, empty ones too
 
     def __repr__(self) -> str:
-        return f"<Passage of {len(self.ids)} tokens, {self.n_prompt} of them given>"
+        return f"<Passage of {len(self.ids)} tokens, {self.n_prompt} of them from the prompt>"
 
     @property
     def prompts(self) -> list[list[int]]:
@@ -117,7 +117,7 @@ def generate(
     """The steps that continue a prompt's ids by `n_tokens` tokens, as `cf.generate` describes.
     Raises InputError."""
     if not (is_whole(n_tokens) and n_tokens >= 1):
-        raise InputError(f"{n_tokens!r} tokens to generate; ask for at least 1")
+        raise InputError(f"cannot generate {n_tokens!r} tokens; ask for at least 1")
     if model.spec.gives != "next word":
         what = "a classifier" if model.spec.gives in CLASSES else "an encoder"
         raise InputError(
@@ -164,7 +164,8 @@ def passage(
     n_tokens = longest if n_tokens is None else n_tokens
     if not (is_whole(n_tokens) and n_tokens >= longest):
         raise InputError(
-            f"{n_tokens!r} tokens in all are fewer than the prompt's {longest}; ask for more"
+            f"the total of {n_tokens!r} tokens is less than the {longest} tokens of the prompt; "
+            "ask for more"
         )
     more = n_tokens - len(ids)
     if more:
@@ -199,8 +200,8 @@ def check_room(model: Model, n_prompt: int, more: int) -> None:
     if more > room:
         fits = f"ask for {room}" if room > 0 else "give a shorter prompt"
         raise InputError(
-            f"the prompt has {n_prompt} tokens and {more} more are asked for, but the model "
-            f"reads {model.spec.n_ctx} at most; {fits}"
+            f"the prompt has {n_prompt} tokens and you ask for {more} more, but the model reads "
+            f"at most {model.spec.n_ctx}; {fits}"
         )
 
 

@@ -58,7 +58,9 @@ class Header:
         """The next bytes. Raises InputError at the end of the file."""
         data = self.file.read(n) if n <= self.size else b""
         if len(data) < n:
-            raise InputError(f"{self.path} ends within its header; fetch it again")
+            raise InputError(
+                f"{self.path} ends in the middle of its header; download the file again"
+            )
         return data
 
     def numbers(self, kind: int, n: int) -> tuple[Any, ...]:
@@ -86,13 +88,14 @@ class Header:
             if of == ARRAY or n > MOST_VALUES:
                 what = "of arrays" if of == ARRAY else f"of {n:,} values"
                 raise InputError(
-                    f"{self.path} holds an array {what}, as no GGUF file does; fetch it again"
+                    f"{self.path} has an array {what}, which no GGUF file needs; download the "
+                    "file again"
                 )
             if of in NUMBERS:
                 return list(self.numbers(of, n))
             return [self.value(of) for _ in range(n)]
         if kind not in NUMBERS:
-            raise InputError(f"{self.path} holds a value of the unknown kind {kind}")
+            raise InputError(f"{self.path} has a value of the unknown kind {kind}")
         return self.numbers(kind, 1)[0]
 
 
@@ -101,26 +104,31 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
     with path.open("rb") as file:
         head = Header(path, file)
         if head.take(len(MAGIC)) != MAGIC:
-            raise InputError(f"{path} is no GGUF file")
+            raise InputError(f"{path} is not a GGUF file")
         version, n_tensors, n_values = *head.numbers(UINT32, 1), *head.numbers(UINT64, 2)
         if version not in VERSIONS:
-            raise InputError(f"{path} is GGUF of version {version}, not 2 or 3, of small end first")
+            raise InputError(
+                f"{path} has GGUF version {version}; cellformer reads only little-endian files "
+                "of versions 2 and 3"
+            )
         meta = {head.name(): head.value() for _ in range(n_values)}
         if n_tensors > MOST_TENSORS:
             raise InputError(
-                f"{path} says {n_tensors:,} tensors; no model has so many: fetch it again"
+                f"{path} claims to have {n_tensors:,} tensors, too many for a model; download "
+                "the file again"
             )
         listed = [tensor_line(head) for _ in range(n_tensors)]
         align = Fields(path, meta).get("general.alignment", int, 32)
         if align < 1 or align & (align - 1):
             raise InputError(
-                f"{path}: general.alignment is {align}, no power of two; fetch it again"
+                f"{path}: general.alignment is {align}, which is not a power of two; download "
+                "the file again"
             )
         begin = -(-file.tell() // align) * align
     places = {name: place(path, name, kind, sides, begin + at) for name, sides, kind, at in listed}
     for name, found in places.items():
         if found.end > head.size:
-            raise InputError(f"{path} ends within {name}; fetch it again")
+            raise InputError(f"{path} ends in the middle of {name}; download the file again")
     return meta, places
 
 
@@ -129,11 +137,14 @@ def tensor_line(head: Header) -> tuple[str, tuple[int, ...], int, int]:
     name, n_sides = head.name(), head.numbers(UINT32, 1)[0]
     if not 1 <= n_sides <= MOST_SIDES:
         raise InputError(
-            f"{name} in {head.path} has {n_sides} sides, not 1 to {MOST_SIDES}; fetch it again"
+            f"{name} in {head.path} has {n_sides} dimensions, not 1 to {MOST_SIDES}; download "
+            "the file again"
         )
     sides = head.numbers(UINT64, n_sides)[::-1]
     if not all(sides):
-        raise InputError(f"{name} in {head.path} has a side of 0; fetch it again")
+        raise InputError(
+            f"{name} in {head.path} has a dimension of size 0; download the file again"
+        )
     return name, sides, head.numbers(UINT32, 1)[0], head.numbers(UINT64, 1)[0]
 
 
@@ -146,7 +157,7 @@ def place(path: Path, name: str, kind: int, sides: tuple[int, ...], offset: int)
         from gguf.quants import dequantize
     except ImportError:
         raise InputError(
-            f"{path} holds packed numbers; to unpack them, `pip install 'cellformer[gguf]'`"
+            f"{path} has quantized numbers; to read them, run `pip install 'cellformer[gguf]'`"
         ) from None
     try:
         packed = GGMLQuantizationType(kind)
@@ -154,8 +165,13 @@ def place(path: Path, name: str, kind: int, sides: tuple[int, ...], offset: int)
         unpack = partial(dequantize, qtype=packed)
         unpack(np.zeros((1, n_bytes), np.uint8))
     except (ValueError, KeyError, NotImplementedError):
-        raise InputError(f"{name} in {path} is packed in a way that is not known here") from None
+        raise InputError(
+            f"{name} in {path} is quantized in a format that cellformer does not support"
+        ) from None
     if sides[-1] % together:
-        raise InputError(f"{name} in {path} has rows of {sides[-1]}, no multiple of {together}")
+        raise InputError(
+            f"{name} in {path} has rows of {sides[-1]} numbers, which is not a multiple of "
+            f"{together}"
+        )
     row_bytes = prod(sides[1:]) // together * n_bytes
     return Place(offset, sides, DTYPES["F32"], row_bytes, unpack)

@@ -37,9 +37,11 @@ def _held(name: str, values: Any) -> Any:
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
-        raise InputError(f"{name} is not an array of numbers, [rows, columns]") from None
+        raise InputError(
+            f"{name} must be an array of numbers with the shape [rows, columns]"
+        ) from None
     if array.dtype.kind not in "fiu":
-        raise InputError(f"{name} holds something that is not a number; give an array of floats")
+        raise InputError(f"{name} contains something that is not a number; give an array of floats")
     return frozen(array)
 
 
@@ -107,12 +109,12 @@ class Model:
             if name in given and given[name] != shape
         ]
         faults += [
-            f"{name} holds a value that is not finite"
+            f"{name} contains a value that is not finite"
             for name, values in self.weights.items()
             if not (isinstance(values, Stored) or np.isfinite(values).all())
         ]
         if faults:
-            raise InputError("weights do not fit the spec: " + "; ".join(faults))
+            raise InputError("the weights do not match the spec: " + "; ".join(faults))
 
     @property
     def kind(self) -> str:
@@ -147,7 +149,7 @@ class Model:
         """This model of two stacks with another source sentence. Its graphs are over the
         decoder's tokens. Raises InputError for invalid ids."""
         if not isinstance(self.spec, TwoStackSpec):
-            raise InputError(f"a {self.kind} model has one stack, and reads no source sentence")
+            raise InputError(f"a {self.kind} model has one stack, so it reads no source sentence")
         self._check_tokens(ids, self.spec.n_source)
         return replace(self, source=tuple(ids))
 
@@ -156,8 +158,8 @@ class Model:
         prompt itself."""
         if self.read:
             raise InputError(
-                f"a {self.kind} model has two stacks, and {what} needs a model with one; build, "
-                "run, generate, ablate, gradient and sweep take both"
+                f"a {self.kind} model has two stacks, but {what} needs a model with one; build, "
+                "run, generate, ablate, gradient and sweep work with both"
             )
 
     def merged(self) -> "Model":
@@ -198,13 +200,13 @@ class Model:
             raise InputError("the prompt is empty; give at least one token")
         if self.spec.reads == "image" and len(ids) != self.spec.n_ctx:
             raise InputError(
-                f"an image for this model has {self.spec.n_ctx:,} pixels, row by row, and "
-                f"{len(ids):,} are given; give them all"
+                f"this model needs an image of {self.spec.n_ctx:,} pixels, row by row, but you "
+                f"gave {len(ids):,} pixels; give all of them"
             )
         if len(ids) > n_ctx:
             raise InputError(
-                f"the prompt has {len(ids)} tokens, and the model reads {n_ctx} at most; "
-                "shorten the prompt"
+                f"the prompt has {len(ids)} tokens, but the model reads at most {n_ctx}; shorten "
+                "the prompt"
             )
         for i in ids:
             if not is_whole(i):
@@ -212,8 +214,8 @@ class Model:
         padding = self.spec.first_position - 1
         if padding > 0 and padding in ids:
             raise InputError(
-                f"the prompt holds the padding token, id {padding}, which a {self.kind} model "
-                "counts no position for; leave it out"
+                f"the prompt contains the padding token, id {padding}, and a {self.kind} model "
+                "gives this token no position; leave it out"
             )
         for i in ids:
             if not 0 <= i < self.spec.d_vocab:

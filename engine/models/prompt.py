@@ -256,7 +256,9 @@ def typed_as(
     if passage.chat is None:
         return spelt(tokenizer, passage.ids[: passage.n_prompt])
     if reason := tokenizing.refusal(tokenizer):
-        raise InputError(f"{reason}, so a sheet cannot chat; `cellformer generate --chat` does")
+        raise InputError(
+            f"{reason}, so a workbook cannot chat; use `cellformer generate --chat` instead"
+        )
     chats.add(g, passage.chat, by_word)
     return passage.chat.text, False
 

@@ -75,7 +75,9 @@ def _of_words(g: Graph, continues: bool) -> Expression:
     """The message if a word is chosen after every token."""
     n, count = g["tokens"].shape[0], g["n_prompt"][0, 0]
     picked = _picked(g)
-    text = "{n} given, {rest} generated" if continues else "{n} given, {rest} as built"
+    text = (
+        "{n} tokens given, {rest} generated" if continues else "{n} tokens given, {rest} as built"
+    )
     rest = n - count
     if "prompt.ended" in g.blocks:
         rest = rest - SUM(g["prompt.ended"].area.as_range)
@@ -87,12 +89,12 @@ def _of_words(g: Graph, continues: bool) -> Expression:
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
     longer = f"{worded('longer than the {n} columns of this sheet', n=n)}: {worded(LEFT_OUT)}"
     if not continues:
-        fewer = "{n} given; for those that are missing, the words as built stand in"
-        all_given = sentence("{n} given", n=count)
+        fewer = "{n} tokens given; the missing ones are the words as built"
+        all_given = sentence("{n} tokens given", n=count)
         counted = IF(count < n, sentence(fewer, n=count), all_given) & picked
     if "prompt.opened" in g.blocks:
         opened, first = g["prompt.opened"][0, 0], g["prompt.typed"][0, 0]
-        put = sentence("; {word} is put in front: every text begins with it", word=first)
+        put = sentence("; the sheet adds {word}, the start of every text", word=first)
         counted, n_words = counted & IF(opened == 1, put, ""), n_words + opened
     nearest = sentence("; nearest: {word}", word=g["prompt.nearest"][0, 0])
     nothing = expression(f"{worded('nothing is typed')}: {worded(SILENT)}")
@@ -105,7 +107,7 @@ def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
     fine, told, n_ids = (
         g[f"{prefix}tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message", "n_ids")
     )
-    counted = sentence("{n} given, room for {rest} more", n=count, rest=n - count)
+    counted = sentence("{n} tokens given, room for {rest} more", n=count, rest=n - count)
     if prefix or "prompt.pick" not in g.blocks:
         return IF(n_ids == 0, told, IF(fine == 0, told, counted))
     counted = IF(fine == 0, told, counted & _picked(g))
@@ -121,7 +123,7 @@ def n_picked(g: Graph) -> Expression:
 
 def _picked(g: Graph) -> Expression:
     n = n_picked(g)
-    return IF(n > 0, sentence("; {n} picked instead of what is typed", n=n), "")
+    return IF(n > 0, sentence("; {n} picked tokens replace typed tokens", n=n), "")
 
 
 def _unless_unknown(

@@ -58,7 +58,7 @@ def read(
     given = said(c)
     c.ignore("rope_parameters", "partial_rotary_factor", ORIGINAL, base)
     if not isinstance(given, dict):
-        raise InputError(f"{c.path}: rope_scaling is {given!r}, not an object")
+        raise InputError(f"{c.path}: rope_scaling is {given!r}, but it must be a JSON object")
     kind = given.get("rope_type", given.get("type", "default"))
     kind = "longrope" if kind == "su" else kind  # its first name
     values = dict(given)
@@ -70,18 +70,21 @@ def read(
         older["partial_rotary_factor"] = c.get(share_of, float, default_part)
     for name, value in older.items():
         if value <= 0:  # wherever another one stands, too
-            raise InputError(f"{c.path}: {name} is {value!r}, not positive; look at the file")
+            raise InputError(
+                f"{c.path}: {name} is {value!r}, but it must be positive; correct the file"
+            )
         values.setdefault(name, value)
     scaling = Scaling(c, kind, values)
     theta, share = scaling.number("rope_theta"), scaling.number("partial_rotary_factor", 1.0)
     if not 0 <= share <= 1:
         raise InputError(
-            f"{c.path}: partial_rotary_factor is {share!r}, not from 0 to 1: d_rotary is of d_head"
+            f"{c.path}: partial_rotary_factor is {share!r}; it must be from 0 to 1, because "
+            "d_rotary is part of d_head"
         )
     if share != 1 and not part and kind not in ("default", "proportional"):
         raise InputError(
-            f"{c.path}: partial_rotary_factor = {share!r} does not go with {kind!r}, for all "
-            "features of these heads turn; take it out"
+            f"{c.path}: partial_rotary_factor = {share!r} does not fit {kind!r}, which rotates "
+            "all features of a head; delete partial_rotary_factor"
         )
     # the pairs that do not turn are among the frequencies of "proportional"
     d_rotary = int(d_head * share) if part and kind != "proportional" else d_head
@@ -122,13 +125,15 @@ class Scaling:
         self.c, self.kind, self.values = c, str(kind), values
         if self.kind not in KINDS:
             known = ", ".join(KINDS)
-            raise InputError(f"{c.path}: rope_scaling {kind!r} is not supported; known: {known}")
+            raise InputError(
+                f"{c.path}: cellformer does not support rope_scaling {kind!r}; it supports {known}"
+            )
         options, _ = KINDS[self.kind]
         unknown = set(values) - {*OF_ALL, *options}
         if unknown:
             raise InputError(
-                f"{c.path}: rope_scaling {kind!r} has an unknown option, {min(unknown)!r}; "
-                "if it does not change the model, remove it"
+                f"{c.path}: rope_scaling {kind!r} has an unknown option, {min(unknown)!r}; if "
+                "this option does not change the model, delete it"
             )
 
     def number(self, name: str, default: float | None = None) -> float:
@@ -141,7 +146,9 @@ class Scaling:
             or not 0 < value <= LARGEST
         ):
             what = f"{name} is {value!r}" if name in OF_ALL else f"its {name} is {value!r}"
-            raise InputError(f"{self.c.path}: rope_scaling {self.kind!r}: {what}, not positive")
+            raise InputError(
+                f"{self.c.path}: rope_scaling {self.kind!r}: {what}, but it must be positive"
+            )
         return float(value)
 
     def numbers(self, name: str, count: int) -> np.ndarray:
@@ -149,7 +156,8 @@ class Scaling:
         value = self.values.get(name)
         if not isinstance(value, list) or len(value) != count:
             raise InputError(
-                f"{self.c.path}: rope_scaling {self.kind!r}: its {name} is no list of {count}"
+                f"{self.c.path}: rope_scaling {self.kind!r}: {name} must be a list of "
+                f"{count} numbers"
             )
         return np.array([Scaling(self.c, self.kind, {name: v}).number(name) for v in value])
 
@@ -210,7 +218,7 @@ def llama3(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]
 def yarn(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
     """Peng et al. 2023, section 3.2: a ramp over the pairs, from unchanged to divided."""
     if "factor" not in s.values:
-        raise InputError(f"{s.c.path}: rope_scaling 'yarn' has no factor")
+        raise InputError(f"{s.c.path}: rope_scaling 'yarn' has no factor; add it")
     factor, original = s.stretch(), s.original()
 
     def pair_that_turns(times: float) -> float:

@@ -44,7 +44,10 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
         return found
     prompts = json_object(folder / "config_sentence_transformers.json")
     if prompts.get("default_prompt_name"):
-        raise InputError(f"{folder}: texts before every sentence (prompts) are not known here")
+        raise InputError(
+            f"{folder}: cellformer does not support prompts, texts that are put before every "
+            "sentence"
+        )
     modules = []
     for module in _list(folder / FILE):
         kind = module.get("type", str, "").rpartition(".")[2]
@@ -61,10 +64,10 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
 def _list(path: Path) -> list[Config]:
     found = read_json(path)
     if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
-        raise InputError(f"{path} holds no list of modules")
+        raise InputError(f"{path} must contain a list of modules")
     if len(found) > MOST:
         raise InputError(
-            f"{path} lists {len(found):,} modules, and {MOST} are the most; fetch the file again"
+            f"{path} lists {len(found):,} modules; the limit is {MOST}; download the file again"
         )
     return [Config(path, module) for module in found]
 
@@ -119,8 +122,9 @@ def readout(c: Config) -> dict[str, Any]:
         for name in names:
             if not name.endswith((*HEADS, "Model")):
                 raise InputError(
-                    f"{c.path}: the head of a {name} is not known here; "
-                    "an encoder alone is, one for masked words, and a classifier of texts or tokens"
+                    f"{c.path}: cellformer does not support the head of a {name}. Supported are "
+                    "encoders without a head, masked-word heads, and classifiers of texts or "
+                    "tokens"
                 )
         masked = any(name.endswith(HEADS) for name in names)
         return {"gives": "masked word" if masked else "sentence"}
@@ -129,9 +133,11 @@ def readout(c: Config) -> dict[str, Any]:
     order = [kind for kind in kinds if kind != "Dropout"]
     for kind in order:
         if kind not in KNOWN:
-            raise InputError(f"{c.path}: the module {kind} of {FILE} is not known here")
+            raise InputError(f"{c.path}: cellformer does not support the module {kind} of {FILE}")
     if [kind for kind in KNOWN if kind in order] != order or order[:2] != list(KNOWN[:2]):
-        raise InputError(f"{c.path}: modules in the order {', '.join(order)} are not known here")
+        raise InputError(
+            f"{c.path}: cellformer does not support modules in the order {', '.join(order)}"
+        )
     for module in modules:
         found |= _meaning(c, module)
     return found
@@ -141,17 +147,23 @@ def _meaning(c: Config, module: Config) -> dict[str, Any]:
     """The fields of ModelSpec for one module."""
     kind = module.get("type", str)
     if kind == "Transformer" and module.get("do_lower_case", bool, False):
-        raise InputError(f"{c.path}: do_lower_case beside a tokenizer is not known here")
+        raise InputError(
+            f"{c.path}: cellformer does not support do_lower_case together with a tokenizer"
+        )
     if kind == "Pooling":
         said = [name for name in module.values if MODE in name]
         modes = [n.removeprefix(MODE) for n in said if module.get(n, bool, False)]
         if len(modes) != 1 or modes[0] not in POOLING:
-            raise InputError(f"{c.path}: pooling by {', '.join(modes) or 'nothing'} is not known")
+            raise InputError(
+                f"{c.path}: cellformer does not support pooling by {', '.join(modes) or 'nothing'}"
+            )
         return {"pooling": POOLING[modes[0]]}
     if kind == "Dense":
         bend = module.get("activation_function", str, "").rpartition(".")[2]
         if bend not in ("Tanh", "Identity"):
-            raise InputError(f"{c.path}: the activation {bend} of Dense is not known here")
+            raise InputError(
+                f"{c.path}: cellformer does not support the activation {bend} of Dense"
+            )
         n_out, bias = module.get("out_features", int), module.get("bias", bool, True)
         sizes = {"d_sentence": n_out, "sentence_bias": bias}
         return sizes | {"sentence_tanh": bend == "Tanh"}

@@ -103,35 +103,42 @@ class ModelSpec:
             raise InputError(f"rope_theta is {self.rope_theta}; it must be above 0")
         if self.norm_eps < 0 or self.sqrt_d_head == 0:
             raise InputError(
-                "norm_eps cannot be negative, nor sqrt_d_head 0: scores would be no numbers"
+                "norm_eps must not be negative, and sqrt_d_head must not be 0: the scores would "
+                "not be numbers"
             )
         for size in ("n_layers", "n_heads", "d_head", "d_mlp", "d_state"):
             if getattr(self, size) < 0:
-                raise InputError(f"{size} is {getattr(self, size)}; it cannot be negative")
+                raise InputError(f"{size} is {getattr(self, size)}; it must not be negative")
         self._check_heads()
 
     def _check_heads(self) -> None:
         """Raise InputError for blocks and heads that no model has."""
         if self.n_layers > MAX_LAYERS:
-            raise InputError(f"n_layers is {self.n_layers:,}; no model has above {MAX_LAYERS:,}")
+            raise InputError(f"n_layers is {self.n_layers:,}; the limit is {MAX_LAYERS:,}")
         if self.n_layers * max(self.n_heads, 1) > MAX_HEADS:
             raise InputError(
-                f"n_layers = {self.n_layers} and n_heads = {self.n_heads}: "
-                f"no model has more than {MAX_HEADS:,} heads"
+                f"n_layers = {self.n_layers} and n_heads = {self.n_heads} give too many heads; "
+                f"the limit is {MAX_HEADS:,} heads"
             )
         if self.n_layers and not (self.n_heads or self.d_mlp or self.d_state):
-            raise InputError("a block needs heads or an MLP: set n_heads or d_mlp, or n_layers=0")
+            raise InputError(
+                "a block needs heads or an MLP: set n_heads or d_mlp, or set n_layers=0"
+            )
         if self.n_heads and not self.d_head:
             raise InputError(f"{self.n_heads} heads need a d_head of at least 1")
         if self.n_heads and (self.kv_heads < 1 or self.n_heads % self.kv_heads):
             raise InputError(
-                f"{self.n_heads} heads cannot share {self.kv_heads} key-value heads; "
-                "n_kv_heads must divide n_heads"
+                f"{self.n_heads} heads cannot share {self.kv_heads} key-value heads; n_heads "
+                "must be a multiple of n_kv_heads"
             )
         if self.position == "rotary" and not 0 <= self.rotary <= self.d_head:
-            raise InputError(f"d_rotary is {self.rotary}, not from 0 to d_head = {self.d_head}")
+            raise InputError(
+                f"d_rotary is {self.rotary}; it must be from 0 to d_head = {self.d_head}"
+            )
         if self.position == "rotary" and self.rotary % 2:
-            raise InputError(f"d_rotary is {self.rotary}, and must be even: features turn in pairs")
+            raise InputError(
+                f"d_rotary is {self.rotary}; it must be even, because features rotate in pairs"
+            )
 
     def _check_kinds(self) -> None:
         """Check the type of every field: sizes are whole numbers, choices are known."""
@@ -142,10 +149,11 @@ class ModelSpec:
                 what = f"; it can be {', '.join(choices)}" if choices else f", not {_said(kind)}"
                 raise InputError(f"{name} is {value!r}{what}")
         if any(window is not None and window < 1 for window in self.windows):
-            raise InputError("a window must have at least 1 key; look at the window size")
+            raise InputError("a window must have at least 1 key; correct the window size")
         if self.windows and len(self.windows) != self.n_layers:
             raise InputError(
-                f"expected one window per layer ({self.n_layers}), got {len(self.windows)}"
+                f"there must be one window for each layer ({self.n_layers}), but "
+                f"{len(self.windows)} are given"
             )
 
     @property

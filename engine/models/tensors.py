@@ -110,14 +110,16 @@ def in_safetensors(path: Path) -> dict[str, TensorEntry]:
             n_bytes = int.from_bytes(beginning.read(8), "little")
         if path.stat().st_size > n_bytes > MOST_HEADER:
             raise InputError(
-                f"{path} has a header of {n_bytes:,} bytes, which no model needs; fetch it again"
+                f"{path} has a header of {n_bytes:,} bytes, too large for a model; download the "
+                "file again"
             )
         opened: Any = safe_open(path, framework="numpy")
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is no safetensors file: {error}") from None
+        raise InputError(f"{path} is not a safetensors file: {error}") from None
     if len(opened.keys()) > MOST_TENSORS:
         raise InputError(
-            f"{path} holds {len(opened.keys()):,} tensors; no model has so many: fetch it again"
+            f"{path} has {len(opened.keys()):,} tensors, too many for a model; download the file "
+            "again"
         )
     file, found = SafetensorsFile(path), {}
     for name in opened.keys():  # noqa: SIM118  it is no dict
@@ -145,7 +147,7 @@ def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
     import torch
 
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
-        raise InputError(f"{path} holds no weights with names")
+        raise InputError(f"{path} contains no named weights")
     return {str(name): _array(path, str(name), tensor) for name, tensor in tensors.items()}
 
 
@@ -156,7 +158,7 @@ def _array(path: Path, name: str, tensor: Any) -> np.ndarray:
     odd = "sparse" if tensor.layout != torch.strided else ""
     odd = odd or ("quantized" if tensor.is_quantized else "without numbers" * tensor.is_meta)
     if not odd and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        odd = "larger than what is stored of it"
+        odd = "larger than its stored data"
     try:
         if odd:
             raise TypeError(f"it is {odd}")
@@ -164,7 +166,8 @@ def _array(path: Path, name: str, tensor: Any) -> np.ndarray:
         found: np.ndarray = plain.detach().numpy()
     except (TypeError, RuntimeError) as error:
         raise InputError(
-            f"{name} in {path} is no plain tensor: {first_line(error)}; save it as one"
+            f"{name} in {path} is not a plain tensor: {first_line(error)}; save it as a plain "
+            "tensor"
         ) from None
     return found.reshape(tall(tuple(tensor.shape)))
 
@@ -175,16 +178,17 @@ def torch_load(path: Path) -> dict[Any, Any]:
         import torch
     except ImportError:
         raise InputError(
-            f"{path} needs torch to be read; install it, or save the model as safetensors"
+            f"cellformer needs torch to read {path}; install torch, or save the model as "
+            "safetensors"
         ) from None
     try:
         mapped = is_zipfile(path)  # as torch has written files since its version 1.6
         with warnings.catch_warnings(action="ignore"):  # of how torch itself reads some tensors
             found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as error:  # torch raises nothing narrower
-        raise InputError(f"{path} holds no weights: {first_line(error)}") from None
+        raise InputError(f"{path} contains no weights: {first_line(error)}") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path} holds no weights with names")
+        raise InputError(f"{path} contains no named weights")
     return found
 
 
@@ -193,8 +197,8 @@ def inside(folder: Path, name: str, what: str) -> Path:
     folder."""
     if re.search(r"^[/\\]|:|(^|[/\\])\.\.([/\\]|$)", name):
         raise InputError(
-            f"{folder / what} {name!r} is outside its folder, and not read; "
-            "have all of a model in one folder"
+            f"{folder / what} {name!r} is outside the model's folder, so cellformer does not "
+            "read it; put all files of the model into one folder"
         )
     return folder / name
 
@@ -214,14 +218,17 @@ def weight_files(folder: Path) -> list[Path]:
             ]
             for path in paths:
                 if not path.is_file():
-                    raise InputError(f"{folder} lacks the shard {path.name}, which its index names")
+                    raise InputError(
+                        f"{folder} lacks the shard {path.name}, which the model's index lists"
+                    )
             return paths
     others = [path for path in sorted(folder.glob("*.safetensors")) if path.name not in NO_MODELS]
     if len(others) == 1:
         return others
     found = f", but {', '.join(path.name for path in others)}" if others else ""
     raise InputError(
-        f"{folder} holds no model.safetensors and no index of shards{found}; fetch its weights, too"
+        f"{folder} has no model.safetensors and no index of shards{found}; download the weights, "
+        "too"
     )
 
 
@@ -284,11 +291,11 @@ class Tensors:
             if held.shape != wanted[name]:
                 faults.append(f"{name} has shape {sides(held.shape)}, not {sides(wanted[name])}")
             if held.dtype not in FLOATS:
-                faults.append(f"{name} holds {held.dtype}, not floating-point numbers")
+                faults.append(f"{name} contains {held.dtype}, not floating-point numbers")
         if faults:
             listed = "; ".join(faults[:MAX_FAULTS])
             more = f"; and {len(faults) - MAX_FAULTS} more" if len(faults) > MAX_FAULTS else ""
-            raise InputError(f"weights in {self.path} do not fit its config: {listed}{more}")
+            raise InputError(f"weights in {self.path} do not match the config: {listed}{more}")
 
     def stored(self, piece: Piece) -> "np.ndarray | Stored":
         """A piece that stays in its file; a vector is read."""
@@ -306,7 +313,7 @@ class Tensors:
         if piece.name not in self.values:
             values = self.held[piece.name].fetch().astype(np.float64)
             if not np.isfinite(values).all():
-                raise InputError(f"{piece.name} in {self.path} holds a value that is not finite")
+                raise InputError(f"{piece.name} in {self.path} contains a value that is not finite")
             values.flags.writeable = False
             self.values[piece.name] = values
         values = self.values[piece.name][piece.slices]

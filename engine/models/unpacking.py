@@ -27,7 +27,7 @@ from cellformer.engine.models.foreign import Config
 from cellformer.engine.models.tensors import FLOATS, TensorEntry
 
 KEYS = ("quantization_config", "quantization")  # of config.json
-ELSE = "take the model before it was quantized, or its GGUF"
+ELSE = "use the original model before quantization, or its GGUF file"
 WORD = 32  # bits
 BITS = (2, 4, 8)
 AWQ_ORDER = np.array([0, 2, 4, 6, 1, 3, 5, 7])  # the column that each four bits of a word hold
@@ -77,13 +77,15 @@ def unpacked(folder: Path, config: Config, held: Held) -> Held:
     if given is None:
         return held
     if not isinstance(given, dict):
-        raise InputError(f"{config.path}: quantization_config is {given!r}, no object")
+        raise InputError(
+            f"{config.path}: quantization_config is {given!r}, but it must be a JSON object"
+        )
     said = Config(config.path, given)
     kind = said.get("quant_method", str, "mlx" if "quantization" in config.values else "none")
     if kind not in KINDS:
         raise InputError(
-            f"{folder} holds weights quantized by {kind!r}, which are not unpacked here (known: "
-            f"{', '.join(KINDS)}); {ELSE}"
+            f"{folder} has weights quantized by {kind!r}, which cellformer cannot unpack "
+            f"(supported: {', '.join(KINDS)}); {ELSE}"
         )
     for key in KEYS:  # as a folder of plain numbers it is loaded, and saved
         config.values.pop(key, None)
@@ -101,7 +103,7 @@ class Parts:
 
     def fault(self, end: str, fact: str) -> InputError:
         """The error that a part causes."""
-        return InputError(f"{self.stem}.{end} in {self.folder} {fact}; fetch the folder again")
+        return InputError(f"{self.stem}.{end} in {self.folder} {fact}; download the folder again")
 
     def has(self, end: str) -> bool:
         """Whether there is such a part."""
@@ -113,9 +115,9 @@ class Parts:
         if found is None:
             raise self.fault(end, "is missing")
         if found.dtype not in kind.labels:
-            raise self.fault(end, f"holds {found.dtype}, not {kind.what}")
+            raise self.fault(end, f"contains {found.dtype}, not {kind.what}")
         if len(found.shape) != len(shape):
-            raise self.fault(end, f"has {len(found.shape)} sides, not {len(shape)}")
+            raise self.fault(end, f"has {len(found.shape)} dimensions, not {len(shape)}")
         wanted = tuple(h if w is None else w for h, w in zip(found.shape, shape, strict=True))
         if found.shape != wanted or 0 in wanted:
             raise self.fault(end, f"has shape {sides(found.shape)}, not {sides(wanted)}")
@@ -130,12 +132,13 @@ class Parts:
         all."""
         size, rest = divmod(n_in, n_groups)
         if rest:
-            raise self.fault("scales", f"has {n_groups} groups for {n_in} inputs")
+            raise self.fault("scales", f"has {n_groups} groups, which do not divide {n_in} inputs")
         told: int = said.get("group_size", int, size)
         if told != size and (told, n_groups) != (-1, 1):
             raise InputError(
-                f"{said.path}: group_size is {told}, but {self.stem}.scales has {n_groups} groups "
-                f"for {n_in} inputs; set it to {size}, or fetch the folder again"
+                f"{said.path}: group_size is {told}, but {self.stem}.scales has "
+                f"{n_groups} groups for {n_in} inputs; set group_size to {size}, or download the "
+                "folder again"
             )
         return size
 
@@ -167,8 +170,8 @@ def bits_of(said: Config, known: tuple[int, ...] = BITS) -> int:
     bits: int = said.get("bits", int, 4)
     if bits not in known:
         raise InputError(
-            f"{said.path}: integers of {bits} bits are not unpacked here, but of "
-            f"{', '.join(map(str, known))}; {ELSE}"
+            f"{said.path}: cellformer cannot unpack integers of {bits} bits, only of "
+            f"{', '.join(map(str, known))} bits; {ELSE}"
         )
     return bits
 
@@ -179,8 +182,8 @@ def said_to_be(said: Config, name: str, older: str, *known: str) -> str:
     layout: str = said.get(older, str, said.get(name, str, known[0])).lower()
     if layout not in known:
         raise InputError(
-            f"{said.path}: {older} {layout!r} is not unpacked here, but {' and '.join(known)}; "
-            f"{ELSE}"
+            f"{said.path}: cellformer cannot unpack {older} {layout!r}, only "
+            f"{' and '.join(known)}; {ELSE}"
         )
     return layout
 
@@ -209,7 +212,7 @@ def gptq(folder: Path, said: Config, held: Held) -> None:
         if parts.has("g_idx") or said.get("desc_act", bool, False):
             given = parts.take("g_idx", INDICES, n_in)
             if not np.array_equal(np.sort(given), group):
-                fact = f"does not give each of the {len(scales)} groups {size} inputs"
+                fact = f"does not give {size} inputs to each of the {len(scales)} groups"
                 raise parts.fault("g_idx", fact)
             group = given
         rows = partial(of_gptq, words, zeros, scales, group, bits)
@@ -228,8 +231,9 @@ def check_version(said: Config, version: str, bits: int, spans: list[tuple[int, 
     shifted = version == "gptq_v2" and (lowest, highest) == (0, most - 1)
     if spans and (shifted or (lowest == highest != middle)):
         raise InputError(
-            f"{said.path}: checkpoint_format is {version!r}, but the zero points go from {lowest} "
-            f"to {highest}, which another version stores; correct it, or fetch the folder again"
+            f"{said.path}: checkpoint_format is {version!r}, but the zero points range from "
+            f"{lowest} to {highest}, as in another version; correct checkpoint_format, or "
+            "download the folder again"
         )
 
 
@@ -327,7 +331,9 @@ def of_eight_bits(parts: Parts) -> TensorEntry:
     n_out, n_in = integers.shape
     scales = parts.numbers("SCB", n_out) / 127
     if parts.has("weight_format") and parts.take("weight_format", BYTES):
-        raise parts.fault("weight_format", "names an order of columns that is not unpacked here")
+        raise parts.fault(
+            "weight_format", "names an order of columns that cellformer cannot unpack"
+        )
     rows = partial(of_scaled_rows, integers, scales)
     return entry(parts.folder, parts.stem, (n_out, n_in), rows, turned=False)
 
@@ -351,24 +357,25 @@ class State(NamedTuple):
         mark = f"{parts.stem}.weight.quant_state."
         names = [name for name in parts.held if name.startswith(mark)]
         if len(names) != 1:
-            raise parts.fault("weight.quant_state", f"is there {len(names)} times, not once")
+            raise parts.fault("weight.quant_state", f"appears {len(names)} times, not once")
         data = parts.take(names[0].removeprefix(f"{parts.stem}."), BYTES, None)
         where = parts.folder / names[0]
         try:
             return cls.read(Fields(where, parse_json(data.tobytes(), where) or {}))
         except InputError as error:
-            raise InputError(f"{error}; fetch the folder again") from None
+            raise InputError(f"{error}; download the folder again") from None
 
     @classmethod
     def read(cls, said: Fields) -> "State":
         """The state that a JSON object says."""
         shape = said.listed("shape", int)
         if len(shape) != 2 or not all(0 < side < LARGEST for side in shape):
-            raise InputError(f"{said.path}: 'shape' is not two sides")
+            raise InputError(f"{said.path}: 'shape' must list two positive numbers")
         sizes = said.get("blocksize", int), said.get("nested_blocksize", int, 1)
         if any(size < 1 or size & (size - 1) for size in sizes):
             raise InputError(
-                f"{said.path}: its blocks have {sizes[0]} and {sizes[1]} numbers, no powers of 2"
+                f"{said.path}: its blocks have {sizes[0]} and {sizes[1]} numbers; both must be "
+                "powers of 2"
             )
         return cls((shape[0], shape[1]), *sizes, said.get("nested_offset", float, 0.0))
 

@@ -31,7 +31,7 @@ class Effect:
 
     part: Annotated[str, "a head, an attention block or an MLP", said]
     change: Annotated[float, "of the target's logit", "+.4f"]
-    before: Annotated[float, "the target's probability with every part on", ".4f"]
+    before: Annotated[float, "the target's probability with every part switched on", ".4f"]
     probability: Annotated[float, "the target's then", ".4f"]
     first: Annotated[str, "the likeliest word then"]
 
@@ -75,9 +75,13 @@ def effects(
     """
     n_words = graph["logits"].shape[1]
     if words is not None and len(words) != n_words:
-        raise InputError(f"{len(words)} words were given; the model has {n_words}: name each")
+        raise InputError(
+            f"you gave {len(words)} words, but the model has {n_words}; name each of them"
+        )
     if not -n_words <= target < n_words:
-        raise InputError(f"there is no word {target}; the model has {n_words}, from 0")
+        raise InputError(
+            f"there is no word {target}; the model's {n_words} words are counted from 0"
+        )
     names = parts(graph)
     under: Change = {("mean_ablation", 0, 0): float(mean)} if names else {}
     values = variants(graph, [{**under, **off(graph, name)} for name in names])
@@ -144,7 +148,7 @@ def _rows(asked: Asked) -> tuple[str, list[Effect]]:
         averaged = with_averages(asked.model, list(filter(None, (asked.ids, asked.second))))
         asked = replace(asked, model=averaged)
     if not (found := parts(asked.graph)):
-        raise InputError(f"{asked.name} has no heads or MLPs: there is nothing to ablate")
+        raise InputError(f"{asked.name} has no heads or MLPs, so there is nothing to ablate")
     asked.allow(len(found))
     target = asked.word(asked.target)
     return asked.words[target], effects(asked.graph, target, asked.row, mean, asked.words)
@@ -154,11 +158,14 @@ def _closing(target: str, rows: Sequence[Effect]) -> str:
     """The part without which the target's logit falls most, in a sentence."""
     most = min(rows, key=lambda row: row.change)
     if most.change >= 0:
-        return f"No part raises the logit of {target}: without each, it stays or grows."
+        return (
+            f"No part raises the logit of {target}: without each part, the logit stays the same "
+            "or grows."
+        )
     return (
-        f"{target} needs {said(most.part)} most. Without it, the probability of {target} is "
-        f"{most.probability:.1%} instead of {most.before:.1%}, and the likeliest word is "
-        f"{most.first}."
+        f"{target} needs {said(most.part)} most. Without this part, the probability of "
+        f"{target} is {most.probability:.1%} instead of {most.before:.1%}, and the likeliest "
+        f"word is {most.first}."
     )
 
 
@@ -166,10 +173,10 @@ STUDY = Study(
     "ablate",
     """Ablate heads, attention blocks and MLPs, one at a time, and report the target's logit.
 
-    Zero ablation: the part writes nothing. With --mean, it writes its average.""",
+    Zero ablation: the part writes nothing. With --mean, the part writes its average.""",
     Effect,
     _rows,
     Options,
-    "change of the logit of {target}, and its probability, with each part switched off",
+    "change of the logit of {target}, and the probability of {target}, with each part switched off",
     _closing,
 )

@@ -110,7 +110,9 @@ def asked(given: Given) -> Studies:
         if main in given.options:
             found[addition.name] = addition.asked(given)
         elif alone := next((name for name in others if name in given.options), None):
-            raise InputError(f"--{alone} goes with --{main}: give both, or leave it out")
+            raise InputError(
+                f"--{alone} works only together with --{main}: give both, or leave out --{alone}"
+            )
     return found
 
 

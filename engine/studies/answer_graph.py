@@ -73,7 +73,9 @@ class Edge(NamedTuple):
     def ends(self) -> Ends:
         """The two nodes of the edge. Raises InputError for an edge of a neuron."""
         if self.source.neuron is not None or self.reader.neuron is not None:
-            raise InputError("edges of single neurons cannot be cut; cut those of their MLP")
+            raise InputError(
+                "edges of single neurons cannot be cut; cut the edges of their MLP instead"
+            )
         return (*self.source[:2], *self.reader[:2])
 
 
@@ -97,8 +99,8 @@ def readers(graph: Graph) -> list[Reader]:
     """
     if any(ENCODER in block.passes for block in graph):
         raise InputError(
-            "the graph of an answer is of one stack, and this model has two; --target of run tells "
-            "what each part adds to a word"
+            "the graph of an answer needs a model with one stack, but this model has two. Use "
+            "run --target to see what each part adds to a word"
         )
     return [_reader(graph, wrote) for wrote in writers(graph) if not begins(wrote)]
 
@@ -139,8 +141,8 @@ def _reader(graph: Graph, wrote: Block) -> Reader:
     if taken is hidden or taken.op is ops.bounded or "x" not in operands(taken):
         found = taken.op.name if taken.op else "an input"
         raise InputError(
-            f"{taken.name} is {found}, which the graph of an answer cannot follow; "
-            "it follows a decoder's attention, MLPs and experts"
+            f"{taken.name} is {found}, which the graph of an answer cannot follow; the graph "
+            "follows attention, MLPs and experts of a decoder"
         )
     return Reader(
         wrote, inner, _stream(graph, operands(taken)["x"]), taken, hidden, inside.get("pattern")

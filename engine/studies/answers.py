@@ -248,4 +248,4 @@ def _value(step: Expression) -> Any:
 
 
 def _no_cells(_: Any) -> Any:
-    raise LookupError("an answer is judged by its number alone")
+    raise LookupError("an answer is judged only by its number")

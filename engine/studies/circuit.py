@@ -107,7 +107,7 @@ def search(cases: Sequence[Case], kept: float = KEPT) -> Circuit:
     none = np.array([case.leads([[]])[0] for case in cases])
     if not (full - none > ROUNDING * np.maximum(1, np.abs(full))).all():
         raise InputError(
-            "the answer is no stronger than with every edge cut, so no edge carries it; "
+            "the answer is no stronger than with every edge cut, so no edge carries the answer; "
             "name another word or rival"
         )
 
@@ -141,7 +141,8 @@ def _prefix(ranked: Sequence[Ends], share: Share, kept: float) -> list[Ends]:
             if x >= kept:
                 return list(ranked[:n])
     raise InputError(
-        f"the {len(ranked)} strongest edges do not keep {kept:.0%} of the answer; ask for less"
+        f"the {len(ranked)} strongest edges do not keep {kept:.0%} of the answer; ask for a "
+        "smaller share"
     )
 
 

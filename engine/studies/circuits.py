@@ -69,8 +69,8 @@ def _small(model: Model) -> Graph:
     """The graph of a token, if the vocabulary's pairs can be held."""
     if model.spec.d_vocab > MOST_WORDS:
         raise InputError(
-            f"circuits through {model.spec.d_vocab:,} words are too large: "
-            f"choose a model of at most {MOST_WORDS:,}"
+            f"circuits through {model.spec.d_vocab:,} words are too large; choose a model of at "
+            f"most {MOST_WORDS:,} words"
         )
     return one_token(model)
 
@@ -105,8 +105,8 @@ def _v(graph: Graph, head: str) -> Block:
     z = graph[f"{head}.z"]
     if z.op is not ops.mix:
         raise InputError(
-            f"what {said(head)} writes is gated by the token that looks, so weights "
-            "alone do not give its OV circuit"
+            f"the query token gates what {said(head)} writes, so the weights alone do not give "
+            "the OV circuit of this head"
         )
     return operands(z)["v"]
 
@@ -141,11 +141,14 @@ def _without_divisors(graph: Graph, way: scores.Path) -> Mapping[str, np.ndarray
 def _to_logits(graph: Graph, head: str) -> np.ndarray:
     """The map from a head's output to the logits: [d_model, n_words]."""
     if "logits" not in graph.blocks:
-        raise InputError("the model reads out no words, so it has no circuits through them")
+        raise InputError(
+            "the model's output is not words, so the model has no circuits through words"
+        )
     begin, end = graph[f"{head}.result"], scoring(graph)
     if begin not in scores.path(graph, end.x).writers:
         raise InputError(
-            "the model's logits are not linear in what heads write, so there are no OV circuits"
+            "the model's logits are not linear in the output of the heads, so there are no OV "
+            "circuits"
         )
     words = np.asarray(graph.values[end.words.name])
     return np.asarray(through(graph, begin, end.x) @ (words.T if end.by_rows else words))
@@ -187,8 +190,8 @@ def compositions(model: Model) -> list[Composition]:
     InputError for a wide stream."""
     if model.spec.d_model > WIDEST:
         raise InputError(
-            f"compositions over a stream of {model.spec.d_model:,} numbers are too large: "
-            f"choose a model of at most {WIDEST:,}"
+            f"compositions over a residual stream of {model.spec.d_model:,} numbers are too "
+            f"large; choose a model of at most {WIDEST:,} numbers"
         )
     graph = one_token(model)
     of = {head: _maps(graph, head) for head in scores.heads(graph)}

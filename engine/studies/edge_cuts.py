@@ -91,8 +91,9 @@ class Cuts:
         for edge in dict.fromkeys(edge for edges in sets for edge in edges):
             if not self.possible(edge):
                 raise InputError(
-                    f"no edge to cut leads from {edge[0]} at token {edge[1]} to {edge[2]} at "
-                    f"token {edge[3]}; name one of the graph's, from a head, an MLP or an embedding"
+                    f"there is no edge from {edge[0]} at token {edge[1]} to {edge[2]} at token "
+                    f"{edge[3]}. Name an edge of the graph that starts at a head, an MLP or an "
+                    "embedding"
                 )
         masks = {
             way.reader.wrote.name: self._mask(name, sets, keep) for name, way in self._ways.items()
@@ -210,7 +211,7 @@ def averages(
     no prompt reaches it is the average over all tokens. Raises InputError for no prompts.
     """
     if not prompts:
-        raise InputError("there are no prompts to average over; give some")
+        raise InputError("there are no prompts to average over; give some prompts")
     totals: dict[str, np.ndarray] = {}
     counts = np.zeros(n_tokens)
     for n, several in _by_length([ids[:n_tokens] for ids in prompts]).items():

@@ -20,9 +20,9 @@ from cellformer.engine.studies.answers import BESIDE, EXACT, judged
 from cellformer.engine.studies.slips import Slip, slips
 
 LEVELS = {
-    1: "single numbers: type the number, or a formula",
-    2: "the same cells by a formula, which must hold for other inputs, too",
-    3: "whole rows by formulas, in a model one head from its query to what it writes",
+    1: "fill in single numbers, as a number or a formula",
+    2: "fill in single numbers by formulas that also work for other inputs",
+    3: "fill in whole rows by formulas; in a model, one head from query to output",
 }
 Level = Literal[1, 2, 3]
 Looks = Sequence[Look]  # the values as built, and with other inputs
@@ -263,6 +263,6 @@ def check(found: Sequence[Exercise], name: str, level: Level) -> None:
     fewest = FEWEST_ROWS if level == 3 else FEWEST
     if len(found) < fewest:
         raise InputError(
-            f"{name} has formulas for {len(found)} exercises only, and {fewest} are the fewest; "
-            "take another workbook"
+            f"{name} has formulas for only {len(found)} exercises, but at least {fewest} are "
+            "needed; use another workbook"
         )

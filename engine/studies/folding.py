@@ -41,7 +41,7 @@ def folded(model: Model, change: Change) -> Model:
             continue
         if block.kind != "weight" and block.leaf not in FOLDED:
             raise InputError(
-                f"{name}[{i},{j}] was changed, and a checkpoint cannot hold that; change it back"
+                f"{name}[{i},{j}] was changed, and a checkpoint cannot store that change; undo it"
             )
         values[name][i, j] = value
     weights = {name: np.reshape(values[name], np.shape(w)) for name, w in model.weights.items()}
@@ -77,7 +77,9 @@ def _switch(
     if on == 1:
         return
     if not {Name(weight).layer for weight in weights} >= {b.layer for b in graph} - {None}:
-        raise InputError(f"{part} is off, and layers share its weights; set its switch to 1")
+        raise InputError(
+            f"{part} is switched off, but several layers share its weights; set its switch to 1"
+        )
     head = f"{part}.W_O" in weights
     matrix, bias = (f"{part}.W_O", f"{layer}.b_O") if head else (f"{part}.W_out", f"{part}.b_out")
     weights[matrix] = weights[matrix] * on
@@ -87,8 +89,8 @@ def _switch(
         weights[bias] = weights[bias] * (1.0 if head else on) + average
     elif average.any():
         raise InputError(
-            f"{part} is off and writes its average, and this architecture has no bias to hold it; "
-            "set mean ablation to 0"
+            f"{part} is switched off and writes its average, but this architecture has no bias "
+            "to store the average; set mean ablation to 0"
         )
 
 
@@ -98,14 +100,14 @@ def _divisor(
     """Multiply queries by the old divisor of scores over the new."""
     name = divisor.name
     if values[name][0, 0] == 0:
-        raise InputError(f"{name} is 0, and nothing can be divided by it; change it back")
+        raise InputError(f"{name} is 0, and division by 0 is impossible; undo that change")
     factor = float(graph.inputs[name][0, 0] / values[name][0, 0])
     if factor == 1:
         return
     if f"{divisor.path}.bound" in values:
         raise InputError(
-            f"{name} was changed, and weights cannot hold that where queries stay within a bound; "
-            "change it back"
+            f"{name} was changed, but weights cannot store this change in a model that limits "
+            "the size of queries; undo it"
         )
     inside = [n for n in weights if n.startswith(f"{divisor.path}.")]
     scaled = [n for n in inside if "q_norm" in n.split(".")]
@@ -121,17 +123,21 @@ def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> M
     if all(values[name][0, 0] == graph.inputs[name][0, 0] for name in norms):
         return model
     if len({float(graph.inputs[name][0, 0]) for name in norms}) > 1:
-        raise InputError("norms have an eps of their own, which no config holds; change it back")
+        raise InputError(
+            "some norms have their own eps, which a config cannot store; undo that change"
+        )
     eps = {float(values[name][0, 0]) for name in norms}
     config = dict(model.config)
     field = architectures.find(config.get("model_type", architectures.OWN)).EPS
     if not field:
         raise InputError(
-            f"eps is {model.spec.norm_eps} in every {config['model_type']}; change it back"
+            f"eps is always {model.spec.norm_eps} in a model of type {config['model_type']}; "
+            "undo that change"
         )
     if len(eps) > 1:
         raise InputError(
-            "norms have different eps, and a checkpoint has one for all; give all the same"
+            "norms have different eps, but a checkpoint stores only one eps; give all norms the "
+            "same eps"
         )
     spec = replace(model.spec, norm_eps=min(eps))
     if config:

@@ -54,8 +54,8 @@ class Forecast:
         seconds = numbers * SECONDS_PER_NUMBER + self.n_formulas * each
         return (
             f"about {self.n_cells:,} cells, {self.n_formulas:,} formulas, "
-            f"{self.megabytes:,.1f} MB; LibreOffice opens it in about {seconds:.0f} s and "
-            f"holds it in {self.held:.1f} GB"
+            f"{self.megabytes:,.1f} MB; LibreOffice needs about {seconds:.0f} s to open the "
+            f"file, and {self.held:.1f} GB of memory"
         )
 
     @property

@@ -25,11 +25,13 @@ class Habits:
     """The mean attention that a head gives to each kind of token."""
 
     head: Annotated[str, "its name", said]
-    previous: Annotated[float, "attention to the token before", ".3f"]
-    duplicate: Annotated[float, "of a repeated word: to the same word, earlier", ".3f"]
-    induction: Annotated[float, "of a repeated word: to the word after the same word", ".3f"]
-    entropy: Annotated[float, "of its attention, in nats: 0 for one token", ".3f"]
-    distance: Annotated[float, "mean number of tokens to what it looks at", ".3f"]
+    previous: Annotated[float, "attention to the previous token", ".3f"]
+    duplicate: Annotated[float, "attention of a repeated word to its earlier copy", ".3f"]
+    induction: Annotated[
+        float, "attention of a repeated word to the word after its earlier copy", ".3f"
+    ]
+    entropy: Annotated[float, "entropy of its attention, in nats: 0 for one token", ".3f"]
+    distance: Annotated[float, "mean distance of the attended tokens, in tokens", ".3f"]
 
 
 def repeated(model: Model) -> tuple[np.ndarray, int]:
@@ -42,7 +44,10 @@ def repeated(model: Model) -> tuple[np.ndarray, int]:
     first = [] if vocabulary.begin is None else [vocabulary.begin]
     n = min(LONGEST, (spec.n_ctx - len(first)) // 2, len(words))
     if n < 2:
-        raise InputError("two different words do not fit twice: the context or vocabulary is short")
+        raise InputError(
+            "the text needs two different words, each twice, but the context or the vocabulary "
+            "is too short for that"
+        )
     rng = np.random.default_rng(SEED)
     texts = [rng.permutation(words)[:n] for _ in range(N_TEXTS)]
     return np.array([[*first, *text, *text] for text in texts]), n

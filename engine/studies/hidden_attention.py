@@ -70,9 +70,13 @@ def of_layer(graph: Graph, layer: int) -> list[Recurrence]:
     for each in recurrences(graph):
         found.setdefault(each.layer, []).append(each)
     if not found:
-        raise InputError("the model has no recurrence of state spaces, whose channels these are")
+        raise InputError(
+            "the model has no state-space recurrence, so it has no channels of this kind"
+        )
     if layer not in found:
-        raise InputError(f"layer {layer} has no recurrence; those from 0 to {max(found)} do")
+        raise InputError(
+            f"layer {layer} has no recurrence; layers with a recurrence are from 0 to {max(found)}"
+        )
     return found[layer]
 
 
@@ -81,13 +85,16 @@ def named(graph: Graph, text: str) -> tuple[Recurrence, int]:
     between. Raises InputError."""
     numbers = text.split(".")
     if not all(number.isdecimal() for number in numbers) or len(numbers) not in (2, 3):
-        raise InputError(f"no channel is named {text!r}; 0.3 is channel 3 of layer 0")
+        raise InputError(f"there is no channel {text!r}; write ‘0.3’ for channel 3 of layer 0")
     layer, *head, channel = map(int, numbers)
     found = of_layer(graph, layer)
     if len(found) > 1 and not head:
-        raise InputError(f"states of layer {layer} are in heads: name one, as {layer}.0.{channel}")
+        raise InputError(
+            f"the states of layer {layer} are divided into heads; name a head, too: "
+            f"{layer}.0.{channel}"
+        )
     if head and head[0] >= len(found):
-        raise InputError(f"layer {layer} has no head {head[0]}; the last is {len(found) - 1}")
+        raise InputError(f"layer {layer} has no head {head[0]}; its last head is {len(found) - 1}")
     return found[head[0] if head else 0], channel
 
 
@@ -97,7 +104,7 @@ def weights(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
     evaluator. Raises InputError for an unknown channel."""
     if not 0 <= channel < of.n_channels:
         most = of.n_channels - 1
-        raise InputError(f"{of.name} has no channel {channel}; they count from 0 to {most}")
+        raise InputError(f"{of.name} has no channel {channel}; its channels run from 0 to {most}")
     step, rate = (_column(values, block, channel) for block in (of.step, of.rate))
     time = np.cumsum(step)
     passed = np.tril(time[:, None] - time[None, :])  # [n_tokens, n_tokens], from 0 up

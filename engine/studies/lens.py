@@ -42,7 +42,7 @@ def add_lens(graph: Graph, position: int, target: int, rival: int) -> Views:
     """
     if "pooling.mean" in graph.blocks:
         raise InputError(
-            "a class is read out after the mean of all tokens: there is no lens for it"
+            "a classifier reads the mean of all tokens, so there is no lens for its classes"
         )
     where = graph.input("position", position, kind="ids")
     views = Views(stages(graph))
@@ -114,9 +114,9 @@ def scoring(g: Graph) -> Scoring:
     if scores.op not in (ops.linear, ops.linear_tied):
         found = scores.op.name if scores.op else "an input"
         raise ValueError(
-            f"{scores.name} is {found}, which lens and attribution cannot follow back: it must be"
-            " ops.linear or ops.linear_tied, or ops.soft_cap of one of these (to scale the logits,"
-            " scale the vectors before the unembedding, as architectures/llama.py does)"
+            f"{scores.name} is {found}, which lens and attribution cannot follow back. Use "
+            "ops.linear or ops.linear_tied, or ops.soft_cap of one of these (to scale the "
+            "logits, scale the vectors before the unembedding, as architectures/llama.py does)"
         )
     return Scoring(read["x"], read["w"], scores.op is ops.linear_tied, read.get("b"), cap)
 

@@ -38,10 +38,13 @@ def add(g: Graph, n_prompt: int) -> None:
     """
     if g["logits"].axes[1] != "vocab":
         raise InputError(
-            "the model predicts other words than it reads, so a sentence cannot train it"
+            "the model predicts other words than the words that it reads, so a sentence cannot "
+            "train this model"
         )
     if n_prompt < 2:
-        raise InputError("a nudge needs at least two words: with one there is nothing to predict")
+        raise InputError(
+            "a nudge needs at least two words, because one word leaves nothing to predict"
+        )
     loss = objective.loss(g, *objective.next_words(g, n_prompt))
     weights = [block for block in g if block.kind == "weight"]
     thin = [w for w in weights if w.leaf in adapter.MATRICES]
@@ -105,10 +108,10 @@ ADDITION = Addition(
         Option(
             "nudge",
             bool,
-            "Include one step of gradient descent on the prompt, before and after.",
+            "Include one step of gradient descent on the prompt, with the values before and after.",
         ),
     ),
-    instead="‘cellformer gradient’ takes any model",
+    instead="‘cellformer gradient’ works with any model",
     apart=("gradient",),
     one_stack=True,
     ends=lambda graph, passage: add(graph, passage.n_prompt),
@@ -117,8 +120,10 @@ ADDITION = Addition(
     part=NUDGE,
     holds=lambda block, graph: block.name in COSTS and RATE in graph.blocks,
     look=(
-        "Nudge: every weight takes one step against the sentence’s loss; watch the model learn it.",
-        "Gradient, Backward: how the loss changes with every weight, and with every other cell.",
+        "Nudge: every weight takes one training step to reduce the loss of the sentence. Watch "
+        "the model learn the sentence.",
+        "Gradient shows how every weight changes the loss. Backward shows how every other cell "
+        "changes the loss.",
     ),
     facts=lambda _: {"gradient_of": LOSS},
     read=lambda facts, *_: True if facts.get("gradient_of") == LOSS else None,

@@ -141,15 +141,17 @@ class PatchedSite:
     """A site of the prompt, patched from the other sentence at one token."""
 
     against: Annotated[str, "the other sentence"]
-    rival: Annotated[str, "the word that the target is compared with"]
+    rival: Annotated[str, "the word compared with the target"]
     site: Annotated[str, "its name", said]
     token: Annotated[int | None, "its position"]
     word: Annotated[str, "the token there"]
     probability: Annotated[float, "of the target", ".4f"]
     logit: Annotated[float, "of the target", ".4f"]
-    lead: Annotated[float, "of its logit over the rival's", "+.4f"]
-    recovered: Annotated[float | None, "share of the difference; null: there is none", "+.4f"]
-    estimate: Annotated[float | None, "of that share by attribution patching", "+.4f"]
+    lead: Annotated[float, "the target's logit minus the rival's", "+.4f"]
+    recovered: Annotated[
+        float | None, "recovered share of the difference; null: no difference", "+.4f"
+    ]
+    estimate: Annotated[float | None, "estimate of that share by attribution patching", "+.4f"]
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,8 @@ class Options:
 
     sites: Annotated[
         tuple[str, ...],
-        "Patch only here: blocks.0.attn.h0.result, blocks.0.mlp.post[2,8:16]. Repeatable.",
+        "Patch only this site, such as blocks.0.attn.h0.result or blocks.0.mlp.post[2,8:16]. "
+        "Repeatable.",
         "site",
     ] = ()
 
@@ -179,7 +182,7 @@ def compared(
     """A prompt patched from the ids of another text: at each site, or along a path from one site to
     another. Raises InputError for an unknown word or site."""
     if sites and path:
-        raise InputError("a path has its own sites; leave out the others")
+        raise InputError("a path names its own sites; leave out the other sites")
     graph, row = asked.graph, asked.row
     target = asked.word(asked.target) if asked.target else None
     rival = asked.word(asked.rival, "--rival") if asked.rival else None
@@ -208,8 +211,8 @@ def rows(asked: Asked, found: Comparison) -> list[PatchedSite]:
 def _rows(asked: Asked) -> tuple[str, list[PatchedSite]]:
     if not asked.against:
         raise InputError(
-            "there is no text to take values from; give one with --against, or "
-            "in a column named against"
+            "there is no text to copy values from; give a text with --against, or in a column "
+            "named ‘against’"
         )
     sites = asked.options.sites or patching.sites(asked.graph)
     found = compared(asked, others(asked), sites)
@@ -218,8 +221,8 @@ def _rows(asked: Asked) -> tuple[str, list[PatchedSite]]:
 
 STUDY = Study(
     "patch",
-    "Patch a sentence from another, one site at a time, and report how much of the difference "
-    "recovers.",
+    "Copy values from another sentence into the prompt, one site at a time, and report the "
+    "recovered share of the difference.",
     PatchedSite,
     _rows,
     Options,
@@ -247,7 +250,7 @@ def path_ends(sender: str | None, receiver: str | None) -> tuple[str, str] | Non
     if sender is None and receiver is None:
         return None
     if sender is None or receiver is None:
-        raise InputError("a path needs both ends: give --from and --to")
+        raise InputError("a path needs both of its ends: give --from and --to")
     return sender, receiver
 
 
@@ -262,16 +265,21 @@ def _read(facts: Mapping[str, Any], model: Model, passage: Passage) -> Against |
 ADDITION = Addition(
     "against",
     (
-        Option("against", str, "Include another text of equal length, to patch from."),
-        Option("from", str, "Path patching: the site whose values are taken."),
+        Option(
+            "against",
+            str,
+            "Include another text of equal length, and copy its values into the prompt.",
+        ),
+        Option("from", str, "Path patching: the site where the values come from."),
         Option(
             "to",
             str,
-            "Path patching: the one site that reads them: blocks.1.attn.h2.v, resid_final.",
+            "Path patching: the site that receives the values, such as blocks.1.attn.h2.v or "
+            "resid_final.",
         ),
     ),
     _asked,
-    instead="‘cellformer patch’ takes any model that ranks words",
+    instead="‘cellformer patch’ works with any model that ranks words",
     apart=("gradient", "nudge", "why"),
     prompt_alone=True,
     adds=lambda graph, passage, asked: add(graph, passage, *asked),
@@ -283,8 +291,9 @@ ADDITION = Addition(
     part=PATCH,
     holds=lambda block, graph: block.leaf == TAKE or block.name == patching.PATH_ROWS,
     look=(
-        "Patch: take single values of the other sentence, and see how much of the difference "
-        "recovers; sheets with purple tabs are its pass.",
+        "Patch: replace single values by the values of the other sentence. See how much of the "
+        "difference between the two sentences this restores. Sheets with purple tabs compute the "
+        "other sentence.",
     ),
     facts=lambda asked: {"against": asked.ids, "path": asked.path},
     read=_read,

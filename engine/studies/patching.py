@@ -72,7 +72,7 @@ class Scores(NamedTuple):
 
     probability: Annotated[float, "of the target"]
     logit: Annotated[float, "of the target"]
-    lead: Annotated[float, "of its logit over the rival's"]
+    lead: Annotated[float, "the target's logit minus the rival's"]
 
 
 class Patched(NamedTuple):
@@ -133,11 +133,13 @@ def site(graph: Graph, text: str) -> Site:
     found = {block.name: block for block in patchable(graph)}
     match = NAME.fullmatch(named(text, found) or text.strip())
     if match is None:
-        raise InputError(f"{text!r} names no site; write it as blocks.0.resid_mid[2,:]")
+        raise InputError(
+            f"{text!r} is not the name of a site; write for example blocks.0.resid_mid[2,:]"
+        )
     if match[1] in graph.blocks and match[1] not in found:
         raise InputError(
-            f"{match[1]} has no row for each token that differs between sentences; "
-            f"{nearest(match[1], sites(graph))}"
+            f"{match[1]} does not have one row for each token that differs between the "
+            f"sentences; {nearest(match[1], sites(graph))}"
         )
     if match[1] not in found:
         raise UnknownNameError("site", match[1], found)
@@ -145,7 +147,9 @@ def site(graph: Graph, text: str) -> Site:
     columns = _span(text, "columns", match[3], cols)
     some = len(columns) < cols
     if some and found[match[1]].partial:
-        raise InputError(f"{text!r}: {match[1]} is patched by whole rows; leave out the columns")
+        raise InputError(
+            f"{text!r}: {match[1]} can only be patched in whole rows; leave out the columns"
+        )
     return Site(match[1], _span(text, "rows", match[2], rows), columns if some else None)
 
 
@@ -153,7 +157,7 @@ def _span(text: str, what: str, given: str | None, n: int) -> range:
     """The rows or columns that are written as `2`, `1:3` or `:`; all if nothing is given."""
     match = re.fullmatch(r"\s*(\d{0,18})\s*(:?)\s*(\d{0,18})\s*", given or ":")
     if match is None or not (match[1] or match[2]):
-        raise InputError(f"{text!r}: {given!r} is no range of {what}; write 2, 1:3 or :")
+        raise InputError(f"{text!r}: {given!r} is not a range of {what}; write 2, 1:3 or :")
     start = int(match[1] or 0)
     stop = int(match[3] or n) if match[2] else start + 1
     if not start < stop <= n:
@@ -194,42 +198,46 @@ def _check_once(at: Sequence[Site]) -> None:
     for place in at:
         if columns.setdefault(place.block, place.columns) != place.columns:
             raise InputError(
-                f"{place.block} is named with different columns; patch these one at a time"
+                f"{place.block} is named twice with different columns; patch these sites one at "
+                "a time"
             )
 
 
 def check_pair(model: Model, ids: Sequence[int], others: Sequence[int]) -> None:
     """Raise InputError unless a model's sentence can be patched from another, token by token."""
     if model.spec.gives == "sentence":
-        raise InputError("a sentence encoder ranks no words, by which a patch could be measured")
+        raise InputError(
+            "a sentence encoder does not rank words, so the effect of a patch cannot be measured"
+        )
     model.check_one_stack("patching")
     model.check_ids(others)
     _check_alike(ids, others, model.vocabulary.texts)
     place, its = (model.place_of_answer(given) for given in (ids, others))
     if place != its:
         raise InputError(
-            f"the masked word is token {place} of the prompt and token {its} of the other sentence;"
-            " put the mask in the same place"
+            f"the masked word is token {place} of the prompt, but token {its} of the other "
+            "sentence; put the mask in the same place"
         )
 
 
 def _check_alike(ids: Sequence[int], others: Sequence[int], texts: Sequence[str] = ()) -> None:
     """Raise InputError for sentences of different lengths, and for equal ones."""
     if list(ids) == list(others):
-        raise InputError("the other sentence is the prompt itself; change a word of it")
+        raise InputError("the other sentence is the same as the prompt; change one of its words")
     if len(ids) == len(others):
         return
-    fact = f"the prompt has {len(ids)} tokens and the other sentence {len(others)}"
+    fact = f"the prompt has {len(ids)} tokens, but the other sentence has {len(others)}"
     apart = SequenceMatcher(None, ids, others, autojunk=False).get_opcodes() if texts else []
     where = [
-        f"{_quoted(ids[a:b], texts)} has {_quoted(others[c:d], texts)} in its place"
+        f"where the prompt has {_quoted(ids[a:b], texts)}, the other sentence has "
+        f"{_quoted(others[c:d], texts)}"
         for _, a, b, c, d in apart
         if b - a != d - c
     ]
     n = abs(len(ids) - len(others))
     shorter = "the other sentence" if len(others) < len(ids) else "the prompt"
     words = "1 token" if n == 1 else f"{n} tokens"
-    remedy = f"patching goes token by token, so add {words} to {shorter}"
+    remedy = f"patching compares token with token, so add {words} to {shorter}"
     raise InputError("; ".join([fact, *where, remedy]))
 
 
@@ -241,11 +249,11 @@ def _check_path(graph: Graph, path: Path) -> None:
     """Raise InputError unless a path goes forward, between whole rows."""
     names, (sender, receiver) = list(graph.blocks), path
     if sender.columns or receiver.columns:
-        raise InputError("a path goes from whole rows to whole rows; leave out the columns")
+        raise InputError("a path joins whole rows; leave out the columns")
     if names.index(sender.block) >= names.index(receiver.block):
         raise InputError(
-            f"{receiver.block} is computed before {sender.block}, so no path leads to it; "
-            "name a part of a later layer, or resid_final"
+            f"{receiver.block} is computed before {sender.block}, so no path leads to "
+            f"{receiver.block}; name a part of a later layer, or resid_final"
         )
 
 
@@ -295,8 +303,8 @@ def _end_of_path(path: Path, switch: Formula | None, g: Graph, name: str, own: B
     between = _between(g, sender, own)
     if own not in between:
         raise InputError(
-            f"{name} reads {sender.name} through other heads and MLPs alone, or not at all: "
-            "name a part of a later layer, or resid_final"
+            f"{name} reads {sender.name} only through other heads and MLPs, or not at all: name "
+            "a part of a later layer, or resid_final"
         )
     take = at.input(TAKE, np.zeros((own.shape[0], 1)), axes)
     rows = np.isin(np.arange(own.shape[0]), path.receiver.rows).astype(float)
@@ -403,7 +411,9 @@ def words(
         likeliest = int(np.argmax(g.values[f"{OTHER}.logits"][row]))
         rival = next(v for v in (likeliest, *own) if v != target)
     if target == rival:
-        raise InputError("the target is its own rival; name another word as one of them")
+        raise InputError(
+            "the target and its rival are the same word; name another word for one of them"
+        )
     return target, rival
 
 

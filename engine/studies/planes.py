@@ -32,7 +32,8 @@ ADDITION = Addition(
         Option(
             "words",
             Path,
-            "Include maps of the words in this file, one per line; `# name` begins a group.",
+            "Include maps of the words in this file. Write one word per line; a line ‘# name’ "
+            "begins a group.",
         ),
     ),
     lambda given: word_list_file.ids(

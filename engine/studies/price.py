@@ -31,12 +31,12 @@ class Text(NamedTuple):
 class Price(NamedTuple):
     """The side effects on the next words of one rule, or of all."""
 
-    what: Annotated[str, "of which words; first of all"]
+    what: Annotated[str, "which next words; the first row counts all"]
     n: Annotated[int, "how many next words"]
-    changed: Annotated[int, "how many have another first word"]
+    changed: Annotated[int, "next words with another likeliest word"]
     divergence: Annotated[float, "nats, the mean; null: infinite"]
-    kept: Annotated[float, "probability of words that keep the rule, the mean"]
-    kept_after: Annotated[float, "the same after the edit"]
+    kept: Annotated[float, "mean probability of words that keep the rule"]
+    kept_after: Annotated[float, "mean probability of these words after the edit"]
 
 
 def price(before: Model, after: Model, texts: Sequence[Text]) -> list[Price]:

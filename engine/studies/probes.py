@@ -22,7 +22,7 @@ class Accuracy:
     """The shares of sentences that a probe assigns to their list."""
 
     site: Annotated[str, "where", said]
-    fitted: Annotated[float, "share of the sentences that it was fitted on", ".1%"]
+    fitted: Annotated[float, "correct share of the fitted sentences", ".1%"]
     held_out: Annotated[float, "share of the others", ".1%"]
     n_fitted: Annotated[int, "how many"]
     n_held_out: Annotated[int, "how many"]
@@ -31,7 +31,7 @@ class Accuracy:
 def held_out(n: int, seed: int = 0) -> np.ndarray:
     """The held-out sentences among n: bool [n]. Raises InputError for fewer than two."""
     if n < 2:
-        raise InputError(f"{n} sentence cannot be split; give each list at least two")
+        raise InputError(f"{n} sentence cannot be split; give each list at least two sentences")
     found = np.zeros(n, dtype=bool)
     found[np.random.default_rng(seed).permutation(n)[: max(1, n // HELD_OUT)]] = True
     return found

@@ -48,7 +48,8 @@ def check(bits: object) -> None:
     if unknown or listed is not bits:
         known = ", ".join(map(str, WIDTHS))
         raise InputError(
-            f"weights cannot be rounded to {(unknown or listed)[0]!r} bits; give a list of {known}"
+            f"weights cannot be rounded to {(unknown or listed)[0]!r} bits; give a list with "
+            f"only {known}"
         )
 
 
@@ -67,7 +68,8 @@ class Grid:
         check([self.bits])
         if not isinstance(self.group, Integral) or self.group < 0:
             raise InputError(
-                f"groups of {self.group!r} weights cannot share a scale; give 32, or 0 for a row"
+                f"groups of {self.group!r} weights cannot share a scale; give 32, or 0 for a "
+                "whole row"
             )
 
     def rounded(self, w: np.ndarray, axis: int) -> np.ndarray:
@@ -166,7 +168,7 @@ class Rounded:
     bits: Annotated[int, "0: nothing is rounded"]
     first: Annotated[str, "the likeliest next word"]
     probability: Annotated[float, "its own", ".4f"]
-    lead: Annotated[float, "of the target's logit over the rival's", ".4f"]
+    lead: Annotated[float, "the target's logit minus the rival's", ".4f"]
     loss: Annotated[float | None, "mean cross-entropy of the next words; null: none", ".4f"]
 
 
@@ -205,7 +207,7 @@ class Measure:
         for n in {grid.group for grid in grids if grid.group}:
             if all(length % n for length in lengths):
                 raise InputError(
-                    f"groups of {n} divide no row of weights; here rows have "
+                    f"no row of weights can be divided into groups of {n}; rows have "
                     f"{', '.join(map(str, lengths))} weights"
                 )
         yield self.effect(ALL, 0, {})
@@ -247,8 +249,8 @@ def _check(model: Model, asked: Mapping[str, checkpoint.Packed], most: int) -> N
     n_weights = sum(int(np.prod(np.shape(w))) for w in model.weights.values())
     if n_weights > most:
         raise InputError(
-            f"--quantize puts a formula beside each of {n_weights:,} weights, above the limit of "
-            f"{most:,}; ‘cellformer quantize’ takes any model"
+            f"--quantize adds a formula for each of {n_weights:,} weights, above the limit of "
+            f"{most:,}; ‘cellformer quantize’ works with any model"
         )
 
 
@@ -262,7 +264,7 @@ ADDITION = Addition(
     "quantize",
     (Option("quantize", bool, "Include cells that round weights to 8, 4, 3 or 2 bits."),),
     lambda given: checkpoint.packed(given.name, given.model),  # the weights as a GGUF file has them
-    instead="‘cellformer quantize’ takes any model",
+    instead="‘cellformer quantize’ works with any model",
     apart=("gradient", "nudge", "against", "steer"),
     check=_check,
     adds=lambda graph, passage, asked: quantized(graph),
@@ -270,7 +272,10 @@ ADDITION = Addition(
     sheet="Quantization",
     part=QUANTIZE,
     holds=lambda block, graph: block.name in COSTS,
-    look=("Quantization: type how many bits weights have, and read what the model says then.",),
+    look=(
+        "Quantization: type the number of bits of the weights. Then read the new answer of the "
+        "model.",
+    ),
     facts=lambda packed: {} if packed else {"quantize": True},
     read=lambda facts, *_: {} if facts.get("quantize") is True else None,
 )

@@ -137,7 +137,7 @@ def heads(graph: Graph) -> list[str]:
     InputError if there are none."""
     found = [b for b in graph if b.leaf == "pattern" and b.kind == "computed" and not b.passes]
     if not found:
-        raise InputError("the model has no attention heads; choose a model that has some")
+        raise InputError("the model has no attention heads; choose a model with attention heads")
     return [block.path for block in found]
 
 
@@ -162,20 +162,22 @@ def place(texts: Sequence[str], text: str | int, option: str) -> int:
             return _position(texts, at, option)
         if at < len(texts):
             raise InputError(
-                f"{option} {text!r} is the word at position {found[0]}, and the position of "
+                f"{option} {text!r} is the word at position {found[0]}, but also the position of "
                 f"{texts[at]!r}; give {found[0]} or {texts[at]!r}"
             )
     if not found:
         raise UnknownNameError("word of the prompt", text, dict.fromkeys(texts))
     if len(found) > 1:
         places = " and ".join(map(str, found))
-        raise InputError(f"{option} {text!r} is at positions {places}; give one of these numbers")
+        raise InputError(f"{option} {text!r} is at positions {places}; give one of these positions")
     return found[0]
 
 
 def _position(texts: Sequence[str], at: int, option: str) -> int:
     if not 0 <= at < len(texts):
-        raise InputError(f"{option} {at}: the prompt's positions run from 0 to {len(texts) - 1}")
+        raise InputError(
+            f"{option} {at}: the positions of the prompt run from 0 to {len(texts) - 1}"
+        )
     return at
 
 
@@ -242,10 +244,10 @@ class Head:
         """The score of a query with a key. Raises InputError if the query does not see the key."""
         if not self.product.has(query, key):
             raise InputError(
-                f"token {query} does not see token {key} in {said(self.name)}; "
-                "name a token before it"
+                f"token {query} does not see token {key} in {said(self.name)}; name an earlier "
+                "token"
                 if key > query
-                else "name a later one: its window is short"
+                else "name a later token: the head's window is short"
             )
         values = self.graph.values
         scale = float(values[operands(self.product)["scale"].name][0, 0])
@@ -286,7 +288,8 @@ def _product(scores: Block) -> tuple[Block, list[Block]]:
         scores = operands(scores)["x"]
     if scores.op is not ops.scores:
         raise InputError(
-            f"{scores.name} is no product of queries and keys (ops.scores), so it cannot be split"
+            f"{scores.name} is not a product of queries and keys (ops.scores), so it cannot be "
+            "split"
         )
     return scores, after
 
@@ -297,14 +300,18 @@ ADDITION = Addition(
         Option(
             "why",
             bool,
-            "Include why a head looks where it looks, and what carries the answer.",
+            "Include the reasons why a head attends to a token, and the parts that carry the "
+            "answer.",
         ),
-        Option("head", str, "With --why: the head to begin with, as 1.2 (layer 1, head 2)."),
+        Option("head", str, "With --why: the head to start from. Write ‘1.2’ for layer 1, head 2."),
     ),
     lambda given: given.options.get("head", ""),  # "": one that is chosen
-    instead="‘cellformer why’ takes any model",
+    instead="‘cellformer why’ works with any model",
     one_stack=True,
-    look=("Why: why a head looks where it looks: its score by what wrote the query and the key.",),
+    look=(
+        "Why: the reasons for an attention score. The sheet splits the score by the parts that "
+        "wrote the query and the key.",
+    ),
     facts=lambda head: {"head": head},
     read=lambda facts, *_: str(facts["head"]) if "head" in facts else None,
 )

@@ -43,9 +43,9 @@ class Weight(NamedTuple):
 
     cell: Annotated[str, "its name"]
     value: Annotated[float, "its value", "+.4f"]
-    gradient: Annotated[float, "of the objective by it", "+.4f"]
-    estimate: Annotated[float, "change of the objective if it were 0, to first order", "+.4f"]
-    effect: Annotated[float, "what that change really is", "+.4f"]
+    gradient: Annotated[float, "gradient of the objective by this weight", "+.4f"]
+    estimate: Annotated[float, "estimated change of the objective if this weight were 0", "+.4f"]
+    effect: Annotated[float, "real change of the objective", "+.4f"]
 
 
 class Slope(NamedTuple):
@@ -53,8 +53,8 @@ class Slope(NamedTuple):
 
     cell: Annotated[str, "its name"]
     value: Annotated[float, "its value", "+.6g"]
-    gradient: Annotated[float, "of the objective by it", "+.6g"]
-    product: Annotated[float, "its value times the gradient", "+.6g"]
+    gradient: Annotated[float, "gradient of the objective by this weight", "+.6g"]
+    product: Annotated[float, "weight times gradient", "+.6g"]
 
 
 class Group(NamedTuple):
@@ -189,25 +189,25 @@ def errors(parts: Sequence[Part]) -> Iterator[tuple[str, float]]:
 class Row:
     """A weight, or a part: the effect that its gradient predicts, and the real one."""
 
-    rival: Annotated[str, "the word whose logit is subtracted; empty: none"]
+    rival: Annotated[str, "word whose logit is subtracted; empty: none"]
     kind: Annotated[str, "weight or part"]
-    name: Annotated[str, "of the cell, or of the part"]
+    name: Annotated[str, "name of the cell or the part"]
     value: Annotated[float, "as it is", ".4f"]
-    gradient: Annotated[float | None, "of the objective by the weight", "+.4f"]
-    estimate: Annotated[float, "change of the objective if it were 0, to first order", "+.4f"]
+    gradient: Annotated[float | None, "gradient of the objective by the weight", "+.4f"]
+    estimate: Annotated[float, "estimated change of the objective if this weight were 0", "+.4f"]
     integrated: Annotated[float | None, "of a part, integrated gradients", "+.4f"]
-    effect: Annotated[float, "what that change really is", "+.4f"]
+    effect: Annotated[float, "real change of the objective", "+.4f"]
 
 
 @dataclass(frozen=True)
 class Options:
     """The length of the lists."""
 
-    top: Annotated[int, "Number of rows of each list."] = 20
+    top: Annotated[int, "Number of rows in each list."] = 20
 
     def __post_init__(self) -> None:
         if self.top < 1:
-            raise InputError(f"top must be at least 1, and it is {self.top}")
+            raise InputError(f"top is {self.top}, but it must be at least 1")
 
 
 def measured(asked: Asked) -> Sensitivity:
@@ -260,12 +260,12 @@ def _read(facts: Mapping[str, Any], model: Model, passage: Passage) -> bool | No
 ADDITION = Addition(
     "gradient",
     (Option("gradient", bool, "Include the gradient of every cell."),),
-    instead="‘cellformer gradient’ takes any model",
+    instead="‘cellformer gradient’ works with any model",
     ends=_go_back,
     gradient_of=LEAD,
     look=(
-        "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
-        "with every other cell. Play says which words these are.",
+        "Gradient shows how every weight changes the lead of the target over the rival. Backward "
+        "shows this for every other cell. Play names the target and the rival.",
     ),
     facts=lambda _: {"gradient_of": LEAD},
     read=_read,

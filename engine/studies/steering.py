@@ -88,13 +88,15 @@ def contrast(
     two sentences or more."""
     if model.spec.gives != "next word" or not model.spec.causal:
         what = "a classifier" if model.spec.gives in CLASSES else "an encoder"
-        raise InputError(f"a {model.kind} model is {what} and continues no text; use a decoder")
+        raise InputError(
+            f"a {model.kind} model is {what} and cannot continue a text; use a decoder"
+        )
     model.check_one_stack("steering")
     if len(lists) != 2 or min(map(len, lists.values())) < 2:
         sizes = " and ".join(str(len(sentences)) for sentences in lists.values())
         raise InputError(
-            f"steering takes two lists of at least two sentences each, one of them to test the "
-            f"probe; here are {len(lists)}, of {sizes or 'none'}"
+            "steering needs two lists of at least two sentences each, because one sentence of "
+            f"each list tests the probe. You gave {len(lists)} lists, with {sizes or 'none'}"
         )
     site = site or default_site(model)
     first, second = (activations(model, sentences, site, mean) for sentences in lists.values())
@@ -134,7 +136,8 @@ def _site(graph: Graph, name: str) -> Block:
     block = graph[name]
     if block.op is None or block.partial or block.axes[0] != "token":
         raise InputError(
-            f"{name} has no row of numbers for each token; name a stream, as blocks.0.resid_post"
+            f"{name} does not have a row of numbers for each token; name a residual stream, such "
+            "as blocks.0.resid_post"
         )
     return block
 
@@ -176,8 +179,8 @@ def add(graph: AnyGraph, found: Contrast) -> AnyGraph:
     Raises InputError for a site that is neither in a layer nor the final stream."""
     if graph[found.site].layer is None and found.site != END:
         raise InputError(
-            f"{found.site} is outside the layers, where a workbook cannot steer; name a site in "
-            "one, as blocks.0.resid_pre"
+            f"{found.site} is outside the layers, where a workbook cannot steer; name a site "
+            "inside a layer, such as blocks.0.resid_pre"
         )
     g = steered(graph, found.site, found.direction)
     if is_stream(g, found.site):
@@ -210,7 +213,8 @@ def _check_strengths(strengths: Sequence[float]) -> None:
     for strength in strengths:
         if not (isinstance(strength, Real) and abs(strength) <= LARGEST):  # nan is not, either
             raise InputError(
-                f"{strength!r} is no strength from -{LARGEST} to {LARGEST}; give numbers, as 1.5"
+                f"{strength!r} is not a strength from -{LARGEST} to {LARGEST}; give numbers, "
+                "such as 1.5"
             )
 
 
@@ -229,7 +233,7 @@ def steer(
     check_room(model, len(ids), n_tokens)
     if token is not None and not 0 <= token < len(ids):
         raise InputError(
-            f"there is no token {token}; the prompt's tokens run from 0 to {len(ids) - 1}"
+            f"there is no token {token}; the positions of the prompt run from 0 to {len(ids) - 1}"
         )
     at = None if token is None else [token]
     texts = {s: continued(model, ids, n_tokens, found, s, at) for s in strengths}
@@ -299,8 +303,8 @@ def _check(model: Model, asked: Contrast, most: int) -> None:
     n_listed = sum(len(ids) for sentences in asked.lists.values() for ids in sentences)
     if n_listed > MOST_LISTED:
         raise InputError(
-            f"the lists to steer by have {n_listed:,} tokens, above the limit of {MOST_LISTED:,} "
-            "of a workbook; shorten them"
+            f"the lists for steering have {n_listed:,} tokens, above the limit of "
+            f"{MOST_LISTED:,} for a workbook; shorten the lists"
         )
 
 
@@ -319,18 +323,18 @@ ADDITION = Addition(
         Option(
             "steer",
             Path,
-            "Include the direction between the two lists of sentences in this file, to add to the "
-            "stream; `# name` begins a list.",
+            "Include the direction between the two lists of sentences in this file, and add it "
+            "to the residual stream. A line ‘# name’ begins a list.",
         ),
         Option(
             "site",
             str,
-            "Where to steer: blocks.1.resid_pre (default: the middle layer).",
+            "Place to steer, such as blocks.1.resid_pre (default: the middle layer).",
             of_blocks=True,
         ),
     ),
     _asked,
-    instead="‘cellformer steer’ takes any decoder",
+    instead="‘cellformer steer’ works with any decoder",
     apart=("against",),
     check=_check,
     adds=lambda graph, passage, asked: add(graph, asked),
@@ -338,13 +342,16 @@ ADDITION = Addition(
     on_page=True,
     part=STEERING,
     meanings={
-        "steering.direction": "from the mean of one list of sentences to that of the other",
-        "steering.strength": "how many times the direction is added",
-        "steering.where": "1 for the tokens at which it is added",
-        "steering.added": "what steering adds at each token",
-        "steering.words": "the direction's dot product with each word's vector",
+        "steering.direction": "from the mean of one list of sentences to the mean of the other",
+        "steering.strength": "the number that multiplies the direction",
+        "steering.where": "1 for tokens that receive the direction",
+        "steering.added": "vector that steering adds at a token",
+        "steering.words": "dot product of the direction and each word’s vector",
     },
-    look=("Steering: add a direction between two lists of sentences, and read what is said then.",),
+    look=(
+        "Steering: add the direction from one list of sentences to another. Then read the new "
+        "answer of the model.",
+    ),
     facts=lambda asked: {"site": asked.site, "lists": asked.lists},
     read=_read,
 )

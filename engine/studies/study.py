@@ -116,7 +116,7 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)
         raise InputError(
-            f"{option} {text!r} is {len(ids)} tokens; give a word that is one token, {some}"
+            f"{option} {text!r} is {len(ids)} tokens; give a word of one token, {some}"
         )
     return ids[0]
 

@@ -17,7 +17,7 @@ MOST_STEPS = 10_001
 class Row:
     """A value of the cell, and the model's answer."""
 
-    cell: Annotated[str, "that runs through the values"]
+    cell: Annotated[str, "the cell that gets each value in turn"]
     value: Annotated[float, "of the cell", ".4f"]
     logit: Annotated[float, "of the target", ".4f"]
     probability: Annotated[float, "of the target", ".4f"]
@@ -28,9 +28,9 @@ class Row:
 class Watched:
     """A value of the swept cell, and the value of another cell, in a workbook without a model."""
 
-    cell: Annotated[str, "that runs through the values"]
+    cell: Annotated[str, "the cell that gets each value in turn"]
     value: Annotated[float, "of the cell", ".4f"]
-    watched: Annotated[str, "the cell that is watched"]
+    watched: Annotated[str, "the watched cell"]
     shows: Annotated[float, "what it shows", ".4f"]
 
 
@@ -45,7 +45,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.n_steps < 1:
-            raise InputError(f"n_steps must be at least 1, and it is {self.n_steps}")
+            raise InputError(f"n_steps is {self.n_steps}, but it must be at least 1")
 
     @property
     def values(self) -> list[float]:
@@ -79,7 +79,7 @@ def _rows(asked: Asked) -> tuple[str, Iterator[Row]]:
 
 STUDY = Study(
     "sweep",
-    "Run one cell through a range of values, and report the target word's logit and probability.",
+    "Set one cell to each value of a range, and report the target word's logit and probability.",
     Row,
     _rows,
     Options,

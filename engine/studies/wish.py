@@ -95,7 +95,10 @@ def chosen(graph: Graph, parts: Sequence[str]) -> list[Block]:
     for part in parts:
         if not any(_under(block.name, part) for block in weights):
             names = {b.name for b in weights} | {b.path for b in weights}
-            raise InputError(f"no weight is under {part!r}; {nearest(part, sorted(names - {''}))}")
+            raise InputError(
+                f"no weight has a name that begins with {part!r}; "
+                f"{nearest(part, sorted(names - {''}))}"
+            )
     return [b for b in weights if not parts or any(_under(b.name, part) for part in parts)]
 
 
@@ -118,8 +121,8 @@ def smallest_change(graph: Graph, row: int, target: int, parts: Sequence[str] = 
     delta = search.begun()
     if search.lead(delta) < MARGIN:
         raise InputError(
-            f"no change of {', '.join(parts) or 'the weights'} was found that makes the word come "
-            f"first: it stays {MARGIN - search.lead(delta):.3g} logits short; choose more weights"
+            f"no change of {', '.join(parts) or 'the weights'} makes the word come first. The "
+            f"best try is {MARGIN - search.lead(delta):.3g} logits short; choose more weights"
         )
     if delta.any():
         delta = search.shortened(delta)

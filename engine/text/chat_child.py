@@ -62,7 +62,7 @@ class Namespace(jinja2.utils.Namespace):
 
 def _check_name(name: Any) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise jinja2.exceptions.SecurityError(f"a namespace may not hold {name!r}")
+        raise jinja2.exceptions.SecurityError(f"a namespace must not have a field {name!r}")
 
 
 def raise_exception(message: str) -> None:
@@ -114,7 +114,9 @@ def rendered(template: Any, tokens: dict[str, str], messages: Any) -> str:
         found.append(part)
         length += len(part)
         if length > LONGEST:
-            raise jinja2.exceptions.TemplateError(f"it writes more than {LONGEST:,} characters")
+            raise jinja2.exceptions.TemplateError(
+                f"the template writes more than {LONGEST:,} characters"
+            )
     return "".join(found)
 
 

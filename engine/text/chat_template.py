@@ -67,7 +67,7 @@ class ChatTemplate:
         if fault:
             refused = system and not self._rendered([[*earlier, of_user(you)]])[0][1]
             remedy = "leave out --system" if refused else BESIDE
-            raise InputError(f"the model's chat template says: {fault}; {remedy}")
+            raise InputError(f"the model's chat template reports: {fault}; {remedy}")
         return text
 
     @cached_property
@@ -80,8 +80,8 @@ class ChatTemplate:
         has no end, or ends its process."""
         if len(self.source) > LONGEST:
             raise InputError(
-                f"the model's chat template has {len(self.source):,} characters, and {LONGEST:,} "
-                f"are rendered at most; {BESIDE}"
+                f"the model's chat template has {len(self.source):,} characters, but the limit "
+                f"is {LONGEST:,}; {BESIDE}"
             )
         given = json.dumps([self.source, dict(self.tokens), conversations])
         child = Path(__file__).with_name("chat_child.py")
@@ -94,13 +94,14 @@ class ChatTemplate:
             )
         except subprocess.TimeoutExpired:
             raise InputError(
-                f"the model's chat template has no end after {PATIENCE} seconds; {BESIDE}"
+                f"the model's chat template did not finish within {PATIENCE} seconds; {BESIDE}"
             ) from None
         try:
             answers = json.loads(done.stdout)
         except ValueError:
             raise InputError(
-                f"the model's chat template takes more time or memory than it gets; {BESIDE}"
+                "the model's chat template needs more time or memory than cellformer allows; "
+                f"{BESIDE}"
             ) from None
         return [(text, fault) for text, fault in answers]
 
@@ -109,7 +110,7 @@ def check(text: str, name: str) -> None:
     """Raise InputError for a text with characters that no cell can hold."""
     for character in text:
         if (character < " " and character not in "\n\t") or "\ud800" <= character <= "\udfff":
-            raise InputError(f"{name} holds the control character {character!r}; leave it out")
+            raise InputError(f"{name} contains the control character {character!r}; delete it")
 
 
 def of_system(text: str) -> list[Message]:
@@ -166,7 +167,7 @@ def _text(path: Path) -> str:
         with path.open(encoding="utf-8", newline="") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text in UTF-8; fetch it again") from None
+        raise InputError(f"{path} is not a UTF-8 text; download the file again") from None
 
 
 # --- what it writes around texts ----------------------------------------------------------------
@@ -193,7 +194,7 @@ def _pieces(template: ChatTemplate) -> Pieces:
     found = template._rendered(asked)
     (plain, fault), (whole, no_system), (longer, _) = found[:n_marks]
     if fault:
-        raise InputError(f"the model's chat template says: {fault}; {BESIDE}")
+        raise InputError(f"the model's chat template reports: {fault}; {BESIDE}")
     if plain.count(you) != 1:
         raise changed()
     without, _, closing = plain.partition(you)
@@ -211,8 +212,8 @@ def _pieces(template: ChatTemplate) -> Pieces:
 def changed() -> InputError:
     """The error for a template that no formulas can follow."""
     return InputError(
-        "the model's chat template changes what is typed in a way that has no formulas here; "
-        "`cellformer generate --chat` takes it, or leave out --chat"
+        "the model's chat template changes the typed text in a way that formulas cannot follow; "
+        "use `cellformer generate --chat`, or leave out --chat"
     )
 
 

@@ -34,15 +34,17 @@ def lines(path: Path, of: str, most: int) -> Iterator[Line]:
 
 def _text(path: Path, of: str, most: int) -> str:
     if not path.is_file():
-        raise InputError(f"there is no file {path}; give a list of {of}, one on each line")
+        raise InputError(
+            f"there is no file {path}; give a file with a list of {of}, one on each line"
+        )
     try:
         if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} is larger than a list of {most} {of}; shorten it")
+            raise InputError(f"{path} is too large for a list of {most} {of}; shorten the list")
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; save the list of {of} as UTF-8") from None
+        raise InputError(f"{path} is not a UTF-8 text; save the list of {of} as UTF-8") from None
 
 
 def quoted(text: str) -> str:

@@ -86,19 +86,23 @@ def read(folder: Path, n: int) -> Marian | None:
     path = folder / PIECES
     ids = read_json(path)
     if not isinstance(ids, dict):
-        raise InputError(f"{path} holds no tokens with their ids; fetch the file again")
+        raise InputError(f"{path} does not contain tokens with their ids; download the file again")
     check_pieces(ids, ids.values(), str(path))
     beyond = next((piece for piece, i in ids.items() if not 0 <= i < n), None)
     if beyond is not None:
-        raise InputError(f"{path}: {beyond!r} has id {ids[beyond]}, and the model has {n} rows")
+        raise InputError(
+            f"{path}: {beyond!r} has id {ids[beyond]}, but the model has only {n} rows"
+        )
     said = json_object(folder / "special_tokens_map.json")
     said |= json_object(folder / "tokenizer_config.json")
     special = {role: content_of(said.get(role)) or token for role, token in SPECIAL.items()}
     for token in special.values():
         if token not in ids:
-            raise InputError(f"{path} lacks the special token {token!r}; fetch the file again")
+            raise InputError(f"{path} lacks the special token {token!r}; download the file again")
     if said.get("separate_vocabs"):
-        raise UnreadError(f"{path} is of the source alone; both languages have one list here")
+        raise UnreadError(
+            f"{path} covers only the source language; cellformer needs one list for both languages"
+        )
     kept = [name for name in (*FILES, "target.spm") if (folder / name).is_file()]
     return Marian(source, ids, special, n, {name: (folder / name).read_bytes() for name in kept})
 

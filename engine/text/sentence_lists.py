@@ -27,11 +27,15 @@ def read(path: Path, encode: Callable[[str], Sequence[int]]) -> Lists:
         name = readable(raw)  # on sheets
         where = f"{path}, line {number}"
         if not name:
-            raise InputError(f"{where}: name the list first, in a line as `# name`")
+            raise InputError(f"{where}: name the list first, in a line ‘# name’")
         if len(name) > LONGEST:
-            raise InputError(f"{where}: the list's name has more than {LONGEST} characters")
+            raise InputError(
+                f"{where}: the list's name has more than {LONGEST} characters; shorten it"
+            )
         if not text and name in found:
-            raise InputError(f"{where}: there is a list {quoted(name)} already; rename one")
+            raise InputError(
+                f"{where}: there is already a list {quoted(name)}; rename one of the two"
+            )
         if not text:
             found[name] = []
         else:
@@ -66,7 +70,7 @@ def encoded(text: str, encode: Callable[[str], Sequence[int]], where: str) -> li
 def _check_new(ids: Sequence[int], seen: Seen, place: str, what: str) -> None:
     """Raise InputError for ids that stand elsewhere, too: they could be fitted and held out."""
     if tuple(ids) in seen:
-        raise InputError(f"{what} stands {seen[tuple(ids)]} already; leave one out")
+        raise InputError(f"{what} is already {seen[tuple(ids)]}; delete one of the two")
     seen[tuple(ids)] = place
 
 
@@ -75,15 +79,17 @@ def _check(sizes: Mapping[str, int], what: str) -> None:
     if len(sizes) != 2:
         few = "list" if len(sizes) == 1 else "lists"
         raise InputError(
-            f"{what} has {len(sizes)} {few} of sentences, and two are taken; each begins with "
-            "a line `# name`"
+            f"{what} has {len(sizes)} {few} of sentences, but two are needed; begin each list "
+            "with a line ‘# name’"
         )
     for name, n in sizes.items():
         if n < FEWEST:
             had = "no sentence" if n == 0 else "one sentence"
             raise InputError(
-                f"{what}: list {quoted(name)} has {had}; give it {FEWEST} or more, for one is held "
-                "out to test the probe"
+                f"{what}: list {quoted(name)} has {had}, but needs at least {FEWEST}, because "
+                "one sentence tests the probe"
             )
         if n > MOST:
-            raise InputError(f"{what}: list {quoted(name)} has {n:,} sentences; at most {MOST}")
+            raise InputError(
+                f"{what}: list {quoted(name)} has {n:,} sentences; the limit is {MOST}"
+            )

@@ -26,7 +26,9 @@ UNIGRAM, BPE = 1, 2
 MOST_BYTES = 20_000_000  # of a file; the largest have 5 million
 MOST_FIELDS = 1_000_000  # of a message: a piece is one, and the largest vocabularies have 262,000
 MOST_DIGITS = 10  # of seven bits: a number has 64 bits at most
-REMEDY = "AutoTokenizer.from_pretrained and save_pretrained make a tokenizer.json"
+REMEDY = (
+    "save the tokenizer as tokenizer.json, with AutoTokenizer.from_pretrained and save_pretrained"
+)
 
 
 class UnreadError(InputError):
@@ -39,10 +41,10 @@ def tokenizer(path: Path) -> Any:
 
     found = content(path)
     if found.trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
-        raise UnreadError(f"{path} has no byte pairs, which cellformer needs; {REMEDY}")
+        raise UnreadError(f"{path} has no byte pairs, but cellformer needs byte pairs; {REMEDY}")
     rules = found.rules
     if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
-        raise UnreadError(f"{path} rewrites a text first, which cellformer cannot do; {REMEDY}")
+        raise UnreadError(f"{path} changes the text first, which cellformer cannot do; {REMEDY}")
     before = bool(rules.get(SPACE_BEFORE, 1))
     return sentence_pieces(found.texts, found.scores, found.kinds, space_before=before)
 
@@ -54,16 +56,18 @@ def unigram(path: Path) -> Unigram:
     found, trainer = content(path), content(path).trainer
     plain = {Kind.NORMAL, Kind.UNKNOWN, Kind.CONTROL, Kind.UNUSED}
     if trainer.get(MODEL_TYPE, UNIGRAM) != UNIGRAM or not plain.issuperset(found.kinds):
-        raise UnreadError(f"{path} is no plain unigram tokenizer, which cellformer needs; {REMEDY}")
+        raise UnreadError(
+            f"{path} is not a plain unigram tokenizer, but cellformer needs one; {REMEDY}"
+        )
     if trainer.get(SPACE_BEHIND) or trainer.get(BYTES) or not found.rules.get(SIGNS, 1):
         raise UnreadError(
-            f"{path} writes spaces in another way, which cellformer cannot do; {REMEDY}"
+            f"{path} marks spaces in another way, which cellformer cannot do; {REMEDY}"
         )
     pieces = zip(found.texts, found.scores, found.kinds, strict=True)
     scores = {text: score for text, score, kind in pieces if kind == Kind.NORMAL}
     charsmap = found.rules.get(CHARACTER_MAP, b"")
     if not scores or (charsmap and not is_sound(base64.b64encode(charsmap))):
-        raise UnreadError(f"{path} is no model of SentencePiece; {REMEDY}")
+        raise UnreadError(f"{path} is not a SentencePiece model; {REMEDY}")
     before, fewer = (bool(found.rules.get(key, 1)) for key in (SPACE_BEFORE, FEWER_SPACES))
     return Unigram(scores, character_map(charsmap) if charsmap else None, before, fewer)
 
@@ -97,9 +101,9 @@ def content(path: Path) -> Content:
         scores = [struct.unpack("<f", piece.get(SCORE, bytes(4)))[0] for piece in pieces]
         kinds = [piece.get(KIND, NORMAL) for piece in pieces]
         if not texts or not all(map(isfinite, scores)):
-            raise ValueError("no pieces, or scores that are no numbers")
+            raise ValueError("no pieces, or scores that are not numbers")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error):
-        raise UnreadError(f"{path} is no model of SentencePiece; {REMEDY}") from None
+        raise UnreadError(f"{path} is not a SentencePiece model; {REMEDY}") from None
     return Content(texts, scores, kinds, trainer, rules)
 
 
@@ -118,10 +122,10 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
         size = {1: 8, 5: 4}.get(key & 7)
         if size is None:
             if key & 7 != 2:
-                raise ValueError("a kind of field that is no longer in use")
+                raise ValueError("a kind of field that is no longer used")
             size, at = _number(data, at)
         if at + size > len(data):
-            raise ValueError("a field that is cut short")
+            raise ValueError("a field that is cut off")
         yield key >> 3, data[at : at + size]
         at += size
 
@@ -134,4 +138,4 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 127) << 7 * k
         if byte < 128:
             return value, at + k + 1
-    raise ValueError("a number without an end")
+    raise ValueError("a number that has no end")

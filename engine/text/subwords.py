@@ -62,8 +62,9 @@ class Library:
         for i in ids:
             if i >= self.n:
                 raise InputError(
-                    f"the prompt has the token {self.inner.id_to_token(i)!r}, whose id is {i}, "
-                    f"and the model's embedding has {self.n} rows; write it without, or give --ids"
+                    f"the prompt has the token {self.inner.id_to_token(i)!r} with id {i}, but "
+                    f"the model's embedding has only {self.n} rows; leave out this token, or "
+                    "give --ids"
                 )
         return ids
 
@@ -76,7 +77,7 @@ def check_known(ids: Sequence[int], n: int) -> None:
     """Raise InputError for an id that is not below `n`."""
     for i in ids:
         if not (is_whole(i) and 0 <= i < n):
-            raise InputError(f"no token has the id {i!r}; ids run from 0 to {n - 1}")
+            raise InputError(f"there is no token with the id {i!r}; ids run from 0 to {n - 1}")
 
 
 # --- a piece's own text -----------------------------------------------------------------------
@@ -182,7 +183,7 @@ def _inner(folder: Path, config: "_Config") -> Any:
         config.default(("eos",), "</s>")
     else:
         return None
-    with library.asked(f"{folder}: its added tokens"):
+    with library.asked(f"{folder}: the added tokens of its tokenizer"):
         config.add_to(inner)
         if inner.post_processor is None and not single.is_file():
             config.post_process(inner)
@@ -218,8 +219,8 @@ class _Config:
         for i, token in added:
             if token.content in new and inner.token_to_id(token.content) != i:
                 raise InputError(
-                    f"{self.folder}: the added token {token.content!r} has id {i}, and the next "
-                    f"that is free is {inner.token_to_id(token.content)}"
+                    f"{self.folder}: the added token {token.content!r} has id {i}, but the next "
+                    f"free id is {inner.token_to_id(token.content)}"
                 )
         lacking = [text for text in sorted(special - known) if inner.token_to_id(text) is not None]
         inner.add_special_tokens(lacking)
@@ -253,8 +254,8 @@ class _Config:
         for i, token in self.said.get("added_tokens_decoder", dict, {}).items():
             if not (re.fullmatch(r"\d{1,9}", i) and content_of(token) and isinstance(token, dict)):
                 raise InputError(
-                    f"{self.said.path}: added_tokens_decoder has {i!r}: {token!r}, which is no id "
-                    "with its token; take the file from the model's folder anew"
+                    f"{self.said.path}: added_tokens_decoder has {i!r}: {token!r}, which is not "
+                    "a valid id with its token; download the file again"
                 )
             library.check_pieces([token["content"]], (), str(self.said.path))
             found[int(i)] = AddedToken(**token)

@@ -70,15 +70,15 @@ class WordList:
     begin: int | None = None
     ends: tuple[int, ...] = ()
 
-    ONE: ClassVar = "a word is a text without white space"
+    ONE: ClassVar = "a word must be a text without white space"
     BETWEEN: ClassVar = " "  # what stands between two entries in a text
 
     def __post_init__(self) -> None:
         if isinstance(self.words, str):
-            raise InputError(f"the vocabulary is {self.words!r}; give a list of texts")
+            raise InputError(f"the vocabulary is {self.words!r}, but it must be a list of texts")
         for word in self.words:
             if not (isinstance(word, str) and self._whole(word)):
-                raise InputError(f"the vocabulary has {word!r}; {self.ONE}")
+                raise InputError(f"the vocabulary contains {word!r}; {self.ONE}")
         refuse_duplicates(self.words)
 
     @property
@@ -139,7 +139,7 @@ class Characters(WordList):
     [0, 1, 2, 0]
     """
 
-    ONE: ClassVar = "an entry is one character"
+    ONE: ClassVar = "each entry must be one character"
     BETWEEN: ClassVar = ""
 
     def encode(self, text: str, special: bool = True) -> list[int]:
@@ -163,7 +163,7 @@ class IdsOnly:
         return tuple(map(str, range(self.n)))
 
     def encode(self, text: str, special: bool = True) -> list[int]:
-        raise InputError(f"{self.reason}; give token ids, as --ids 0,1,3")
+        raise InputError(f"{self.reason}; give token ids, for example --ids 0,1,3")
 
     def decode(self, ids: Sequence[int]) -> str:
         check_known(ids, self.n)
@@ -236,7 +236,10 @@ def _load(folder: Path, n: int) -> WordList | IdsOnly | Library | Marian:
         if (folder / name).is_file():
             words = _word_list(folder / name)
             if len(words) != n:
-                raise InputError(f"{folder / name} has {len(words)} entries for {n} token ids")
+                raise InputError(
+                    f"{folder / name} has {len(words)} entries for {n} token ids; the numbers "
+                    "must be equal"
+                )
             return kind(tuple(words))
     try:
         return subwords.read(folder, n) or marian.read(folder, n) or IdsOnly(n)
@@ -279,7 +282,7 @@ def refuse_duplicates(words: tuple[str, ...]) -> None:
     seen: dict[str, int] = {}
     for i, word in enumerate(words):
         if word in seen:
-            raise InputError(f"the vocabulary has {word!r} twice, as ids {seen[word]} and {i}")
+            raise InputError(f"the vocabulary contains {word!r} twice, as ids {seen[word]} and {i}")
         seen[word] = i
 
 

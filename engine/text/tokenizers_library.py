@@ -81,7 +81,8 @@ def from_file(path: Path, heed: Callable[[dict[str, Any]], None] = lambda spec: 
     spec = read_json(path)
     if not isinstance(spec, dict):
         raise InputError(
-            f"{path} is not a tokenizer: it holds no JSON object; fetch the file again"
+            f"{path} is not a tokenizer, because it contains no JSON object; download the file "
+            "again"
         )
     check(spec, str(path))
     with asked(f"{path} is no tokenizer"):
@@ -106,7 +107,8 @@ def encode(inner: Any, text: str, special: bool) -> list[int]:
     """The ids of a text. Raises InputError, with the word, for a text without ids."""
     if len(text) * _facts(inner)[0] > MOST_TEXT:
         raise InputError(
-            f"a text of {len(text):,} characters is too long for this tokenizer; give a shorter one"
+            f"a text of {len(text):,} characters is too long for this tokenizer; give a shorter "
+            "text"
         )
     if _slow(inner):
         return [int(i) for i in _in_child(inner, "encode", text, special)]
@@ -121,10 +123,12 @@ def encode(inner: Any, text: str, special: bool) -> list[int]:
         why = first_line(error)
     word = _without_id(inner, text)
     if word is None:
-        raise InputError(f"the tokenizer takes no such text: {why}; give token ids with --ids")
+        raise InputError(
+            f"the tokenizer does not accept this text: {why}; give token ids with --ids"
+        )
     raise InputError(
-        f"{word!r} is in no piece of the tokenizer, which has none for unknown words ({why}); "
-        "write the prompt without it, or give token ids with --ids"
+        f"no piece of the tokenizer contains {word!r}, and the tokenizer has no token for "
+        f"unknown words ({why}). Write the prompt without this word, or give token ids with --ids"
     )
 
 
@@ -212,7 +216,7 @@ def learnt(text: str, n_pieces: int) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if n_pieces > MOST_PIECES:
-        raise InputError(f"{n_pieces} tokens are more than any vocabulary has; ask for fewer")
+        raise InputError(f"{n_pieces} tokens are too many for a vocabulary; ask for fewer")
     blank = Tokenizer(models.BPE())
     blank.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     blank.decoder = decoders.ByteLevel()
@@ -238,12 +242,14 @@ def check(spec: Mapping[str, Any], where: str) -> None:
         check_pieces((pair[0] for pair in pairs), (), where)
     if growth(spec.get("normalizer")) > MOST_GROWTH:
         raise InputError(
-            f"{where}: its normalizer turns one character into more than {MOST_GROWTH:,}; "
-            "the file may be damaged: fetch it again, or give token ids"
+            f"{where}: its normalizer turns one character into more than {MOST_GROWTH:,}. The "
+            "file may be damaged; download the file again, or give token ids"
         )
     for step in _steps(spec.get("normalizer")):
         if step.get("type") == "Precompiled" and not is_sound(step.get("precompiled_charsmap")):
-            raise InputError(f"{where}: its precompiled_charsmap is damaged; fetch the file again")
+            raise InputError(
+                f"{where}: its precompiled_charsmap is damaged; download the file again"
+            )
 
 
 def check_pieces(pieces: Iterable[Any], ids: Iterable[Any], where: str) -> None:
@@ -252,12 +258,13 @@ def check_pieces(pieces: Iterable[Any], ids: Iterable[Any], where: str) -> None:
         if not isinstance(piece, str) or len(piece) > LONGEST_PIECE:
             what = f"one of {len(piece):,} characters" if isinstance(piece, str) else repr(piece)
             raise InputError(
-                f"{where} has {what} among its pieces; they are texts of at most {LONGEST_PIECE:,}"
+                f"{where} has {what} among its pieces; a piece must be a text of at most "
+                f"{LONGEST_PIECE:,} characters"
             )
     for i in ids:
         if not isinstance(i, int) or not 0 <= i < MOST_PIECES:
             raise InputError(
-                f"{where} has a piece with the id {i!r}; ids run from 0 to {MOST_PIECES - 1:,}"
+                f"{where} has a piece with the id {i!r}; ids must be from 0 to {MOST_PIECES - 1:,}"
             )
 
 
@@ -367,14 +374,14 @@ def _in_child(inner: Any, method: str, given: Any, special: bool) -> Any:
     or crashes."""
     asked_for = json.dumps([inner.to_str(), method, given, special])
     command = [sys.executable, "-P", "-c", CHILD]
-    remedy = "its pattern tries too many ways; give token ids with --ids"
+    remedy = "the tokenizer's pattern takes too long on this text; give token ids with --ids"
     try:
         done = subprocess.run(
             command, input=asked_for.encode(), capture_output=True, timeout=PATIENCE
         )
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"the tokenizer has no answer after {PATIENCE} seconds: {remedy}"
+            f"the tokenizer did not finish within {PATIENCE} seconds: {remedy}"
         ) from None
     if done.returncode:
         said = (done.stderr.decode(errors="replace").splitlines() or [""])[-1]

@@ -78,7 +78,7 @@ def byte_level_files(vocab: Path, merges: Path, qwen: bool, prefix: bool) -> Tok
     space before every text."""
     pieces = read_json(vocab)
     if not isinstance(pieces, dict):
-        raise InputError(f"{vocab} holds no tokens with their ids; fetch the file again")
+        raise InputError(f"{vocab} does not contain tokens with their ids; download the file again")
     check_pieces(pieces, pieces.values(), str(vocab))
     check_size(merges)
     with asked(f"{vocab} and {merges.name}"):
@@ -136,7 +136,9 @@ def _splitter(pattern: str) -> Any:
         return pre_tokenizers.Sequence([marks, as_gpt2, digits, three])
     if pattern not in PATTERNS:
         known = ", ".join((*AS_GPT2[1:], *BEFORE_DIGITS, "falcon", *PATTERNS))
-        raise InputError(f"its tokenizer splits text as {pattern!r}; known ways are {known}")
+        raise InputError(
+            f"its tokenizer splits text by {pattern!r}; cellformer supports only {known}"
+        )
     split = pre_tokenizers.Split(Regex(PATTERNS[pattern]), "isolated")
     bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return pre_tokenizers.Sequence([split, bytes_only])

@@ -26,14 +26,16 @@ def read(path: Path) -> dict[str, list[str]]:
     for number, group, word in list_file.lines(path, "words", MOST):
         if word in seen:
             raise InputError(
-                f"{path}, line {number}: {quoted(word)} stands on line {seen[word]} already"
+                f"{path}, line {number}: {quoted(word)} is already on line {seen[word]}; delete "
+                "one of them"
             )
         if word:
             seen[word] = number
             found.setdefault(group or NO_GROUP, []).append(word)
     if not FEWEST <= len(seen) <= MOST:
         raise InputError(
-            f"{path} lists {len(seen):,}; a map takes {FEWEST} to {MOST} words, one a line"
+            f"{path} lists {len(seen):,} words; a map needs {FEWEST} to {MOST} words, one on "
+            "each line"
         )
     return found
 
@@ -42,7 +44,7 @@ def ids(groups: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> dict[str, 
     """The token of each word, by group. Raises InputError for a word that is not exactly one token,
     and for two words with the same token."""
     if isinstance(tokenizer, IdsOnly):
-        raise InputError(f"{tokenizer.reason}; a list of words needs one")
+        raise InputError(f"{tokenizer.reason}; a list of words needs a tokenizer")
     seen = dict[int, str]()
     found: dict[str, list[int]] = {}
     for group, words in groups.items():
@@ -50,7 +52,8 @@ def ids(groups: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> dict[str, 
             ident = _token(word, tokenizer)
             if ident in seen:
                 raise InputError(
-                    f"{quoted(word)} and {quoted(seen[ident])} are the same token; leave one out"
+                    f"{quoted(word)} and {quoted(seen[ident])} are the same token; delete one of "
+                    "them"
                 )
             seen[ident] = word
             found.setdefault(group, []).append(ident)
@@ -69,11 +72,11 @@ def _token(word: str, tokenizer: Tokenizer) -> int:
     if tried and min(map(len, tried)) > 1:
         pieces = ", ".join(tokenizer.texts[i].strip() for i in min(tried, key=len)[:8])
         raise InputError(
-            f"{quoted(word)} is {min(map(len, tried))} tokens here ({readable(pieces)}); "
-            "a map needs words of one token"
+            f"the tokenizer splits {quoted(word)} into {min(map(len, tried))} tokens "
+            f"({readable(pieces)}); a map needs words of one token"
         )
     close = nearest(word[:LONGEST], tokenizer.texts) if words else "leave it out"
-    raise InputError(f"{quoted(word)} is not in the vocabulary; {close}")
+    raise InputError(f"the vocabulary does not contain {quoted(word)}; {close}")
 
 
 def _encoded(text: str, tokenizer: Tokenizer) -> list[int]:

@@ -27,31 +27,31 @@ NEAREST, MARK, GOOD, JUDGED, SAID = range(14, 19)
 FIRST_SLIP = 20  # the column of the slips' numbers; then their distances, then their texts
 LONGEST_TOLD = 300  # characters of the slips that are named
 
-BLANK = "type a number, or a formula that begins with ="
-A_TEXT = "this is a text: type a number, or a formula that begins with ="
-AN_ERROR = "this formula gives an error: look at the cells that it names, and the shapes of ranges"
-A_FRACTION = "this is a text: begin a fraction with =, as in =2/6"
+BLANK = "type a number, or a formula that starts with ="
+A_TEXT = "this is a text: type a number, or a formula that starts with ="
+AN_ERROR = "this formula gives an error: check the cells that it uses, and the sizes of its ranges"
+A_FRACTION = "this is a text: start a fraction with =, for example =2/6"
 TYPED_AS = {
-    rule.MINUS: "a text; with the minus sign of the keyboard: {said}",
-    rule.WITH_COMMA: "a text; with a point in place of the comma: {said}",
-    rule.AS_TEXT: "a text; as a number: {said}",
+    rule.MINUS: "a text; if you use the minus sign of the keyboard: {said}",
+    rule.WITH_COMMA: "a text; if you type a point, not a comma: {said}",
+    rule.AS_TEXT: "a text; if you type a number: {said}",
 }
 RIGHT = "right"
-ROUNDED = "right, rounded; cells that read it use all decimals"
-FEW = "right, but give two digits"
+ROUNDED = "right, but rounded; other cells use all decimals"
+FEW = "right, but type at least two digits"
 NOT_YET = "not yet: {slips}"
 BETWEEN = " or "
-NO_SLIP = "not yet: look at the hints; cells that read it use the right number"
-BEFORE = "not yet: it reads another yellow cell, which is not right yet; fill that in first"
-AS_BUILT = "this was right for the inputs as built: a formula would follow when they change"
+NO_SLIP = "not yet: look at the hints; other cells use the right number here"
+BEFORE = "not yet: the formula uses a yellow cell that is not right; fill in that cell first"
+AS_BUILT = "this was right for the first inputs: type a formula, so that the answer follows changes"
 MISTAKES = {
-    rule.LARGE: "it is 100 times too large: type % after it, or divide by 100",
-    rule.SMALL: "it is 100 times too small: is there a % too many?",
-    rule.COMMA: "the digits are right, the decimal point is not: did you type a comma?",
-    rule.POINT: "the digits are right, the decimal point is not",
+    rule.LARGE: "the number is 100 times too large: type % after the number, or divide by 100",
+    rule.SMALL: "the number is 100 times too small: did you type an extra %?",
+    rule.COMMA: "the digits are right, but the decimal point is wrong: did you type a comma?",
+    rule.POINT: "the digits are right, but the decimal point is wrong",
     rule.SIGN: "the sign is wrong",
-    rule.DATE: "is this a date? Begin a fraction with =, as in =2/6",
-    rule.CLOSE: "close, but the last digits are wrong: compute with all decimals",
+    rule.DATE: "is this a date? Start a fraction with =, for example =2/6",
+    rule.CLOSE: "almost right, but the last digits are wrong: compute with all decimals",
 }
 OTHER = {"row": "column", "column": "row", "row before": "column before"}
 OTHER |= {"column before": "row before"}

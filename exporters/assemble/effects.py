@@ -13,7 +13,7 @@ def effect(
     before, after = graph.values["probs"][row], live["probs"][row]
     v = int(abs(after - before).argmax())
     return worded(
-        "‘{word}’ goes from {before:.1%} to {after:.1%}",
+        "‘{word}’ changes from {before:.1%} to {after:.1%}",
         word=texts[v],
         before=before[v],
         after=after[v],

@@ -12,21 +12,22 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import Plan
 
 PLAYS = {
-    "masked word": "Play: type a sentence with a mask in it; the words that may stand there are "
-    "ranked.",
-    "sentence": "Play: type two sentences; the cosine of their vectors says how alike they are.",
-    "class": "Play: type a text; the classes are ranked.",
-    "token class": "Play: type a text, and the place of a token; its classes are ranked.",
+    "masked word": "Play: type a sentence with a mask in the place of a word. The sheet ranks the "
+    "words that fit there.",
+    "sentence": "Play: type two sentences. The cosine of their vectors shows how similar they are.",
+    "class": "Play: type a text. The sheet ranks the classes.",
+    "token class": "Play: type a text, and the position of a token. The sheet ranks the classes of "
+    "this token.",
 }
 SEES_ALL = (
-    "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
-    "tokens; every token sees all others."
+    "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} tokens. Every "
+    "token can read all other tokens."
 )
 SEES_BEFORE = (
-    "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
-    "tokens; every token sees those before it."
+    "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} tokens. Every "
+    "token can read only the tokens before."
 )
-MORE = "Heads: where each token looks. Tokenizer: how the text becomes ids."
+MORE = "Heads shows which tokens each token reads. Tokenizer shows how the text becomes ids."
 
 
 def build(
@@ -41,7 +42,7 @@ def build(
     )
     story = Story(
         title=worded("{title}: every cell of a {kind} model", title=title, kind=model.kind),
-        source="Made by cellformer from a checkpoint.",
+        source="cellformer made this workbook from a checkpoint.",
         about=[
             worded(
                 SEES_BEFORE if spec.causal else SEES_ALL,
@@ -50,12 +51,16 @@ def build(
                 d_model=spec.d_model,
                 d_vocab=spec.d_vocab,
             ),
-            worded("There is {room}; every number is a formula down to the weights.", room=room),
+            worded(
+                "The sheets have {room}. Every number is a formula, except the weights and inputs.",
+                room=room,
+            ),
         ],
         look=[
             PLAYS[spec.gives],
             MORE,
-            "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
+            "Block 0 and the next sheets show each layer, step by step. Weights 0 and the next "
+            "sheets hold the weights of each layer.",
         ],
         suggestions=_suggestions(model, passage.prompts),
     )
@@ -67,7 +72,9 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
     two = len(given) > 1
     typed = [encoding.text_of(model.vocabulary, ids) is not None for ids in given]
     cells = ["sentence" if typed[0] else "tokens"]
-    seen = worded("and see the cosine change" if two else "and see the ranking change")
+    seen = worded(
+        "and watch how the cosine changes" if two else "and watch how the ranking changes"
+    )
     texts = [
         worded(
             "Type another sentence, {seen}." if typed[0] else "Type another token id, {seen}.",
@@ -76,10 +83,12 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
     ]
     if two:
         cells.append(f"{SECOND}.{'sentence' if typed[1] else 'tokens'}")
-        texts.append("Type the same here: the cosine of a sentence with itself is 1.")
+        texts.append(
+            "Type the first sentence here, too: the cosine of a sentence with itself is 1."
+        )
     else:
         cells.append("temperature")
-        texts.append("Type ‘3’: the probabilities come closer to each other.")
+        texts.append("Type ‘3’: the probabilities become more equal.")
     weight = "blocks.0.mlp.W_out" if model.spec.n_layers else "W_pos"
     texts.append(
         worded("Type ‘5’ into the first weight of {weight}, {seen}.", weight=weight, seen=seen)

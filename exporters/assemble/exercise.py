@@ -52,7 +52,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import attention
 
 SHEET = "Exercise"
-PURPOSE = "fill in the yellow cells; each answer is checked, and a slip is named"
+PURPOSE = "fill in the yellow cells; the sheet checks each answer, and explains mistakes"
 VERSION = 2  # of the exercises and how they are checked
 NAME = (4, 2)  # the cell on the sheet for the reader's name
 FACTS = (1, 0)  # the cell of the sheet Key that says how to build it again
@@ -63,13 +63,15 @@ LONGEST_SHOWN = 170  # characters of a formula in a hint
 
 HERE = {
     "input_title": "Exercise",
-    "input_message": "Type a number with two digits or more, or a formula that begins with =. "
-    "The sheet Exercise checks it.",
+    "input_message": "Type a number with at least two digits, or a formula that starts with =. "
+    "The sheet Exercise checks the answer.",
 }
-TO_BE_FILLED = "Cells to fill in are blank: the sheet Exercise checks them."
-ROUNDING = "Type at least two significant digits: 0.047 for 0.04736. Counts must be exact."
-COUNTED = "Names count rows and columns from 0: [1,0] is the second row, the first column."
-OTHER_INPUTS = "Do formulas hold for other inputs? Type {value} into"
+TO_BE_FILLED = "Fill in the blank cells. The sheet Exercise checks your answers."
+ROUNDING = (
+    "Type at least two significant digits, for example 0.047 for 0.04736. Counts must be exact."
+)
+COUNTED = "Rows and columns are numbered from 0. [1,0] means the second row and the first column."
+OTHER_INPUTS = "Do your formulas also work for other inputs? Type {value} into"
 LINK_WIDTH = 11  # of the first column, for the link back
 TO_FILL, APART = "–", "   "  # of an answer that is blank; between two
 
@@ -106,7 +108,7 @@ def make(
     answers = _answers(book, found)
     key = Composer(book, KEY, cursor=6)
     key.sheet.secret = True
-    key.sheet.put(0, 0, "What the sheet Exercise compares with", "title")
+    key.sheet.put(0, 0, "The right answers of the sheet Exercise", "title")
     _blank(book, key, found, solved)
     checked = AnswerKey(book, key, answers)
     _page(book, found, checked, level)
@@ -242,11 +244,17 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
     sheet.put(
         5,
         1,
-        "Follow a link, and type into the yellow cell. The top of its sheet says if it is right.",
+        "Follow a link, and type into the yellow cell. The top of that sheet shows whether your "
+        "answer is right.",
     )
-    sheet.put(6, 1, "Cells that read a yellow cell use the right number, whatever you type.")
     sheet.put(
-        7, 1, "Hints: type 1 for what it reads, 2 for its formula with names, 3 for the answer."
+        6, 1, "You can type anything into a yellow cell. Other cells always use the right number."
+    )
+    sheet.put(
+        7,
+        1,
+        "Hints: type 1 for the tables that the cell uses, 2 for the formula with names, 3 "
+        "for the answer.",
     )
     sheet.put(8, 1, ROUNDING)
     sheet.put(9, 1, COUNTED)
@@ -342,7 +350,7 @@ def _hints(book: Book, exercise: Exercise, dial: Expression, right: Expression) 
     first = sentence("1: {all}", all=expression(cut(one, LONGEST_SHOWN)))
     second = sentence(" · 2: {own}", own=expression(cut(own, LONGEST_SHOWN)))
     third = sentence(
-        " · 3: it is {right}, ={formula}",
+        " · 3: the answer is {right}, ={formula}",
         right=rounded(right, 6),
         formula=expression(cut(text, LONGEST_SHOWN)),
     )
@@ -355,7 +363,7 @@ def _read_by(book: Book, block: Block, i: int, j: int) -> str:
     if areas:
         told = (f"{area.grid.name} ({book.address(area)})".replace("'", "") for area in areas)
         return worded("it reads {tables}", tables=", ".join(told))
-    return worded("it reads no other cell")
+    return worded("the cell uses no other cell")
 
 
 def _other_inputs(book: Book, page: Composer, answers: Sequence[Answer]) -> None:

@@ -24,21 +24,39 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import LIMITS, Limits, Plan, for_model
 from cellformer.exporters.pages import vocabulary
 
-CONTINUED = "Play: type a sentence; it continues itself."
-CONTINUED_TOKENS = "Play: type a sentence of tokens with a space between each; it continues itself."
-BOTH_WAYS = "Play: type a sentence; each is read with all the others."
-BOTH_WAYS_TOKENS = (
-    "Play: type a sentence of tokens with a space between each; each is read with all the others."
+CONTINUED = "Play: type a sentence. The model continues the sentence."
+CONTINUED_TOKENS = (
+    "Play: type a sentence, with a space between tokens. The model continues the sentence."
 )
-VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
-STEP = "Attention: one attention step, number by number; choose a layer, a head and a word."
-WITHOUT_HEADS = "Lens, Attribution: when it knows, and what contributes."
-CHATS = "Play: say something in the yellow cell You; it answers, as its chat template has it."
-ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
-IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
-HIDDEN = "Hidden attention: how much each token takes of those before it."
-FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
-ADAPTED = "Used: the weights with the adapter; type 0 for merge, and they are read without it."
+BOTH_WAYS = "Play: type a sentence. The model reads each token together with all others."
+BOTH_WAYS_TOKENS = (
+    "Play: type a sentence, with a space between tokens. The model reads each token together "
+    "with all others."
+)
+VIEWS = (
+    "Heads shows which tokens each token reads. Lens shows when the answer appears. Attribution "
+    "shows what each part adds."
+)
+STEP = (
+    "Attention: choose a layer, a head and a word. The sheet shows one attention step, number by "
+    "number."
+)
+WITHOUT_HEADS = "Lens shows when the answer appears. Attribution shows what each part adds."
+CHATS = (
+    "Play: type a message into the yellow cell You. The model answers in the format of its chat "
+    "template."
+)
+ANSWERED = "Play: type a sentence. The sheet ranks the most likely next tokens."
+IDS = (
+    "Play shows the prompt as token ids. If the readout is live, Play also ranks the most likely "
+    "next tokens."
+)
+HIDDEN = "Hidden attention shows how much each token takes from each earlier token."
+FEW_VIEWS = "Heads shows which tokens each token reads. Switches turns heads and MLPs off."
+ADAPTED = (
+    "Used shows the weights with the adapter. Type ‘0’ into merge to use the weights without the "
+    "adapter."
+)
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
@@ -74,7 +92,7 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
     spec, typed = model.spec, plan.answers and not tokenizing.refusal(model.vocabulary)
     return Story(
         title=worded("{title}: every cell of a {kind} model", title=title, kind=model.kind),
-        source="Made by cellformer from a checkpoint.",
+        source="cellformer made this workbook from a checkpoint.",
         about=[
             worded(
                 "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} "
@@ -87,11 +105,11 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
                 d_vocab=spec.d_vocab,
             ),
             worded(
-                "The prompt has {n} tokens, and room for {room}; live is {live}, and what it reads "
-                "is constant."
+                "The prompt has {n} tokens, and room for {room}. The live part is {live}. The "
+                "inputs of the live part are constants."
                 if plan.live
-                else "The prompt has {n} tokens, and room for {room}; every number is a formula "
-                "down to the weights.",
+                else "The prompt has {n} tokens, and room for {room}. Every number is a formula, "
+                "except the weights and inputs.",
                 n=passage.n_prompt,
                 room=len(passage.ids),
                 live=", ".join(plan.live),
@@ -99,7 +117,8 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         ],
         look=[
             *_look(model, passage, plan, typed),
-            "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
+            "Block 0 and the next sheets show each layer, step by step. Weights 0 and the next "
+            "sheets hold the weights of each layer.",
             *([ADAPTED] if model.adapter else []),
             *(line for each in addition.of(plan.studies) for line in each.look),
         ],
@@ -153,7 +172,9 @@ def suggestions(
     if graph.readout.one_token:  # what it does is a whole pass away
         return [
             Suggestion(
-                worded("{text}, and see the ranking on Play change.", text=text), at, value=edit[3]
+                worded("{text}, and watch how the ranking on Play changes.", text=text),
+                at,
+                value=edit[3],
             )
             for text, edit, at in edits
         ]
@@ -172,5 +193,8 @@ def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     inputs = freeze_rest(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
-    text = "Type ‘0’, and see the cells that follow change; Check says that something was edited."
+    text = (
+        "Type ‘0’, and watch the cells that depend on this number. Check reports that you edited "
+        "something."
+    )
     return [Suggestion(text, (block.name, 0, 0), value=0.0) for block in (*found[:2], *found[-1:])]

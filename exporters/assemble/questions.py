@@ -56,7 +56,7 @@ def _which(book: Book, exercise: Exercise) -> str:
     if rows == 1 and down:
         return _of_line(down, across, j, columns)
     at = {"row": down or i + 1, "column": across or j + 1}
-    return worded("row {row}, column {column}, of {n} × {m}", **at, n=rows, m=columns)
+    return worded("row {row}, column {column} (size {n} × {m})", **at, n=rows, m=columns)
 
 
 def _of_line(name: str, entry: str, k: int, n: int) -> str:
@@ -64,8 +64,8 @@ def _of_line(name: str, entry: str, k: int, n: int) -> str:
     if n == 1:
         return worded("{name} of {entry}", name=name, entry=entry) if entry else name
     if not entry:
-        return worded("{name}, {k} of {n}", name=name, k=k + 1, n=n)
-    return worded("{name} of {entry}, {k} of {n}", name=name, entry=entry, k=k + 1, n=n)
+        return worded("{name}, number {k} of {n}", name=name, k=k + 1, n=n)
+    return worded("{name} of {entry}, number {k} of {n}", name=name, entry=entry, k=k + 1, n=n)
 
 
 def _labels(book: Book, exercise: Exercise) -> tuple[str, str]:

@@ -9,8 +9,8 @@ def check(model: Model, plan: Plan) -> None:
     """Raise InputError for a model that no workbook shows, or options that do not go together."""
     if model.spec.reads == "image":
         raise InputError(
-            f"a {model.kind} model reads an image, which a workbook of a prompt does not show; run "
-            "takes it, and ‘cellformer build digits’ is one in cells"
+            f"a {model.kind} model reads an image, so no workbook of a prompt can show this "
+            "model; use run. ‘cellformer build digits’ builds such a model in cells"
         )
     asked = addition.of(plan.studies)
     for each in asked:
@@ -32,7 +32,11 @@ def check(model: Model, plan: Plan) -> None:
                 f"its vocabulary; {each.instead}"
             )
         if each.decoder and (plan.live or plan.gives != "next word"):
-            raise InputError(f"{each.option} needs a full decoder, one that predicts the next word")
+            raise InputError(
+                f"{each.option} needs a full decoder, a model that predicts the next word"
+            )
         each.check(model, plan.studies[each.name], plan.limits.rounded)
     if plan.chat and plan.gives != "next word":
-        raise InputError("--chat needs a decoder, which predicts the next word; leave it out")
+        raise InputError(
+            "--chat needs a decoder, a model that predicts the next word; leave out --chat"
+        )

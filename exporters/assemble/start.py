@@ -23,12 +23,12 @@ WHOLE = ("0", "#,##0")  # formats of whole numbers
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
 LONGEST_MERGED = 145  # of one that the last column is part of
 PROTECTED = (
-    "Formulas and labels are locked, without a password. Excel: Review > Unprotect Sheet; "
-    "LibreOffice: Tools > Protect Sheet."
+    "Formulas and labels are locked, but without a password. To unlock a sheet in Excel: Review "
+    "> Unprotect Sheet. In LibreOffice: Tools > Protect Sheet."
 )
 HIDDEN = (
-    "Sheets without a link above are hidden, because only programs read them. They do not "
-    "print. To see them, right-click a tab: Unhide in Excel, Show Sheet in LibreOffice."
+    "Sheets without a link above are hidden, because only programs use them. Hidden sheets are "
+    "not printed. To see them, right-click a tab: Unhide in Excel, Show Sheet in LibreOffice."
 )
 
 
@@ -60,9 +60,9 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
             sheet.put(row, 2, other.purpose)
     sheet.put(row + 2, 0, "How to read the cells", "heading")
     legend = [
-        ("weight blue", 0.5, "blue: typed in, a weight or a setting; change it"),
-        ("activation black", 0.5, "black: a formula over cells of the same sheet"),
-        ("activation green", 0.5, "green: a formula that reads another sheet"),
+        ("weight blue", 0.5, "blue: a weight or a setting that you can change"),
+        ("activation black", 0.5, "black: a formula that uses cells of the same sheet"),
+        ("activation green", 0.5, "green: a formula that uses another sheet"),
     ]
     for k, (style, value, text) in enumerate(legend, row + 3):
         sheet.put(k, 1, value, style)
@@ -158,7 +158,9 @@ def _show(book: Book, shown: Table, k: int, suggestion: Suggestion) -> None:
 
 def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
     """Add the stops in order, each with its text; returns the row below."""
-    heading = worded("The tour: {n} stops, for the sentence that is typed now", n=len(stops))
+    heading = worded(
+        "A tour of the model in {n} stops, for the sentence that you typed", n=len(stops)
+    )
     sheet.put(row, 0, heading, "heading")
     told = Composer(book, START).table("tour", (row + 1, 2), (len(stops), 1))
     for k, stop in enumerate(stops, 1):

@@ -30,21 +30,21 @@ from cellformer.exporters.pages import attribution, machine
 from cellformer.exporters.play import ranking
 
 BEGIN = (
-    "A language model reads a text as tokens: words, or pieces of words, out of a fixed list, its "
-    "vocabulary. Each has a number, its id. "
+    "A language model reads a text as tokens. A token is a word, or a piece of a word, from a "
+    "fixed list: the vocabulary. Each token has a number, its id. "
 )
 TOKENS = {  # what each kind of model says of a text
-    "next word": BEGIN + "The model says which token comes next.",
-    "masked word": BEGIN + "The model says which tokens fit in place of a hidden one.",
-    "sentence": BEGIN + "The model gives one list of numbers for a whole sentence.",
-    "class": BEGIN + "The model says of which class a text is.",
-    "token class": BEGIN + "The model says of which class each token is.",
+    "next word": BEGIN + "The model predicts which token comes next.",
+    "masked word": BEGIN + "The model predicts which tokens fit in place of a hidden token.",
+    "sentence": BEGIN + "The model turns a whole sentence into one list of numbers.",
+    "class": BEGIN + "The model predicts the class of a text.",
+    "token class": BEGIN + "The model predicts the class of each token.",
 }
 
 
 OF_TWO_STACKS = BEGIN + (
-    "An encoder reads the source sentence, every token with all others; a decoder writes an answer "
-    "to it, token after token."
+    "An encoder reads every token of the source sentence together with all the others. A decoder "
+    "then writes an answer, token after token."
 )
 
 
@@ -87,7 +87,7 @@ def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
         if stop.sheet == sheet and k < len(told):
             yield (
                 worded(
-                    "stop {k} of {n}, next: {concept} →",
+                    "stop {k} of {n}, next stop: {concept} →",
                     k=k,
                     n=len(told),
                     concept=worded(told[k].concept),
@@ -95,7 +95,7 @@ def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
                 told[k].target,
             )
         elif stop.sheet == sheet:
-            yield worded("stop {k} of {k}: the tour ends →", k=k), _start_of("Start")
+            yield worded("stop {k} of {k}: the end of the tour →", k=k), _start_of("Start")
 
 
 def _start_of(sheet: str) -> str:
@@ -113,7 +113,7 @@ def _tokens(book: ModelBook) -> Stop:
         typed = {name: book.graph[prefix + name][0, 0] for name in names}
         counted = "You typed ‘{sentence}’; number of tokens: {n_prompt}."
         told = told & " " & sentence(counted, **typed)
-    more = "Type another text on Play: every number of this workbook follows."
+    more = "Type another text on Play. Every number of this workbook then changes."
     return Stop("tokens", _start_of(PLAY), told & " " & sentence(more))
 
 
@@ -122,14 +122,15 @@ def _embedding(book: ModelBook) -> Stop:
     n = block.shape[1]
     first = [rounded(machine.at_token(book, block, j), 2) for j in range(min(3, n))]
     told = sentence(
-        "For every token the model holds a list of {n} numbers, its embedding. Tokens that are "
-        "used alike have similar lists. The list of {word} begins with {numbers}.",
+        "The model stores a list of {n} numbers for every token. This list is called the "
+        "embedding. Tokens with similar uses have similar lists. The list of {word} begins with "
+        "{numbers}.",
         n=n,
         word=machine.looked_at(book),
         numbers=reduce(lambda a, b: a & "; " & b, first),
     )
     if "pos_embed" in book.graph.blocks:
-        more = "A list for its position is added, so that the order of tokens counts."
+        more = "The model adds a list for the position. So the model can use the order of tokens."
         told = told & " " & sentence(more)
     return Stop("the embedding", book.address(block.area), told)
 
@@ -138,10 +139,10 @@ def _stream(book: ModelBook) -> Stop:
     stages = machine.Canvas(book).stages
     begins, ends = (rounded(machine.at_token(book, b, 0), 2) for b in (stages[0], stages[-1]))
     text = (
-        "From here on the list is called the token's residual stream. It runs through the "
-        "whole model, and every part adds its own list to it. On Machine each strip of colours "
-        "is what one part adds at {word}. The stream's first number is {begins} at the start, "
-        "and {ends} at the end."
+        "From this point the list is called the residual stream of the token. The residual "
+        "stream runs through the whole model. Every part of the model adds a list of numbers to "
+        "the stream. On Machine, each strip of colours shows the list that one part adds at "
+        "{word}. The first number of the stream is {begins} at the start, and {ends} at the end."
     )
     told = sentence(text, word=machine.looked_at(book), begins=begins, ends=ends)
     return Stop("the residual stream", _start_of(machine.SHEET), told)
@@ -153,17 +154,17 @@ def _stream(book: ModelBook) -> Stop:
 def _attention(book: ModelBook) -> Stop:
     heads = [head for heads in machine.Canvas(book).layers.values() for head in heads]
     told = sentence(
-        "Attention is what lets a token fetch something from those before it."
+        "Attention lets a token read information from earlier tokens."
         if book.plan.continues
-        else "Attention is what lets a token fetch something from the others."
+        else "Attention lets a token read information from the other tokens."
     )
     head = machine.sharpest(book, heads)
     more = sentence(
-        "It is done by heads, side by side. Each gives a share to every token that it may look at; "
-        "the shares add up to 100 % and are the head's pattern. With {head}, {look}. "
-        "The values of those tokens, weighted by their shares, are added to the stream. Each "
-        "layer, a round of the computation, has its own heads. Layers and heads are counted from "
-        "0: {head} is number {number} in layer {layer}.",
+        "Each layer has several heads, which work side by side. A head gives an attention weight "
+        "to every token that it can read. These weights sum to 100 % and form the pattern of the "
+        "head. With {head}, {look}. The head multiplies the values of the tokens by their "
+        "weights, and adds the sum to the stream. A layer is one round of the computation. "
+        "Layers and heads are counted from 0: {head} is number {number} in layer {layer}.",
         head=head_of(head),
         number=str(machine.head_number(head)),
         layer=str(head.layer),
@@ -177,8 +178,8 @@ def _cross(book: ModelBook) -> Stop:
     heads = [head for heads in canvas.heads(SOURCE).values() for head in heads]
     head = machine.sharpest(book, heads)
     told = sentence(
-        "Cross attention is what lets the answer depend on the source: a token of the answer asks, "
-        "and the tokens of the source, as the encoder left them, are looked at. With "
+        "Cross attention connects the answer to the source sentence. A token of the answer asks "
+        "with a query. The head reads the source tokens from the last layer of the encoder. With "
         "{head}, {look}.",
         head=head_of(head),
         look=machine.look(book, head),
@@ -194,9 +195,9 @@ def _mlps(book: ModelBook) -> list[Block]:
 def _mlp(book: ModelBook) -> Stop:
     found = _mlps(book)
     told = sentence(
-        "An MLP works on each token alone: each of its {d_mlp} hidden cells detects something in "
-        "the stream, and adds a vector for it. Attention and MLP make a layer; this model has "
-        "{n_layers}.",
+        "An MLP works on each token separately. Each of its {d_mlp} hidden cells detects "
+        "something in the stream, and then adds a vector. Attention and an MLP form one layer. "
+        "Number of layers in this model: {n_layers}.",
         d_mlp=worded("{n:,}", n=book.model.spec.d_mlp),
         n_layers=book.model.spec.n_layers,
     )
@@ -205,7 +206,8 @@ def _mlp(book: ModelBook) -> Stop:
     at = [k for k, (name, b) in enumerate(names) if name == said(f"blocks.{b.layer}.mlp")]
     if book.views.stages and at:
         more = sentence(
-            "If it stopped before its first MLP it would say {before}; right after it, {after}.",
+            "Before its first MLP, the model would answer {before}. Right after the first MLP, "
+            "the model would answer {after}.",
             before=machine.guess(book, at[0] - 1),
             after=machine.guess(book, at[0]),
         )
@@ -219,13 +221,13 @@ def _mlp(book: ModelBook) -> Stop:
 def _logits(book: ModelBook) -> Stop:
     logits = word_columns.words(book).logits
     told = sentence(
-        "At the end the stream of {word} is compared with a vector for every class. How well a "
-        "class fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
-        "{first}."
+        "At the end, the model compares the stream of {word} with a vector for every class. The "
+        "result is a score for each class, called the logit. The lowest logit is {least}. The "
+        "highest logit is {most}, for {first}."
         if book.plan.gives in CLASSES
-        else "At the end the stream of {word} is compared with every token of the vocabulary. How "
-        "well a token fits is its logit, a score: the lowest is {least}, the highest {most}, that "
-        "of {first}.",
+        else "At the end, the model compares the stream of {word} with every token of the "
+        "vocabulary. The result is a score for each token, called the logit. The lowest "
+        "logit is {least}. The highest logit is {most}, for {first}.",
         word=machine.looked_at(book),
         least=rounded(MIN(logits), 1),
         most=rounded(MAX(logits), 1),
@@ -237,14 +239,18 @@ def _logits(book: ModelBook) -> Stop:
 def _temperature(book: ModelBook) -> Stop:
     words, live, _ = ranking.ranked(book)
     text = (
-        "Logits are divided by the temperature, here {heat}, and softmax makes them probabilities: "
-        "none is below 0, and together they are 100 %. A temperature below 1 favours the "
-        "likeliest, one above 1 the others. Now {word} has {chance}."
+        "The model divides the logits by the temperature, which is now {heat}. Softmax then "
+        "turns the logits into probabilities: no probability is below 0, and the sum is 100 %. A "
+        "temperature below 1 favours the most likely token. A temperature above 1 favours the "
+        "other tokens. The probability of {word} is now {chance}."
     )
     heat = book.graph["temperature"][0, 0]
     told = sentence(text, heat=heat, word=quote(words[0]), chance=percent(live[0]))
     if book.plan.generates:
-        more = "The chosen token joins the sentence, and all is computed again for the next one."
+        more = (
+            "The model adds the chosen token to the sentence. Then the model computes everything "
+            "again for the next token."
+        )
         told = told & " " & sentence(more)
     sheet = "Sampling" if "Sampling" in book.sheets else PLAY
     return Stop("probability and temperature", _start_of(sheet), told)
@@ -253,8 +259,9 @@ def _temperature(book: ModelBook) -> Stop:
 def _vector(book: ModelBook) -> Stop:
     block = book.graph["vector"]
     told = sentence(
-        "At the end the streams of all tokens become one list of {n} numbers, the sentence's "
-        "vector. So every sentence, long or short, is a point in the same space.",
+        "At the end, the model combines the streams of all tokens into one list of {n} numbers. "
+        "This list is the vector of the sentence. Every sentence, long or short, becomes a point "
+        "in the same space.",
         n=block.shape[1],
     )
     return Stop("the sentence's vector", book.address(block.area), told)
@@ -262,19 +269,20 @@ def _vector(book: ModelBook) -> Stop:
 
 def _cosine(book: ModelBook) -> Stop:
     text = (
-        "Two sentences are compared by the cosine of their vectors: 1 where both point the same "
-        "way, 0 at right angles. Of the two on Play it is {cosine}."
+        "The cosine of two vectors compares two sentences. The cosine is 1 for the same "
+        "direction, and 0 at a right angle. For the two sentences on Play, the cosine is "
+        "{cosine}."
     )
     told = sentence(text, cosine=rounded(book.graph["cosine"][0, 0], 3))
     return Stop("the cosine", _start_of(PLAY), told)
 
 
 def _change(book: ModelBook) -> Stop:
-    told = sentence("These cells are not a picture of the model: they are the model.")
+    told = sentence("These cells do not only show the model. The cells compute the model.")
     if ATTRIBUTION in book.sheets and book.plan.layers:
         names, shares = attribution.shares(book)
         more = sentence(
-            "What adds most to the logit of {word} is {part}, with {share}.",
+            "The largest contribution to the logit of {word} is {share}, from {part}.",
             word=quote(book.graph["look.target"][0, 0]),
             part=entry(names, MATCH(MAX(shares), shares, 0), 1),
             share=rounded(MAX(shares), 2),
@@ -282,7 +290,10 @@ def _change(book: ModelBook) -> Stop:
         told = told & " " & more
     sheet = SWITCHES if SWITCHES in book.sheets else PLAY
     if sheet == SWITCHES:
-        off = "Type ‘0’ on Switches for a part, and read on Play what the model says without it."
+        off = (
+            "On Switches, type ‘0’ to turn a part off. Play shows the answer of the model "
+            "without this part."
+        )
         told = told & " " & sentence(off)
-    end = "Type over any blue number, and everything that depends on it follows."
+    end = "Type over any blue number. All cells that depend on this number change."
     return Stop("change it", _start_of(sheet), told & " " & sentence(end))

@@ -14,24 +14,32 @@ from cellformer.exporters.compose.story import Story, Suggestion
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import Plan
 
-PLAYS = "Play: type a source sentence; the encoder reads it, and the decoder answers word by word."
-PLAYS_ONE = "Play: type a source sentence; the likeliest next tokens of the answer are ranked."
-BY_LAYER = (
-    "Encoder Block 0 and on, Block 0 and on: each layer, step by step; Weights: what it multiplies "
-    "with."
+PLAYS = (
+    "Play: type a source sentence. The encoder reads the sentence, and the decoder answers word "
+    "by word."
 )
-VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
-FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
-TYPE = "Type another source sentence, and see the answer change."
-TYPE_ID = "Type another token id, and see the answer change."
+PLAYS_ONE = (
+    "Play: type a source sentence. The sheet ranks the most likely next tokens of the answer."
+)
+BY_LAYER = (
+    "Encoder Block 0, Block 0 and the next sheets show each layer, step by step. The sheets with "
+    "Weights hold the weights of the layers."
+)
+VIEWS = (
+    "Heads shows which tokens each token reads. Lens shows when the answer appears. Attribution "
+    "shows what each part adds."
+)
+FEW_VIEWS = "Heads shows which tokens each token reads. Switches turns heads and MLPs off."
+TYPE = "Type another source sentence, and watch how the answer changes."
+TYPE_ID = "Type another token id, and watch how the answer changes."
 SIZES = (
-    "An encoder (layers: {n_encoder_layers}, heads in each: {n_encoder_heads}) and a decoder "
-    "(layers: {n_layers}, heads in each: {n_heads}); vectors of {d_model} numbers, "
-    "{d_vocab:,} tokens."
+    "An encoder (layers: {n_encoder_layers}, heads in each layer: {n_encoder_heads}) and a "
+    "decoder (layers: {n_layers}, heads in each layer: {n_heads}). Vectors have {d_model} "
+    "numbers. The vocabulary has {d_vocab:,} tokens."
 )
 ROOM = (
-    "The source sentence has {n} tokens, and room for {room}; the answer has {columns} columns. "
-    "Every number is a formula down to the weights."
+    "The source sentence has {n} tokens, and room for {room}. The answer has {columns} columns. "
+    "Every number is a formula, except the weights and inputs."
 )
 
 
@@ -46,7 +54,7 @@ def build(
     n, columns = len(model.source), len(passage.ids)
     story = Story(
         title=worded("{title}: every cell of a {kind} model", title=title, kind=model.kind),
-        source="Made by cellformer from a checkpoint.",
+        source="cellformer made this workbook from a checkpoint.",
         about=[
             worded(SIZES, **{size: getattr(spec, size) for size in sizes}),
             worded(ROOM, n=n, room=passage.n_source, columns=columns),
@@ -72,10 +80,10 @@ def _suggestions(model: Model, passage: Passage, plan: Plan) -> list[Suggestion]
     switch = f"blocks.{model.spec.n_layers - 1}.cross.switch"
     edits = (
         (worded("Type ‘{n}’", n=3), ("temperature", 0, 0, 3.0)),
-        (worded("Type ‘0’: this layer no longer sees the source"), (switch, 0, 0, 0.0)),
+        (worded("Type ‘0’: this layer stops reading the source"), (switch, 0, 0, 0.0)),
     )
     if not plan.ranks_every_token:  # what an edit does is a whole pass away
-        text = "{text}, and see the ranking on Play change."
+        text = "{text}, and watch how the ranking on Play changes."
         told = [worded(text, text=text_of) for text_of, _ in edits]
     else:
         graph = encoding.graph(model, passage, plan.readout)

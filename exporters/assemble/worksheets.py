@@ -104,7 +104,7 @@ class Workbook:
         first cell of `edits`.
         """
         if not edits:
-            raise InputError("a suggestion needs an edit; give a cell, and what to type there")
+            raise InputError("a suggestion needs an edit; give a cell and the text to type there")
         now, then = self.now, self.edited(edits)
         more = {k: SimpleNamespace(now=now(x), then=then(x)) for k, x in others.items()}
         said = worded(text, now=now(watch), then=then(watch), **more)
@@ -131,13 +131,13 @@ class Workbook:
         `section` is the document and the section in which the numbers stand.
         """
         ws = self.sheet(
-            "Printed", "what the source prints: printed, recomputed, difference, and why"
+            "Printed", "printed and recomputed numbers of the source, and reasons for differences"
         )
         compare(ws, rows, section)
 
     def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
         """Add the sheet Check: claims that hold as built, each with a formula that verifies it."""
-        ws = self.sheet("Check", "what should hold whatever you type")
+        ws = self.sheet("Check", "rules that hold for every input")
         ws.widths({0: 3, 1: 90, 2: 10})
         for k, (claim, _) in enumerate(rows, ws.cursor):
             ws.sheet.put(k, 1, claim)

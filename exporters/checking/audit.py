@@ -74,7 +74,7 @@ def _faults(archive: ZipFile) -> Iterator[Fault]:
         runs += rules.runs
     if around := cycle(runs, _kept(book, names)):
         cells = [f"{run.sheet}!{column(run.col)}{run.top + 1}" for run in around[:MOST_OF_A_CYCLE]]
-        yield "formulas wait for each other in a circle", ", ".join(cells)
+        yield "formulas refer to each other in a circle", ", ".join(cells)
 
 
 def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:

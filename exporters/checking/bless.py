@@ -31,8 +31,8 @@ FORMS = Path(__file__).with_name("forms.txt")
 SHEET, HEADS = "Forms", ("form", "formula", "cellformer", "this program", "given")
 KEYS = "Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9"
 ASK = (
-    f"Open this file in a spreadsheet program, recompute all ({KEYS}), and save it. "
-    "Then: cellformer bless --read FILE.xlsx"
+    f"Open this file in a spreadsheet program, recompute everything ({KEYS}), and save the file. "
+    "Then run: cellformer bless --read FILE.xlsx"
 )
 TOP, OURS, THEIRS, GIVEN = 3, 2, 3, 4  # the first row of formulas; columns
 WRONG = -987654321.5  # cached; no formula here gives it
@@ -256,7 +256,10 @@ def write(path: Path) -> None:
         try:
             book.close()
         except FileCreateError as error:  # what the system said, in XlsxWriter's own words
-            raise InputError(f"cannot write {path}: {error}; make room, or choose -o") from None
+            raise InputError(
+                f"cannot write {path}: {error}; free some disk space, or choose another place "
+                "with -o"
+            ) from None
 
 
 def _typed() -> dict[Span, Value]:
@@ -310,13 +313,16 @@ def read(path: Path) -> tuple[str, list[Answered]]:
     workbook, and for one that no program has recomputed."""
     file = WorkbookFile(path)
     if SHEET not in file:
-        raise InputError(f"{path} has no sheet {SHEET}; cellformer bless -o FILE.xlsx writes one")
+        raise InputError(
+            f"{path} has no sheet {SHEET}; run cellformer bless -o FILE.xlsx to write such a "
+            "workbook"
+        )
     shown = file[SHEET].values
     for at, value in _typed().items():
         if at[1] != OURS and (shown.get(at) or "") != (value or ""):
             raise InputError(
-                f"{path}: {SHEET}!{of_cell(*at)} is not what this version of cellformer wrote; "
-                "write the workbook anew with cellformer bless -o FILE.xlsx"
+                f"{path}: {SHEET}!{of_cell(*at)} differs from what this version of cellformer "
+                "writes; write the workbook again with cellformer bless -o FILE.xlsx"
             )
     found = [
         Answered(one, of_cell(row, THEIRS), ours, shown.get((row, THEIRS)))
@@ -325,8 +331,8 @@ def read(path: Path) -> tuple[str, list[Answered]]:
     ]
     if sum(x.theirs in (None, WRONG) for x in found) > len(found) / 2:
         raise InputError(
-            f"{path} was not recomputed: open it in a spreadsheet program, recompute all ({KEYS}), "
-            "and save it there"
+            f"{path} was not recomputed: open the file in a spreadsheet program, recompute "
+            f"everything ({KEYS}), and save the file there"
         )
     return _program(path), found
 

@@ -42,7 +42,7 @@ def run(
     folder: Path,
     seconds: float,
     on_progress: OnProgress,
-    remedy: str = "; --timeout gives it more",
+    remedy: str = "; allow more time with --timeout",
 ) -> dict[str, Outcome]:
     """Run all jobs at once, each in a process and an empty folder of its own; outcomes by name.
 
@@ -97,7 +97,7 @@ def _work(job: Job, private: Path, answer: Connection) -> None:
     except InputError as error:
         answer.send(error)
     except MemoryError:
-        answer.send(Outcome(fault="it takes more memory than there is"))
+        answer.send(Outcome(fault="it needs more memory than this computer has"))
     except BaseException as error:  # a panic of Rust is no Exception
         said = one_line(f"{type(error).__name__}: {error}")[:200]
         answer.send(Outcome(fault=f"it failed ({said})"))
@@ -109,7 +109,7 @@ def _work(job: Job, private: Path, answer: Connection) -> None:
 def _outcome(one: _Running, seconds: float, remedy: str) -> Outcome:
     """The result of a process, or how it ended. Raises InputError."""
     if not one.answer.poll():
-        return Outcome(fault=f"it takes longer than {seconds:,.0f} s{remedy}")
+        return Outcome(fault=f"it needs longer than {seconds:,.0f} s{remedy}")
     try:
         found = one.answer.recv()
     except EOFError:
@@ -138,12 +138,12 @@ def limit(seconds: int, memory: int) -> None:
 
 def _died(code: int) -> str:
     if code == -getattr(signal, "SIGXCPU", 0):
-        return "it takes too much processor time"
+        return "it uses too much processor time"
     if code >= 0:
-        return f"it ended without an answer (exit code {code})"
+        return f"it ended without a result (exit code {code})"
     with contextlib.suppress(ValueError):
-        return f"it died ({signal.Signals(-code).name}, signal {-code})"
-    return f"it died (signal {-code})"
+        return f"it crashed ({signal.Signals(-code).name}, signal {-code})"
+    return f"it crashed (signal {-code})"
 
 
 def _stop(one: _Running) -> None:

@@ -25,7 +25,7 @@ REMEDY = "install Node.js 20 or later"
 MOST = 1 << 30  # bytes of a page, and of each part of it unpacked
 HEAP = 4096  # megabytes
 PART = r'<script type="text/plain" id="{}">([A-Za-z0-9+/=\s]*)</script>'
-ANEW = "build it anew with this version"
+ANEW = "build the page again with this version"
 KERNELS = "const KERNELS = ["
 # what a kernel is made of: no other name, no text but a function's name, no escapes
 WORDS = (
@@ -66,16 +66,20 @@ def read(path: Path) -> Held:
     """The contents of a page. Raises InputError for a file that is no page of this version, or
     is damaged."""
     if path.is_file() and path.stat().st_size > MOST:
-        raise InputError(f"{path} has more than {MOST >> 20:,} MB: it is no page of cellformer")
+        raise InputError(
+            f"{path} has more than {MOST >> 20:,} MB, too large for a page of cellformer"
+        )
     try:
         html = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is no page of cellformer; build one: NAME -o x.html") from None
+        raise InputError(
+            f"{path} is not a page of cellformer; build a page with: NAME -o x.html"
+        ) from None
     parts = {name: re.search(PART.format(name), html) for name in Held._fields}
     if None in parts.values():
-        raise InputError(f"{path} is no page of cellformer; build one: NAME -o x.html")
+        raise InputError(f"{path} is not a page of cellformer; build a page with: NAME -o x.html")
     packed = {name: found[1] for name, found in parts.items() if found}
     raw = {name: _unpacked(path, name, text) for name, text in packed.items()}
     script = raw["script"].decode(errors="replace")
@@ -111,12 +115,14 @@ def _found(path: Path, raw: bytes) -> str | None:
     try:
         found = (path.parent / name).read_bytes()
     except OSError as error:
-        raise InputError(f"{path} needs {name} beside it ({error.strerror})") from None
+        raise InputError(
+            f"{path} needs the file {name} in the same folder ({error.strerror})"
+        ) from None
     if not found.startswith(head) or len(found) != len(head) + size:
-        raise InputError(f"{name} is not the file of weights of {path}; {ANEW}")
+        raise InputError(f"{name} does not have the weights of {path}; {ANEW}")
     weights = found[len(head) :]
     if zlib.crc32(weights) != crc:
-        raise InputError(f"{name} is damaged, its checksum is wrong; copy it again")
+        raise InputError(f"{name} is damaged, because its checksum is wrong; copy the file again")
     return b64encode(zlib.compress(weights, 1)).decode()
 
 
@@ -126,9 +132,11 @@ def _check(path: Path, script: str) -> None:
     end = end.removeprefix("]")
     start, stop = len(begin) + len(KERNELS), len(script) - len("]" + end)
     if not (script.startswith(begin + KERNELS) and script.endswith("]" + end) and start <= stop):
-        raise InputError(f"{path} was written by another version of cellformer, or changed; {ANEW}")
+        raise InputError(f"{path} was changed, or written by another version of cellformer; {ANEW}")
     if odd := unexpected(script[start:stop]):
-        raise InputError(f"{path} holds {odd!r} among its formulas, which is not run; {ANEW}")
+        raise InputError(
+            f"{path} has {odd!r} among its formulas, which cellformer does not run; {ANEW}"
+        )
 
 
 def unexpected(kernels: str) -> str:

@@ -84,8 +84,8 @@ def written_sheets(path: Path, folder: Path) -> Recomputed:
     files = {name: folder / f"{path.stem}-{unquote(name)}.csv" for name in WorkbookFile(path)}
     missing = [name for name, file in files.items() if not file.is_file()]
     if missing:
-        fault = f"LibreOffice wrote nothing of the sheet {missing[0]}"
-        raise InputError(f"{fault}; versions from 7.2 on write all sheets")
+        fault = f"LibreOffice wrote no values of the sheet {missing[0]}"
+        raise InputError(f"{fault}; use LibreOffice 7.2 or later, which writes all sheets")
     return {name: Shown(partial(_values, file)) for name, file in files.items()}
 
 

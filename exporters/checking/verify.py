@@ -96,9 +96,12 @@ def formula_cells(file: WorkbookFile) -> FormulaCells:
         for (row, col), value in file[sheet].computed.items()
     }
     if not found:
-        raise InputError(f"{file.path} holds no formulas: there is nothing to verify")
+        raise InputError(f"{file.path} contains no formulas, so there is nothing to verify")
     if all(value is None for value in found.values()):
-        fault = f"{file.path} holds no computed values; open it in a spreadsheet and save it"
+        fault = (
+            f"{file.path} contains no computed values; open the file in a spreadsheet program "
+            "and save it"
+        )
         raise InputError(fault)
     uncomputed = [(name, *at) for name in file for at in file[name].uncomputed]
     for cell in uncomputed:
@@ -140,7 +143,10 @@ def verify_all(
 def _verdict(book: FormulaCells, engine: str, wrong: Path) -> Verdict:
     """An engine's verdict on a workbook; it gets the copy with `wrong` values."""
     if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
-        reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
+        reason = (
+            f"{len(book.formulas):,} formula cells are too many for this program; the limit is "
+            f"{MAX_FORMULAS_CELLS:,}"
+        )
         return Verdict(engine, 0, 0.0, "", reason)
     try:
         return compare(engine, book, ENGINES[engine].recompute(wrong, book))
@@ -155,7 +161,9 @@ def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
     worst = [*book.formulas][gaps.index(largest)]
     where = _describe(book, worst)
     if largest == float("inf"):
-        where += f": {book.formulas[worst]!r} in the file, {recomputed.get(worst)!r} recomputed"
+        where += (
+            f": {book.formulas[worst]!r} in the file, but {recomputed.get(worst)!r} when recomputed"
+        )
     if largest > NEAR:
         where += _uncomputed(book, recomputed)
     return Verdict(engine, len(gaps), largest, where)
@@ -176,9 +184,9 @@ def _uncomputed(book: FormulaCells, recomputed: Values) -> str:
     computed = (formula for at, formula in formulas.items() if at not in left)
     lacks = _functions(left.values()) - _functions(computed)
     if lacks:
-        return f"; it computes no cell with {', '.join(sorted(lacks))}"
+        return f"; it cannot compute cells with {', '.join(sorted(lacks))}"
     first = next(iter(left), None)
-    return f"; it does not compute {_describe(book, first)}: {left[first]}" if first else ""
+    return f"; it cannot compute {_describe(book, first)}: {left[first]}" if first else ""
 
 
 def _functions(formulas: Iterable[str]) -> set[str]:
@@ -220,7 +228,10 @@ def _wrong(xml: bytes) -> bytes:
     Raises InputError if the cells cannot be found."""
     named = SHEET.search(xml)
     if named is None:
-        fault = "a sheet is not written in UTF-8; open the workbook in a spreadsheet and save it"
+        fault = (
+            "a sheet is not written in UTF-8; open the workbook in a spreadsheet program and "
+            "save it"
+        )
         raise InputError(fault)
     prefix = re.escape(named[1])
     value = rb"(?:\s*<%sv\b[^>]*>[^<]*</%sv\s*>)?" % (prefix, prefix)  # a program writes none

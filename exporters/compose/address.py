@@ -115,7 +115,7 @@ class A1:
     def read(self, read: Read) -> str:
         """Raise an error: a formula that all cells of a block share has no address before it is
         filled in."""
-        raise TypeError(f"{read.block.name} {read.at} is read at another place by each cell")
+        raise TypeError(f"each cell reads {read.block.name} {read.at} from a different place")
 
     def nth(self, line: Area | Read, k: str, first: int) -> str:
         """`INDEX(B2:B9,k,1)` of a column, `INDEX(B2:K2,1,k)` of a row. Of one cell, that cell: not

@@ -227,7 +227,7 @@ class Sheet:
 
     def __repr__(self) -> str:
         n_blocks = len(self.regions)
-        return f"<Sheet {self.name}: {len(self.entries)} cells, and {n_blocks} blocks>"
+        return f"<Sheet {self.name}: {len(self.entries)} cells and {n_blocks} blocks>"
 
     def __getitem__(self, key: tuple[int | slice, int | slice] | Rect) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
@@ -272,7 +272,7 @@ class Sheet:
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
         """Add a conditional format to cells of this sheet."""
-        assert area.grid is self, "cells of a block: ask the composer"
+        assert area.grid is self, "these are cells of a block: use the composer"
         self.dressings += [(area.rect, dressing) for dressing in dressings]
 
     def link(self, row: int, col: int, text: str, target: str, style: str = "link") -> None:

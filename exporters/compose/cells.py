@@ -29,7 +29,7 @@ def position(book: Book, text: str) -> tuple[str, int, int]:
     """The sheet, row and column of an address, in any case. Raises InputError."""
     match = ADDRESS.fullmatch(text)
     if match is None:
-        raise InputError(f"{text!r} is not the address of a cell; write it as Sheet!B20")
+        raise InputError(f"{text!r} is not the address of a cell; write for example Sheet!B20")
     name = (match["quoted"] or match["plain"]).replace("''", "'").strip()
     sheets = {sheet.casefold(): sheet for sheet in book.sheets}
     if name.casefold() not in sheets:
@@ -56,7 +56,9 @@ def of_table(book: Book, text: str) -> tuple[str, int, int] | None:
     i, j = int(match[2]), int(match[3])
     if not place.block.has(i, j):
         rows, cols = place.block.shape
-        raise InputError(f"{text.strip()} is outside its table, which is {rows} x {cols}")
+        raise InputError(
+            f"{text.strip()} is outside its table, which has {rows} rows and {cols} columns"
+        )
     return place.sheet, *place.cell(i, j)
 
 

@@ -36,7 +36,7 @@ class Table:
 
     def __init__(self, book: Book, name: str, sheet: Sheet, at: Span, shape: Span = (1, 1)):
         if name in book.graph.blocks or name in book.shown:
-            raise ValueError(f"block {name} exists already")
+            raise ValueError(f"there is already a block {name}")
         self.sheet = sheet
         block = Block(name, shape, ("", ""), "table", expression=self._formula)
         self.place = book.shown[name] = Place(block, sheet.name, *at, turned=False, named=False)
@@ -269,9 +269,9 @@ class Composer:
         height, width = shape
         area = Rect(top, top + height, left, left + width)
         if any(cell in self.sheet.entries for cell in area.cells()):
-            raise ValueError(f"{name} stands on something else in row {top + 1}")
+            raise ValueError(f"{name} would cover other cells in row {top + 1}")
         if re.fullmatch(r"[A-Za-z]{1,3}\d+|[rRcC]", name):
-            raise ValueError(f"{name} is a cell's name")
+            raise ValueError(f"{name} looks like the address of a cell")
         self.book.places[name] = Place(
             self.book.graph[name], self.sheet.name, top, left, turned=False
         )

@@ -46,7 +46,7 @@ from cellformer.exporters.compose.ranges import FRACTION, Range, of_formulas, of
 from cellformer.exporters.compose.sentences import sentence
 
 SHEET = "Digest"
-PURPOSE = "the sums of every range of formulas as built, and how far off they are in this program"
+PURPOSE = "the sums of every range of formulas, compared with the results of this program"
 AFTER = "Built"
 CHECK = "Check"  # the sheet with what is to be known of it
 # the row of the verdict, here and on Start; below it how many ranges differ, the first, the largest
@@ -58,7 +58,14 @@ TOP = 18  # of the lines
 END = 1 << 20  # of every sheet
 HEADS = (
     *("sheet", "row", "column", "rows", "columns", "size"),
-    *("sum, or text", "by place", "by its square", "off by", "off by place", "off by its square"),
+    *(
+        "sum, or text",
+        "by place",
+        "by place squared",
+        "off by",
+        "off by place",
+        "off by place squared",
+    ),
 )
 ON, ROW, COL, HIGH, WIDE, SIZE = range(6)
 WAS, OFF = range(6, 9), range(9, 12)  # three sums each
@@ -69,15 +76,17 @@ NO_NUMBER = 1_000_000  # what it counts as
 SPREAD = 0.1  # of places: less than where two cells are wrong
 AGREES = "Checked: your program gets the same numbers as cellformer"
 EDITED = (
-    "You have changed something (see the line above). Undo it, and this line checks your program "
-    "again."
+    "You have changed something (see the line above). Undo the change, and this line checks your "
+    "program again."
 )
-MOVES = "The model learns now. Choose ‘start’, and this line checks your program again."
-KEPT = "no formula was typed over"
-KEPT_LARGE = "no formula was typed over (at this size only Excel and LibreOffice can tell)"
-NOT_CHECKED = "formulas not checked here: this program does not compute ISFORMULA"
-COMPUTED = "this program computes every function that the workbook uses"
-ANEW = "To compute all anew: Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9."
+MOVES = "The model is learning now. Choose ‘start’, and this line checks your program again."
+KEPT = "nobody typed over a formula"
+KEPT_LARGE = (
+    "nobody typed over a formula (for this size, only Excel and LibreOffice can check this)"
+)
+NOT_CHECKED = "this program cannot compute ISFORMULA, so formulas are not checked"
+COMPUTED = "this program can compute every function of the workbook"
+ANEW = "To recompute all: Ctrl+Alt+F9 in Excel, Ctrl+Shift+F9 in LibreOffice."
 
 MOST_COPIED = 400  # numbers of a range
 
@@ -144,8 +153,8 @@ def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = Non
     differs, gaps = _differs(sheet, formulas), sheet[formulas, OFF.start : OFF.stop]
     summary = (
         ("differ", "ranges that differ", SUMPRODUCT(differs), "count"),
-        ("first", "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
-        ("largest", "off by at most", MAX(MAX(gaps), -MIN(gaps)), "off"),
+        ("first", "first difference", IFERROR(MATCH(1, differs, 0), 0), "count"),
+        ("largest", "largest gap", MAX(MAX(gaps), -MIN(gaps)), "off"),
     )
     for row, (name, what, formula, style) in enumerate(summary, SUMMARY + 1):
         sheet.put(row, 1, what)
@@ -208,7 +217,7 @@ def _explain(book: Book, found: Sequence[Range]) -> None:
     if CHECK not in book.sheets:
         return
     n_cells, sheet = sum(one.n_cells for one in found), book.sheet(CHECK)
-    text = "Start compares {k:,} formulas, in {n:,} ranges: see Digest."
+    text = "Start checks {k:,} formulas in {n:,} ranges. See Digest."
     sheet.put(below(book) + 1, 0, worded(text, k=n_cells, n=len(found)), "note")
     if not book.iterates:  # a latch, computed out of its turn, is wrong
         sheet.put(below(book), 0, ANEW, "note")
@@ -238,7 +247,7 @@ def _verdict(book: Book, found: Sequence[Range], edited: Expression) -> Expressi
         "" if book.iterates else f" {worded(ANEW)}"
     )  # a latch, computed out of its turn, is wrong
     told = sentence(
-        "Your program gets other numbers than cellformer, first at {cell}.",
+        "Your program gets different numbers than cellformer, first at {cell}.",
         cell=_first(sheet, slice(TOP, TOP + n)),
     )
     agrees = f"{worded(AGREES)} ({worded('{k:,} formulas', k=n_cells)})."

@@ -23,7 +23,7 @@ from cellformer.exporters.compose.standing import COLUMN, ROW, Coordinate
 from cellformer.exporters.compose.typed_over import IsFormula
 
 PI = 3.14159265358979
-HEADS = ("function", "computed", "as it should be", "differs")
+HEADS = ("function", "computed", "correct result", "differs")
 FINE = round(1 / NEAR)
 LONGEST = 200  # characters of the list of functions
 SPELT = {"ORDER": "SUMPRODUCT"}  # by another function

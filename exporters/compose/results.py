@@ -18,7 +18,7 @@ def lead_to(sheet: Sheet) -> None:
     if found and (ROW, 0) not in sheet.entries and not any(_seen(sheet, at) for at in found):
         cell = of_cell(*found[0])
         sheet.link(
-            ROW, 0, worded("the result: {cell} ↓", cell=cell), f"{quoted(sheet.name)}!{cell}"
+            ROW, 0, worded("result in cell {cell} ↓", cell=cell), f"{quoted(sheet.name)}!{cell}"
         )
 
 

@@ -22,5 +22,5 @@ def reading_order(after: Mapping[str, str], first: str, kind: str) -> list[str]:
         waiting += follows.get(found[-1], ())
     for name, before in after.items():
         if name not in found:
-            raise InputError(f"the {kind} {name!r} comes AFTER {before!r}, which is no {kind}")
+            raise InputError(f"the {kind} {name!r} comes AFTER {before!r}, which is not a {kind}")
     return found

@@ -69,7 +69,7 @@ class Edited:
 
     def __repr__(self) -> str:
         n_changed = len(self.inputs) + len(self.overwritten) + len(self.labels)
-        told = f"cells changed {n_changed}, added {len(self.added)}"
+        told = f"{n_changed} cells changed, {len(self.added)} added"
         return f"<{type(self).__name__} {cut(self.book.title)}: {told}>"
 
     def live(self) -> Evaluator:
@@ -81,8 +81,8 @@ class Edited:
     def _live(self) -> Evaluator:
         for cell in self.incomputable:
             raise InputError(
-                f"{cell.where} ({cell.name}) holds {cell.counts}, so nothing that reads it is "
-                "computed; change it back"
+                f"{cell.where} ({cell.name}) contains {cell.counts}, so the cells that read it "
+                "cannot be computed; undo that change"
             )
         return self.after(self.values)
 
@@ -104,7 +104,9 @@ def compared(found: E, file: WorkbookFile) -> E:
         if sheet.name not in (START, printed.SHEET, source.SHEET, digest.SHEET):
             if sheet.name not in file:
                 missing = f"sheet {sheet.name!r} is missing"
-                raise InputError(f"{missing}; restore its name, or build the workbook again")
+                raise InputError(
+                    f"{missing}; restore the sheet's name, or build the workbook again"
+                )
             _labels(found, sheet, entries[sheet.name], file[sheet.name].arrays, words)
     # what Digest says follows from the other sheets
     sheets = [s for s in book.sheets.values() if s.name in file and s.name != digest.SHEET]
@@ -301,7 +303,7 @@ class BlockCell:
             )
         found = counting.number(self.value, self.block)
         if self.computed and not self.invited and isinstance(found.now, str) and found.why:
-            why = f"{counting.what(self.value)}, where a formula was"
+            why = f"{counting.what(self.value)} in place of a formula"
             return Counted(found.now, None, why, lost=True)
         return self._of_id(found) if self.block.kind == "ids" and not found.why else found
 

@@ -30,8 +30,8 @@ from cellformer.exporters.model.plan import MANY_WORDS, for_model
 
 BLANK = Story("", "", [], [], [])
 NO_MODEL = (
-    "no sheet Source: not a model workbook made by cellformer, or the sheet was deleted; "
-    "build it again"
+    "the workbook has no sheet Source: cellformer did not make this workbook, or the sheet was "
+    "deleted; build the workbook again"
 )
 
 
@@ -101,7 +101,9 @@ def read(
     file = WorkbookFile(path)
     try:
         if KEY in file:
-            raise InputError("this is a workbook of exercises; ‘cellformer grade FILE’ marks it")
+            raise InputError(
+                "this is a workbook of exercises; grade it with ‘cellformer grade FILE’"
+            )
         with speaking(language_of(file)):
             if source.SHEET in file:
                 return compared(EditedModel(_rebuild(file, find)), file)
@@ -143,7 +145,9 @@ def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
     for i, j in place.block.whole.cells():
         value = values.get(place.cell(i, j))
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"{name}[{i},{j}] holds {value!r}, which is not a number; train again")
+            raise InputError(
+                f"{name}[{i},{j}] contains {value!r}, which is not a number; train the model again"
+            )
         found[i, j] = value
     return found
 
@@ -174,11 +178,14 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
             model = model.reading(facts.source)
     if facts.part or not for_model(model).read_back:
         raise InputError(
-            "a workbook of one part alone, or of more than "
-            f"{MANY_WORDS:,} words, is not read back; make the edits with `run --set`"
+            "cellformer cannot read edits from a workbook of one part, or of more than "
+            f"{MANY_WORDS:,} words; make the edits with `run --set`"
         )
     if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
-        raise InputError("its sheet Source was changed; take it from the workbook as built")
+        raise InputError(
+            "the sheet Source of this workbook was changed; copy the sheet from the workbook as "
+            "built"
+        )
     plan = for_model(model, by_hand=facts.headings is not None)
     plan = replace(plan, studies=facts.studies(model), chat=facts.passage.chat is not None)
     return assemble(

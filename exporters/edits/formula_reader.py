@@ -125,8 +125,8 @@ class Reader:
 
     def _refuse(self, what: str) -> NoReturn:
         raise InputError(
-            f"the formula {cut('=' + self.text, 60)} on sheet {self.here} has {cut(what, 30)}, "
-            "which cellformer does not compute; undo that change"
+            f"the formula {cut('=' + self.text, 60)} on sheet {self.here} contains "
+            f"{cut(what, 30)}, which cellformer cannot compute; undo that change"
         )
 
 

@@ -33,7 +33,7 @@ from cellformer.exporters.file.reading import Cell, WorkbookFile
 
 MOST_GONE = 2  # labels that somebody may have typed over
 UNKNOWN = ("#ERROR!", "#NAME?", "#N/IMPL!")  # of what IronCalc does not know
-BEFORE = "reads another yellow cell, which is not right"
+BEFORE = "reads another yellow cell, and that cell is not right"
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,14 @@ class Marking:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if right is None or (is_number and abs(value - right) <= exact(right)):
             return Marked(name, True, "right, by a formula")
-        return Marked(name, self.level == 1, "right as built, but not for other inputs")
+        return Marked(name, self.level == 1, "right with these inputs, but not with other inputs")
 
 
 def typed(file: WorkbookFile, a: Answer) -> Cell:
     """The contents of a yellow cell in a file. Raises InputError if its sheet is missing."""
     sheet = a.cell.grid.name
     if sheet not in file:
-        raise InputError(f"its sheet {sheet} is missing; take a new file")
+        raise InputError(f"the sheet {sheet} of this workbook is missing; use a new file")
     return file[sheet].cell((a.cell.rect.top, a.cell.rect.left))
 
 
@@ -198,7 +198,8 @@ class Calculator:
     def __init__(self, book: Book, answers: Sequence[Answer], looks: Sequence[Reading]):
         if find_spec("ironcalc") is None:
             raise InputError(
-                "grade computes formulas by IronCalc: pip install 'cellformer[verify]'"
+                "grade computes formulas with IronCalc; to install it, run: pip install "
+                "'cellformer[verify]'"
             )
         import ironcalc
 
@@ -270,7 +271,9 @@ class Calculator:
         sheet, row, col = self.cells[k]
         found = self.model.get_cell_value(self.sheets[sheet], row + 1, col + 1)
         if found in UNKNOWN:
-            return RefusedError("cannot follow it: IronCalc lacks a function, or it is misspelt")
+            return RefusedError(
+                "cannot follow this formula: a function is misspelt, or IronCalc does not have it"
+            )
         return found
 
     def _put(self, at: tuple[str, int, int], value: Any) -> None:
@@ -313,8 +316,8 @@ def check_in_place(book: Book, answers: Sequence[Answer], file: WorkbookFile) ->
         gone = [at for at, text in labels.items() if name in file and file[name][at] != text]
         if len(gone) > MOST_GONE:
             raise InputError(
-                f"cells of its sheet {name} have moved, from row {min(gone)[0] + 1} on: rows or "
-                "columns were inserted, deleted or sorted; undo that, or take a new file"
+                f"cells of the sheet {name} have moved, from row {min(gone)[0] + 1} on. Rows or "
+                "columns were inserted, deleted or sorted; undo that, or use a new file"
             )
 
 
@@ -335,7 +338,7 @@ class Hidden:
         changed |= {at for at, cell in expected if not _same(cell, cells.get(at, Cell(None)))}
         if changed:
             where = of_cell(*min(changed))
-            raise InputError(f"its hidden sheet {KEY} was changed at {where}; take a new file")
+            raise InputError(f"the hidden sheet {KEY} was changed at {where}; use a new file")
 
 
 def _held(book: Book, entry: Entry) -> Cell:

@@ -45,12 +45,12 @@ def parsed(text: str) -> tuple[str, str, list[tuple[str, int, int, str]]]:
     version, page, cells = found.groups()
     if version != VERSION:
         raise InputError(
-            f"the link is of version {version}, not {VERSION}; import the workbook that its page "
+            f"the link has version {version}, not {VERSION}; import the workbook that its page "
             "saves"
         )
     named = _plain(page).rsplit(".", 2)
     if len(named) < 3 or not named[0]:
-        raise InputError(f"the link names no model: {_short(page)}; {AGAIN}")
+        raise InputError(f"the link does not name a model: {_short(page)}; {AGAIN}")
     name, weights, _ = named
     return name, weights, [_cell(part) for part in (cells or "").split("&") if part]
 
@@ -60,7 +60,7 @@ def _cell(part: str) -> tuple[str, int, int, str]:
     key, equals, value = part.partition("=")
     match = CELL.fullmatch(_plain(key))
     if match is None or not equals:
-        raise InputError(f"the link has a part {_short(part)}, which names no cell; {AGAIN}")
+        raise InputError(f"the link has a part {_short(part)}, which does not name a cell; {AGAIN}")
     return match["block"], int(match["i"] or 0), int(match["j"] or 0), _plain(value)
 
 
@@ -88,8 +88,8 @@ def read(text: str, build: Callable[[str], Book]) -> Edited:
     book = build(title)
     if weights_sum(book) != weights:
         raise InputError(
-            f"the link is of other weights than {book.title} has; name its model with --model, or "
-            "import the workbook that its page saves"
+            f"the link belongs to a model with other weights than {book.title}; name its model "
+            "with --model, or import the workbook that its page saves"
         )
     found = EditedModel(book) if isinstance(book, ModelBook) else Edited(book)
     for name, i, j, spelt in cells:

@@ -20,7 +20,7 @@ WAYS = (
     ("column", "inserted", 0, 1),
     ("column", "deleted", 0, -1),
 )
-UNDO = "undo that, or type the edits into a workbook built anew"
+UNDO = "undo that, or build the workbook again and type the edits there"
 
 
 def check(
@@ -49,13 +49,13 @@ def check(
             if 2 * same > len(moved):
                 at = min(rows if what == "row" else cols) + 1
                 some = f"a {what} was" if n == 1 else f"{n} {what}s were"
-                raise InputError(f"{some} {verb} in sheet {sheet!r} about {what} {at}; {UNDO}")
+                raise InputError(f"{some} {verb} in sheet {sheet!r} near {what} {at}; {UNDO}")
     there = written.valued(written.at(rows, cols))
     if len(moved) >= FEWEST_SORTED and _shuffled([*moved.values()], there):
         first, last = min(rows) + 1, max(rows) + 1
         raise InputError(
-            f"cells of sheet {sheet!r}, rows {first} to {last}, stand in another order: they were "
-            f"sorted, or moved; {UNDO}"
+            f"cells of sheet {sheet!r}, rows {first} to {last}, have changed their order: they "
+            f"were sorted, or moved; {UNDO}"
         )
 
 

@@ -32,15 +32,17 @@ OWN = (START, ledger.SHEET, digest.SHEET)  # sheets that every workbook gets
 BUILT = "built."  # how the names of numbers as built begin
 TITLE, PURPOSE, FIRST = (0, 0), (2, 0), 3  # of a sheet; below stands what is its own
 NOT_OURS = (
-    "no sheet Source, and not all tables have names: not a workbook made by cellformer, or its "
-    "sheets were taken apart; build it again"
+    "the workbook has no sheet Source, and some tables have no names. cellformer did not make "
+    "this workbook, or its sheets were separated; build the workbook again"
 )
-NAMELESS = "reads cells without a name; tables need names that differ by more than case"
+NAMELESS = (
+    "reads cells without a name; give all tables names that differ not only in upper and lower case"
+)
 MOST_CELLS = 2_000_000  # of all tables
 AMISS = (ValueError, IndexError, KeyError, TypeError, RecursionError)  # of names that were changed
 Inputs = Mapping[str, np.ndarray]
 
-UNDO = "the file does not keep what stood there: undo that, or write the workbook again"
+UNDO = "the file does not keep the original formula: undo that change, or write the workbook again"
 
 
 class Named(NamedTuple):
@@ -86,9 +88,12 @@ class _Rebuilding:
         if not self.tables or not all(name in file for name in (START, digest.SHEET)):
             raise InputError(NOT_OURS)
         if file.iterates or ledger.SHEET not in file:
-            raise InputError("its cells keep their values: the file does not tell what was typed")
+            raise InputError(
+                "its cells keep their values from before, so the file does not show which values "
+                "were typed"
+            )
         if (n := sum(one.rect.size for one in named)) > MOST_CELLS:
-            raise InputError(f"its named tables have {n:,} cells, {MOST_CELLS:,} at most")
+            raise InputError(f"its named tables have {n:,} cells; the limit is {MOST_CELLS:,}")
 
     def book(self, inputs: Inputs) -> Book:
         """The book, sheet by sheet."""
@@ -144,7 +149,9 @@ class _Rebuilding:
             found = self._read(formulas[at], table.sheet)
             if all(isinstance(area.grid, Block) for area in found.areas()):
                 return found
-            raise InputError(f"no sheet Source, and {table.name}[{i},{j}] {NAMELESS}")
+            raise InputError(
+                f"the workbook has no sheet Source, and {table.name}[{i},{j}] {NAMELESS}"
+            )
         value = self.file[table.sheet][at]
         return expression("" if value is None else value)
 
@@ -157,7 +164,9 @@ class _Rebuilding:
             if place.sheet == sheet and place.rect(place.block.whole).covers(rect):
                 return Area(place.block, place.own_rect(rect))
         if sheet not in self.workbook.book.sheets:
-            raise InputError(f"a formula reads the sheet {sheet!r}, which is missing; undo that")
+            raise InputError(
+                f"a formula reads the sheet {sheet!r}, which is missing; restore that sheet"
+            )
         return self.workbook.book.sheets[sheet][rect]
 
     def _others(self, page: Composer, sheet: Sheet) -> None:
@@ -215,8 +224,10 @@ def _check(file: WorkbookFile, book: Book) -> None:
         for at in rect.cells():
             if at not in formulas and file[name][at] is not None:
                 cell = f"{sheet}!{of_cell(*at)}"
-                raise InputError(f"{cell} held a formula, which was typed over; {UNDO}")
+                raise InputError(
+                    f"{cell} had a formula, and something else was typed over it; {UNDO}"
+                )
         there = [book.clean.cell(name, *at) for at in rect.cells() if at in formulas]
         now = sum(map(digest.counts, there))
         if isinstance(was, int | float) and abs(was - now) > NEAR * max(1.0, abs(was)):
-            raise InputError(f"formulas of {sheet}!{a1(rect)} were changed; {UNDO}")
+            raise InputError(f"the formulas of {sheet}!{a1(rect)} were changed; {UNDO}")

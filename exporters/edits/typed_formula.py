@@ -57,7 +57,7 @@ class TypedFormula:
         self._has_parameters = any(t.value.upper().endswith(("LET(", "LAMBDA(")) for t in found)
         self.text = "".join(map(self._spelt, found))
         if sum(rect.size for _, rect in self.areas) > MOST_READ:
-            raise RefusedError(f"cannot follow a formula that reads over {MOST_READ:,} cells")
+            raise RefusedError(f"cannot follow a formula that reads more than {MOST_READ:,} cells")
 
     def reads(self, sheet: str, row: int, col: int) -> bool:
         """Whether it names a cell, alone or within a range."""
@@ -116,7 +116,7 @@ def tokens(text: str) -> list[Token]:
         depth += {Token.OPEN: 1, Token.CLOSE: -1}.get(token.subtype, 0)
         deepest = max(deepest, depth)
     if deepest > DEEPEST:
-        raise RefusedError(f"cannot follow more than {DEEPEST} parentheses in each other")
+        raise RefusedError(f"cannot follow more than {DEEPEST} nested parentheses")
     return found
 
 
@@ -124,7 +124,9 @@ def _function(opened: str) -> str:
     """A function's name and its parenthesis, as IronCalc spells it."""
     name = LATER.sub("", opened)
     if name[:-1].upper() in FINDERS:
-        raise RefusedError(f"{READS_ANSWER}, as {name[:-1].upper()} can: name its cells instead")
+        raise RefusedError(
+            f"{READS_ANSWER}, because {name[:-1].upper()} can read any cell: name the cells instead"
+        )
     if ":" in name or "!" in name or "[" in name:  # A1:INDEX(, a function of another workbook
         raise _cannot(opened)
     return name
@@ -135,7 +137,7 @@ def rect(value: str, left: str, top: str, right: str | None, bottom: str | None)
     rows = sorted(int(row) - 1 for row in (top, bottom or top))
     columns = sorted(index(letters.upper()) for letters in (left, right or left))
     if rows[0] < 0 or rows[1] > MAX_ROW or columns[1] > MAX_COLUMN:
-        raise RefusedError(f"cannot follow {cut(value, 30)}: no sheet has such a cell")
+        raise RefusedError(f"cannot follow {cut(value, 30)}: no sheet has this cell")
     return Rect(rows[0], rows[1] + 1, columns[0], columns[1] + 1)
 
 

@@ -135,7 +135,7 @@ class WorkbookFile:
             unpacked = sum(part.file_size for part in parts)
             size = max(unpacked, self.path.stat().st_size)
             if size > MOST_READ:
-                raise self._too_large(f"holds {size / 1e6:,.0f} MB")
+                raise self._too_large(f"has {size / 1e6:,.0f} MB")
             # held packed: to list the parts anew takes longer than to read most sheets
             self._archive = archive = zipfile.ZipFile(io.BytesIO(self.path.read_bytes()))
             archive.filename = str(self.path)
@@ -183,7 +183,7 @@ class WorkbookFile:
             parts = related(self._archive, self._main, "/sharedStrings").values()
             held = [self._checked(part) for part in parts]
             if (n := sum(len(SHARED.findall(xml)) for xml in held)) > MOST_TEXTS:
-                raise self._too_large(f"has {n:,} shared texts, {MOST_TEXTS:,} at most")
+                raise self._too_large(f"has {n:,} shared texts, above the limit of {MOST_TEXTS:,}")
             tables = [ElementTree.fromstring(xml) for xml in held]
             items = [item for table in tables for item in table]
             return [from_xml(text_of(item)) for item in items]
@@ -192,15 +192,15 @@ class WorkbookFile:
         """A part's XML, if it is small enough to be parsed in memory."""
         xml = self._archive.read(part)
         if len(xml) > MOST_TAGS and (n := xml.count(b"<")) > MOST_TAGS:
-            raise self._too_large(f"has {n:,} tags in one part")
+            raise self._too_large(f"has {n:,} XML tags in one part")
         if (n := xml.count(MERGED)) > MOST_MERGED:
-            raise self._too_large(f"has {n:,} merged ranges, {MOST_MERGED:,} at most")
+            raise self._too_large(f"has {n:,} merged ranges, above the limit of {MOST_MERGED:,}")
         return xml
 
     def _check_type(self) -> None:
         """Raise ValueError if the archive does not declare itself a workbook."""
         if TYPES not in self._archive.namelist():
-            raise ValueError(f"it has no {TYPES}")
+            raise ValueError(f"the file has no part {TYPES}")
         types = listing(self._archive, TYPES)
         own = [t.get("ContentType", "") for t in types if t.get("PartName") == f"/{self._main}"]
         usual = [
@@ -210,12 +210,13 @@ class WorkbookFile:
         ]
         kind = [*own, *usual, "nothing"][0]
         if not kind.endswith(".main+xml") or not any(name in kind for name in WORKBOOKS):
-            raise ValueError(f"its {TYPES} calls it {kind!r}")
+            raise ValueError(f"its part {TYPES} gives it the type {kind!r}")
 
     def _too_large(self, why: str) -> InputError:
         return InputError(
-            f"{self.path} {why}, and is looked at in memory, which takes {MOST_READ / 1e6:,.0f} MB "
-            f"and {MOST_TAGS:,} tags at most; build a part of it with --live"
+            f"{self.path} {why}. cellformer reads the file in memory, at most "
+            f"{MOST_READ / 1e6:,.0f} MB and {MOST_TAGS:,} tags; build a part of the workbook "
+            "with --live"
         )
 
 
@@ -273,7 +274,9 @@ def listing(archive: zipfile.ZipFile, part: str) -> Element:
 
 def too_many(file: object, n: int, what: str, most: int) -> InputError:
     """The error of a workbook with too many parts."""
-    return InputError(f"{file} lists {n:,} {what}, {most:,} at most; delete what is not needed")
+    return InputError(
+        f"{file} lists {n:,} {what}, above the limit of {most:,}; delete those that you do not need"
+    )
 
 
 def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
@@ -298,5 +301,5 @@ def worksheets(archive: zipfile.ZipFile, book: Element, parts: dict[str, str]) -
         if key in parts:
             found[sheet.attrib["name"]] = parts[key]
     if len({*found.values()}) < len(found):
-        raise ValueError("two of its sheets are one part")
+        raise ValueError("two of its sheets use the same part")
     return found

@@ -40,8 +40,8 @@ def check_length(
     """Raise InputError for a formula that is longer than programs accept."""
     if len(formula) > longest:
         raise InputError(
-            f"{where} needs formulas of {len(formula):,} characters, and {longest:,} is the most "
-            f"that spreadsheets take; {remedy}"
+            f"{where} needs formulas of {len(formula):,} characters, but spreadsheets allow at "
+            f"most {longest:,}; {remedy}"
         )
 
 

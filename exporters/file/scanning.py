@@ -99,8 +99,8 @@ class Cells:
             return self._spelt.texts(self._of_all[which], braces)
         except (KeyError, ValueError, ElementTree.ParseError):
             raise InputError(
-                "a formula in it is unreadable; open the file in Excel or "
-                "LibreOffice, save it, and try again"
+                "it contains an unreadable formula; open the file in Excel or LibreOffice, save "
+                "it, and try again"
             ) from None
 
     def at(self, rows: Positions, cols: Positions) -> Positions:
@@ -128,7 +128,7 @@ class _Tags:
         self.initials = self.bytes[self.starts + 1]  # a slash of those that end an element
         self.starts = np.append(self.starts, max(start, stop))
         if stop < 0 and not _closed(xml, start):
-            raise ValueError("the cells have no end")
+            raise ValueError("the list of cells has no end")
 
     def __getitem__(self, name: str) -> Positions:
         """The tags that begin an element of a name."""
@@ -156,7 +156,7 @@ class _Tags:
             begins[k] = 1 + self.xml.index(b">", begins[k] - 1)
         closed = self.bytes[begins - 2] == ord("/")
         if not (closed | (self.bytes[self.starts[which + 1] + 1] == ord("/"))).all():
-            raise ValueError("a value has parts")
+            raise ValueError("a value contains other XML elements")
         return begins, np.where(closed, begins, self.starts[which + 1])
 
 
@@ -193,7 +193,7 @@ class _Cells:
             number = NUMBER.search(self.tags.xml, start, self.tags.xml.index(b">", start))
             last = _row_number(number[1]) if number else last + 1
             if last >= MAX_ROWS:
-                raise ValueError(f"it has a row {last + 1:,}")
+                raise ValueError(f"it has a row {last + 1:,}, which does not exist")
             found.append(last)
         return np.array(found, np.int64)
 
@@ -213,7 +213,9 @@ class _Cells:
         for k in np.flatnonzero(wrong & (address > 0))[:1].tolist():
             at = int(address[k])
             text = self.tags.xml[at : at + LONGEST_ADDRESS].partition(b'"')[0]
-            raise ValueError(f"it has a cell {text.decode('ascii', 'replace')!r}")
+            raise ValueError(
+                f"it has a cell {text.decode('ascii', 'replace')!r}, which does not exist"
+            )
         known = np.maximum.accumulate(np.where(address > 0, index, -1))
         after = known >= first  # a cell before it in its row has an address
         return np.where(after, col[known] - 1 + index - known, index - first)
@@ -226,7 +228,7 @@ class _Spelt:
         which = tags["f"]
         begins, ends = tags.content(which)
         if (longest := (ends - begins).max(initial=0)) > MOST_FORMULA:
-            raise ValueError(f"a formula has {longest:,} bytes; Excel takes 8,192 characters")
+            raise ValueError(f"a formula has {longest:,} bytes; Excel allows 8,192 characters")
         self.cell, places = cells.of(which), zip(begins.tolist(), ends.tolist(), strict=True)
         self.xml = [tags.xml[begin:end] for begin, end in places]
         self.rows, self.cols = cells.rows, cells.cols
@@ -245,7 +247,7 @@ class _Spelt:
         texts = b"\0".join([self.xml[k] for k in which]).decode().split("\0") if which else []
         found = [_unescaped(text.encode()) if "&" in text else text for text in texts]
         if len(found) != len(which):
-            raise ValueError("a formula holds what no text can")
+            raise ValueError("a formula contains a character that is not allowed in text")
         for n, k in enumerate(which) if self.kinds else ():
             if k in self.kinds:
                 found[n] = self._special(k, found[n], braces)
@@ -314,14 +316,14 @@ def _numbers(tags: _Tags, begins: Positions, ends: Positions) -> NDArray[np.floa
     except ValueError:
         found = np.array([float(number) for number in text.split(b",")])  # so are +1 and .5
     if found.shape != begins.shape or np.isnan(found).any():
-        raise ValueError("a number is none")
+        raise ValueError("a number is not valid")
     return found
 
 
 def _row_number(text: bytes) -> int:
     """The row, counted from 0, in an attribute."""
     if not (text.isdigit() and len(text) <= len(str(MAX_ROWS)) and int(text)):
-        raise ValueError(f"it has a row {text[:20].decode()!r}")
+        raise ValueError(f"it has a row {text[:20].decode()!r}, which is not valid")
     return int(text) - 1
 
 

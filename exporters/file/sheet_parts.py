@@ -97,8 +97,8 @@ def copies(
         yield _submitted(pool, numbers)
     except BrokenProcessPool:
         raise InputError(
-            "the system ended a process that wrote a sheet, most likely for want of memory; "
-            "end other programs, or take a smaller model"
+            "the system ended a process that wrote a sheet, probably because memory ran out; "
+            "close other programs, or use a smaller model"
         ) from None
     except BaseException:
         for copy in set(active_children()) - others:
@@ -120,8 +120,8 @@ def _submitted(pool: ProcessPoolExecutor, numbers: Sequence[int]) -> Mapping[int
             for copy in set(active_children()) - others:
                 copy.kill()  # it would wait for work for ever
                 copy.join()
-            fault = f"the system starts no more processes ({error.strerror})"
-            raise InputError(f"{fault}; end other programs") from None
+            fault = f"the system cannot start more processes ({error.strerror})"
+            raise InputError(f"{fault}; close other programs") from None
 
 
 _work: Work  # what a copy of this program does

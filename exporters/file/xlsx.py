@@ -361,7 +361,10 @@ def write(
         try:
             workbook.close()
         except FileCreateError as error:  # what the system said, in XlsxWriter's own words
-            raise InputError(f"cannot write {path}: {error}; make room, or choose -o") from None
+            raise InputError(
+                f"cannot write {path}: {error}; free some disk space, or choose another place "
+                "with -o"
+            ) from None
     return path
 
 
@@ -386,7 +389,8 @@ def _check_fits(place: Place) -> None:
     if end.bottom > MAX_ROW + 1 or end.right > MAX_COLUMN + 1:
         raise InputError(
             f"{place.block.name} would reach row {end.bottom:,} and column {end.right:,} of its "
-            f"sheet, which ends at {MAX_ROW + 1:,} and {MAX_COLUMN + 1:,}; take a smaller model"
+            f"sheet. A sheet ends at row {MAX_ROW + 1:,} and column {MAX_COLUMN + 1:,}; use a "
+            "smaller model"
         )
 
 
@@ -396,7 +400,7 @@ def _check_formulas(book: Book, place: Place, longest: int) -> None:
     block = place.block
     if block.op and len(block.operands) > FEW_OPERANDS:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
-        remedy = "its layer has too many heads: --live one of the others"
+        remedy = "its layer has too many heads; use --live with another layer"
         check_length(last, longest, block.name, remedy)
 
 

@@ -26,13 +26,16 @@ from cellformer.exporters.model.words import plain
 HEAD, TOKENS, USED, SCALE = "why.head", "why.tokens", "why.used", "why.scale"
 SIDES = ("query", "key", "rival")
 DIALS = (
-    ("layer", "Layer of the head, from 0."),
-    ("head", "Number of the head in its layer, from 0."),
-    ("looks from", "Position of the token that looks, from 0."),
-    ("looks to", "Position of a token that it looks at."),
-    ("rival key", "Position of another token that it looks at, to compare with."),
+    ("layer", "Layer of the head, counted from 0."),
+    ("head", "Number of the head in the layer, counted from 0."),
+    ("looks from", "Position of the token with the query, from 0."),
+    ("looks to", "Position of a token with a key, from 0."),
+    ("rival key", "Position of a second token with a key, to compare."),
 )
-ONE_HEAD = "Only this head: the parts of all {n} would take {m:,} formulas; --head names another."
+ONE_HEAD = (
+    "The sheet shows only this head. The parts of all {n} heads would need {m:,} formulas. "
+    "Choose another head with --head."
+)
 OWN = "own "  # what begins the label of a bias of the head's own layer
 
 
@@ -43,8 +46,8 @@ def chosen(book: ModelBook) -> tuple[list[scores.Head], scores.Head]:
     found = [scores.Head(book.graph, name) for name in scores.heads(book.graph)]
     if len(found) < book.model.spec.n_layers * book.model.spec.n_heads:
         raise InputError(
-            "--why needs scores of queries and keys in every layer, and some of this model's have "
-            "none; ‘cellformer why’ takes it"
+            "--why needs attention scores of queries and keys in every layer, and some layers of "
+            "this model have none; use ‘cellformer why’ instead"
         )
     asked = book.plan.studies["why"]
     if asked:
@@ -118,7 +121,7 @@ class AskedScore:
         for k, (label, note) in enumerate(DIALS):
             sheet.put(row + k, 0, label, "row label")
             sheet.notes[row + k, 1] = worded(note)
-            message = worded("A whole number from 0 to {most}.", most=most[k])
+            message = worded("Type a whole number from 0 to {most}.", most=most[k])
             sheet.rules[row + k, 1] = between(0, most[k], message, whole=True)
         begun = self.begun()
         if len(self.heads) > 1:
@@ -135,7 +138,7 @@ class AskedScore:
         """The values that the typed numbers count as, with the words at the positions: [4, 1]."""
         row, texts = self.top + 1, layout.token_texts(self.book)
         self.page.sheet.put(self.top, 3, "counts as", "label")
-        self.page.sheet.notes[row, 3] = worded("The head's place among all heads, from 1.")
+        self.page.sheet.notes[row, 3] = worded("Number of this head among all heads, from 1.")
         area = self.page.computed_at(USED, (row, 3), (4, 1), self._counts_as, "id")
         for k, side in enumerate(SIDES, 1):
             at = row + k, 2
@@ -187,7 +190,7 @@ class AskedScore:
         """Add the parts of the query and of both keys from a row on: of every head, and of the
         chosen one."""
         page, width = self.page, max(self.shape) + 3
-        page.sheet.put(row, 0, "Workings: parts of queries and keys at these tokens", "heading")
+        page.sheet.put(row, 0, "Workings: parts of the queries and keys of these tokens", "heading")
         scale = self.choose([operands(head.product)["scale"][0, 0] for head in self.heads])
         page.sheet.put(row + 1, 0, "scores are times", "row label")
         self.scale = page.computed_at(SCALE, (row + 1, 1), (1, 1), lambda *_: scale, "step")
@@ -207,7 +210,7 @@ class AskedScore:
             page.sheet.put(
                 row,
                 left,
-                worded("{block}, of the {token}", block=block, token=worded(name)),
+                worded("{block} of the {token}", block=block, token=worded(name)),
                 "note",
             )
             page.heads_at((row + 1, left), *map(plain, writers), style="label fitted")
@@ -230,7 +233,7 @@ class AskedScore:
         page.sheet.put(
             row,
             left,
-            worded("the {token} of the head that is asked for", token=worded(name)),
+            worded("the {token} of the chosen head", token=worded(name)),
             "block",
         )
         page.heads_at((row + 1, left), *labels, style="label fitted")

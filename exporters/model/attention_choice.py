@@ -104,7 +104,8 @@ class Choice:
         self.layer, self.head, self.word = (cell.fixed for cell in cells.cells)
         if len(layers) < self.book.model.spec.n_layers:
             text = worded(
-                "The model's other layers have no such heads, or are too many for a formula."
+                "The other layers of the model have no such heads, or would make a formula too "
+                "long."
             )
             self.page.sheet.notes[TOP, OWN] = text
         numbers = (layers, range(self.per_layer), range(self.n_tokens))
@@ -116,7 +117,7 @@ class Choice:
 
     def _find_head(self) -> None:
         """Add the place of each cell's entry in its list, from 1, or 0, and the head's place."""
-        row = self.workings.rows(1, "the layers with such heads")
+        row = self.workings.rows(1, "layers with heads of this kind")
         self.page.sheet.across(row, OWN, self.layers, "constant")
         known = self.page.sheet[row, OWN : OWN + len(self.layers)].fixed.as_range
         found = [
@@ -124,7 +125,9 @@ class Choice:
             _place(self.head, self.per_layer),
             _place(self.word, self.n_tokens),
         ]
-        row = self.workings.rows(3, "what is chosen, from 1 (0: nothing), and the head among all")
+        row = self.workings.rows(
+            3, "chosen layer, head, word, from 1 (0: invalid); number among all heads"
+        )
         self.valid = self.page.show("valid", (row, OWN), lambda k, _: found[k], "id", (3, 1))
         layer, head, word = self.valid.cells
         number = IF(AND(layer > 0, head > 0, word > 0), (layer - 1) * self.per_layer + head, 0)
@@ -137,12 +140,12 @@ class Choice:
         good = (
             self.if_chosen(head),
             self.if_chosen(check),
-            sentence("‘{word}’ is the word that looks (the first is 0)", word=self.own_text),
+            sentence("the query comes from the word ‘{word}’ (first word: 0)", word=self.own_text),
         )
         lines = (
-            ("‘{typed}’ is no layer with heads: type {which}.", _listed(self.layers)),
-            ("‘{typed}’ is no head of a layer: type {which}.", _up_to(self.per_layer - 1)),
-            ("‘{typed}’ is no word of the sentence: type {which}.", _up_to(self.n_tokens - 1)),
+            ("‘{typed}’ is not a layer with heads: type {which}.", _listed(self.layers)),
+            ("‘{typed}’ is not a head of this layer: type {which}.", _up_to(self.per_layer - 1)),
+            ("‘{typed}’ is not the number of a word: type {which}.", _up_to(self.n_tokens - 1)),
         )
 
         def said(k: int, _: int) -> Expression:
@@ -157,17 +160,20 @@ class Choice:
 
     def _find_words(self) -> None:
         """Add the places of the words that are shown, and their texts, as heads of columns."""
-        page, row = self.page, self.workings.rows(1, "how many words it sees at most, with itself")
+        page, row = (
+            self.page,
+            self.workings.rows(1, "most words that this word can read, with itself"),
+        )
         sees = [step.product.mask.window or self.n_tokens for step in self.heads]
         each = [expression(n) for n in sees]
         window = each[0] if len({*sees}) == 1 else one_of(each, self.place)
         self.window = page.show("window", (row, OWN), self.if_chosen(window), "id")
         if not self.all_fit:
             self._rank()
-        row, shape = self.workings.rows(1, "the words that are shown, from 0"), (1, self.n_words)
+        row, shape = self.workings.rows(1, "numbers of the shown words, from 0"), (1, self.n_words)
         self.at = page.show("places", (row, WORDS), self._nth, "id", shape).cells
         page.sheet.heights[HEADS - 1] = GAP
-        own = self.if_chosen(sentence("what ‘{word}’ looks for", word=self.own_text))
+        own = self.if_chosen(sentence("query of ‘{word}’", word=self.own_text))
         page.show("looks", (HEADS, OWN), own, "word fitted")
         page.sheet.put(HEADS, LABELS, "query →", "row label")
 
@@ -209,12 +215,12 @@ class Choice:
             found = self.chosen.at(lambda s: (s.scores, k), self.word)
             return IF(AND(shares[k] >= 0, shown[k] == 0), found, "")
 
-        shares = self._of_every("model_share", "each word’s share in the model", share)
-        shown = self._of_every("is_shown", "1: it is among those shown", is_shown)
-        self.numbers = self._of_every("number", "its number among those shown", number)
-        self.scores_left = self._of_every("score_left", "the scores of words left out", score)
+        shares = self._of_every("model_share", "attention weight of each word", share)
+        shown = self._of_every("is_shown", "1: the sheet shows this word", is_shown)
+        self.numbers = self._of_every("number", "number among the shown words", number)
+        self.scores_left = self._of_every("score_left", "scores of the words not shown", score)
         left = SUMPRODUCT((shares >= 0) * 1) - SUM(shown)
-        row = self.workings.rows(1, "how many words are left out")
+        row = self.workings.rows(1, "number of words not shown")
         self.n_left = self.page.show("left_out", (row, OWN), left, "id").fixed
         told = sentence("the other {n}", n=self.n_left)
         at = HEADS, WORDS + self.n_words
@@ -227,7 +233,7 @@ class Choice:
             score = self.scores_left[k]
             return IF(score == "", 0, EXP(score - largest))
 
-        return self._of_every("exp_left", "e^ of the scores of words left out", exponential)
+        return self._of_every("exp_left", "e^ of the scores of the words not shown", exponential)
 
     def _of_every(self, name: str, label: str, cell: Callable[[int], Expression]) -> Area:
         """A number for every word of the sentence, in a row or a column, as values lie."""

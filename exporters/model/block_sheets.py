@@ -31,7 +31,7 @@ PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 BESIDE = ("mean_ablation", MERGE)  # settings that stand beside what they switch
 AS_READ = "Used"
 AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
-MOVED = "the weights after the step: each less the rate times its gradient"
+MOVED = "the weights after the step: old weight − learning rate × gradient"
 # the sheets of the other sentence; of this one without patches; that of a path
 OF_OTHER, UNPATCHED, ON_PATH = "Other", "Clean", "Path"
 WITH_CUTS = "Cut"  # the sheet of the pass in which edges are cut
@@ -52,22 +52,25 @@ OF_ENCODER = "Encoder"  # what begins the name of a sheet of the encoder of two 
 SHEETS = {
     OF_ENCODER: (SWITCHES, "the source sentence, layer by layer"),
     "Embedding": (OF_ENCODER, "from token ids to vectors"),
-    "Block": ("Embedding", "step by step, from the residual stream before it to the one after it"),
-    "Readout": ("Block", "from the last residual to logits and probabilities"),
-    "Backward": ("Readout", "the gradient of {gradient_of} by every cell, from the end back"),
-    "Gradient": ("Backward", "the gradient of {gradient_of} by every weight, beside the weight"),
-    "Turned": ("Backward", "the weights transposed: what Backward multiplies with"),
+    "Block": (
+        "Embedding",
+        "step by step, from the residual stream before a layer to the stream after",
+    ),
+    "Readout": ("Block", "from the last residual stream to logits and probabilities"),
+    "Backward": ("Readout", "the gradient of {gradient_of} for every cell, computed backward"),
+    "Gradient": ("Backward", "the gradient of {gradient_of} for every weight, beside the weight"),
+    "Turned": ("Backward", "the transposed weights, which Backward uses"),
     AFTER_STEP: ("Gradient", MOVED),
-    OF_OTHER: ("Block", "the other sentence, which Patch takes values from"),
-    UNPATCHED: (OF_OTHER, "this sentence as it is without any switch of Patch"),
+    OF_OTHER: ("Block", "the other sentence, with the values for Patch"),
+    UNPATCHED: (OF_OTHER, "this sentence, with all switches of Patch off"),
     ON_PATH: (
         UNPATCHED,
-        "what the sender of the path on Patch changes on its way to the receiver",
+        "the change that the path on Patch carries from its sender to its receiver",
     ),
-    WITH_CUTS: ("Graph", "the forward pass without the edges that are cut on Graph"),
-    "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
-    "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
-    AS_READ: ("Vocabulary", "the weights as they are read, rounded or with an adapter's"),
+    WITH_CUTS: ("Graph", "the forward pass without the edges that you cut on Graph"),
+    "Weights": ("Words", "embeddings and the last norm; you can type over blue cells"),
+    "Vocabulary": ("Weights", "the embedding, one column per word; you can type over blue cells"),
+    AS_READ: ("Vocabulary", "the weights that the model uses, after rounding or with an adapter"),
 }
 
 
@@ -92,7 +95,7 @@ AGAIN = {
     SECOND: Again("", "the second sentence: {purpose}"),
     ENCODER: Again(OF_ENCODER, "the encoder: {purpose}"),
 }
-LAST_OF_ENCODER = "the encoder’s last vectors, which the decoder’s cross attention reads"
+LAST_OF_ENCODER = "the encoder’s last vectors, for the decoder’s cross attention"
 
 
 class BlockSheet(NamedTuple):
@@ -122,7 +125,7 @@ class BlockSheet(NamedTuple):
             return worded(LAST_OF_ENCODER)
         what = worded(SHEETS[self.kind][1], gradient_of=worded(gradient_of))
         if self.layer is not None and self.kind in ("Block", "Weights", AS_READ):
-            what = worded("type over any of them") if self.kind == "Weights" else what
+            what = worded("you can change weights") if self.kind == "Weights" else what
             what = worded("layer {layer}: {what}", layer=self.layer, what=what)
         for name in reversed([name for name in AGAIN if name in self.passes]):
             what = worded(AGAIN[name].purpose, purpose=what)

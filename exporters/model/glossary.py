@@ -24,218 +24,273 @@ class Term(NamedTuple):
 TERMS = (
     Term(
         "ablation",
-        "Switching a part off, to see what the model predicts without it.",
+        "You turn a part off, to see what the model predicts without this part.",
         ("Switches",),
         ("mean ablation",),
     ),
     Term(
         "activation",
-        "A number that is computed from the sentence, unlike a weight.",
+        "A number that the model computes from the sentence. A weight is not an activation.",
         ("Embedding",),
     ),
     Term(
         "activation function",
-        "The nonlinear function of each hidden cell: ReLU cuts off below 0, GELU does so softly.",
+        "The nonlinear function of each hidden cell. ReLU replaces numbers below 0 by 0. GELU "
+        "has a smoother curve.",
         ("post", "act"),
     ),
     Term(
         "attention",
-        "The part of a layer in which a token reads from the tokens that it looks at.",
+        "The part of a layer in which a token reads information from other tokens.",
         ("Heads", "attn_out"),
         ("all heads",),
     ),
     Term(
         "attribution",
-        "What each part adds to a word's logit; the shares sum to it exactly.",
+        "The sheet splits the logit of a word into shares, one for each part. The shares sum "
+        "exactly to the logit.",
         ("Attribution",),
         ("target", "target − rival", "written by"),
     ),
     Term(
         "baseline",
-        "The results of the unedited workbook: constants, to compare with.",
+        "The results of the unedited workbook, stored as constants. Compare your own results "
+        "with the baseline.",
         ("Play",),
         ("as built", "built with"),
     ),
     Term(
         "bias",
-        "A number that is added to each output. It does not depend on the input.",
+        "A number that a layer adds to each output. The bias does not depend on the input.",
         ("b_in", "b", "b_U"),
     ),
     Term(
         "causal mask",
-        "A token does not see the tokens after it: their scores are blank.",
+        "A token cannot read later tokens. The scores of later tokens are blank.",
         ("scores",),
     ),
     Term(
         "context",
-        "The tokens that a model can see at once; n_ctx is how many at most.",
+        "The tokens that a model can read together. n_ctx is the largest possible number.",
         ("tokens",),
         ("n_prompt", "words given"),
     ),
     Term(
         "cosine",
-        "How alike two lists of numbers point: 1, the same way; 0, at right angles.",
+        "The similarity of two lists of numbers. 1: the same direction; 0: a right angle.",
         ("cosine", "Words", "Trajectory"),
     ),
-    Term("d_head", "How many numbers a query, a key or a value has.", ("q",)),
-    Term("d_model", "How many numbers each token's list has, all the way through.", ("embed",)),
+    Term("d_head", "The number of entries in a query, a key or a value.", ("q",)),
     Term(
-        "dot product", "Two lists multiplied number by number, and the products added.", ("scores",)
+        "d_model",
+        "The number of entries in the list of each token. This number is the same in every layer.",
+        ("embed",),
+    ),
+    Term(
+        "dot product",
+        "A product of two lists: multiply them number by number, and add the products.",
+        ("scores",),
     ),
     Term(
         "embedding",
-        "The list of numbers that stands for a token: its place among all others.",
+        "The list of numbers that represents a token. Tokens with similar uses have similar "
+        "embeddings.",
         ("embed",),
     ),
-    Term("entropy", "How uncertain the choice is: 0 when one word is certain.", ("Sampling",)),
+    Term(
+        "entropy",
+        "A measure of how uncertain the choice is. Entropy is 0 if one word is certain.",
+        ("Sampling",),
+    ),
     Term(
         "gradient",
-        "How much a number would change with each other one that it is computed from.",
+        "How much a result would change with each of its inputs.",
         ("Gradient", "Nudge"),
         ("promised", "promises"),
     ),
     Term(
         "greedy",
-        "Choosing the most likely token every time; the opposite is sampling.",
+        "The model always chooses the most likely token. The opposite is sampling.",
         ("Play",),
         ("choose",),
     ),
     Term(
         "head",
-        "A unit of attention with its own queries, keys and values; a layer has several.",
+        "A unit of attention with separate queries, keys and values. A layer has several heads.",
         ("Heads",),
     ),
     Term(
-        "hidden cell", "One of an MLP's inner numbers: how strongly something was found.", ("post",)
+        "hidden cell",
+        "An inner number of an MLP. A high number means that the cell found something.",
+        ("post",),
     ),
     Term(
         "id", "The number of a token in the vocabulary, counted from 0.", ("tokens",), ("token id",)
     ),
-    Term("key", "What a token offers, to be matched with queries.", ("k",), ("K",)),
+    Term(
+        "key",
+        "The vector that a token offers. The model compares each key with queries.",
+        ("k",),
+        ("K",),
+    ),
     Term(
         "layer",
-        "Attention and an MLP, one after the other; a model is a stack of layers. Also "
-        "called a block.",
+        "Attention and an MLP, one after the other. A model is a stack of layers. A layer is "
+        "also called a block.",
         ("resid_post", "Block"),
         ("block",),
     ),
     Term(
         "layer norm",
-        "Brings each token's list to the same size: minus its mean, divided by its spread.",
+        "A step that gives each token’s list the same size: subtract the mean, and divide by the "
+        "spread.",
         ("normalized",),
         ("ln1", "ln2", "ln_final"),
     ),
-    Term("learning rate", "What gradients are multiplied by in a step of training.", ("Nudge",)),
+    Term(
+        "learning rate",
+        "In a training step, the gradients are multiplied by this number.",
+        ("Nudge",),
+    ),
     Term(
         "lens",
-        "What the model would predict if it stopped after a part: the logit lens.",
+        "The logit lens shows what the model would predict if it stopped after a part.",
         ("Lens",),
-        ("after", "likeliest 1", "best guess by now"),
+        ("after", "likeliest 1", "best guess so far"),
     ),
     Term(
         "logit",
-        "A word's score before softmax; only differences between logits count.",
+        "The score of a word before softmax. Only the differences between logits matter.",
         ("logits",),
     ),
     Term(
         "loss",
-        "How surprised a model is by the true next token: minus the log of its probability.",
+        "A measure of how much the true next token surprises the model: minus the logarithm of "
+        "the token’s probability.",
         ("Nudge", "probs"),
         ("loss before",),
     ),
     Term(
         "min-p",
-        "Only tokens with this share of the likeliest one’s probability may be chosen; 0: all.",
+        "The lowest allowed probability, as a share of the probability of the most likely token. "
+        "0 allows all tokens.",
         ("min_p",),
     ),
     Term(
         "mixture of experts",
-        "Several MLPs of which a router chooses some for each token.",
+        "Several MLPs. For each token, a router chooses some of these MLPs.",
         ("router",),
         ("router",),
     ),
     Term(
         "MLP",
-        "The part of a layer that works on each token alone: expand, nonlinear function, contract.",
+        "The part of a layer that works on each token separately: expand, nonlinear function, "
+        "contract.",
         ("mlp_out",),
     ),
     Term(
         "pattern",
-        "A head's shares: how much each token looks at each; a row sums to 100 %.",
+        "The attention weights of a head. Each row shows how much one token reads each token. A "
+        "row sums to 100 %.",
         ("pattern",),
     ),
     Term(
         "position",
-        "A token's place in the sentence, counted from 0; on Play, the place of the token that is "
-        "looked at.",
+        "The place of a token in the sentence, counted from 0. On Play, the position chooses the "
+        "token that the sheets show.",
         ("position", "pos_embed"),
     ),
     Term("principal component", "The direction in which a cloud of points is widest.", ("Words",)),
     Term(
         "probability",
-        "How sure the model is of a word, from 0 to 100 %; over all words it sums to 100 %.",
+        "How sure the model is of a word, from 0 to 100 %. The probabilities of all words sum to "
+        "100 %.",
         ("probs",),
     ),
     Term(
         "prompt",
-        "The sentence that is typed, before the model continues it.",
+        "The sentence that you type, before the model continues the sentence.",
         ("Play",),
         ("sentence", "the prompt is"),
     ),
-    Term("query", "What a token is looking for: it is matched with every key.", ("q",), ("Q",)),
+    Term(
+        "query",
+        "The vector of what a token looks for. The model compares the query with every key.",
+        ("q",),
+        ("Q",),
+    ),
     Term(
         "repetition penalty",
-        "Above 1: the logits of tokens so far are made smaller before one is chosen.",
+        "A number above 1 makes the logits of earlier tokens smaller before the choice.",
         ("repetition_penalty",),
     ),
     Term(
         "residual stream",
-        "The list of numbers that runs through the model for each token; every part adds to it.",
+        "The list of numbers that runs through the model for each token. Every part adds to this "
+        "list.",
         ("resid_pre",),
         ("sum: the stream",),
     ),
     Term(
         "rotary position",
-        "Queries and keys are rotated by their position, so that scores depend on distance (RoPE).",
+        "The model rotates queries and keys by their positions. Scores then depend on distance "
+        "(RoPE).",
         ("rot_q",),
     ),
     Term(
         "sampling",
-        "Drawing the next token by its probability, with a random number.",
+        "A random number chooses the next token. More likely tokens are chosen more often.",
         ("Sampling",),
         ("random number", "drawn from"),
     ),
     Term(
         "scale",
-        "What scores are multiplied by, so that long lists do not make them large.",
+        "The scores are multiplied by this number, so that long lists do not give large scores.",
         ("scale",),
     ),
-    Term("score", "How well a query matches a key: their dot product.", ("scores",)),
-    Term("softmax", "Turns scores into shares: exponentials, divided by their sum.", ("probs",)),
+    Term(
+        "score",
+        "The dot product of a query and a key. A high score means a good match.",
+        ("scores",),
+    ),
+    Term(
+        "softmax",
+        "Softmax turns scores into shares: exponentials, divided by their sum.",
+        ("probs",),
+    ),
     Term(
         "special token",
-        "A token that is not a word: it begins, ends or separates texts (<BOS>, <EOS>, "
-        "<SEP>), or fills a gap (<PAD>).",
+        "A token that is not a word. Special tokens start, end or separate texts (<BOS>, <EOS>, "
+        "<SEP>), or fill a gap (<PAD>).",
         ("vocabulary", "Play"),
     ),
     Term(
         "temperature",
-        "What logits are divided by before softmax: below 1 sharper, above 1 flatter.",
+        "The logits are divided by this number before softmax. Below 1, the model is more "
+        "certain. Above 1, the model is less certain.",
         ("temperature",),
     ),
     Term(
         "tied",
-        "The embedding serves twice: to read tokens in, and to score words at the end.",
+        "The model uses the embedding twice: to read tokens, and to score words at the end.",
         ("W_E",),
     ),
     Term(
-        "token", "A word, or a piece of one: what a model reads and writes.", ("tokens",), ("word",)
+        "token",
+        "A word or a piece of a word. A model reads and writes tokens.",
+        ("tokens",),
+        ("word",),
     ),
     Term("tokenizer", "The program that cuts a text into tokens.", ("Tokenizer", "Play")),
-    Term("top-k", "Only the k most likely tokens may be chosen; 0: all.", ("top_k",)),
+    Term(
+        "top-k",
+        "The model may choose only among the k most likely tokens. 0 allows all tokens.",
+        ("top_k",),
+    ),
     Term(
         "top-p",
-        "Only the most likely tokens that together reach this probability may be chosen.",
+        "The model may choose only among the most likely tokens that together reach this "
+        "probability.",
         ("top_p",),
     ),
     Term(
@@ -245,15 +300,20 @@ TERMS = (
     ),
     Term(
         "unembedding",
-        "A list of numbers for each word, with which the stream is compared at the end.",
+        "A list of numbers for each word. At the end, the model compares the stream with each "
+        "list.",
         ("W_U", "W_E"),
     ),
-    Term("value", "What a token gives to those that look at it.", ("v",), ("V",)),
-    Term("vector", "A list of numbers, seen as an arrow or as a point in a space.", ("embed",)),
+    Term("value", "The vector that a token gives to the tokens that read it.", ("v",), ("V",)),
+    Term(
+        "vector",
+        "A list of numbers. You can imagine a vector as an arrow or as a point in a space.",
+        ("embed",),
+    ),
     Term("vocabulary", "All tokens that a model knows.", ("W_E",)),
     Term(
         "weight",
-        "A number that training, or a person, has set; it is the same for every sentence.",
+        "A number that training, or a person, has set. A weight is the same for every sentence.",
         ("Weights", "W_Q", "W_E"),
     ),
 )

@@ -298,11 +298,11 @@ def _of_cuts(book: ModelBook, block: Block) -> str:
     """The meaning of a table of the pass with cuts."""
     if len(block.passes) == 1:
         return worded(
-            "{name}: a row for each token, made of the stream that is seen there", name=block.name
+            "{name}: one row per token, computed from the stream at that token", name=block.name
         )
     *_, made = (other for other in book.graph if other.passes == block.passes)
     return worded(
-        "{name}: what {made} is made of at one token: the stream less what is cut",
+        "{name}: the inputs of {made} at one token: the stream minus the cut edges",
         name=block.name,
         made=made.own,
     )

@@ -199,7 +199,7 @@ class Maps:
             length = SQRT(_squared(kept[:, k]))
             return IF(length > NEAR, 1 / length, 0)
 
-        self.page.sheet.put(top + self.d + 2, left, "without what is left out", "label")
+        self.page.sheet.put(top + self.d + 2, left, "without removed directions", "label")
         kept = self._computed("kept", (top + self.d + 3, left), (self.d, self.n), rest)
         inverse = self._computed("inverse", (top - 2, left), (1, self.n), inverted)
         unit_mean = self._per_feature(
@@ -315,7 +315,7 @@ class Maps:
 
         self._per_word("point", "points", at, 6)
         labelled = self._typed(
-            "labelled", self._down("labels: 1 or 0", 3), flags.astype(float).tolist(), "dial"
+            "labelled", self._down("label on: 1 or 0", 3), flags.astype(float).tolist(), "dial"
         )
 
         def label(k: int, c: int) -> Expression:

@@ -26,7 +26,9 @@ def read_along(graph: Graph, block: Block) -> int | None:
             if code in (":", "≤i", "≥i") and block.shape[axis] > 1:
                 axes.add(axis)
     if len(axes) > 1:
-        raise ValueError(f"{block.name} is read along both axes: no column holds every product")
+        raise ValueError(
+            f"{block.name} is read along both axes, so no column can hold every product"
+        )
     return axes.pop() if axes else None
 
 

@@ -20,8 +20,8 @@ from cellformer.exporters.model import orientation
 from cellformer.exporters.model.model_book import ModelBook
 
 MOST = 64  # columns that are shown of a matrix
-SAME = "integer × scale is the weight of the model, in every digit"
-OTHER = "integer × scale is no longer the weight of the model: it was changed"
+SAME = "integer × scale equals the weight of the model in every digit"
+OTHER = "integer × scale no longer equals the weight of the model, because it was changed"
 
 
 def add(book: ModelBook, page: Composer) -> None:
@@ -30,7 +30,7 @@ def add(book: ModelBook, page: Composer) -> None:
         page.cursor += 1
         page.heading(
             worded(
-                "{name}, as its file has it: {kind}, integers times scales",
+                "{name} in the model’s file: {kind}, integers times scales",
                 name=name,
                 kind=packed.kind,
             )

@@ -36,7 +36,7 @@ MOST_CHOSEN = 1_000  # words of a map
 MOST_TYPED = 10_000  # characters that a sentence has room for
 AVERAGES = "averages.safetensors"
 EPOCH = (2026, 1, 1, 0, 0, 0)  # same input, same bytes
-CHANGED = "its sheet Source was changed; take it from the workbook as built"
+CHANGED = "the sheet Source of this workbook was changed; copy the sheet from the workbook as built"
 UNUSABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
 
 
@@ -89,11 +89,11 @@ def unpack(archive: bytes) -> Model:
         try:
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
                 if sum(part.file_size for part in packed.infolist()) > MOST_UNPACKED:
-                    raise InputError("it is larger than any that a workbook holds")
+                    raise InputError("it is too large for the checkpoint of a workbook")
                 for name in packed.namelist():
                     (Path(folder) / Path(name).name).write_bytes(packed.read(name))
         except Exception as error:  # a damaged archive raises whatever it leads to
-            raise InputError(f"its checkpoint is damaged ({error})") from None
+            raise InputError(f"the checkpoint in the workbook is damaged ({error})") from None
         model = checkpoint.load(folder)
         path = Path(folder) / AVERAGES
         averages = load_file(path) if path.is_file() else {}
@@ -124,11 +124,11 @@ def read(column: list[str]) -> Source:
         passage = _passage(facts)
         title, headings, part = str(facts["title"]), facts["headings"], bool(facts["part"])
         if not (headings is None or isinstance(headings, dict)):
-            raise ValueError("headings are by name")
+            raise ValueError("each heading needs a name")
         chosen = _chosen(facts.get("chosen"))
         read_ids = tuple(int(i) for i in facts.get("source", ()))
         if not len(read_ids) <= passage.n_source <= MOST_TYPED:
-            raise ValueError("no such source sentence")
+            raise ValueError("there is no such source sentence")
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except UNUSABLE:

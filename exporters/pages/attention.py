@@ -121,9 +121,9 @@ class _Sheet:
         style = {"taken": "vector here", "written": "written"}.get(name, "vector")
         parts = [self.page.show(name, (self.row, col), cell, style, (few, n))]
         if d > few:
-            more = worded("and {n} more, below", n=d - few)
+            more = worded("{n} more numbers below", n=d - few)
             self.sheet.put(self.row + few - 1, LABELS, more, "row label")
-            label = worded("{name}: its numbers from {few} on", name=worded(name), few=few)
+            label = worded("{name}: numbers from number {few} on", name=worded(name), few=few)
             at = self.choice.workings.rows(d - few, label), col
             below = self.page.show(
                 f"{name}_below", at, lambda j, c: cell(j + few, c), style, (d - few, n)
@@ -160,9 +160,9 @@ class _Sheet:
     def keys(self) -> None:
         """Add the query, and the key of each word."""
         choice, chosen = self.choice, self.chosen
-        self._label(self.row, "how each word is found (key)")
+        self._label(self.row, "key of each word")
         if self.first.q.leaf.startswith("rot_"):
-            self._label(self.row + 1, worded("turned by position (rotary)"))
+            self._label(self.row + 1, worded("rotated by position (RoPE)"))
 
         def query(j: int, _: int) -> Expression:
             return choice.if_chosen(chosen.at(lambda s: (s.q, j), choice.word))
@@ -181,11 +181,11 @@ class _Sheet:
         def score(c: int) -> Expression:
             return self.choice.if_word(c, _product(query, self.key.column(c)))
 
-        self.now = self._line("score", "how well it fits (score)", score)
+        self.now = self._line("score", "score: query × key", score)
         scale = self._own("scale", self.chosen.cell(_divisor))
-        self._next("scaled", "divided by the scale →", lambda x, c: IFERROR(x / scale, 0))
+        self._next("scaled", "score divided by scale →", lambda x, c: IFERROR(x / scale, 0))
         if self.first.present:
-            self._next("present", worded("far below if it is padding"), self._if_present)
+            self._next("present", worded("very low for padding"), self._if_present)
         for k, block in enumerate(self.first.after):
             if block.op is ops.soft_cap:
                 self._cap(k)
@@ -203,7 +203,7 @@ class _Sheet:
         cap = self._own("cap", self.chosen.cell(lambda s: operands(s.after[k])["cap"][0, 0]))
         self._next(
             "capped",
-            worded("kept within ± the cap →"),
+            worded("limited to ± the cap →"),
             lambda x, c: IFERROR(TANH(x / cap) * cap, 0),
         )
 
@@ -244,10 +244,10 @@ class _Sheet:
         def share(_: int, c: int) -> Expression:
             return choice.if_column(c, IFERROR(exps[0, c] / total, 0))
 
-        self._label(self.row, "e^(score − the largest →)")
+        self._label(self.row, "e^(score − largest score →)")
         exps: Area = self.page.show("exp", (self.row, WORDS), exponential, "fit", (1, n_all))
         self.row += 1
-        self._label(self.row, "share: divided by the sum →")
+        self._label(self.row, "share: e^(…) ÷ the sum →")
         total: Area = self._own("sum", SUM(exps))
         self.share = self.page.show("share", (self.row, WORDS), share, "fit share", (1, n_all))
         self.row += 1
@@ -260,7 +260,7 @@ class _Sheet:
             return None
         col = WORDS + self.choice.n_columns
         self.sheet.put(HEADS, col, worded("no word"), "block")
-        self.sheet.notes[HEADS, col] = worded("A sink: it takes a share, and gives nothing.")
+        self.sheet.notes[HEADS, col] = worded("A sink receives attention, but gives no value.")
         found = self.chosen.cell(lambda s: s.sink[0, 0] if s.sink else expression(0))
         return self.page.show("sink", (self.row - 1, col), self.choice.if_chosen(found), "fit")
 
@@ -277,7 +277,7 @@ class _Sheet:
             mean = IFERROR(SUMPRODUCT(self.left, line) / SUM(self.left), 0)
             return choice.if_column(c, mean)
 
-        self._label(self.row, "what each hands over (value)")
+        self._label(self.row, "value of each word")
         self.value = self._vectors("value", WORDS, (self.d_value, choice.n_columns), value)
         self.row += self._few(self.d_value)
 
@@ -294,12 +294,10 @@ class _Sheet:
             found: Expression = SUM(self.taken.row(j))
             return self.choice.if_chosen(found if on is None else found * on)
 
-        self._label(self.row, "what it takes: share × value")
+        self._label(self.row, "share × value of each word")
         if self._few(self.d_value) > 1:
-            text = "their sum: what it writes →"
-            self._label(
-                self.row + 1, worded("their sum, before a gate →") if self._is_gated else text
-            )
+            text = "sum: output of the head →"
+            self._label(self.row + 1, worded("sum, before the gate →") if self._is_gated else text)
         self.taken = self._vectors("taken", WORDS, shape, taken)
         self.sum = self._vectors("written", OWN, (self.d_value, 1), total)
         self.row += self._few(self.d_value)
@@ -338,7 +336,7 @@ class _Sheet:
 
         w = read("w", "W_O: into the stream", self.d_value)
         on = read("on", "1: the head is on", 1, 1).fixed
-        off = read("off", "written in its place if it is off", 1)
+        off = read("off", "replacement if the head is off", 1)
 
         def added(_: int, i: int) -> Expression:
             parts = [w[:few, i], *([w[few:, i]] if few < self.d_value else [])]
@@ -364,7 +362,7 @@ class _Sheet:
             share=percent(MAX(shares)),
             own=choice.own_text,
         )
-        row = choice.workings.rows(self.d_value, "what the model’s head writes, and the difference")
+        row = choice.workings.rows(self.d_value, "output of the model’s head, and the difference")
 
         def of_model(j: int, _: int) -> Expression:
             return choice.if_chosen(self.chosen.at(lambda s: (s.mix, j), choice.word))
@@ -377,8 +375,8 @@ class _Sheet:
         gaps = self.page.show("gap", (row, WORDS), gap, "tiny", shape)
         check = IF(
             MAX(gaps) <= NEAR * (1 + MAX(model) - MIN(model)),
-            worded("Check: the model computes the same sum."),
-            worded("Not what the model computes: a number below was typed over. Undo: Ctrl+Z."),
+            worded("Check: the model gets the same sum."),
+            worded("You typed over a number below. The model has another result. Undo: Ctrl+Z."),
         )
         choice.say(looks, check)
 

@@ -18,8 +18,8 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import plain
 
 SHEET = ATTRIBUTION
-PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
-WITHOUT_HEADS = "what each sublayer and the embedding add to the target word’s logit"
+PURPOSE = "how much each head, MLP and embedding adds to the target word’s logit"
+WITHOUT_HEADS = "how much each sublayer and the embedding add to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
 HEADS = ("written by", "target", "rival", "target − rival")
@@ -60,7 +60,7 @@ def add(book: ModelBook) -> None:
     sheet.dress(sheet[TOP:end, 1:4], "diverging")
     height = max(320, 24 * len(writers))  # pixels
     series = [Series(text, sheet[TOP:end, 0], sheet[TOP:end, col]) for text, col in DRAWN.items()]
-    title = "Shares of the target’s logit, and of its lead"
+    title = "Shares of the target’s logit and lead"
     page.chart(Chart(TOP - 2, CHART, "bar", title, series, (640, height), number="0.0"))
     _directions(book, sheet, max(end + 5, TOP + height // 20 + 2))
 
@@ -113,7 +113,7 @@ def gap(book: ModelBook) -> Area:
 def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     """Add the directions that shares are read along: a column of d_model numbers per word, with the
     steps."""
-    sheet.put(row, 0, "The directions that shares are read along", "heading")
+    sheet.put(row, 0, "The directions that define the shares", "heading")
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.blocks:

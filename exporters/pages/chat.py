@@ -12,25 +12,25 @@ from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Chat"
-PURPOSE = "how what you say becomes the text that the model reads: the pieces of its chat template"
+PURPOSE = "how your message becomes the text that the model reads: the pieces of the chat template"
 AFTER = "Play"
 PIECES = {  # blocks with a text, and what they are
-    "chat.opening": "before the system text",
-    "chat.middle": "between the system text and what you say",
-    "chat.without": "before what you say, without a system text",
+    "chat.opening": "piece before system text",
+    "chat.middle": "between the system text and your message",
+    "chat.without": "before your message, if there is no system text",
     "chat.said": "what you say",
-    "chat.closing": "after what you say: the model’s answer begins",
-    "chat.answering": "between what you said and an answer, in earlier turns",
-    "chat.following": "between an answer and what you say next",
-    "sentence": "together, what the model reads",
-    "chat.so_far": "to go on: copy its value into the earlier turns on Play",
+    "chat.closing": "after your message, before the model’s answer",
+    "chat.answering": "in earlier turns, between your message and the answer",
+    "chat.following": "between an answer and your next message",
+    "sentence": "the whole text for the model",
+    "chat.so_far": "to continue: copy this value into the earlier turns on Play",
 }
 MOST, HEIGHT = 9, 18  # lines of a text that is computed, and points of one
 STRIPPED = {"system": "System", "you": "You", "answer": "the answer"}
 STEPS = {
-    "plain": "each kind of white space as a plain space",
-    "lead": "white space at the beginning, by halving",
-    "trail": "white space at the end, by halving",
+    "plain": "the text with all white space as plain spaces",
+    "lead": "spaces at the start, in steps of 32, 16, …",
+    "trail": "spaces at the end, in steps of 32, 16, …",
 }
 
 
@@ -43,7 +43,7 @@ def add(book: ModelBook) -> None:
     """Add the pieces, and the steps that strip white space."""
     page = layout.page(book, SHEET)
     page.widths({0: 14, 1: 48, PROMPT_COL: 60})
-    page.heading(worded("The pieces of its chat template"))
+    page.heading(worded("The pieces of the chat template"))
     for name, meaning in PIECES.items():
         if name in book.graph.blocks:
             page.sheet.put(page.cursor, 1, meaning, "line label")
@@ -64,7 +64,7 @@ def _lines(book: ModelBook, name: str) -> int:
 
 def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
     """Add how white space is stripped from the ends of a text."""
-    page.heading(worded("White space that the template takes from the ends of a text"))
+    page.heading(worded("White space that the template removes from the ends of a text"))
     page.sheet.put(page.cursor, 1, label, "row label")
     top = page.cursor + 1
     page.lay(book.graph[f"chat.{name}.blanks"], (top, 0), "symbol typed", named=False)

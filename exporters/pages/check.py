@@ -16,7 +16,7 @@ from cellformer.exporters.pages import attribution, index
 from cellformer.exporters.play import vectors
 
 SHEET = "Check"
-PURPOSE = "whether the workbook holds together: all should say ok until you edit"
+PURPOSE = "checks of the workbook: every line should say ok until you edit something"
 AFTER = "Index"
 OK = "ok"  # in every language
 MOST_TOGETHER = 100  # sums in a formula: one takes 255 arguments and 8,192 characters
@@ -53,23 +53,23 @@ def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
             yield from _sums(book, block)
     expected = sum(block.n_cells for block in book.blocks)
     yield (
-        "every cell of every block holds a number: no error, no text",
+        "every cell of every block contains a number, not an error or a text",
         ABS(SUM(index.counts(book)) - expected),
     )
     if book.plan.explains:
         yield from _two_ways(book)
     yield (
-        "every formula gives the number of cellformer (an edit changes that)",
+        "every formula gives the same number as cellformer (before any edit)",
         digest.largest(book),
     )
     found = book.sheet(digest.SHEET)
     for _, gap, claim in (digest.FUNCTIONS, digest.TYPED_OVER):
         yield found[claim, 0] & "", found[gap, 0]
-    text = "live logits equal the baseline (they should not, once you edit something)"
+    text = "live logits equal the baseline (after an edit, the two should differ)"
     if book.live:
-        text = "the last live block equals the baseline (it should not, once you edit something)"
+        text = "the last live block equals the baseline (after an edit, the two should differ)"
     elif book.plan.gives == "sentence":
-        text = "live vectors equal the baseline (they should not, once you edit something)"
+        text = "live vectors equal the baseline (after an edit, the two should differ)"
     yield text, _largest_change(book)
 
 

@@ -216,7 +216,7 @@ def _cuts(
     page.sheet.put(row - 2, 4, OF_EACH, "note")
     page.heads_at((row - 1, 0), *CUT_HEADS)
     page.sheet.lines(row, (_named(found[k]) for k in strongest), ENDS)
-    rule = between(0, 1, "1 keeps the edge, 0 cuts it.")
+    rule = between(0, 1, "1 keeps the edge; 0 cuts the edge.")
     page.sheet.rules |= {(row + k, 5): rule for k in range(n)}
     now = page.show(
         "now", (row, VALUE), lambda k, _: values[strongest[k], 0], "change plain", (n, 1)

@@ -42,7 +42,7 @@ ASKED, USED, WEIGHTS, READ = "hidden.asked", "hidden.used", "hidden.weights", "h
 GAP = "hidden.gap"
 DIALS = {
     "layer": "Number of the layer, from 0.",
-    "head": "Number of the head in its layer, from 0.",
+    "head": "Number of the head in the layer, counted from 0.",
     "channel": "Number of the channel, from 0.",
 }
 ONE_ALONE = "Only this one: a formula that chooses among all {n} would be too long."
@@ -53,7 +53,7 @@ ABOUT = (
     "below 0 (orange), and need not sum to 1.",
 )
 READ_SO = "A row is a token that reads, a column one that it takes from."
-LINES = ("weights × inputs", "D × own input", "sum", "z of the layer", "difference")
+LINES = ("weights × inputs", "D × token input", "sum", "z of the layer", "difference")
 PARTS = "B: what a token writes; C: what it reads; of what was written, exp(rate × time) is left"
 HOLDS = (
     "{channel}: by these weights it reads what it reads in its layer (z); the largest difference "
@@ -137,7 +137,7 @@ class Asked:
             if name not in typed:
                 page.sheet.put(row, 1, self.begun[name], "built")
                 continue
-            message = worded("A whole number from 0 to {most}.", most=self.most[name])
+            message = worded("Type a whole number from 0 to {most}.", most=self.most[name])
             page.sheet.rules[row, 1] = between(0, self.most[name], message, whole=True)
         self.rows = {name: k for k, name in enumerate(typed)}
         at = top + len(shown) - len(typed)

@@ -110,7 +110,7 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
     return [
         suggestion("for the rate, which is too far", RATE, far)
         if far
-        else suggestion("for the rate, the highest that is tried", RATE, longer[-1]),
+        else suggestion("for the rate, the highest rate that is tried", RATE, longer[-1]),
         suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
         suggestion(
             worded("as switch of {plain}, which promises most", plain=plain(part)),
@@ -193,7 +193,7 @@ def _parts(book: ModelBook, page: Composer) -> Area:
         switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
         book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
         sheet.regions.append((book.places[switch.name], "switch"))
-        sheet.rules[row, SWITCH] = between(0, 1, "1 takes the step, 0 stays.")
+        sheet.rules[row, SWITCH] = between(0, 1, "1 makes the step; 0 changes nothing.")
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
         squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
         promises.put(row - top, 0, rate * SUM(*squares), "change plain")

@@ -48,7 +48,7 @@ CONCEPT = "patch it"  # on the tour
 ROOM = 5  # rows of the suggested edits
 LEFT = 1  # column of the first token's switch
 OTHER_LEAD = f"{OTHER}.{LEAD}"
-RULE = between(0, 1, "1 takes the other sentence’s value, 0 keeps its own.")
+RULE = between(0, 1, "1 uses the other sentence’s value; 0 keeps the prompt’s own.")
 NOTES = {  # of the cells of the lead
     LEAD: "with what is switched on below",
     OTHER_LEAD: "the other sentence: what a patch of everything leads to",
@@ -271,7 +271,7 @@ class Grid:
     def _rows_of_path(self) -> None:
         """Add the receiver's rows that read the path."""
         page = self.page
-        page.sheet.put(page.cursor, 0, "→ which rows read it", "row label")
+        page.sheet.put(page.cursor, 0, "→ rows that read the path", "row label")
         place = Place(self.book.graph[PATH_ROWS], SHEET, page.cursor, LEFT, turned=True)
         self.book.lay(place, "switch")
         area = page.sheet[page.cursor, LEFT : LEFT + len(self.book.passage.ids)]

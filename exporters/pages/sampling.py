@@ -14,7 +14,7 @@ from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Sampling"
 PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, random number"
-OF_EACH = "what a word would be chosen by at each position: ranks, top-k, top-p, random number"
+OF_EACH = "how a word would be chosen at each position: ranks, top-k, top-p, random number"
 AFTER = "Check"
 PENALIZED = "logits after the repetition penalty, which changes those of words so far"
 RELATIVE = "probabilities, or with a repetition penalty multiples of the likeliest word’s"
@@ -32,14 +32,14 @@ FEW = 6  # columns
 ROUNDED = "logits, rounded, for programs differ in the last digits; in these stands the id"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
-    ("choice.top_p", "How many words hold less than top-p, by halving"),
-    ("choice.draw", "How many words hold no more than the random number falls on, by halving"),
+    ("choice.top_p", "Number of words with a sum below top-p, by halving"),
+    ("choice.draw", "Number of words with a sum up to the random number, by halving"),
 )
 STEPS_OF_HALVING = (
-    ("tried", "so many words are tried", "id"),
-    ("value", "logit of the last of them", "step green"),
+    ("tried", "number of words tried", "id"),
+    ("value", "logit of the last word tried", "step green"),
     ("holds", "probability that they hold", "step green"),
-    ("count", "so many hold no more", "id"),
+    ("count", "number of words within the limit", "id"),
 )
 # tables of one row: name, label, style; a gap before the sentence
 CHOICE = (

@@ -313,7 +313,9 @@ def _kept(book: ModelBook, page: Composer, top: int) -> Area:
     held = np.concatenate(drawn).astype(float)[:, None]
     out = page.typed_at(f"{PREFIX}out", (top, OUT), held.tolist(), "switch")
     for row in range(top, top + len(held)):
-        page.sheet.rules[row, OUT] = between(0, 1, "1 is held out, 0 fits the probe.", whole=True)
+        page.sheet.rules[row, OUT] = between(
+            0, 1, "1: the sentence tests the probe. 0: it fits the probe.", whole=True
+        )
     page.sheet.put(top - 1, FITS, "fits it: 1", "label")
     return page.computed_at(
         f"{PREFIX}kept", (top, FITS), held.shape, lambda i, _: IF(out[i, 0] == 1, 0, 1), "id"

@@ -15,17 +15,17 @@ AFTER = "Sampling"
 TOP, LINE_WIDTH = 5, 60
 HEADS = {
     "seen": "id; without a text: beyond the vocabulary",
-    "row": "its row among the odd",
+    "row": "row in the right-hand table",
     "begun": "1: text has begun",
-    "takes": "bytes that it adds to an open character",
-    "filled": "the bits of that, then",
+    "takes": "bytes added to an open character",
+    "filled": "bits with these bytes",
     "stays": "1: it stays open",
     "to_come": "bytes still to come",
     "open": "bits so far",
     "bits": "bits so far",
     "lowest": "next byte at least",
     "highest": "next byte at most",
-    "sound": "1: the bytes are text so far",
+    "sound": "1: the bytes so far are text",
     "run": "bytes in a row",
     "joined": "their text",
     "stands": "what they stand for",
@@ -64,6 +64,6 @@ def add(book: ModelBook) -> None:
         book.lay(place, style)
     if "text.odd" in book.graph.blocks:
         left = len(heads) + 3
-        sheet.put(TOP - 2, left, "pieces that are no text by themselves", "heading")
+        sheet.put(TOP - 2, left, "pieces that are not text by themselves", "heading")
         sheet.across(TOP - 1, left, FIELDS, "label")
         book.lay(Place(book.graph["text.odd"], SHEET, TOP, left, False, named=False), "id")

@@ -122,7 +122,7 @@ NORMAL = {  # of the rows in which characters become others
     "kind": "1 a mark, 2 a letter with marks, 7 outside",
     "gives": "how many characters it becomes",
     "before": "how many there are before those",
-    "total": "how many there are",
+    "total": "the number of prompts",
     "source": "the character that it comes from",
     "within": "which of those that one becomes, from 0",
     "code": "its code",

@@ -71,8 +71,10 @@ LABELS = (  # of the cells to type in: rows down and columns right of the panel,
     (6, 2, TAKEN_OFF, "note"),
 )
 ANY_WORD = "type over any word of the list; blank takes it off"
-BUILT_WITH = "delete a word of the list to take it off"
-ON_A_LINE = "these words lie on one line: a second component is rounding noise, drawn as 0"
+BUILT_WITH = "delete a word from the list to remove it"
+ON_A_LINE = (
+    "these words lie on one line, so the second component is only rounding noise, drawn as 0"
+)
 LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the first components"
 
 

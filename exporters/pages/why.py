@@ -216,13 +216,13 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
     ]
     layer, head, spec = *begun[HEAD], book.model.spec
     if len(asked.heads) == 1:
-        text = "Type ‘{n}’ to look from there: the score is {becomes:.3f}."
+        text = "Type ‘{n}’ for the token that looks: the score becomes {becomes:.3f}."
         tried.append((text, (TOKENS, 0), (query + 1) % len(book.passage.ids), 0))
     elif spec.n_heads > 1:
         text = "Type ‘{n}’ as the head: its lead is {becomes:.3f}."
         tried.append((text, (HEAD, 1), (head + 1) % spec.n_heads, 2))
     else:
-        text = "Type ‘{n}’ as the layer: its lead is {becomes:.3f}."
+        text = "Type ‘{n}’ as the layer: the lead of its head is {becomes:.3f}."
         tried.append((text, (HEAD, 0), (layer + 1) % spec.n_layers, 2))
     return [suggestion(*one) for one in tried]
 

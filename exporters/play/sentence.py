@@ -46,7 +46,7 @@ ASKED = {  # the sheet's purpose, and the heading above the sentence
     "sentence": ("type two sentences: how alike are they?", "Type a sentence"),
     "masked word": (
         "type a sentence with a mask in it: the words that may stand there are ranked",
-        "Type a sentence with {name} in it: each token is read with all the others",
+        "Type a sentence with {name}: the model reads each token together with all others",
     ),
     "class": ("type a text: which class is it?", "Type a text: its classes are ranked below"),
     "token class": (
@@ -154,12 +154,12 @@ def asked(book: ModelBook) -> tuple[str, str]:
     if plan.answers and "sentence" not in book.graph.blocks:
         return ids, "The prompt: type other token ids"
     if plan.answers:
-        ranked = "what comes next is ranked"
+        ranked = "the sheet ranks the next tokens"
         return in_yellow + ranked, f"Type a sentence; {ranked} below"
     if not plan.continues:
-        purpose = f"{in_yellow}the words that a position leads to are ranked"
-        return purpose, "Type a sentence; each word is read with all the others"
-    ranked = book.of_words("the next word is ranked", "the next letter is ranked")
+        purpose = f"{in_yellow}the sheet ranks the words that fit at a position"
+        return purpose, "Type a sentence; the model reads each word with all the others"
+    ranked = book.of_words("the sheet ranks the next word", "the sheet ranks the next letter")
     goes_on = "it continues itself"
     if has_room(book):
         return f"{in_yellow}{goes_on}, and {ranked}", f"Type a sentence; {goes_on}"

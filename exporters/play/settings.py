@@ -74,7 +74,7 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
     masked, mask = book.plan.gives == "masked word", mask_of(book.model.vocabulary)
     notes = {
         "position": LOOKED_AT[book.plan.gives],
-        "temperature": "below 1 sharper, above 1 flatter",
+        "temperature": "below 1: more certain; above 1: less",
         "n_prompt": "how many tokens are given",
     }
     ws.sheet.put(top, 0, "What is looked at, and how", "heading")

@@ -7,7 +7,7 @@ from cellformer.exporters.model.model_book import ModelBook
 
 PREFIXES = {"": "the first sentence", f"{SECOND}.": "the other one"}
 HEADS = ("live", "as built", "change")
-SCALE = "1: their vectors point the same way; 0: at right angles; -1: opposite ways"
+SCALE = "1: both vectors point the same way; 0: right angle; -1: opposite directions"
 
 
 def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
@@ -20,7 +20,7 @@ def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add both vectors."""
-    ws.sheet.put(top, 0, "Their vectors, feature by feature", "heading")
+    ws.sheet.put(top, 0, "The vectors of both sentences, by feature", "heading")
     features = range(book.graph["vector"].shape[1])
     ws.sheet.down(top + 3, PROMPT_COL - 1, features, "label number")
     for k, (prefix, title) in enumerate(PREFIXES.items()):

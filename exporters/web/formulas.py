@@ -73,7 +73,7 @@ class Collection:
                 return (part.name, *of), []
             case Nth():
                 return (part.name, *of, part.first), []
-        raise TypeError(f"a page has no {type(part).__name__}")
+        raise TypeError(f"a page cannot compute {type(part).__name__}")
 
     def _area(self, area: Area) -> Values:
         """The grid of an area, a block or a sheet, and its rectangle."""

@@ -15,7 +15,7 @@ const MOST_LINES = 4; // of a sentence; a longer one scrolls
 const PAUSE = 120;
 /** @type {Dial[]} */
 const OF_SAMPLING = [
-  { name: "temperature", text: "temperature", step: 0.1, most: 100, hint: "below 1 sharper, above 1 flatter" },
+  { name: "temperature", text: "temperature", step: 0.1, most: 100, hint: "below 1: more certain; above 1: less" },
   { name: "top_k", text: "top-k", step: 1, most: 1e6, hint: "only the k likeliest words; 0: all" },
   { name: "top_p", text: "top-p", step: 0.05, most: 1, hint: "only the likeliest words that make up this share; 1: all" },
   { name: "min_p", text: "min-p", step: 0.05, most: 1, hint: "only words with this share of the likeliest one's; 0: all" },

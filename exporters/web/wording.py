@@ -6,24 +6,28 @@ import re
 from cellformer.engine.cells.expression import Constant, Expression, rebuilt
 
 PHRASES = {
-    "on Play: every number of this workbook": "at the top: every number of this page",
-    "On Machine each strip of colours is what one part adds at": (
-        "In the picture ‘stream’ is what has come together after a part, in a row for"
+    "on Play. Every number of this workbook": "at the top. Every number of this page",
+    "On Machine, each strip of colours shows the list that one part adds at": (
+        "In the picture, ‘stream’ shows the list after each part, in the row for"
     ),
-    "Of the two on Play": "Of the two at the top",
-    "Type ‘0’ on Switches for a part, and read on Play": (
-        "Switch a part off, by the box beside its name, and read among the next words"
+    "For the two sentences on Play": "For the two sentences at the top",
+    "On Switches, type ‘0’ to turn a part off. Play shows the answer of the model without this "
+    "part": (
+        "Switch a part off with the box beside its name. The next words then show the answer of "
+        "the model without this part"
     ),
     "any blue number": "any number",
     "as the second word on Play": "as the second word of the sentence",
     "as the fifth word on Play": "as the fifth word of the sentence",
     "as the sentence on Play": "as the sentence, at the top",
     "after the sentence on Play": "after the sentence at the top",
-    "see the ranking on Play change": "see the next words change",
+    "watch how the ranking on Play changes": "watch how the next words change",
     "choose ‘sampled’ above it": "choose ‘sampled’ beside it",
     "switch learning on, press F9,": "press Run,",
     "and hold down F9. Two presses of F9 make": "and press Run. Two recalculations make",
-    "Press F9, or hold it down: two recalculations": "Press Run, or Recalculate (F9): two of these",
+    "Press F9, or hold it down: two recalculations": (
+        "Press Run, or Recalculate (F9): two recalculations"
+    ),
 }
 SWITCH = re.compile(r"\bType ‘0’ on Switches for ([^:,]+)(?=:)")
 HEAD = re.compile(r"blocks\.(\d+)\.attn\.h(\d+)\.switch")

@@ -48,7 +48,10 @@ def test_patch_along_a_path_names_the_path() -> None:
 
 
 def test_why_says_which_head_is_an_induction_head() -> None:
-    for name, does in (("dialogue-game", "comes closest, but is none"), ("induction", "does so")):
+    for name, does in (
+        ("dialogue-game", "comes closest, but is not an induction head"),
+        ("induction", "does so"),
+    ):
         out = cli("why", name).out
         (said,) = [line for line in out.splitlines() if line.startswith("An induction head")]
         best = max(told("why", name)["heads"], key=lambda head: head["induction"])

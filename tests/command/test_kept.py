@@ -150,7 +150,7 @@ def test_an_odd_file_gets_one_line(what: str, tmp_path: Path) -> None:
     command = ("ablate", "cat-sat", "--prompts", "p.txt", "-o", "t.csv", "--resume")
     done = cli(*command, cwd=tmp_path)
     assert done.code == 2 and done.err.count("\n") == 1 and said in done.err, done.err
-    assert "delete it, or choose another -o" in done.err
+    assert "delete that file, or choose another -o" in done.err
     assert (tmp_path / "precious").read_text() == "precious"
     assert sorted((path.name, path.lstat().st_size) for path in tmp_path.iterdir()) == before
 

@@ -61,7 +61,7 @@ def test_why_of_a_channel_sums_to_what_it_reads() -> None:
     assert adds + said["past"] == pytest.approx(said["read"], abs=1e-12)
     out = cli(*asked).out
     assert "channel 0.3.2, at ‘5’ (4): what it takes of each token" in out
-    assert "D × own input" in out and "what it reads" in out
+    assert "D × token input" in out and "what it reads" in out
 
 
 @pytest.mark.parametrize(

@@ -46,5 +46,5 @@ def test_meanings_without_experts(name: str) -> None:
 def test_optimizer_is_explained() -> None:
     meanings = dict(told("learn"))
     assert meanings["pace"].startswith("the factor of the velocity: the learning rate")
-    assert meanings["loss.chosen"] == "1 for the word that came, 0 for the others"
+    assert meanings["loss.chosen"] == "1 for the true next word, 0 for other words"
     assert dict(told("unrolled"))["step2.gradient.W_E"] == "how the loss changes with W_E"

@@ -139,7 +139,7 @@ def test_settings_name_the_nearest_model() -> None:
     after = book.edited({book.graph[name][0, 0]: x for name, x in typed.items()})
     for name, taken in (("p", "1"), ("decay", "0.7"), ("penalty", "0.03")):
         sheet, row, col = book.cell(name, 0, 0)
-        assert after.cell(sheet, row, col + 1) == f"takes a model trained at {taken}"
+        assert after.cell(sheet, row, col + 1) == f"uses the model trained at {taken}"
         assert (row, col) in book.sheets[sheet].rules  # what is typed is asked to be a share
 
 

@@ -52,7 +52,7 @@ def test_others_are_refused_with_advice(said: Any, message: str, tmp_path: Path)
     with pytest.raises(InputError, match=message) as refused:
         checkpoint.load(folder)
     if isinstance(said, dict):
-        assert "take the model before it was quantized, or its GGUF" in str(refused.value)
+        assert "use the original model before quantization, or its GGUF file" in str(refused.value)
 
 
 Change = Callable[[np.ndarray], np.ndarray]

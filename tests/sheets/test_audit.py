@@ -197,7 +197,7 @@ BREAKS = {
     "a name that leads nowhere": ({"names": named("w", to="Gone!$A$1")}, "not there"),
     "a sheet's name too long": ({"other": "s" * 32}, "1 to 31 characters"),
     "a sheet's name with a colon": ({"other": "a:b"}, "none of"),
-    "a sheet twice": ({"other": "ONE"}, "two sheets have one name"),
+    "a sheet twice": ({"other": "ONE"}, "two sheets have the same name"),
     "a formula too long": ({"rows": cells("1" + "+B1234" * 1366)}, "longer than 8,192"),
     "too many arguments": ({"rows": cells(f"MAX({','.join(['B1'] * 256)})")}, "255 arguments"),
     "too deep": ({"rows": cells("ABS(" * 65 + "B1" + ")" * 65)}, "more than 64 deep"),

@@ -199,7 +199,7 @@ def test_a_number_is_no_formula_at_level_2(tmp_path: Path) -> None:
     grade = exercises.Grader().grade(path)
     said = [cells[0].said for cells in grade.exercises[:3]]
     assert said[0] == "the right number, but no formula"
-    assert said[1] == "right as built, but not for other inputs"
+    assert said[1] == "right with these inputs, but not with other inputs"
     assert said[2] == "right, by a formula"
     assert grade.score == 1
 

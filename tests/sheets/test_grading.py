@@ -139,7 +139,7 @@ def test_a_blank_yellow_cell_is_blank_and_a_filled_one_holds_what_was_typed() ->
     blank = marked(found, {1: f"{one}+{right[1]!r}"})
     assert [mark.said for mark in blank[:2]] == [
         "blank",
-        "right as built, but not for other inputs",
+        "right with these inputs, but not with other inputs",
     ]
     assert marked(found, {1: one})[1].said == BEFORE
     copied = marked(found, {0: right[1], 1: one})

@@ -280,7 +280,7 @@ RELATION = f'<Relationship Id="x{{0}}" Type="{OFFICE}/worksheet" Target="s{{0}}.
         (lambda: listing("</w:sheets>", parts=20_000), "parts, 20,000 at most"),
         (
             lambda: listing('<w:sheet name="b" sheetId="2" r:id="a"/></w:sheets>'),
-            "two of its sheets are one part",
+            "two of its sheets use the same part",
         ),
     ],
 )

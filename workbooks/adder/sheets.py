@@ -21,17 +21,17 @@ TYPE_ROW, PLACE_ROW, SWITCH_ROW, MLP_ROW = 4, 11, 20, 16
 PLACE_COL, WEIGHT_COL, STEP = 1, 15, 5  # a table of weights has four columns, and one is free
 ACROSS = (f"{BLOCK}.ln2.out", "ln_final.out")  # what is multiplied with rows of weights
 MEANINGS = {  # of the tables around the pass
-    "typed.text": "what is typed, as a text",
-    "typed.read": "its digits, the ones last; -1 for another character",
-    "typed.least": "below 0 if a character is no digit",
+    "typed.text": "the typed text",
+    "typed.read": "the digits, ones last; -1 for any other character",
+    "typed.least": "below 0 if a character is not a digit",
     "fits": "1 if both are numbers of at most eleven digits",
-    "likeliest": "the digit with the largest logit after each token: the next token",
-    "probe": "the direction along which the stream holds both digits and the carry",
-    "probe.shift": "what is added, so that it begins at 0",
-    "probe.held": "how far each token's vector after attention reaches along it",
+    "likeliest": "the digit with the largest logit after each token, which is the next token",
+    "probe": "the direction in which the residual stream stores both digits and the carry",
+    "probe.shift": "the number added to make the values begin at 0",
+    "probe.held": "the position of each token's vector, after attention, along this direction",
     "best": "the probability of the likeliest digit",
-    "row": "the token, counted from 1, after which each digit of the sum is written",
-    "value": "the two numbers that are read",
+    "row": "the token after which the model writes each digit of the sum, counted from 1",
+    "value": "the two numbers as the model reads them",
 }
 PRINTED = 46  # rows of the sheet Inside that a handout shows
 GAINS = ("first", "query", "key", "MLP", "last")  # what each norm is of

@@ -149,7 +149,7 @@ def figures(model: Model) -> list[tuple[str, str]]:
         others = min(x for rule, x in zip(game.RULES, row, strict=True) if rule not in broken)
         if broken:
             text = ", ".join(f"{rule} {x:.4f}" for rule, x in broken.items())
-            found.append((f"{head} off", f"{text}; every other rule {others:.4f} or more"))
+            found.append((f"{head} off", f"{text}; every other rule has {others:.4f} or more"))
     return found
 
 

@@ -22,15 +22,15 @@ YOURS, BARS, HELD, LOOKS = 1, 11, 15, 25  # the first columns of what stands bes
 PIXEL, GAP = 3.0, 2.0  # widths of columns
 PRINTED = 60  # rows of a sheet of blocks that a handout shows
 MEANINGS = {  # of the tables around the pass, and of what is called otherwise for words
-    "tokens": "the pixels that the model reads, a row for each patch",
-    "factor": "what each pixel is multiplied by, so that full ink is 1",
-    "drawing.kind": "0 for a number from 0 to 16, 1 for nothing, 2 for no number, 3 for one below 0, 4 for one above 16",
-    "ink": "the drawing as it counts, from 0 to 16",
-    "number.known": "the held-out drawing that is shown; 1 if there is none of that number",
-    "picked.digit": "what the held-out drawing is meant to be",
+    "tokens": "the pixels that the model reads, one row for each patch",
+    "factor": "the factor of each pixel, so that full ink is 1",
+    "drawing.kind": "0: a number from 0 to 16. 1: empty. 2: not a number. 3: below 0. 4: above 16",
+    "ink": "the ink of the drawing, from 0 to 16",
+    "number.known": "the number of the held-out drawing shown here; 1 if the typed number does not exist",
+    "picked.digit": "the correct digit of the held-out drawing",
     "sure": "the largest of the ten probabilities",
     "seen": "the drawing that the model reads",
-    "looks.mean": "how much [CLS] attends to each patch in the last layer, the mean of its heads",
+    "looks.mean": "mean attention of [CLS] to each patch, over the heads of the last layer",
     "looks.most": "the largest of these",
 }
 

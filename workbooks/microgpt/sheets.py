@@ -90,8 +90,8 @@ DRAWING = {  # the blocks that draw a name
     f"{WRITES}.start": "where the probability of each letter begins on a line from 0 to their sum",
     f"{WRITES}.chance": "the random number of each letter",
     f"{WRITES}.picked": "the letter on which it falls, as its id: random.choices",
-    f"{WRITES}.length": "how many letters come before the first <BOS>",
-    f"{WRITES}.drawn": "how many random numbers the name takes",
+    f"{WRITES}.length": "number of letters before the first <BOS>",
+    f"{WRITES}.drawn": "number of random numbers for this name",
 }
 
 

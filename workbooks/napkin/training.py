@@ -19,8 +19,8 @@ CHIP, BUSY, CHIPS, PRICE = 125.0, 0.3, 1000.0, 1.5  # 10^12 FLOP/s of a V100, sh
 COSTS = (None, 50e3, 2.1e6)
 SECONDS, TEN = 3600, expression(10)
 FACTOR_NOTE = (
-    "6 · weights · tokens is {ratio:.0f} times less: as if the corpus had been read {ratio:.0f} times, "
-    "or the corpus or the FLOP were another"
+    "6 · weights · tokens is {ratio:.0f} times smaller. Either training read the corpus "
+    "{ratio:.0f} times, or the real corpus or the real FLOP differs"
 )
 
 

@@ -100,7 +100,9 @@ def figures(model: Model) -> list[tuple[str, str]]:
     texts."""
     gaps = {start: gap(model, start) for start in texts.TIMES}
     worst = max(gaps, key=lambda start: gaps[start])
-    return [("largest gap to the texts’ shares", f"{gaps[worst]:.1%}, after {worst}")]
+    return [
+        ("largest difference from the shares in the texts", f"{gaps[worst]:.1%}, after {worst}")
+    ]
 
 
 def gap(model: Model, start: str) -> float:

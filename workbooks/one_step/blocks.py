@@ -63,7 +63,8 @@ SECTIONS = (
         "2  Query of sat: what it looks for",
         (
             "The rule of a product: a weight takes a number in and passes it on. Its gradient is the number that it took in, times the gradient of what it passed it on to.",
-            "So a weight that met a large number answers for more, and one that met a 0 for nothing.",
+            "A weight that multiplied a large number gets a large gradient. A weight that "
+            "multiplied 0 gets the gradient 0.",
         ),
         (
             Block("W_Q", FEATURES, "W_Q", "dW_Q = x of sat × dq", "weight"),
@@ -71,9 +72,10 @@ SECTIONS = (
         ),
     ),
     Section(
-        "3  Keys: what each word can be found by",
+        "3  Keys: what the query can find in each word",
         (
-            "The same weights serve all three words, so each of them collects what comes back from every word: a sum down the column.",
+            "All three words use the same weights. Each weight adds up the gradients from the "
+            "three words, down the column.",
         ),
         (
             Block("W_K", FEATURES, "W_K", "dW_K = sum over words of x × dk", "weight"),
@@ -81,9 +83,10 @@ SECTIONS = (
         ),
     ),
     Section(
-        "4  Values: what each word gives",
+        "4  Values: what each word passes to sat",
         (
-            "A word that is looked at little answers for little: its value's gradient is its share of the attention, times what is wanted of the blend.",
+            "A word with a small share of the attention gets a small gradient for its value. "
+            "That gradient is the share times dz.",
         ),
         (
             Block("W_V", FEATURES, "W_V", "dW_V = sum over words of x × dv", "weight"),
@@ -91,10 +94,11 @@ SECTIONS = (
         ),
     ),
     Section(
-        "5  Attention of sat: scores, and the shares that softmax makes of them",
+        "5  Attention of sat: scores, and the shares that softmax computes",
         (
-            "The rule of softmax: shares sum to 1, so one grows at the cost of the others. A score's gradient is its share, times how far its dshare is above the mean of all",
-            "(in which each counts by its share). The three sum to 0.",
+            "Softmax makes shares that sum to 1. If one share grows, the others fall. dscore is "
+            "the share times the difference between dshare and the mean of all dshares.",
+            "The mean weights each dshare by its share. The three dscores add up to 0.",
         ),
         (
             Block(
@@ -110,10 +114,12 @@ SECTIONS = (
         ),
     ),
     Section(
-        "6  Blend of the values, and back into the stream",
+        "6  Weighted sum of the values, added to the stream",
         (
-            "A number that went into many gets from each of them that one's gradient, times the weight between them: the same product, read the other way.",
-            "A sum has the simplest rule: h = x + out hands its gradient on to both, whole. That is why deep models have a residual stream: what the loss asks for reaches layer 0 undiminished.",
+            "A number can feed many outputs. Each output sends back its gradient times the same "
+            "weight. The number's gradient is the sum of these products.",
+            "In the sum h = x + out, x and out both receive the full gradient of h. Deep models "
+            "have a residual stream for this reason: the gradient reaches layer 0 at full size.",
         ),
         (
             Block("z", ONE, "z = sum over words of share × v", "dz = dout·W_Oᵀ; so dshare = dz·v"),
@@ -123,24 +129,26 @@ SECTIONS = (
         ),
     ),
     Section(
-        "7  Readout: how well each word of the vocabulary fits",
+        "7  Readout: a logit for each word of the vocabulary",
         (
-            "Each word has a row of weights. The row of the word that came is drawn towards h; all others are pushed away from it, and the likelier a word was held to be, the harder.",
+            "Each word has a row of weights. The step moves the row of the real next word "
+            "towards h, and all other rows away from h. More probable words move further.",
         ),
         (Block("W_U", WORDS, "W_U: a row for each word", "dW_U = dlogit × h", "weight"),),
     ),
     Section(
-        "8  Softmax and loss: here the way back begins",
+        "8  Softmax and loss: the gradients start here",
         (
-            "Both together have the shortest rule of all: the share that it gave, less the share that it should have given (1 for the word that came, 0 for all others).",
-            "From here every other gradient follows, upwards.",
+            "Softmax and loss together have the simplest rule: dlogit is the share minus the "
+            "correct share. The correct share is 1 for the real next word, else 0.",
+            "All other gradients are computed from dlogit, upwards.",
         ),
         (
             Block(
                 "logit",
                 WORDS,
                 "logit = h·W_U; e^(logit - largest); share",
-                "dlogit = share - should be",
+                "dlogit = share - ‘should be’",
                 "readout",
                 ("logit", "dlogit"),
             ),
@@ -149,7 +157,7 @@ SECTIONS = (
             Block(
                 "loss",
                 ONE,
-                "loss = -ln(share of the word that came)",
+                "loss = -ln(share of the next word)",
                 "dloss = 1",
                 "readout",
                 ("loss", "dloss"),

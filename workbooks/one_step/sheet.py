@@ -15,16 +15,19 @@ from cellformer.exporters.compose.dressing import between
 from cellformer.workbooks.one_step import passes
 from cellformer.workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
 
-SHEET, PURPOSE = "Step", "every number of one step: the loss, all gradients, the loss again"
+SHEET, PURPOSE = "Step", "every number of one training step: loss, gradients, new loss"
 FOLLOWING, RATE, MOST = "on", 0.5, 10  # MOST: that a rate may be
 MODEL, BACK, AFTER = range(3)  # the lanes, from left to right
 LEFT = tuple(1 + lane * (D + 1) for lane in range(3))  # their first columns
 PREFIXES = ("", "gradient_", "next_")  # of their tables' names
 HEADS = ("The model: read down", "Gradients: read up", "After the step: read down again")
 TEXT = (
-    "For every number in a model: by how much would the loss grow, if this number grew by 1? That is its gradient; dq is that of q.",
-    "Left, the loss is computed from the top down. In the middle each gradient follows from those below it: that is the chain rule.",
-    "On the right every weight has moved against its gradient, weight - rate × gradient, and the loss is computed once more.",
+    "The gradient of a number says how much the loss would grow if that number grew by 1. For "
+    "example, dq is the gradient of q.",
+    "On the left, the sheet computes the loss from top to bottom. In the middle, each gradient "
+    "follows from the gradients below it: the chain rule.",
+    "On the right, each new weight is weight - rate × gradient. The sheet then computes the loss "
+    "again with the new weights.",
 )
 CHART_SIZE, SUMMARY_ROWS = (690, 330), 15
 Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
@@ -50,14 +53,14 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> None:
     spot = ws.rect(following)
     ws.sheet.lists[spot.top, spot.left] = words
     here = w.book.address(lanes[BACK]["loss"])
-    ws.sheet.link(spot.top, 3, "the way back begins here ↓", here)
+    ws.sheet.link(spot.top, 3, "the gradients start here ↓", here)
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
     outcomes(ws, lanes, words, following)
     falls(ws)
     shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
     series = [Series(name, words, share) for name, share in shares]
-    title = 'What it says comes after "the cat sat"'
+    title = 'Probabilities after "the cat sat"'
     ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE))
 
 
@@ -67,7 +70,7 @@ def chosen(ws: Composer) -> tuple[Area, Area]:
     following = ws.typed("next_word", FOLLOWING, ["next word"], style="token")
     rate = ws.typed("rate", RATE, ["rate"], style="dial", tight=True)
     spot = ws.rect(rate)
-    ws.sheet.rules[spot.top, spot.left] = between(0, MOST, f"A rate from 0 to {MOST}.")
+    ws.sheet.rules[spot.top, spot.left] = between(0, MOST, f"Type a rate from 0 to {MOST}.")
     return following, rate
 
 
@@ -142,5 +145,5 @@ def falls(ws: Composer) -> None:
     ws.cursor -= 1
     both = (SUM(parts), -ws["outcome"][0, 2])
     found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
-    labels = ("the loss should fall by", "and it fell by")
+    labels = ("the loss should fall by", "the loss fell by")
     ws.sheet.down(ws.rect(found).top, 2, labels, "row label")

@@ -31,7 +31,7 @@ def book() -> Book:
     w.checks([
         ("W_k moves every place by k", near(w["gap"].fixed, 0)),
         (
-            "q and k, both s places on, score alike",
+            "q and k moved by s places: same score",
             near(diagonal.fixed, diagonal[0]),
         ),
     ])  # fmt: skip
@@ -43,8 +43,8 @@ def compare(w: Workbook) -> None:
     fastest, slowest = w["waves"][0], w["waves"][-1]
     paper = BASE ** (1 - 2 / PAPER_D_MODEL)
     note = (
-        f"the paper prints 10000; it is base^((d-2)/d): {w.now(slowest):.0f} for d = 8, "
-        f"{paper:.0f} for its 512"
+        f"The paper prints 10000. The formula base^((d-2)/d) gives {w.now(slowest):.0f} for d = "
+        f"8, {paper:.0f} for d = 512."
     )
     w.compare([
         Comparison("fastest hand: wavelength / 2π", 1, fastest, decimals=0),
@@ -60,44 +60,62 @@ def story(w: Workbook) -> Story:
     far = {place: w.now(place) + 1000 for place in (m, n)}
     return Story(
         title=TITLE,
-        source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; Vaswani et al. 2017, section 3.5.",
+        source="Based on M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to "
+        "Transformers; Vaswani et al. 2017, section 3.5.",
         about=[
-            "Attention sees a set of words, not an order. If the words before a word change places, a layer gives the same result. (A second",
-            "layer can tell the order, if no word sees the words after it.) So the place of a word is written into its vector, or into its queries",
-            "and keys. Three ways are shown: waves, a learned table, and rotation.",
-            "Why it matters: how a model counts places decides how long a text it can read, and whether it copes with longer texts than in training.",
-            "One number for each place is not enough. The place itself, t, grows without bound; and the steps of 1 - 1/t shrink until",
-            "neighbours look alike. The hands of a clock do better: each pair of numbers is a hand that turns at its own speed.",
-            "All numbers stay between -1 and 1, many hands together tell thousands of places apart, and one matrix, the same for",
-            "every place, moves all hands on by k places. The digits of binary numbers tell places apart in steps; but no one matrix moves them on.",
-            "Rotation (RoPE) turns a query and a key by the angle of their place. Only the scores see it: the word's vector stays as it is.",
+            "Attention sees a set of words without an order. If earlier words change places, the "
+            "layer gives the same result.",
+            "A second layer can detect the order if no word sees later words. Models therefore "
+            "store the place of each word.",
+            "Three ways are shown: waves and a learned table change the word's vector; rotation "
+            "changes queries and keys.",
+            "Why it matters: the position method limits the length of texts. The method also "
+            "decides if longer texts than in training are possible.",
+            "One number for each place is not enough. The place t grows without limit. The steps "
+            "of 1 - 1/t shrink until neighbours look the same.",
+            "The hands of a clock are better: each pair of numbers is one hand, and each hand "
+            "turns at its own speed.",
+            "All numbers stay between -1 and 1. Together, many hands can distinguish thousands "
+            "of places.",
+            "One matrix moves the hands of every place forward by k. Binary digits also "
+            "distinguish places, but no single matrix can move them forward.",
+            "Rotation (RoPE) rotates each query and key by an angle that depends on the place. "
+            "Only the scores change: the word's vector stays the same.",
         ],
         errata=[
-            "On rotation (RoPE) the slides say that the word's vector is turned, and later that query and key get codes of their own. Only the second",
+            "The slides say that rotation (RoPE) rotates the word's vector. Later they say that "
+            "query and key get their own codes. Only the second claim",
             "is right.",
         ],
         look=[
-            "Tables stand as in the slides: a row for each word.",
-            "Average: two sentences of the same words have one average, with places or without.",
-            "Clock: a place as one number, and as the hands of a clock with periods of 1, 60 and 720 minutes.",
-            "Hands: the numbers of every place, hand by hand, with the binary digits of the places beside them.",
-            "Shift: the matrix W_k, and the difference from the formula, which is 0 everywhere. Type any k.",
-            "Learned: one word at two places. Rotary: scores by place; they are the same along each diagonal.",
+            "Each table has one row for each word, like the tables of the slides.",
+            "Average: two sentences with the same words have the same average, with or without "
+            "places.",
+            "Clock: each place as one number, and as three clock hands with periods of 1, 60 and "
+            "720 minutes.",
+            "Hands: the numbers of each place for every hand, next to the binary digits of the "
+            "place.",
+            "Shift: the matrix W_k and the formula give the same result, so their difference is "
+            "0. Type any k.",
+            "Learned: the same word at two places. Rotary: the scores for each pair of places. "
+            "Along each diagonal the scores are equal.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘16’: each wavelength is twice the one before, as in binary numbers. The longest falls from {now:.0f} to {then:.0f}.",
+                "Type ‘16’: each wavelength doubles the previous one, like binary digits. The "
+                "longest wavelength falls from {now:.0f} to {then:.0f}.",
                 {w["base"]: 16},
                 w["waves"][-1],
             ),
             w.suggestion(
-                "Type ‘0’ to remove positions: the two ‘the’, {now:.2f} apart, become one vector, {then:.0f} apart.",
+                "Type ‘0’ to remove positions: the two ‘the’ get the same vector. Their distance "
+                "falls from {now:.2f} to {then:.0f}.",
                 {w["kind"]: NONE},
                 distance,
             ),
             w.suggestion(
-                f"Type ‘{far[m]:.0f}’, and ‘{far[n]:.0f}’ beside it: q and k move on by 1000 places, "
-                "and the score stays {then:.3f}.",
+                f"Type ‘{far[m]:.0f}’, and ‘{far[n]:.0f}’ in the cell beside it: q and k move "
+                "forward by 1000 places. The score stays {then:.3f}.",
                 far,
                 score,
             ),

@@ -27,19 +27,21 @@ def add(w: Workbook) -> None:
     ws = w.sheet(
         "Average",
         "dog bites man, man bites dog: the same words, the same average",
-        "A sentence could be given the average of its words' vectors. But then the two sentences are",
-        "one: an average does not know the order, and adding a vector for each place does not help,",
-        "since the same places are added. Attention does: its last token blends what stands before it.",
+        "A model could use the average of the word vectors for each sentence. Both sentences "
+        "then get the same vector.",
+        "An average ignores the order. Vectors for the places do not help: both sums contain the "
+        "same places.",
+        "Attention distinguishes the two sentences: the last token combines the words before it.",
         widths={0: 20, **dict.fromkeys(range(1, 24), 8)},
     )
-    ws.typed("places_on", 1.0, ["places told (1: yes)"], style="switch")
+    ws.typed("places_on", 1.0, ["use places (1: yes)"], style="switch")
     names = ws.typed("word_names", [[word] for word in WORDS], cols=["word"], style="token")
     table = ws.typed("word_vectors", VECTORS, (), DIMS, "E: words   [4, d]", "weight", beside=names)
     ws.typed("place_vectors", PLACES, range(N), DIMS, "P: places   [4, d]", "weight", table)
     for k in range(2):
         sentence(ws, k)
     ws.heading(
-        "How far the two sentences are apart",
+        "Distance between the two sentences",
         "distance = square root of the summed squares of the differences",
         style="equation",
     )
@@ -111,20 +113,21 @@ def suggest(w: Workbook, ws: Composer) -> None:
     averages, lasts = w["apart"][0, 0], w["apart"][0, 1]
     ws.suggest(
         w.suggestion(
-            "Type ‘0’ to remove the places: the last tokens, {now:.3f} apart, become one "
-            "vector, {then:.3f} apart.",
+            "Type ‘0’ to remove the places: both last tokens get the same vector. Their distance "
+            "falls from {now:.3f} to {then:.3f}.",
             {w["places_on"][0]: 0.0},
             lasts,
         ),
         w.suggestion(
-            "Type ‘man’: now the words differ, and so do the averages, by {then:.3f} instead "
-            "of {now:.0f}.",
+            "Type ‘man’: the sentences now have different words. The distance of their averages "
+            "rises from {now:.0f} to {then:.3f}.",
             {w["words_0"][0]: "man"},
             averages,
         ),
         w.suggestion(
-            "Type ‘-2’: the full stop no longer finds the place before it. The last tokens are "
-            "{then:.3f} apart, not {now:.3f}; the averages {averages.then:.0f}.",
+            "Type ‘-2’: the full stop now gives little attention to the word before it. The last "
+            "tokens are {then:.3f} apart, not {now:.3f}. The averages are {averages.then:.0f} "
+            "apart.",
             {w["place_vectors"][2, 1]: -2.0},
             lasts,
             averages=averages,

@@ -15,19 +15,22 @@ def add(w: Workbook) -> None:
     """Add the sheet, with suggested edits."""
     ws = w.sheet(
         "Clock",
-        "why one number for a place is too few, and the hands of a clock are enough",
-        "The slides try three ways to write a place into a vector. The place itself, t: it grows without",
-        "bound. 1 - 1/t: it stays below 1, but its steps shrink, so that far places look alike. And a",
-        "clock: three hands with periods of 1, 60 and 720 minutes, two numbers each, all of them small.",
-        "Its steps are the same everywhere, and no two minutes of 12 hours have the same hands.",
+        "why a place needs more than one number, and clock hands are enough",
+        "The slides write a place into a vector in three ways. The place t itself grows without "
+        "limit.",
+        "1 - 1/t stays below 1, but its steps shrink. Far places therefore look almost the same.",
+        "A clock has three hands with periods of 1, 60 and 720 minutes. Each hand is two small "
+        "numbers.",
+        "The clock's steps are the same everywhere. No two minutes in 12 hours have the same "
+        "hands.",
         widths={0: 20, **dict.fromkeys(range(1, 24), 11)},
     )
     periods = ws.typed("periods", PERIODS, ["period, minutes"], HANDS, style="input setting")
     ws.heading(
-        "The place in three ways, and how far the next place is",
+        "A place in three ways, and the distance to the next place",
         "a = 1 - 1/t;   its step = 1/t - 1/(t + 1);   hand = (sin, cos) of 2π t / period",
-        "clock's step = distance of the hands at t and t + 1;   from the first = distance of the hands "
-        "at t and at the first place of the table",
+        "clock's step = distance between the hands at t and t + 1;   from the first = distance "
+        "between the hands at t and at the table's first place",
         style="equation",
     )
     minutes = ws.typed("minutes", [[t] for t in MINUTES], cols=["t"], style="input setting")
@@ -77,20 +80,20 @@ def suggest(w: Workbook, ws: Composer, distances: Area) -> None:
     minutes, periods = w["minutes"], w["periods"]
     ws.suggest(
         w.suggestion(
-            "Type ‘1440’, a hand that goes round once a day: minutes 1 and 721 are {then:.2f} "
+            "Type ‘1440’: this hand now goes round once a day. Minutes 1 and 721 are {then:.2f} "
             "apart, not {now:.2f}.",
             {periods[2]: 1440.0},
             distances[6, 1],
         ),
         w.suggestion(
-            "Type ‘10000’: the step of 1 - 1/t is {then:.8f} there, not {now:.3f}. The clock's "
-            "step is the same as everywhere.",
+            "Type ‘10000’: at this place the step of 1 - 1/t is {then:.8f}, not {now:.3f}. The "
+            "clock's step stays the same.",
             {minutes[1]: 10000.0},
             w["squeezed_steps"][1],
         ),
         w.suggestion(
-            "Type ‘1.5’, half a minute after the first: the second hand points the other way, "
-            "{then:.2f} away, not {now:.2f}.",
+            "Type ‘1.5’, half a minute after the first place: the seconds hand points the "
+            "opposite way. The distance is {then:.2f}, not {now:.2f}.",
             {minutes[1]: 1.5},
             distances[1, 1],
         ),

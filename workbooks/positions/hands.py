@@ -21,7 +21,7 @@ def add(w: Workbook) -> None:
     """The sheet: frequencies, wavelengths, and the frequency map."""
     ws = w.sheet(
         "Hands",
-        "each pair of dimensions is a hand of a clock, at a speed of its own",
+        "each pair of dimensions is a clock hand with its own speed",
         widths={0: 19},
     )
     base = ws.typed("base", BASE, ["base"], style="input setting")
@@ -47,9 +47,10 @@ def add(w: Workbook) -> None:
 def frequency_map(ws: Composer, frequencies: Area) -> None:
     """Add the positions [T, 1], and the vector of each [T, d_model]; beside them binary digits."""
     ws.heading(
-        "Frequency map: a row is P_t, the vector of place t. Beside it, t in binary digits",
+        "Frequency map: each row is the vector P_t of place t, beside t in binary digits",
         "P[t, 2i] = sin(t × frequency i)   P[t, 2i + 1] = cos(t × frequency i)   [T, d_model]",
-        "digit b of t = floor(t / 2^b) mod 2   [T, 4]: ones flip fast, eights slowly, as hands do",
+        "digit b of t = floor(t / 2^b) mod 2   [T, 4]: like hands, low digits change fast and "
+        "high digits slowly",
         style="equation",
     )
     places = ws.typed("places", [[t] for t in range(T)], cols=["place t"], style="input setting")

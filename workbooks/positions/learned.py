@@ -24,7 +24,7 @@ def add(w: Workbook) -> None:
     kind = ws.typed("kind", LEARNED, ["0 none, 1 sine, 2 learned"], style="input setting")
     words = ws.typed("words", E, SENTENCE, DIMS, "E: words   [n, d_model]", "weight")
     learned = ws.typed("W_pos", W_POS, range(N), DIMS, "W_pos: places   [n, d_model]", "weight")
-    ws.text("X0 = E + the positions chosen: what layer 0 reads   [n, d_model]", style="equation")
+    ws.text("X0 = E + the chosen positions: the input of layer 0   [n, d_model]", style="equation")
     stream = ws.computed(
         "stream",
         (N, D_MODEL),
@@ -35,7 +35,8 @@ def add(w: Workbook) -> None:
         DIMS,
     )
     ws.text(
-        "One word at two places: without positions it is one vector, and a layer cannot tell the places apart."
+        "Without positions, the same word has the same vector at two places. A layer then cannot "
+        "distinguish the places."
     )
     apart = ws.computed(
         "two_the", (1, D_MODEL), lambda _, j: stream[0, j] - stream[3, j], ["X0[0] - X0[3]"]

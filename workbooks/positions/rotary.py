@@ -20,14 +20,14 @@ def add(w: Workbook) -> None:
     """Add the sheet, which reads the frequencies of the hands."""
     ws = w.sheet(
         "Rotary",
-        "q and k are turned by their places: a score depends on the distance",
+        "places rotate q and k, so a score depends only on their distance",
         widths={0: 14, **dict.fromkeys(range(1, 12), 7.5)},
     )
     places = ws.typed("m_n", [M, N], ["places m, n"], style="input setting")
     turned = turn(ws, places, w["frequencies"])
     ws.heading(
         "Scores of the query at every place (rows) with the key at every place (columns)",
-        "score = (q turned by m) · (k turned by n) = q · (k turned by n - m)",
+        "score = (q rotated by m) · (k rotated by n) = q · (k rotated by n - m)",
         style="equation",
     )
     scores = ws.computed(
@@ -39,7 +39,9 @@ def add(w: Workbook) -> None:
         style="attention",
         dress="diverging",
     )
-    ws.text("Down the diagonal both stand s places on, and the distance is what it was.")
+    ws.text(
+        "Along the diagonal, q and k both move s places forward. Their distance stays the same."
+    )
     ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s on"])
 
 

@@ -21,11 +21,14 @@ def add(w: Workbook) -> None:
     places, frequencies, encoding = w["places"], w["frequencies"], w["encoding"]
     matrix = shift_matrix(ws, k, frequencies)
     ws.heading(
-        "Every place moved by W_k; the same by the formula; the difference",
-        "W_k · P_t = P_(t+k), whatever t is   [T, d_model]",
+        "Every place moved by W_k, every place by the formula, and the difference",
+        "W_k · P_t = P_(t+k) for every t   [T, d_model]",
         style="equation",
     )
-    ws.text("The slides print W · P_t = W · P_(t+k). W_k can be undone, so P_t would be P_(t+k).")
+    ws.text(
+        "The slides print W · P_t = W · P_(t+k). W_k has an inverse, so P_t would equal P_(t+k), "
+        "which is false."
+    )
     moved = ws.computed(
         "moved",
         EVERY_PLACE,
@@ -57,7 +60,7 @@ def add(w: Workbook) -> None:
 def shift_matrix(ws: Composer, k: Area, frequencies: Area) -> Area:
     """W_k: a rotation block for each pair; zeros elsewhere."""
     ws.heading(
-        "W_k turns each pair by k × its frequency, and mixes no pair with another",
+        "W_k rotates each pair by k × its frequency, and does not mix the pairs",
         "block i = [cos a, sin a; -sin a, cos a], a = k × frequency i",
         style="equation",
     )

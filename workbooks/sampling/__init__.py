@@ -45,9 +45,9 @@ FIRST_PRINTED = (0.32, 0.24, 0.16)
 def book() -> Book:
     """The workbook."""
     w = Workbook("sampling")
-    choice(w.sheet("Choice", "one word is chosen: a column is a step, a row is a word"))
-    draws(w.sheet("Draws", "1,000 typed random numbers, their words, and the counts"))
-    ten_words(w.sheet("Ten words", "the essay's other logits, at temperature 1"))
+    choice(w.sheet("Choice", "how one word is chosen: each column is a step, each row a word"))
+    draws(w.sheet("Draws", "1,000 random numbers, the word for each number, and the counts"))
+    ten_words(w.sheet("Ten words", "the essay's second list of logits, at temperature 1"))
     last_row.add(w.sheet(last_row.SHEET, last_row.PURPOSE))
     w.compare(
         [
@@ -60,7 +60,7 @@ def book() -> Book:
     w.checks(
         [
             ("the probabilities of all words sum to 1", near(SUM(w["probs"].fixed))),
-            ("what is kept sums to 1", near(SUM(w["kept"].fixed))),
+            ("the kept shares sum to 1", near(SUM(w["kept"].fixed))),
             ("every draw is counted once", SUM(w["counts"].fixed) == len(NUMBERS)),
         ]
     )
@@ -204,7 +204,7 @@ def draws(ws: Composer) -> None:
     drawn = columns.computed("drawn", "drawn", lambda i: counts[i] / SUM(counts.fixed), "readout")
     columns.computed("spreads", "spread", spread)
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
-    title = "The shares kept, and those of the draws"
+    title = "Kept shares, and shares of the draws"
     ws.chart(Chart(top - 1, 9, "column", title, series, (560, 300), shares=True))
     ws.sheet.print_area = Rect(0, top + n + 3, 0, 18)  # not a thousand rows
 
@@ -215,7 +215,10 @@ def draws(ws: Composer) -> None:
 def ten_words(ws: Composer) -> None:
     """The ten logits that the essay prints for its other example."""
     ws.text("exp = e^logit    share = exp / sum of exps    each [10]", style="equation")
-    ws.text("The essay calls them the first ten of more; its shares sum to 1 over these ten.")
+    ws.text(
+        "The essay calls these words the first ten of a longer list. But its printed shares of "
+        "the ten words sum to 1."
+    )
     columns = ws.columns(10, ws.cursor + 1)
     names = columns.typed("names_10", "word", WORDS[:10], "token")
     logits = columns.typed("logits_10", "logit", TEN_LOGITS)
@@ -243,20 +246,28 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, QKV Attention and The Final Step (2026), M. Sinclair, Transformers, and lecture notes on transformers.",
+        source="Based on L. Erzegovesi, QKV Attention and The Final Step (2026), M. Sinclair, "
+        "Transformers, and lecture notes on transformers.",
         about=[
-            "A language model ends with a number for each word, its logit: the higher, the likelier. This workbook turns twenty logits into one",
-            "word, a step per column: temperature, softmax, top-k, top-p, and a random number that falls on a word.",
-            "The logits are those that the essay assumes after ‘the cat sat’, for the twenty words of its example.",
-            "Why it matters: with these four settings alone the same model writes dull text or wild text.",
-            "Temperature divides the logits and leaves their order; 0 stands for greedy, which takes the likeliest word every time. Top-k keeps the",
-            "k likeliest words. Top-p, or nucleus sampling (Holtzman et al. 2020), keeps the fewest words that together hold the share p.",
+            "A language model computes a number for each word, the logit. A word with a higher "
+            "logit is more probable.",
+            "This workbook turns twenty logits into one word. Each column is a step: "
+            "temperature, softmax, top-k, top-p and a random number.",
+            "The logits come from the essay's example: twenty words that may follow ‘the cat sat’.",
+            "Why it matters: these four settings decide whether the same model writes dull or "
+            "wild text.",
+            "The model divides the logits by the temperature. Their order stays the same. "
+            "Temperature 0 means greedy: the likeliest word always wins.",
+            "Top-k keeps the k likeliest words. Top-p, or nucleus sampling (Holtzman et al. "
+            "2020), keeps the fewest words with a total share of at least p.",
         ],
         look=[
-            "Choice: read it from left to right. The column ‘from’ says where a word's share begins on the line from 0 to 1.",
-            "Draws: a thousand random numbers, and how often each word came. ‘spread’ is the "
-            "standard deviation: two counts of three are within one.",
-            "Last row: the notes' dummy of ChatGPT, from the last vectors to the next word, with every product; and its tables at full size.",
+            "Choice: read this sheet from left to right. On the line from 0 to 1, the column "
+            "‘from’ gives the start of each word's share.",
+            "Draws: a thousand random numbers, and the count of each word. ‘spread’ is the "
+            "standard deviation: about two of three counts lie within one spread.",
+            "Last row: the lecture notes' small model of ChatGPT, with every product up to the "
+            "next word. Below are the sizes of ChatGPT's tables.",
             "Ten words: the logits that the essay prints for its second example, and their shares.",
         ],
         suggestions=suggestions(w),
@@ -272,19 +283,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     now, hot = w.now, w.edited(high)
     return [
         w.suggestion(
-            f"Type ‘2’: {hot(w['in_p']).sum():.0f} words are kept, not {now(w['in_p']).sum():.0f}. "
-            "The same random number now falls on ‘{then}’, not on ‘{now}’.",
+            f"Type ‘2’: {hot(w['in_p']).sum():.0f} words remain, not {now(w['in_p']).sum():.0f}. "
+            "The same random number now selects ‘{then}’, not ‘{now}’.",
             high,
             chosen,
         ),
         w.suggestion(
-            "Type ‘0’, greedy: all {then:.0f} draws are ‘mat’, which came {now:.0f} times before.",
+            "Type ‘0’ (greedy): ‘mat’ wins all {then:.0f} draws. Before, ‘mat’ won {now:.0f} "
+            "draws.",
             {temperature: 0.0},
             counts,
         ),
         w.suggestion(
-            "Type ‘0’ as top-k and ‘1’ as top-p: no word is dropped, and ‘mat’ keeps its "
-            "probability of {then:.1%}, not {now:.1%}.",
+            "Type ‘0’ as top-k and ‘1’ as top-p: all words remain. The share of ‘mat’ is then "
+            "{then:.1%}, not {now:.1%}.",
             nothing_dropped,
             first_share,
         ),

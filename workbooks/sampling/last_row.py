@@ -9,7 +9,7 @@ from cellformer.exporters.assemble.worksheets import Comparison, Workbook
 from cellformer.exporters.compose.composer import Composer
 
 SHEET = "Last row"
-PURPOSE = "three tokens, four numbers, six words: which row is used, and how"
+PURPOSE = "three tokens, four numbers, six words: how a model uses the last row"
 SECTION = "Lecture notes, a dummy of ChatGPT"
 FINAL = [[1.0, 2.0, 3.0, 4.0], [0.5, 1.0, 2.0, 1.5], [2.0, 1.0, 0.5, 3.0]]  # of the notes: [T, d]
 T, D, V = 3, 4, 6
@@ -19,8 +19,10 @@ UNEMBED = np.random.default_rng(4).normal(size=(D, V)).round(1)
 DUMMY, CHATGPT = (T, D, V), (8192, 12_288, 50_000)  # T, d, V in the notes
 COLDEST = 0.05  # a temperature
 ABOUT = (
-    "E is what the last layer leaves of each token. W_U has a column for every word; the notes draw it at random, and so is this one.",
-    "Every row of logits says what might follow its token. Only the last row is used: it alone knows the whole text.",
+    "E holds the last layer's vector for each token. W_U has a column for every word. The notes "
+    "and this sheet use random numbers for W_U.",
+    "Each row of logits predicts the word after its token. The model uses only the last row, "
+    "because only the last token has seen the whole text.",
 )
 
 
@@ -32,9 +34,9 @@ def add(ws: Composer) -> None:
     ws.cursor += 1
     e = ws.typed("final", FINAL, TOKENS, range(D), "E   [T x d]", "activation")
     w_u = ws.typed("unembed", UNEMBED, range(D), IDS, "W_U   [d x V]", "weight", e)
-    ws.heading("The last row: each logit is a sum of four products, and the largest wins")
+    ws.heading("The last row: each logit is a sum of four products. The largest logit wins")
     choice(ws, logits(ws, e, w_u))
-    ws.heading("How many numbers each table has, at the size of ChatGPT")
+    ws.heading("Numbers in each table, in the dummy and in ChatGPT")
     sizes(ws)
 
 

@@ -29,35 +29,52 @@ N_REFERENCES = 32  # sentences over which each part's average is measured
 SCALE = 0.02  # the shipped model that the workbook shows
 
 STORY = Story(
-    title="semantic-tiny: forty words wired by hand, and what a model makes of them",
-    source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2: the cautionary tale. Weights trained for this workbook.",
+    title="semantic-tiny: forty word vectors set by hand, and vectors that a model learns",
+    source=
+        "Based on L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2: the "
+        "cautionary tale. Weights trained for this workbook.",
     about=[
-        "Could you give words their meaning by hand? Here six axes (gender, age, power, size, animacy, mobility) place forty words. From this",
-        "table come true sentences: definitions (‘queen is female adult strong ...’) and comparisons (‘lion is stronger than mouse’). A small",
-        "model reads the sentences and never the table. Do the vectors that it learns for the words show the six axes again?",
-        "The model was trained twice, on the same sentences. The only difference is the length of its random vectors before training. Long",
-        "vectors stay where chance put them, and king − man + woman is not queen. From short vectors, five of the six axes can be read off,",
-        "and queen comes first.",
-        "Why it matters: both models do their task equally well. A map of a model's vectors need not show what the model knows.",
-        "This workbook is the second model, from short vectors. The first stands beside it on three sheets.",
+        "Can you give words their meaning by hand? A table here places forty words on six axes: "
+        "gender, age, power, size, animacy, mobility.",
+        "The table yields true sentences: definitions (‘queen is female adult strong ...’) and "
+        "comparisons (‘lion is stronger than mouse’).",
+        "A small model reads only the sentences, never the table. Do its learned word vectors "
+        "show the six axes again?",
+        "The model was trained twice on the same sentences. Only the length of its random "
+        "vectors before training was different.",
+        "Long vectors stay near their random start: king − man + woman is not queen. From short "
+        "vectors, a probe can read five of the six axes.",
+        "With short vectors, queen comes first.",
+        "Why it matters: both models do their task equally well. A map of a model's vectors may "
+        "not show what the model knows.",
+        "This workbook shows the second model, trained from short vectors. Three sheets compare "
+        "it with the first model.",
     ],
     errata=[
-        "The essay's model failed, and the essay concludes that meaning cannot be wired by hand. The vectors of that model were long before training.",
+        "The essay's model failed. The essay concludes that nobody can set meaning by hand. But "
+        "the vectors of that model were long before training.",
     ],
     look=[
-        "Study: the table (type over it), an analogy of your own, asked of the table and of both models, and measures of every training.",
-        "Two models: the table and both models as maps, side by side. Probes: which axes can be read off, and a measure that says nothing.",
-        "Printed: the essay's figures and its three tests beside ours. Words: the same words along directions that you choose.",
+        "Study: edit the table, choose an analogy, and compare the answers of the table and both "
+        "models. The sheet also measures every training run.",
+        "Two models: maps of the table and of both models, side by side. Probes: tests for axes "
+        "in the vectors, and a misleading measure.",
+        "Printed: the essay's figures and three tests, beside the results here. Words: the same "
+        "words along directions that you choose.",
     ],
     suggestions=[
-        Suggestion("Choose ‘king’ instead of ‘queen’: ‘male’ rises from {now:.1%} to {then:.0%} and takes the place of ‘female’. The rest of the sentence stays.",
+        Suggestion(
+            "Choose ‘king’ instead of ‘queen’: ‘male’ rises from {now:.1%} to {then:.0%} and "
+            "replaces ‘female’. The rest of the sentence stays the same.",
                    1, "king", ("probs", LAST, semantics.ID["male"])),
         Suggestion("Type ‘0’ on Switches for MLP 0: ‘<EOS>’ rises from {now:.1%} to {then:.0%}. The model ends the sentence and says nothing about the queen.",
                    ("blocks.0.mlp.switch", 0, 0), 0.0, ("probs", LAST, semantics.ID["<EOS>"])),
         Suggestion("Type ‘3’: the model becomes less sure. ‘female’ falls from {now:.0%} to {then:.0%}.",
                    ("temperature", 0, 0), 3.0, ("probs", LAST, semantics.ID["female"])),
     ],
-    words=["<BOS> begins a sentence, <EOS> ends it; <PAD> fills what is left of the table it is trained on."],
+    words=[
+        "<BOS> begins a sentence, and <EOS> ends a sentence. <PAD> fills empty places in the "
+        "training data."],
 )  # fmt: skip
 
 _id = semantics.ID.__getitem__
@@ -113,7 +130,8 @@ def figures(model: Model) -> list[tuple[str, str]]:
         ("variance in 6 components", f"{measured['share_of_6']:.1%}"),
     ]
     found += [
-        (f"R² of {axis}, held out", f"{r2['held_out']:.2f}") for axis, r2 in measured["r2"].items()
+        (f"R² of {axis}, on held-out words", f"{r2['held_out']:.2f}")
+        for axis, r2 in measured["r2"].items()
     ]
     found += [(a["asked"], ", ".join(a["nearest"])) for a in measured["analogies"]]
     return found

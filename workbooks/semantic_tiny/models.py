@@ -26,17 +26,22 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.semantic_tiny import semantics
 
 SHEET = "Two models"
-PURPOSE = "one table, two trainings on the same sentences: three maps of the same forty words"
+PURPOSE = "one table and two models: three maps of the same forty words"
 N_WORDS, WIDE = len(semantics.CONTENT), max(semantics.SCALES)
 SHARE_ROW, CHART_ROW, TRIES_ROW, POINTS_ROW = 7, 8, 26, 34
 VECTORS_ROW = POINTS_ROW + N_WORDS + 6
 SIZE, CHART_COLS = (374, 325), (0, 6, 12)
 MIDDLE_ROWS = 4  # above vectors: the mean, two components
 ABOUT = (
-    "The left map is the table that the sentences were made from. Both models learned the same sentences equally well, and never saw it.",
-    "They differ in one thing: how long their word vectors were before training. From long ones the essay's picture comes, a cloud; from short ones the order is there.",
+    "The left map shows the table behind the sentences. Both models learned the same sentences "
+    "equally well. Neither model saw the table.",
+    "The two models differ only in the length of their vectors before training. Long vectors "
+    "give a cloud, the essay's picture. Short vectors give an ordered map.",
 )
-OPENS = 'The model in the middle has a workbook too: cellformer build workbooks/models/semantic-tiny/scale-1.0 --prompt "<BOS> queen is"'
+OPENS = (
+    "You can also build a workbook of the middle model: cellformer build "
+    'workbooks/models/semantic-tiny/scale-1.0 --prompt "<BOS> queen is"'
+)
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,9 @@ class Cloud:
 
 
 CLOUDS = (
-    Cloud("hand", "The table, wired by hand", "study.table", "of the table's spread"),
-    Cloud("wide", "Learned, the vectors began wide (1.0)", "models.wide", "of the wide vectors' spread"),
-    Cloud("narrow", "Learned, the vectors began narrow (0.02)", "models.narrow", "of this model's spread"),
+    Cloud("hand", "The table, set by hand", "study.table", "of the table's spread"),
+    Cloud("wide", "Learned from wide vectors (1.0)", "models.wide", "of the spread of the wide vectors"),
+    Cloud("narrow", "Learned from narrow vectors (0.02)", "models.narrow", "of this model's spread"),
 )  # fmt: skip
 
 
@@ -81,7 +86,7 @@ def add(book: ModelBook) -> None:
     page = layout.page(book, SHEET)
     page.about(PURPOSE, *ABOUT, widths=dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3))
     page.sheet.put(
-        POINTS_ROW - 2, 0, "The points of the maps, and the words that are written", "heading"
+        POINTS_ROW - 2, 0, "The points of the maps, and the words shown on the maps", "heading"
     )
     page.sheet.down(POINTS_ROW, 0, semantics.CONTENT, "row label")
     for n, cloud in enumerate(CLOUDS):
@@ -155,11 +160,13 @@ def _suggestions() -> list[Suggestion]:
     row, queen = (semantics.CONTENT.index(word) for word in ("ship", "queen"))
     return [
         Suggestion(
-            "Type ‘1’ as the animacy of ship on Study: on the left map ship moves to the living, from {now:.2f} to {then:.2f}. The models do not read the table: their maps stay.",
+            "Type ‘1’ as the animacy of ship on Study: the left map moves ship to the living, "
+            "from {now:.2f} to {then:.2f}. The other two maps do not use the table.",
             ("study.table", row, semantics.AXES.index("animacy")), 1, ("models.point_hand", row, 0),
         ),
         Suggestion(
-            "Type ‘5’ as the first number of queen in the embedding: on the right map she leaves the others. The map shows {then:.0%} of the spread, not {now:.0%}.",
+            "Type ‘5’ as the first number of queen in the embedding: on the right map, queen "
+            "moves away from the rest. The map shows {then:.0%} of the spread, not {now:.0%}.",
             ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(

@@ -16,18 +16,20 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.semantic_tiny import semantics
 from cellformer.workbooks.semantic_tiny.study import ASKED_ROW, N_AXES, REPORT
 
-SHEET, PURPOSE = "Printed", "the essay's figures and acceptance tests beside ours, and a trap"
+SHEET, PURPOSE = "Printed", "the essay's figures and tests beside the results here, and a trap"
 TOP = ASKED_ROW + 1  # of the runs on Study
 TABLE, UNTRAINED, WIDE, NARROW = 0, 1, 4, 7  # rows of them: the first seed of each
 SETS = {"the table": TABLE, "from 1.0": WIDE, "from 0.02": NARROW}
 WAYS = ((UNTRAINED, "in_sample"), (UNTRAINED, "held_out"), (NARROW, "held_out"))
 PASSES = 0.8  # R² of a probe that reads its axis
 SECTION = "Embeddings and the Maps, section 2"
-OURS = "the forty words' table is ours: the essay prints a few of its rows"
-FAILED = "both failed: from wide vectors, words stay near where chance put them"
+OURS = "The essay prints only a few rows of its table, so this table is ours."
+FAILED = "both models failed: wide vectors stay near their random start"
 TRAP = (
-    "A probe has a number for each of the 32 features and one more, for 40 words: fitted to all of them it 'explains' most of any",
-    "axis, of vectors that nobody trained as well. Only words that the probe has not seen say whether an axis is there.",
+    "A probe has 32 numbers, one for each feature, and one more. A probe fitted to all 40 words "
+    "‘explains’ most of any axis.",
+    "The same happens with untrained vectors. Only words that the probe has not seen can show "
+    "whether an axis is really there.",
 )
 
 
@@ -63,20 +65,21 @@ def _figures(study: Sheet) -> list[Comparison]:
     """The essay's figures of its one model, beside ours from wide initial vectors."""
     queen = study[TOP + WIDE, REPORT + 5 + N_AXES + len(semantics.ANALOGIES)]
     rows = [
-        Comparison("two components of the hand-wired table hold", 0.70, _share(study, TABLE, 2), OURS),
-        Comparison("two components of the learned vectors hold", 0.20, _share(study, WIDE, 2), FAILED),
-        Comparison("six components of the learned vectors hold", 0.50, _share(study, WIDE, 6), FAILED),
-        Comparison("of six probes above 0.8", 0, _probes(study, WIDE), FAILED, 0),
-        Comparison("of five analogies", 2, _analogies(study, WIDE), "which ones come out by chance differs", 0),
+        Comparison("variance in two components of the table set by hand", 0.70, _share(study, TABLE, 2), OURS),
+        Comparison("variance in two components of the learned vectors", 0.20, _share(study, WIDE, 2), FAILED),
+        Comparison("variance in six components of the learned vectors", 0.50, _share(study, WIDE, 6), FAILED),
+        Comparison("probes above 0.8, of six", 0, _probes(study, WIDE), FAILED, 0),
+        Comparison("right analogies, of five", 2, _analogies(study, WIDE), "chance decides which analogies succeed", 0),
         Comparison("cosine of the word nearest to king − man + woman", 0.42, queen,
-                   "the essay's is lioness, then child and cub; ours is another word, and no queen either"),
+                   "the essay finds lioness, then child and cub; we find another word, also not "
+                   "queen"),
     ]  # fmt: skip
     return [row._replace(other="other training") for row in rows]
 
 
 def _tests(ws: Composer, study: Sheet) -> None:
     """The essay's three acceptance tests, for every set of vectors."""
-    ws.heading("The essay's acceptance tests, of the table and of two trainings")
+    ws.heading("The essay's acceptance tests for the table and two training runs")
     ws.heads_at((ws.cursor, 2), *list(SETS), style="label")
     tests = ws.table("tests", (ws.cursor + 1, 2), (3, len(SETS)))
     for col, row in enumerate(SETS.values(), 2):
@@ -85,8 +88,8 @@ def _tests(ws: Composer, study: Sheet) -> None:
             tests.put(k, col - 2, figure, style)
     texts = (
         "variance in six components: 75 % or more",
-        "probes above 0.8: of six",
-        "analogies: of five",
+        "probes above 0.8 (of six)",
+        "analogies (of five)",
     )
     ws.sheet.down(ws.cursor + 1, 1, texts, "text")
     ws.cursor += len(texts) + 2
@@ -94,7 +97,7 @@ def _tests(ws: Composer, study: Sheet) -> None:
 
 def _trap(ws: Composer) -> None:
     """R² of probes on the words that they were fitted to, and on words held out: constants."""
-    ws.heading("A measure that says nothing: R² on the words that a probe was fitted to", *TRAP)
+    ws.heading("A misleading measure: R² on the words that were used to fit the probe", *TRAP)
     rows = json.loads((semantics.FOLDER / "report.json").read_text())["rows"]
     ws.heads_at((ws.cursor + 1, 2), *("fitted to", "held out", "held out"), style="label")
     ws.heads_at((ws.cursor, 2), *("untrained", "untrained", "from 0.02"), style="label")

@@ -27,7 +27,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.semantic_tiny import semantics
 
 SHEET = "Probes"
-PURPOSE = "can an axis be read off the words' vectors? Asked of the words fitted to, and of others"
+PURPOSE = "do word vectors contain the axes? Probes answer for fitted words and for held-out words"
 N_WORDS, N_AXES, N_PARTS = (
     len(semantics.CONTENT),
     len(semantics.AXES),
@@ -37,17 +37,19 @@ ASKED_ROW, TABLE_ROW, CHART_ROW, ANEW_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 27, 38
 BUILT = 10  # components that a probe may use, as built
 PASSES = 0.8  # the essay's bar
 SIZE, CHART_COLS = (316, 360), (9, 14)
-WAYS = ("of the words fitted to", "of words held out")
+WAYS = ("for fitted words", "for held-out words")
 ABOUT = (
-    "A probe draws a straight line through the vectors: does the line tell male from female, big from small? R² is 1 where it reads the axis off, 0 where it might as well guess.",
-    "Asked about the words that it was fitted to, a probe with many numbers can say anything. Asked about a word that it was not fitted to, it must have found something.",
+    "A probe fits a straight line through the vectors, for example from female to male. R² is 1 "
+    "if the line predicts the axis exactly. R² is 0 if guessing works as well.",
+    "A probe with many numbers can fit its own words even if the axis is not there. Only a "
+    "correct answer for a word outside the fit shows a real axis.",
 )
 SETS = (
-    "untrained: vectors as chance made them, no training at all",
+    "untrained: random vectors before any training",
     "wide, narrow: the two models of the sheet Two models",
-    "held out: a word is left out; the probe, fitted to the other 39, is asked about it;",
-    "the components along which it reads are of all 40 (what that gives it stands below)",
-    "live: the table on Study, and what is typed above; vectors are as built",
+    "held out: the probe is fitted to 39 words and tested on the remaining word.",
+    "The components still use all 40 words. The table below avoids this.",
+    "live: the table on Study and the setting above; the vectors stay as built",
 )
 
 
@@ -82,9 +84,12 @@ def _dial(book: ModelBook, page: Composer) -> None:
     """Add the setting: how many components a probe may use."""
     page.sheet.put(ASKED_ROW, 0, "components", "row label")
     page.typed_at("probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
-    message = f"A whole number from 1 to {N_PARTS}."
+    message = f"Type a whole number from 1 to {N_PARTS}."
     page.sheet.rules[ASKED_ROW, 1] = between(1, N_PARTS, message, whole=True)
-    text = f"numbers that a probe may use, from 1 to {N_PARTS}: the principal components of the vectors, the widest first"
+    text = (
+        f"number of principal components that a probe may use, from 1 to {N_PARTS}, the widest "
+        "first"
+    )
     page.sheet.put(ASKED_ROW, 2, text, "note")
     given = book.graph["probes.components"][0, 0]
     used = IF(ISNUMBER(given), given, BUILT)
@@ -118,7 +123,7 @@ def _probe(book: ModelBook, page: Composer, name: str, vectors: np.ndarray, n: i
     page.sheet.put(top, 0, f"{name}: coefficients", "block")
     page.sheet.down(top + 1, 0, semantics.AXES, "row label")
     first = top + 2 + N_AXES
-    text = "words along each component, brought to one length: constants"
+    text = "words along each component, scaled to length 1: constants"
     page.sheet.put(first - 1, 1, text, "note")
     page.heads_at((first - 1, right), *("leverage", *semantics.AXES), style="label")
     page.sheet.put(first - 2, right + 1, "error when held out", "block")
@@ -183,7 +188,7 @@ def _results(book: ModelBook, page: Composer, probed: Sequence[str]) -> None:
 
 def _anew(page: Composer, probed: Mapping[str, np.ndarray]) -> None:
     """Add the results if components, too, are found without the held-out word: constants."""
-    text = f"of words held out, the {BUILT} components found anew without each: constants"
+    text = f"for held-out words, with {BUILT} components computed without that word: constants"
     page.sheet.put(ANEW_ROW, 1, text, "block")
     page.heads_at((ANEW_ROW + 1, 1), *probed, style="label")
     for col, vectors in enumerate(probed.values(), 1):
@@ -224,15 +229,18 @@ def _suggestions() -> list[Suggestion]:
     components, last = ("probes.components", 0, 0), len(semantics.AXES) - 1
     return [
         Suggestion(
-            "Type ‘32’: fitted to all words, untrained vectors explain {then:.0%} of gender, not {now:.0%}. They explain nothing of words held out: that is the trap.",
+            "Type ‘32’: with all words in the fit, untrained vectors explain {then:.0%} of "
+            "gender, not {now:.0%}. For held-out words they explain nothing: this is the trap.",
             components, N_PARTS, ("probes.explained", 0, 0),
         ),
         Suggestion(
-            "Type ‘2’, as many components as a map has: in the model that began narrow they explain mobility (R² {then:.2f}), but not gender ({gender.then:.2f}).",
+            "Type ‘2’, the number of components in a map: in the narrow model, two components "
+            "explain mobility (R² {then:.2f}), but not gender ({gender.then:.2f}).",
             components, 2, ("probes.explained", last, 5), others={"gender": ("probes.explained", 0, 5)},
         ),
         Suggestion(
-            "Type ‘-1’ as the mobility of horse on Study: no sentence said so, so the probe is wrong about horse. R² of mobility falls from {now:.2f} to {then:.2f}.",
+            "Type ‘-1’ as the mobility of horse on Study: no sentence says this, so the probe is "
+            "wrong about horse. R² of mobility falls from {now:.2f} to {then:.2f}.",
             ("study.table", semantics.CONTENT.index("horse"), last), -1, ("probes.explained", last, 5),
         ),
     ]  # fmt: skip

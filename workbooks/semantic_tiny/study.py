@@ -41,7 +41,7 @@ def add(book: ModelBook) -> None:
     constants."""
     page = layout.page(book, SHEET)
     page.about(
-        "what was asked of the model, and what came out",
+        "the table, an analogy, and measures of every run",
         widths={0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20},
     )
     _asked(book, page)
@@ -57,7 +57,7 @@ def add(book: ModelBook) -> None:
 def table(book: ModelBook) -> None:
     """Add the forty words and their coordinates, as inputs."""
     page = layout.page(book, SHEET)
-    page.sheet.put(TARGET_ROW - 1, 0, "The table, wired by hand: type over it", "heading")
+    page.sheet.put(TARGET_ROW - 1, 0, "The table, set by hand: you can edit it", "heading")
     page.typed_at("study.word", (TOP, 0), [[word] for word in semantics.CONTENT], "word")
     page.heads_at((TOP - 1, 1), *semantics.AXES, style="label")
     page.typed_at("study.table", (TOP, 1), semantics.TABLE.tolist(), "weight blue")
@@ -133,17 +133,20 @@ def _suggestions() -> list[Suggestion]:
     moved."""
     return [
         Suggestion(
-            "Type ‘stag’ as the first word: the model that began wide says ‘{then}’ ({wide.then:.2f}). The table and the model that began narrow say ‘{hand.then}’.",
+            "Type ‘stag’ as the first word: the wide model answers ‘{then}’ ({wide.then:.2f}). "
+            "The table and the narrow model answer ‘{hand.then}’.",
             ("study.asked", 0, 0), "stag", ("study.nearest_wide", 0, 0),
             others={"wide": ("study.nearest_wide_cosine", 0, 0), "hand": ("study.nearest_hand", 0, 0)},
         ),
         Suggestion(
-            "Type ‘mouse’ as the first word: no word stands exactly where the table's answer is. The nearest is ‘{then}’, with a cosine of {cosine.then:.2f}.",
+            "Type ‘mouse’ as the first word: no word matches the table's answer exactly. The "
+            "nearest word is ‘{then}’, with a cosine of {cosine.then:.2f}.",
             ("study.asked", 0, 0), "mouse", ("study.nearest_hand", 0, 0),
             others={"cosine": ("study.nearest_hand_cosine", 0, 0)},
         ),
         Suggestion(
-            "Type ‘1’ as the gender of queen: in the table she is now a king. Its answer is ‘{then}’ ({cosine.then:.2f}). The learned vectors do not read the table.",
+            "Type ‘1’ as the gender of queen: the table now treats queen as a king and answers "
+            "‘{then}’ ({cosine.then:.2f}). The learned vectors do not change.",
             ("study.table", 1, 0), 1, ("study.nearest_hand", 0, 0),
             others={"cosine": ("study.nearest_hand_cosine", 0, 0)},
         ),
@@ -153,13 +156,16 @@ def _suggestions() -> list[Suggestion]:
 def _report(page: Composer) -> None:
     """Every run: variance shares, probes, analogies, as measured."""
     report = json.loads((semantics.FOLDER / "report.json").read_text())
-    page.sheet.put(ASKED_ROW - 2, REPORT, "Every run, as it came out (constants)", "heading")
-    text = f"loss in nats per token; its floor is {report['loss_floor']:.3f}. R² of a ridge probe, each word held out in turn: 1 is read off, 0 or less is not"
+    page.sheet.put(ASKED_ROW - 2, REPORT, "Results of every run (constants)", "heading")
+    text = (
+        f"Loss in nats per token (lowest possible: {report['loss_floor']:.3f}). R² of a ridge "
+        "probe, each word held out in turn: 1 means axis found, 0 or less not found"
+    )
     page.sheet.put(ASKED_ROW - 1, REPORT, text, "note")
     heads = ["vectors", "seed", "loss", "2 PCs", "6 PCs"]
     heads += [f"R² {axis}" for axis in semantics.AXES]
     heads += [a["asked"] for a in report["rows"][0]["analogies"]]
-    heads += ["cosine of the first"]
+    heads += ["cosine, first analogy"]
     for k, head in enumerate(heads):
         page.sheet.put(ASKED_ROW, REPORT + k, head, "head" if k else "block")
         page.sheet.widths = {**page.sheet.widths, REPORT + k: 20 if not k or k > 10 else 11}

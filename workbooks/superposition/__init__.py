@@ -60,9 +60,9 @@ def checks(w: Workbook) -> None:
     turned = [ABS(table[i, j] - table[j, i]) for i in range(n) for j in range(i)]
     lengths = [ABS(SQRT(SUMPRODUCT(D[k, :], D[k, :])) - 1) for k in range(n_latents)]
     w.checks([
-        ("by way of h, and by way of the interference, the same comes back", MAX(*gaps) < NEAR),
-        ("two features disturb each other alike, whichever is present", MAX(*turned) < NEAR),
-        ("what each latent writes has length 1, to three decimals", MAX(*lengths) < 0.0005),
+        ("h and the interference matrix give the same result", MAX(*gaps) < NEAR),
+        ("any two features disturb each other equally", MAX(*turned) < NEAR),
+        ("each latent writes a vector of length 1, to three decimals", MAX(*lengths) < 0.0005),
     ])  # fmt: skip
 
 
@@ -71,30 +71,43 @@ def story(w: Workbook) -> Story:
     found = w["found"]
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2b, and M. Sinclair's slides; the model is Elhage et al. 2022.",
+        source="Based on L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2b, "
+        "and M. Sinclair's slides; the model is from Elhage et al. 2022.",
         about=[
-            "A language model has more things to say than it has dimensions. So it stores many features, each as a direction, in fewer",
-            "numbers, and accepts that they disturb each other a little. This is called superposition.",
-            "Why it matters: it is why few single numbers, or neurons, of a model can be read. Most take part in many features, and each",
-            "feature is spread over many numbers. What can be read are directions, and the question is how to find them.",
-            "Here is the smallest case, trained for this workbook: five features in two numbers. They stand as a pentagon, 72 degrees",
-            "apart, if each is rare; if all are always present, only two of them are kept. In larger spaces there is far more room.",
-            f"A sparse autoencoder, which sees the two numbers alone, finds {w.now(found):.0f} of 5 features again (cosine {FOUND} or more).",
+            "A language model needs more features than it has dimensions. So it stores each "
+            "feature as a direction, and features share the numbers.",
+            "The features then disturb each other a little. This is called superposition.",
+            "Why it matters: superposition makes most single numbers (neurons) of a model hard "
+            "to read. Most numbers take part in many features.",
+            "Each feature is spread over many numbers. You can read directions instead, but "
+            "first you must find the directions.",
+            "Here is the smallest case, trained for this workbook: five features in two numbers. "
+            "Rare features form a pentagon, 72 degrees apart.",
+            "If all features are always present, the model keeps only two. Larger spaces have "
+            "much more room for features.",
+            f"A sparse autoencoder sees only the two numbers. It finds {w.now(found):.0f} of the "
+            f"5 features again (cosine {FOUND} or more).",
         ],
         look=[
-            "Toy model: type what is present, and see what comes back; the picture has each feature's arrow. The weights can be typed over.",
-            "Sparsity: how often features are present, and how important each is, decide how many are held. Three trained models compete.",
-            "Room: random directions counted, beside the formula that says how many fit. Autoencoder: the features, found again.",
-            "Examples, Directions and Trained hold what the others read: every case, every random number, every model that was trained.",
+            "Toy model: type which features are present, and see the output. The picture shows "
+            "each feature's arrow. You can also edit the weights.",
+            "Sparsity: the frequency and importance of the features decide how many of them the "
+            "model keeps. You can compare three trained models.",
+            "Room: the number of random directions that fit, by count and by formula. "
+            "Autoencoder: a model that finds the features again.",
+            "Examples, Directions and Trained hold the data of the other sheets: every case, "
+            "every random number and every trained model.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘0.6’: growth is now present, too, on the opposite side. It interferes: bank comes back as {then:.2f}, not {now:.2f}.",
+                "Type ‘0.6’: growth is now present, too. Its arrow points the opposite way and "
+                "disturbs bank. The output for bank is {then:.2f}, not {now:.2f}.",
                 {w["x"][NAMES.index("growth")]: 0.6},
                 w["back"][0],
             ),
             w.suggestion(
-                "Type ‘0.05’: where features are rarer, the two numbers hold {then:.0f} of them, not {now:.0f}.",
+                "Type ‘0.05’: features are now rarer. The two numbers hold {then:.0f} features, "
+                "not {now:.0f}.",
                 {w["p"]: 0.05},
                 w["held_by"][TYPED],
             ),
@@ -118,7 +131,7 @@ def figures(learned: Learned) -> list[tuple[str, str]]:
     lengths = np.linalg.norm(learned.W, axis=2)  # [decays, probabilities, features]
     rows = [
         (
-            f"features held, importance {decay}, by probability",
+            f"features kept at importance {decay}, by probability",
             ", ".join(f"{p}: {n}" for p, n in zip(PROBABILITIES, counts, strict=True)),
         )
         for decay, counts in zip(DECAYS, (lengths > HELD).sum(-1), strict=True)

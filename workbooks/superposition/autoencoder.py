@@ -38,13 +38,15 @@ def add(w: Workbook, encoders: Shelf, examples: Composer) -> None:
     """The sheet, with edits to try on it, and columns on the sheet Examples."""
     ws = w.sheet(
         "Autoencoder",
-        "five features found again in two numbers, without being told of any",
-        "Who looks into a model sees h alone. The autoencoder was trained to give h back through five latents, few of them active. It was",
-        "never told what was present; yet each latent has learned the arrow of one feature. That is how features are looked for in real models.",
+        "how an autoencoder finds five features in two numbers without labels",
+        "Inside a model you see only h. The autoencoder was trained to reproduce h through five "
+        "latents, with few latents active.",
+        "The training did not use the features. Still, each latent learned the arrow of one "
+        "feature. Researchers search real models in the same way.",
         widths={0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2},
     )
     penalty = ws.typed(
-        "penalty", PENALTIES[-1], ["penalty on what is active"], style="input setting", top=ASKED
+        "penalty", PENALTIES[-1], ["penalty for active latents"], style="input setting", top=ASKED
     )
     ws.typed("p_seen", SEEN, ["present with probability"], style="input setting", tight=True)
     ws.show("trained", (ASKED, 2), encoders.said(0, penalty[0]), "note")
@@ -58,7 +60,7 @@ def add(w: Workbook, encoders: Shelf, examples: Composer) -> None:
     measured(ws)
     suggest(w, ws)
     both = [Arrows(w["W"], NAMES, GROUPS[0]), Arrows(w["D"], (), GROUPS[1])]
-    title = "Blue: the features. Orange: what latents write"
+    title = "Blue: features. Orange: outputs of the latents"
     draw(ws, PICTURE, title, both, (400, 410), 1.5)
 
 
@@ -69,7 +71,7 @@ def mixed(ws: Composer) -> None:
         "mix_h",
         (1, D_HIDDEN),
         lambda _, k: SUMPRODUCT(mix[:, 0], W[:, k]),
-        ["h: what the model keeps"],
+        ["h: the two numbers"],
         tight=True,
     )
 
@@ -115,7 +117,7 @@ def coded(ws: Composer, encoders: Shelf) -> None:
 def matched(ws: Composer) -> None:
     """Add the cosine of each latent's output with each feature's arrow, and how many features are
     found."""
-    ws.heading("Cosines of what the latents write with the features' arrows")
+    ws.heading("Cosines between the latents' outputs and the features' arrows")
     W, D = ws["W"], ws["D"]
 
     def cosine(k: int, i: int) -> Expression:
@@ -152,7 +154,7 @@ def matched(ws: Composer) -> None:
 
 def answers(ws: Composer) -> None:
     """Add the value of each hidden number, and of each latent, for each feature alone."""
-    ws.heading("What the two numbers, and the latents, answer to each feature alone: strength 1")
+    ws.heading("Response of the two numbers and of the latents to each single feature (strength 1)")
     numbers = [f"number {k + 1}" for k in range(D_HIDDEN)]
     W, E, b = ws["W"], ws["E"], ws["b_E"]
     ws.computed(
@@ -172,14 +174,17 @@ def answers(ws: Composer) -> None:
         tight=True,
         dress="diverging",
     )
-    ws.text("Each number answers to every feature, and means none. Each latent answers to one.")
+    ws.text(
+        "Each number responds to every feature, so no number has one meaning. Each latent "
+        "responds to one feature."
+    )
 
 
 def measured(ws: Composer) -> None:
     """The share of h that is lost, and how many latents are active, over sheet Examples."""
     present = ws["present"].fixed
     columns = [ws[name].fixed for name in ("h_squared", "h_lost", "f_active")]
-    ws.heading("Over sheet Examples: sums of the subsets of 0 to 5 features")
+    ws.heading("Sums over the sheet Examples, for subsets of 0 to 5 features")
     sums = ws.computed(
         "coded_by_number",
         (N_FEATURES + 1, len(columns)),
@@ -192,7 +197,7 @@ def measured(ws: Composer) -> None:
         "unexplained",
         (1, 1),
         quotient(lost, whole),
-        ["lost of h, on average"],
+        ["loss of h, on average"],
         style="percent",
         top=ASKED + 3,
     )
@@ -245,20 +250,21 @@ def suggest(w: Workbook, ws: Composer) -> None:
     active = w["active"][k]
     ws.suggest(
         w.suggestion(
-            f"Type ‘1’: tax is now present, too. {LATENTS[k].capitalize()} becomes active, with {{then:.2f}}, not {{now:.2f}}.",
+            f"Type ‘1’: tax is now present, too. {LATENTS[k].capitalize()} becomes active: its "
+            "value is {then:.2f}, not {now:.2f}.",
             {w["mix"][tax]: 1.0},
             active,
         ),
         w.suggestion(
-            "Type ‘0.03’: with a small penalty only {unexplained.then:.1%} of h is lost, not "
-            "{unexplained.now:.1%}, but {then:.0f} of 5 features are found, not {now:.0f}.",
+            "Type ‘0.03’, a small penalty: the autoencoder loses only {unexplained.then:.1%} of "
+            "h, not {unexplained.now:.1%}. But it finds {then:.0f} of 5 features, not {now:.0f}.",
             {w["penalty"]: 0.03},
             w["found"],
             unexplained=w["unexplained"],
         ),
         w.suggestion(
-            "Type ‘0.5’: features often meet, and {then:.2f} latents are active on average, "
-            "not {now:.2f}.",
+            "Type ‘0.5’: features are often present together. On average, {then:.2f} latents are "
+            "active, not {now:.2f}.",
             {w["p_seen"]: 0.5},
             w["n_active"],
         ),

@@ -16,9 +16,11 @@ def add(w: Workbook) -> Composer:
     """The sheet, with the examples alone."""
     ws = w.sheet(
         "Examples",
-        "every subset of the features, with strengths: what models make of each",
-        "A feature that is present has a strength between 0 and 1. Every one of the 32 subsets of the features is here, the larger",
-        f"ones with more examples: {', '.join(map(str, DRAWS))} of each subset of 0, 1, 2, 3, 4, 5 features.",
+        "every subset of the features, and each model's output",
+        "A present feature has a strength between 0 and 1. This sheet contains all 32 subsets of "
+        "the features.",
+        f"Each subset of 0, 1, 2, 3, 4, 5 features has {', '.join(map(str, DRAWS))} examples, in "
+        "this order.",
         widths={0: 8, **dict.fromkeys(range(1, 60), 8.5)},
     )
     x = drawn(np.random.default_rng(SEED))

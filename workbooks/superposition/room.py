@@ -47,14 +47,15 @@ def add(w: Workbook) -> None:
     """Add the sheets, with suggested edits."""
     ws = w.sheet(
         "Room",
-        "how many nearly orthogonal directions a space has room for",
-        "In a plane five arrows already disturb each other. Spaces of many dimensions are different: two random directions of them are nearly",
-        "at right angles. A model of 12,288 dimensions has room for far more directions than "
-        "12,288, if it accepts a little interference.",
+        "how many nearly orthogonal directions fit into a space",
+        "In a plane, five arrows already disturb each other. In many dimensions, two random "
+        "directions are nearly at right angles.",
+        "A model of 12,288 dimensions has room for far more than 12,288 directions, if a little "
+        "interference is allowed.",
         widths={0: 40, **dict.fromkeys(range(1, 12), 12)},
     )
     ws.cursor += 1
-    near = ws.typed("near", NEAR, ["nearly: a cosine below ε ="], style="input setting")
+    near = ws.typed("near", NEAR, ["nearly orthogonal: cosine below ε ="], style="input setting")
     place = ws.rect(near)
     ws.sheet.rules[place.top, place.left] = SMALL
     sample(w, ws)
@@ -66,8 +67,10 @@ def add(w: Workbook) -> None:
 def sample(w: Workbook, ws: Composer) -> None:
     """Add random directions in cells: how many of them fit, beside the formulas."""
     ws.heading(
-        f"Measured: {N} random directions, each kept if it is nearly at right angles to all kept before",
-        "sheet Directions has the vectors, of which the first d numbers count, and every cosine",
+        f"Measured: {N} random directions. Each is kept if nearly at right angles to all "
+        "directions kept before",
+        "The sheet Directions has the vectors and every cosine. Only the first d numbers of a "
+        "vector count.",
         style="note",
     )
     n, near = (1, len(SAMPLED)), ws["near"]
@@ -77,12 +80,12 @@ def sample(w: Workbook, ws: Composer) -> None:
         "counted",
         n,
         lambda _, k: MIN(D_MOST, MAX(1, IFERROR(INT(typed[k]), 1))),
-        [f"of which there are, from 1 to {D_MOST}"],
+        [f"d in use, from 1 to {D_MOST}"],
         style="count",
         tight=True,
     )
     fit = ws.promised("fit", n, [f"directions kept, of {N}"], tight=True)
-    typical = ws.promised("typical", n, ["typical cosine: root of the mean square"], tight=True)
+    typical = ws.promised("typical", n, ["typical cosine (root mean square)"], tight=True)
     ws.computed(
         "expected_cosine", n, lambda _, k: 1 / SQRT(widths[k]), ["by formula: 1 / √d"], tight=True
     )
@@ -91,7 +94,7 @@ def sample(w: Workbook, ws: Composer) -> None:
         "bound",
         n,
         lambda _, k: MIN(1, 2 * EXP(-widths[k] * near**2 / 2)),
-        ["by formula at most: 2 exp(-d ε² / 2)"],
+        ["limit by formula: 2 exp(-d ε² / 2)"],
         style="percent",
         tight=True,
     )
@@ -108,15 +111,15 @@ def directions(w: Workbook) -> None:
     directions that are kept [1, N]."""
     ws = w.sheet(
         "Directions",
-        f"{N} random vectors, and the cosine of every two, without its sign",
+        f"{N} random vectors, and the absolute cosine of every pair",
         widths={0: 20, **dict.fromkeys(range(1, N + len(SAMPLED) + 2), 7)},
     )
-    ws.heading("Cosines: a direction is kept (1) where none kept before it is as near as ε")
+    ws.heading(
+        "Cosines: a direction is kept (1) if its cosines with all kept directions are below ε"
+    )
     top, widths = ws.cursor, w["counted"]
     ws.cursor += len(SAMPLED) * (N + 5)
-    ws.heading(
-        "The vectors, a column each, drawn from the normal distribution; which numbers count"
-    )
+    ws.heading("The vectors in columns, drawn from the normal distribution, and the numbers in use")
     vectors = ws.typed("vectors", VECTORS, range(1, D_MOST + 1), KEPT)
     ws.computed(
         "used",
@@ -160,7 +163,7 @@ def _cosines(ws: Composer, top: int, k: int) -> None:
 
 def spread(ws: Composer) -> None:
     """Add how many pairs have a cosine below each of several values, as lines."""
-    ws.heading("Share of the pairs whose cosine is below")
+    ws.heading("Share of pairs with a cosine below each limit")
     top, widths = ws.cursor, ws["counted"]
     limits = ws.typed("limits", BELOW[:, None], cols=["cosine"], style="input setting")
     shares = ws.computed(
@@ -183,7 +186,7 @@ def large(ws: Composer) -> None:
     """Add the bound for spaces as large as models have."""
     ws.heading(
         "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles",
-        "its number of digits is about d ε² / 4 / ln 10",
+        "this number has about d ε² / 4 / ln 10 digits",
         style="equation",
     )
     n, near = (1, len(SPACES)), ws["near"]
@@ -200,7 +203,7 @@ def large(ws: Composer) -> None:
         "times",
         n,
         lambda _, k: digits[k] - LN(spaces[k]) / LN(10),
-        ["for each dimension: 10 to the power of"],
+        ["per dimension: 10 to the power of"],
         tight=True,
     )
 
@@ -216,13 +219,14 @@ def suggest(w: Workbook, ws: Composer) -> None:
             fit[1],
         ),
         w.suggestion(
-            f"Type ‘32’: in half as many dimensions {{then:.0f}} of {N} directions fit, not {{now:.0f}}.",
+            f"Type ‘32’: in half the dimensions, {{then:.0f}} of {N} directions fit, not "
+            "{now:.0f}.",
             {w["widths"][2]: 32.0},
             fit[2],
         ),
         w.suggestion(
-            "Type ‘0.1’: in 12,288 dimensions, as many as GPT-3 has, still 10 to the power of "
-            "{then:.1f} directions fit, not {now:.1f}.",
+            "Type ‘0.1’: GPT-3 has 12,288 dimensions. There the number of directions that fit is "
+            "10 to the power of {then:.1f}, not {now:.1f}.",
             {near: 0.1},
             most,
         ),

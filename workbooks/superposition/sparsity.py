@@ -34,9 +34,11 @@ def add(w: Workbook, toys: Shelf) -> Composer:
     """Add the sheet and its examples, with suggested edits; returns sheet Examples."""
     ws = w.sheet(
         "Sparsity",
-        "the rarer features are, the more of them share the two numbers",
-        "How many features should two numbers hold? Those that are always present always disturb each other: only two are kept, at right",
-        "angles. Rare ones seldom meet: four fit, as two pairs of opposites, and in the end all five, for a small price. Type other settings.",
+        "if features are rarer, more features share the two numbers",
+        "How many features should two numbers hold? Features that are always present disturb "
+        "each other: the model keeps two, at right angles.",
+        "Rare features seldom meet. Four fit, in two opposite pairs. If features are even rarer, "
+        "all five fit, with a small error. Type other settings.",
         widths={
             0: 24,
             **dict.fromkeys(range(1, 19), 8),
@@ -68,14 +70,12 @@ def add(w: Workbook, toys: Shelf) -> Composer:
 def settings(ws: Composer) -> None:
     """Add the probability of a feature, and the importance of each: [1, features]."""
     p = ws.typed("p", P, ["present with probability"], style="input setting", top=SETTINGS)
-    decay = ws.typed(
-        "decay", DECAY, ["importance of next, times"], style="input setting", tight=True
-    )
+    decay = ws.typed("decay", DECAY, ["importance factor"], style="input setting", tight=True)
     for cell in (p, decay):
         place = ws.rect(cell)
         ws.sheet.rules[place.top, place.left] = SHARE
     ws.cursor = NUMBERS
-    ws.heading("How much a feature's error counts: each so many times as much as the one before")
+    ws.heading("Weight of each feature's error: the previous weight times the importance factor")
     importance = ws.promised("importance", (1, N_FEATURES), ["importance"], NAMES)
     ws.fill(importance, lambda _, j: decay * importance[j - 1] if j else expression(1))
 
@@ -89,7 +89,7 @@ def grid(ws: Composer, toys: Shelf) -> None:
         lambda i, j: held[i * n + j],
         [decays[i] for i in range(len(DECAYS))],
         [odds[j] for j in range(n)],
-        "Features held, of five, by every trained model: importance down, probability across",
+        "Features held (of five) by each trained model. Rows: importance. Columns: probability",
         "readout count",
         left=PANEL + 1,
         top=SETTINGS,
@@ -137,7 +137,7 @@ def panel(ws: Composer, toys: Shelf, k: int, p: Expression, top: int) -> None:
 
 def by_number(ws: Composer) -> None:
     """Add the summed errors of the subsets of 0, 1, .. 5 features: [features + 1, models]."""
-    ws.heading("The errors of the subsets of 0 to 5 features, added: sums over sheet Examples")
+    ws.heading("Summed errors of the subsets of 0 to 5 features, from the sheet Examples")
     present, errors = ws["present"].fixed, [ws[f"model_{k}_error"].fixed for k in range(N_KINDS)]
     ws.computed(
         "by_number",
@@ -170,7 +170,7 @@ def results(ws: Composer) -> None:
         tight=True,
     )
     ws.cursor = CURVES - 1
-    ws.heading("The loss of the same three models where features are present more or less often")
+    ws.heading("The loss of the same three models, if features are more or less frequent")
     top, left = ws.cursor, 13
     odds = ws.typed("odds", [[x] for x in CURVE], cols=["p"], style="input setting", left=left)
     curves = ws.computed(
@@ -213,24 +213,24 @@ def suggest(w: Workbook, ws: Composer) -> None:
     p, loss, held = w["p"], w["loss"], w["held_by"][TYPED]
     ws.suggest(
         w.suggestion(
-            "Type ‘0.05’: features are rare, and the model holds {then:.0f} of them, not "
+            "Type ‘0.05’: features are rare, and the model holds {then:.0f} features, not "
             "{now:.0f}. The loss is {loss.then:.3f}.",
             {p: 0.05},
             held,
             loss=loss[TYPED],
         ),
         w.suggestion(
-            "Type ‘0.7’: features often meet, and only {held.then:.0f} are held. The model for "
-            "rare features would have a loss of {then:.2f}, not {now:.2f}; this one has "
-            "{loss.then:.2f}.",
+            "Type ‘0.7’: features often meet. The model for this case keeps only {held.then:.0f} "
+            "(loss {loss.then:.2f}). The model for rare features has a loss of {then:.2f}, not "
+            "{now:.2f}.",
             {p: 0.7},
             loss[2],
             held=held,
             loss=loss[TYPED],
         ),
         w.suggestion(
-            "Type ‘1’: all features are now equally important, and {then:.0f} are held, not "
-            "{now:.0f}. None of them is worth giving up.",
+            "Type ‘1’: all features are now equally important. The model keeps {then:.0f} "
+            "features, not {now:.0f}, because no feature is less important.",
             {w["decay"]: 1.0},
             held,
         ),

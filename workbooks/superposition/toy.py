@@ -20,13 +20,16 @@ def add(w: Workbook, learned: Learned) -> None:
     """Add the sheet, with suggested edits."""
     ws = w.sheet(
         "Toy model",
-        "five features squeezed through two numbers, and what comes back",
-        "A text may be about five things. The model keeps two numbers of it, h, and has to say from them what was there. Each thing",
-        "has an arrow in a plane: its row of W. What is present adds its arrow to h; what comes back is how far h reaches along each.",
+        "five features stored in two numbers, and the features read back",
+        "A text may be about five features. The model keeps only two numbers, h. From h, the "
+        "model must tell which features were present.",
+        "Each feature has an arrow in a plane, its row of W. Present features add their arrows "
+        "to h. The output is how far h reaches along each arrow.",
         widths={0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2},
     )
     ws.text(
-        "h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]          (in the paper W is turned round: h = W x)",
+        "h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]          (the paper uses the "
+        "transpose of W: h = W x)",
         style="equation",
     )
     typed(ws, learned)
@@ -37,7 +40,7 @@ def add(w: Workbook, learned: Learned) -> None:
     draw(
         ws,
         PICTURE,
-        "Each feature's arrow, and what is kept: h",
+        "Each feature's arrow, and the two numbers h",
         [Arrows(w["W"], NAMES, GROUPS[0]), Arrows(w["h"], ["h"], GROUPS[1])],
         (400, 390),
         2.0,
@@ -78,8 +81,9 @@ def disturbs(ws: Composer) -> None:
     """Add the interference matrix [features, features], and the output computed with it."""
     x, W, b = ws["x"], ws["W"], ws["b"]
     ws.heading(
-        "Interference, W Wᵀ: what a row's feature, where present, adds to a column's",
-        "On the diagonal stands what a feature does for itself. Beside it stands 0 where two arrows are at right angles.",
+        "Interference, W Wᵀ: how much a row's feature adds to a column's feature",
+        "The diagonal shows the effect of a feature on itself. Elsewhere, 0 means that two "
+        "arrows are at right angles.",
     )
     table = ws.computed(
         "interference",
@@ -93,7 +97,7 @@ def disturbs(ws: Composer) -> None:
         "again",
         (1, N_FEATURES),
         lambda _, j: SUMPRODUCT(table[:, j], x[:, 0].fixed) + b[j],
-        ["W h + b, from here"],
+        ["W h + b from table"],
         tight=True,
     )
 
@@ -126,7 +130,7 @@ def geometry(ws: Composer) -> None:
         "angles",
         (1, N_FEATURES),
         lambda _, j: ACOS(MAX(-1, MIN(1, nearest[j]))) * DEGREES / PI(),
-        ["angle to it, degrees"],
+        ["nearest angle, degrees"],
         style="readout",
         tight=True,
     )
@@ -144,20 +148,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     x, b, back = w["x"], w["b"], w["back"]
     ws.suggest(
         w.suggestion(
-            "Type ‘1’: tax, a neighbour, is now present, too. The two help each other: bank "
-            "comes back as {then:.2f}, not {now:.2f}.",
+            "Type ‘1’: tax is now present, too. The neighbouring arrows of tax and bank help "
+            "each other. The output for bank is {then:.2f}, not {now:.2f}.",
             {x[tax]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            "Type ‘1’: growth is now present, too. The two opposite arrows nearly cancel: bank "
-            "comes back as {then:.2f}, not {now:.2f}.",
+            "Type ‘1’: growth is now present, too. Its arrow nearly cancels the arrow of bank. "
+            "The output for bank is {then:.2f}, not {now:.2f}.",
             {x[growth]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            "Type ‘0’ to remove its bias: tax comes back as {then:.2f}, although it is absent. "
-            "The bias and the ReLU filter that out.",
+            "Type ‘0’ to remove the bias of tax: the output for tax is {then:.2f}, although tax "
+            "is absent. The bias and the ReLU filter this error out.",
             {b[tax]: 0.0},
             back[tax],
         ),

@@ -39,7 +39,7 @@ class Shelf(NamedTuple):
         """A text about the model in use for a value of the k-th setting."""
         values = self.settings[k].fixed
         taken = INDEX(values, 1, MATCH(MAX(wanted, values[0]), values, 1))
-        return sentence("takes a model trained at {value}", value=taken)
+        return sentence("uses the model trained at {value}", value=taken)
 
     def number(self, row: Expression, k: int) -> Expression:
         """A model's k-th number."""
@@ -52,8 +52,9 @@ def add(w: Workbook, learned: Learned) -> tuple[Shelf, Shelf]:
     latent the two numbers of E, b, the two numbers of D)."""
     ws = w.sheet(
         "Trained",
-        "every model that was trained for this workbook, a row each",
-        "cellformer train superposition -o DIR makes these numbers anew (seed 0). Type over any of them.",
+        "every model trained for this workbook, one in each row",
+        "cellformer train superposition -o DIR computes these numbers again (seed 0). You can "
+        "edit any of the numbers.",
         style="note",
         widths={0: 26, **dict.fromkeys(range(1, 32), 9)},
     )
@@ -78,7 +79,7 @@ def add(w: Workbook, learned: Learned) -> tuple[Shelf, Shelf]:
 
 def toy_models(ws: Composer, learned: Learned) -> Shelf:
     """The toy models, with the settings of each."""
-    ws.heading("Toy models: for each feature its arrow, the two numbers of W, and its bias b")
+    ws.heading("Toy models: the arrow of each feature (two numbers of W) and its bias b")
     decays = ws.typed("decays", DECAYS, ["importance, times"], style="input setting")
     odds = ws.typed(
         "probabilities",
@@ -104,7 +105,7 @@ def toy_models(ws: Composer, learned: Learned) -> Shelf:
 def encoders(ws: Composer, learned: Learned) -> Shelf:
     """The autoencoders."""
     ws.heading(
-        "Sparse autoencoders: for each latent the numbers of E, its bias b, the numbers of D"
+        "Sparse autoencoders: the numbers of E, the bias b and the numbers of D for each latent"
     )
     penalties = ws.typed("penalties", PENALTIES, ["penalty"], style="input setting")
     parts = [

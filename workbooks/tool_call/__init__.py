@@ -36,26 +36,40 @@ N_REFERENCES = 32  # sentences over which each head's average is measured
 
 STORY = Story(
     title="tool-call: a model writes a sum, a calculator answers, and the text goes on",
-    source="After L. Erzegovesi, The Final Step (2026), section 7: the conveyor belt. Weights trained for this workbook.",
+    source=
+        "Based on L. Erzegovesi, The Final Step (2026), section 7: the conveyor belt. Weights "
+        "trained for this workbook.",
     about=[
-        "A language model lays one word after another, and can do nothing else. An assistant that searches, computes or sends something does it by",
-        "writing: some words that ask for it. A program outside the model sees them, does it, and lays the result into the text. The model reads on.",
-        "Here a small model was trained on sentences such as ‘12 shares at 6 euros cost 12 * 6 = 72 euros’. It copies the numbers, chooses",
-        "the sign, and writes the sum. At the ‘=’ a cell of this workbook, the calculator, lays the answer. The model did not compute it.",
-        "Why it matters: what an assistant can do with a tool is decided by the words that it writes, and by what comes back. A model that",
-        "writes the wrong sum gets a right answer to the wrong question; without its tool it lays the likeliest number, and goes on.",
+        "A language model can only write one word after another. To search, compute or send "
+        "something, an assistant writes words that ask for it.",
+        "A program outside the model sees these words, does the work, and writes the result into "
+        "the text. Then the model reads on.",
+        "This small model learned from sentences like ‘12 shares at 6 euros cost 12 * 6 = 72 "
+        "euros’. The model does not compute the answer.",
+        "The model copies the numbers, chooses the sign and writes the sum. After the ‘=’, a "
+        "cell of this workbook (the calculator) adds the answer.",
+        "Why it matters: an assistant uses a tool by writing words. These words, and the results "
+        "that come back, decide what it can do.",
+        "A wrong sum gets the right answer to the wrong question. Without the tool, the model "
+        "writes the likeliest number and continues.",
     ],
     look=[
-        "Belt: every word with its writer, you, the model or the calculator, and what the model alone would have written there.",
-        "Play: type a question. The words between are as in the examples; numbers from 2 to 12.",
-        "Heads: where each word looks. To copy a number, a head looks back at it.",
+        "Belt: every word with its writer (you, the model or the calculator), and the word that "
+        "the model alone would have written.",
+        "Play: type a question like the examples, with numbers from 2 to 12.",
+        "Heads: the attention of each word. To copy a number, a head looks back at that number.",
     ],
     suggestions=[
         Suggestion("Type ‘9 shares at 11 euros cost’ as the sentence: the calculator answers {then}. The model was not trained on this sum.",
                    ("sentence", 0, 0), "<BOS> 9 shares at 11 euros cost", ("belt.word", belt.LAST, 0)),
-        Suggestion("Type ‘<BOS> 12 euros less 10 euros leave 12 + 10 =’, a question with the wrong sign: the calculator answers what is written, {then}. The model repeats the wrong result.",
+        Suggestion(
+            "Type ‘<BOS> 12 euros less 10 euros leave 12 + 10 =’, a question with the wrong "
+            "sign: the calculator adds and answers {then}. The model repeats the wrong result.",
                    ("sentence", 0, 0), "<BOS> 12 euros less 10 euros leave 12 + 10 =", ("belt.word", belt.LAST, 0)),
-        Suggestion("Type ‘0’ on Switches for the head that copies the first number: the model writes 9 * 10 = and the calculator answers {then}, the right answer to a wrong question.",
+        Suggestion(
+            "Type ‘0’ on Switches for the head that copies the first number: the model writes 9 "
+            "* 10 =, and the calculator answers {then}. That is the right answer to a wrong "
+            "question.",
                    ("blocks.0.attn.h3.switch", 0, 0), 0.0, ("belt.word", belt.LAST, 0)),
     ],
 )  # fmt: skip
@@ -108,8 +122,11 @@ def figures(model: Model) -> list[tuple[str, str]]:
     for text, asked in (("trained on", sums.learnt()), ("held out", sums.held_out())):
         right = sums.right(model, asked)
         found += [
-            (f"the sum is written rightly, sums {text}", f"{right.call:.2%}"),
-            (f"without the calculator its answer is right, sums {text}", f"{right.answer:.2%}"),
-            (f"the sentence ends rightly, sums {text}", f"{right.end:.2%}"),
+            (f"the model writes the sum correctly, sums {text}", f"{right.call:.2%}"),
+            (
+                f"the model answers correctly without the calculator, sums {text}",
+                f"{right.answer:.2%}",
+            ),
+            (f"the model ends the sentence correctly, sums {text}", f"{right.end:.2%}"),
         ]
     return found

@@ -16,14 +16,17 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.tool_call.calculator import LENGTH, NAME, SILENT
 
 SHEET = "Belt"
-PURPOSE = "the text word by word: who wrote each, and what the calculator laid there"
+PURPOSE = "the text word by word, with the writer of each word, and the calculator's answers"
 SWITCH_ROW, TOP, TRIES_ROW, TABLE_ROW = 8, 11, 27, 34
 READ = 3  # the first column of what the calculator finds
 LAST = 11  # the place of the answer
 ABOUT = (
-    "The text is a conveyor belt. The model reads all of it and adds one word at its end, again and again. It can do nothing else.",
-    "So it uses a calculator by writing: 12 * 10 = are four words like any others. A program outside the model waits for such words,",
-    "computes, and lays the answer on the belt. The model reads the answer as it reads your words, and goes on.",
+    "The text is like a conveyor belt. The model reads the whole text and adds one word at the "
+    "end, again and again. The model can do nothing else.",
+    "To use a calculator, the model writes ordinary words, for example the four words 12 * 10 =. "
+    "A program outside the model waits for such words.",
+    "The program computes the answer and adds it to the text. The model reads the answer like "
+    "your words, and continues.",
 )
 YOU, MODEL, TOOL = "you", "the model", "the calculator"
 HEADS = (
@@ -36,8 +39,11 @@ HEADS = (
     "answer",
 )
 PLACE, WORD, WRITER, ALONE, SHARE, SUM_COL, ANSWER = range(len(HEADS))
-NUMBERS = "Each word's number, -1 where it is none. kind: 1 for *, 2 for +, 3 for -; id: the place of the answer in the vocabulary, from 0."
-NO_TOKEN = "no word for it"  # of an answer that is not in the vocabulary
+NUMBERS = (
+    "Each word's number (-1 if the word is not a number). kind: 1 for *, 2 for +, 3 for -. id: "
+    "the answer's place in the vocabulary, from 0."
+)
+NO_TOKEN = "unknown word"  # of an answer that is not in the vocabulary
 
 
 def add(book: ModelBook) -> None:
@@ -104,7 +110,7 @@ def _belt(book: ModelBook, page: Composer) -> None:
 def _table(book: ModelBook, page: Composer) -> None:
     """Add the calculator's inputs: the number of each word, and its finds at each place."""
     g, n = book.graph, book.graph["tokens"].shape[0]
-    page.sheet.put(TABLE_ROW - 1, 0, "What the calculator works with", "heading")
+    page.sheet.put(TABLE_ROW - 1, 0, "The data of the calculator", "heading")
     page.sheet.put(TABLE_ROW, 0, NUMBERS, "note")
     page.heads_at((TABLE_ROW + 1, 0), "word", "number", style="label")
     page.heads_at((TABLE_ROW + 1, READ), "place", "number", "kind", "result", "id", style="label")
@@ -119,15 +125,18 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: the calculator off; another number; a number too large for it."""
     return [
         Suggestion(
-            "Type ‘0’ to switch the calculator off: the model writes a number of its own, {then} instead of {now}. It ends as surely as before.",
+            "Type ‘0’ to switch the calculator off: the model writes its own number, {then} "
+            "instead of {now}. The model ends the sentence as surely as before.",
             (f"{NAME}.connected", 0, 0), 0.0, ("belt.word", LAST, 0),
         ),
         Suggestion(
-            "Choose ‘11’ as the fifth word on Play: the model copies it, and the calculator answers {then:.0f}, not {now:.0f}.",
+            "Choose ‘11’ as the fifth word on Play: the model copies 11, and the calculator "
+            "answers {then:.0f}, not {now:.0f}.",
             ("prompt.pick", 4, 0), "11", (f"{NAME}.result", LAST, 0),
         ),
         Suggestion(
-            "Choose ‘13’ as the second word on Play, a number that training never had: the model writes 11 in its place, and the calculator answers {then:.0f}.",
+            "Choose ‘13’ as the second word on Play, a number outside the training data: the "
+            "model writes 11 instead, and the calculator answers {then:.0f}.",
             ("prompt.pick", 1, 0), "13", (f"{NAME}.result", LAST, 0),
         ),
     ]  # fmt: skip

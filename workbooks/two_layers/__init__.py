@@ -31,15 +31,15 @@ FIRST, SECOND = "blocks.0", "blocks.1"
 HEAD_1, HEAD_2 = f"{FIRST}.attn.h0", f"{FIRST}.attn.h1"
 CAT, SAT, DOG = 1, 2, fitting.WORDS.index("dog")  # positions, and the likeliest next word
 HEADINGS = {
-    "embed": "Step 1: embedding + positional",
+    "embed": "Step 1: embedding + position",
     f"{HEAD_1}.q": "Step 2: Q, K and V of head 0.0",
     f"{HEAD_1}.scores": "Step 3: attention inside head 0.0",
     f"{HEAD_2}.q": "Step 2: Q, K and V of head 0.1",
     f"{HEAD_2}.scores": "Step 3: attention inside head 0.1",
-    f"{FIRST}.attn_out": "Steps 4 and 5: both heads' shares, added to the stream",
+    f"{FIRST}.attn_out": "Steps 4 and 5: outputs of both heads, added to the stream",
     f"{FIRST}.mlp.pre": "Step 6: the MLP",
     f"{SECOND}.resid_pre": "Step 7: layer 2, same shapes, new weights",
-    "logits": "Step 8: read out the last word",
+    "logits": "Step 8: logits of the last word",
 }
 
 
@@ -81,32 +81,41 @@ def story() -> Story:
     """The start sheet's texts, and suggested edits."""
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 6.",
+        source="Based on L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 6.",
         about=[
-            "A transformer with everything but norms and biases: ten words, vectors of six numbers, two heads of three, an MLP of eight hidden",
-            "cells, two layers. Follow the shape of the data from step to step: the stream keeps its shape throughout, whatever is added to it.",
-            "Why it matters: layers can be stacked only because each hands on a stream of the shape that it took. GPT-3 stacks 96 of them.",
+            "This transformer has no norms and no biases. It has ten words, vectors of six "
+            "numbers, two layers, two heads of three, and eight MLP cells.",
+            "Follow the shape of the data from step to step. The stream keeps its shape, because "
+            "each part adds a table of the same shape.",
+            "Why it matters: the output of each layer has the same shape as its input. So layers "
+            "can be stacked: GPT-3 stacks 96 layers.",
         ],
         errata=[
-            "The source prints what each step gives, to two decimals, and no weights. The weights here were computed backwards: they are the smallest",
-            "that give its tables, and where two of its rounded tables contradict each other by 0.01, the difference is split.",
-            "Of layer 1 it prints only what is written and the sums. The patterns there are chosen, and so are the vectors of the words that it",
-            "does not show. The source counts layers and heads from 1.",
-            "The source calls ReLU the only step that is not linear. The softmax of attention is not either, nor is the product of queries and keys.",
+            "The source prints the result of each step to two decimals, but no weights. This "
+            "workbook uses the smallest weights that give these results.",
+            "Some rounded tables of the source contradict each other by 0.01. Then the weights "
+            "here split the difference.",
+            "For layer 1, the source prints only outputs and sums. This workbook chooses the "
+            "attention patterns, and the vectors of words not shown.",
+            "The source counts layers and heads from 1.",
+            "The source calls ReLU the only nonlinear step. But the attention softmax and the "
+            "product of queries and keys are also nonlinear.",
         ],
         look=[
             "Study: the table of shapes, with a link from each step to its cells.",
-            "Block 0 and Block 1: the stream keeps 6 columns; the heads work in 3, the MLP in 8.",
-            "A head stands alone, with its own W_Q, W_K, W_V and W_O: the source has the two side by side, in 6 columns.",
-            "Printed: everything that the source prints, and how far the cells are from it: at "
-            "most 0.005, except for one probability.",
-            "Switches: a part that is off can write its average instead of nothing. It is "
-            "measured over four sentences of these words.",
+            "Block 0 and Block 1: the stream always has 6 columns. A head uses 3 columns, and "
+            "the MLP uses 8.",
+            "Each head has its own W_Q, W_K, W_V and W_O. The source puts both heads side by "
+            "side, in 6 columns.",
+            "Printed: every number of the source, and its difference from the cells. Only one "
+            "probability differs by more than 0.005.",
+            "Switches: a part that is off can write its average instead of nothing. The average "
+            "comes from four sentences of these words.",
         ],
         suggestions=[
             Suggestion(
-                "Choose ‘big’: after ‘cat’ nothing changes, and ‘dog’ stays at {then:.1%}. After the last word "
-                "it goes from {last.now:.1%} to {last.then:.1%}.",
+                "Choose ‘big’: after ‘cat’ nothing changes, and ‘dog’ stays at {then:.1%}. After "
+                "the last word ‘dog’ changes from {last.now:.1%} to {last.then:.1%}.",
                 SAT,
                 "big",
                 ("probs", CAT, DOG),
@@ -142,7 +151,8 @@ def printed() -> list[Printed]:
             "Step 3: weights, head 0.0",
             fitting.PATTERN_1.tolist(),
             f"{HEAD_1}.pattern",
-            note="The last row is printed 0.34, 0.33, 0.32, which adds up to 0.99: rounding.",
+            note="The source prints the last row as 0.34, 0.33, 0.32. The sum is 0.99 because of "
+            "rounding.",
         ),
         Printed("Step 3: weights, head 0.1", fitting.PATTERN_2.tolist(), f"{HEAD_2}.pattern"),
         *by_head("Step 4: concat", fitting.CONCAT, "z"),
@@ -155,7 +165,8 @@ def printed() -> list[Printed]:
             [fitting.PROBS.tolist()],
             "probs",
             rows=[SAT],
-            note="‘the’ is printed 0.04: its printed logit, -0.48, gives 0.0348; -0.47 would give 0.0351.",
+            note="The source prints 0.04 for ‘the’. But its printed logit, -0.48, gives 0.0348; "
+            "-0.47 would give 0.0351.",
         ),
     ]
 
@@ -179,7 +190,8 @@ def written() -> Iterator[Printed]:
         ):
             missed = int(np.sum(np.abs(before + write - total) > 0.005))
             note = (
-                f"In {missed} of 18 cells the printed terms miss it by 0.01: rounding, halved here."
+                f"In {missed} of 18 cells, the printed terms miss the printed sum by 0.01 "
+                "(rounding). Here the error is halved."
             )
             title = f"Layer {n}"
             yield Printed(f"{title}: {part}", write.tolist(), f"blocks.{n}.{part}")

@@ -24,30 +24,28 @@ class Shape(NamedTuple):
 
 SHAPES = (
     Shape("token ids", "typed on Play", "[T] = [3]", "tokens", "model"),
-    Shape("h⁰, then h¹", "embedding + positional; then what layer 0 leaves", "3 × 6", "resid_pre"),
-    Shape("Q", "h W_Q, carved into two heads", "3 × 6; 3 × 3, ×2", "q", "head"),
-    Shape("K", "h W_K, carved into two heads", "3 × 6; 3 × 3, ×2", "k", "head"),
-    Shape("V", "h W_V, carved into two heads", "3 × 6; 3 × 3, ×2", "v", "head"),
+    Shape("h⁰, then h¹", "embedding + position; then the output of layer 0", "3 × 6", "resid_pre"),
+    Shape("Q", "h W_Q, split into two heads", "3 × 6; 3 × 3, ×2", "q", "head"),
+    Shape("K", "h W_K, split into two heads", "3 × 6; 3 × 3, ×2", "k", "head"),
+    Shape("V", "h W_V, split into two heads", "3 × 6; 3 × 3, ×2", "v", "head"),
     Shape("scores", "Q Kᵀ / √d_k, in each head", "3 × 3 per head", "scores", "head"),
     Shape("weights", "causal mask, softmax", "3 × 3 per head", "pattern", "head"),
     Shape(
         "head output; concat",
-        "weights · V; the two side by side",
+        "weights · V; both heads side by side",
         "3 × 3 per head; 3 × 6",
         "z",
         "head",
     ),
-    Shape("a head's own share", "head output · its rows of W_O", "", "result", "head"),
-    Shape("write-back", "concat · W_O = the two shares added", "3 × 6", "attn_out"),
+    Shape("part of one head", "head output · its rows of W_O", "", "result", "head"),
+    Shape("write-back", "concat · W_O = sum of both heads' parts", "3 × 6", "attn_out"),
     Shape("h_mid", "h + write-back", "3 × 6", "resid_mid"),
     Shape("MLP pre-activation", "h_mid W_1", "3 × 8", "mlp.pre"),
     Shape("MLP activation", "ReLU", "3 × 8", "mlp.post"),
     Shape("MLP output", "activation · W_2", "3 × 6", "mlp_out"),
     Shape("h¹, then h²", "h_mid + MLP output", "3 × 6", "resid_post"),
-    Shape("logits", "h² U; the source reads the last row alone", "[V]", "logits", "model"),
-    Shape(
-        "distribution", "softmax: the ten printed make 1.00, so V is 10", "[V]", "probs", "model"
-    ),
+    Shape("logits", "h² U; the source uses only the last row", "[V]", "logits", "model"),
+    Shape("distribution", "softmax; ten values sum to 1.00, so V is 10", "[V]", "probs", "model"),
 )
 STUDY_HEADS = ("step", "operation", "shape as printed", "here", "layer 0", "", "layer 1", "")
 LINKS = 4  # the column that the ways to layer 0 begin in; those to layer 1 stand two further
@@ -57,7 +55,7 @@ def study(book: ModelBook) -> None:
     """Add the source's table of shapes, each row with links to its cells."""
     sheet, top = book.sheet(STUDY), 5
     layout.dress(book, sheet)
-    sheet.purpose = "the table of shapes: every step, as printed and as it stands here"
+    sheet.purpose = "the table of shapes: every step, as printed and in this workbook"
     sheet.widths = {0: 20, 1: 46, 2: 22, 3: 12} | dict.fromkeys(range(LINKS, 8), 14)
     title = f"From token ids to a distribution: T = {len(book.passage.ids)}, d_model = 6, V = 10"
     sheet.put(top - 1, 0, title, "heading")

@@ -68,7 +68,7 @@ def find(model_type: str) -> Declared:
     found = of(model_type)
     if found is None:
         raise InputError(
-            f"no architecture {model_type!r}; {nearest(model_type, known())}; "
+            f"there is no architecture {model_type!r}; {nearest(model_type, known())}; "
             f"docs/architectures.md lists all {len(known())}"
         )
     return found

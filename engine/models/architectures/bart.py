@@ -151,7 +151,7 @@ def of_kin(c: Config) -> dict[str, Any]:
     c.ignore("encoder_layerdrop", "decoder_layerdrop", "init_std")  # of training
     c.ignore("num_hidden_layers", "extra_pos_embeddings", "save_step")  # of older files
     c.ignore("force_bos_token_to_be_generated", "do_blenderbot_90_layernorm")
-    c.refuse("layernorm_variant", "prelayernorm", "norms come before sublayers where they vary")
+    c.refuse("layernorm_variant", "prelayernorm", "only ‘prelayernorm’ is supported")
     c.divide("d_model", "encoder_attention_heads")
     n_ctx = c.get("max_position_embeddings", int)
     return {
@@ -180,7 +180,7 @@ def as_computed(c: Config, switches: Mapping[str, bool]) -> None:
     reference ignores such fields."""
     last = {"add_final_layer_norm": switches["normalize_before"], "add_bias_logits": False}
     for name, value in {"static_position_embeddings": False, **last, **switches}.items():
-        c.refuse(name, value, f"transformers computes as if it were {str(value).lower()}")
+        c.refuse(name, value, f"transformers computes as if this value were {str(value).lower()}")
 
 
 def as_held(spec: BartSpec, names: Container[str]) -> BartSpec:

@@ -34,8 +34,10 @@ def of_marian(c: Config) -> BartSpec:
     if translates:
         c.assume(vocab_size=58101, decoder_start_token_id=58100)
         words = c.get("vocab_size", int)
-        c.refuse("share_encoder_decoder_embeddings", True, "both stacks have the same words here")
-        c.refuse("decoder_vocab_size", words, "both stacks have the same words here")
+        c.refuse(
+            "share_encoder_decoder_embeddings", True, "both stacks must have the same vocabulary"
+        )
+        c.refuse("decoder_vocab_size", words, "both stacks must have the same vocabulary")
     c.assume(decoder_start_token_id=0)
     before = {"normalize_before": not translates, "normalize_embedding": False}
     bart.as_computed(c, before | {"static_position_embeddings": True})
@@ -48,7 +50,10 @@ def of_m2m(c: Config) -> BartSpec:
     """M2M-100's spec. Positions count from the one after the padding token's id."""
     kin, first = bart.of_kin(c), c.get("pad_token_id", int, 1) + 1
     if kin["d_model"] < 4:
-        raise InputError(f"{c.path}: d_model is {kin['d_model']}; sines and cosines need 4 or more")
+        raise InputError(
+            f"{c.path}: d_model is {kin['d_model']}; positions with sines and cosines need 4 or "
+            "more"
+        )
     places = {"first_place": first, "first_position": first, "to_slowest": True}
     return BartSpec(position="sinusoidal", final_norm=True, logits_bias=False, **places, **kin)
 
@@ -57,9 +62,9 @@ kin = partial(Kin, NEW=None, EPS=bart.EPS, forward=bart.forward, pieces=bart.pie
 KIN = (  # of what a file has beside the weights, tables of sines are computed
     kin(
         ("marian", "pegasus"),
-        "Marian (Junczys-Dowmunt et al. 2018), which translates, and Pegasus (Zhang et al. 2020), "
-        "which summarizes: BART with sinusoidal positions, and without a norm of what is embedded. "
-        "Pegasus has its norms before sublayers, and after the last layer",
+        "Marian (Junczys-Dowmunt et al. 2018) translates, and Pegasus (Zhang et al. 2020) "
+        "summarizes. Both are BART with sinusoidal positions and without a norm after the "
+        "embedding. Pegasus has norms before its sublayers and after the last layer",
         {},
         of_marian,
         UNREAD=(*bart.UNREAD, "*.embed_positions.weight"),
@@ -67,8 +72,9 @@ KIN = (  # of what a file has beside the weights, tables of sines are computed
     ),
     kin(
         ("m2m_100",),
-        "M2M-100 (Fan et al. 2021) and NLLB (NLLB Team 2022), which translate between hundreds of "
-        "languages: mBART with sinusoidal positions, and without a norm of what is embedded",
+        "M2M-100 (Fan et al. 2021) and NLLB (NLLB Team 2022) translate between hundreds of "
+        "languages. Both are mBART with sinusoidal positions and without a norm after the "
+        "embedding",
         {"activation_function": "relu", "vocab_size": 128112, "decoder_start_token_id": 2}
         | {"scale_embedding": True},
         of_m2m,

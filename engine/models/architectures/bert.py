@@ -144,9 +144,13 @@ def of_kin(
     `of_classes` that of a classifier's; `first` is the first token's row of the table of positions.
     """
     c.assume(num_hidden_layers=12, max_position_embeddings=512, hidden_act="gelu")
-    c.refuse("position_embedding_type", "absolute", "positions are learned, one vector for each")
-    c.refuse("is_decoder", False, "a decoder of this kind is not known here")
-    c.refuse("add_cross_attention", False, "there is no other text to attend to")
+    c.refuse(
+        "position_embedding_type",
+        "absolute",
+        "only learned positions (one vector for each position) are supported",
+    )
+    c.refuse("is_decoder", False, "cellformer does not know decoders of this kind")
+    c.refuse("add_cross_attention", False, "this model has no second text to attend to")
     c.ignore("chunk_size_feed_forward")  # how much of the MLP is computed together
     n_positions = c.get("max_position_embeddings", int)
     return {

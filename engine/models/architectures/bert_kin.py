@@ -79,15 +79,17 @@ def of_electra(c: Config) -> ModelSpec:
     """ELECTRA's spec; missing fields have the values of the small model."""
     if any(name.endswith("ForPreTraining") for name in c.listed("architectures", str)):
         raise InputError(
-            f"{c.path}: ELECTRA's discriminator says which tokens were replaced, and ranks no "
-            "words; take its generator, or a classifier trained from it"
+            f"{c.path}: ELECTRA's discriminator finds replaced tokens and predicts no words; use "
+            "its generator, or a classifier trained from the discriminator"
         )
     kin = bert.of_kin(c, of_words="gelu", of_classes="gelu")
     return ElectraSpec(d_word=c.get("embedding_size", int, 128), **kin)
 
 
 def of_mpnet(c: Config) -> ModelSpec:
-    c.refuse("relative_attention_num_buckets", BUCKETS.n, "its reference sorts distances into 32")
+    c.refuse(
+        "relative_attention_num_buckets", BUCKETS.n, "transformers sorts distances into 32 buckets"
+    )
     return MpnetSpec(**bert.of_kin(c, of_words="gelu", first=PADDING + 1) | {"n_segments": 0})
 
 
@@ -98,7 +100,7 @@ def of_albert(c: Config) -> ModelSpec:
     n_groups, n_inner = c.get("num_hidden_groups", int, 1), c.get("inner_group_num", int, 1)
     if not (1 <= n_groups <= max(n_layers, 1) and n_inner >= 1):
         raise InputError(
-            f"{c.path}: {n_layers} layers in {n_groups} groups of {n_inner}; look at "
+            f"{c.path}: {n_layers} layers cannot form {n_groups} groups of {n_inner}; check "
             "num_hidden_groups and inner_group_num"
         )
     places = [
@@ -155,9 +157,9 @@ KIN = (
     ),
     kin(
         ("roberta", "xlm-roberta", "camembert"),
-        "RoBERTa (Liu et al. 2019) and its relatives: BERT with positions counted from the padding "
-        "token's id on, and other names for the head's tensors. XLM-RoBERTa and CamemBERT differ "
-        "only in tokenizers",
+        "RoBERTa (Liu et al. 2019) and its relatives: BERT with other names for the head's "
+        "tensors. Positions are counted from the padding token's id. XLM-RoBERTa and CamemBERT "
+        "differ only in their tokenizers",
         {},
         lambda c: ModelSpec(**bert.of_kin(c, "gelu", first=1 + c.get("pad_token_id", int, 1))),
         UNREAD=("*.pooler.*", "lm_head.*"),
@@ -165,8 +167,9 @@ KIN = (
     ),
     kin(
         ("electra",),
-        "ELECTRA (Clark et al. 2020, section 3): BERT whose word vectors may be shorter than the "
-        "stream",  # its generator ranks words; classifiers are trained from the discriminator
+        "ELECTRA (Clark et al. 2020, section 3): BERT, but word vectors may be shorter than the "
+        # its generator ranks words; classifiers are trained from the discriminator
+        "residual stream",
         {"vocab_size": 30522, "hidden_size": 256, "num_attention_heads": 4}
         | {"intermediate_size": 1024},
         of_electra,
@@ -176,8 +179,9 @@ KIN = (
     ),
     kin(
         ("mpnet",),
-        "MPNet (Song et al. 2020): BERT whose scores have a bias by distance, one for all layers, "
-        "as T5's; positions count from 2 on, and there are no segments",
+        "MPNet (Song et al. 2020): BERT with a bias that depends on distance, added to the "
+        "scores. All layers share this bias, as in T5. Positions count from 2, and there are no "
+        "segments",
         {},
         of_mpnet,
         forward=with_distances,
@@ -193,8 +197,8 @@ KIN = (
     ),
     kin(
         ("albert",),
-        "ALBERT (Lan et al. 2019, section 3.1): BERT whose layers share their weights, and whose "
-        "word vectors are shorter than the stream",
+        "ALBERT (Lan et al. 2019, section 3.1): BERT with the same weights in all layers. Word "
+        "vectors are shorter than the residual stream",
         {"hidden_act": "gelu_new", "vocab_size": 30000, "hidden_size": 4096}
         | {"num_attention_heads": 64, "intermediate_size": 16384},
         of_albert,

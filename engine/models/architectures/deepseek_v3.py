@@ -100,7 +100,7 @@ def read_config(c: Config) -> ModelSpec:
     length = 2048 if second else 4096
     c.assume(**(V2 if second else V3), rms_norm_eps=1e-6, max_position_embeddings=length)
     if second:
-        c.refuse("mlp_bias", False, "MLPs have no biases here")
+        c.refuse("mlp_bias", False, "MLPs with biases are not supported")
         if c.get("topk_method", str, "greedy") == "greedy":
             c = c.otherwise(n_group=1, topk_group=1)
         c = c.otherwise(norm_topk_prob=False)  # its reference does not read it

@@ -91,9 +91,9 @@ def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
 
 
 def read_config(c: Config) -> ModelSpec:
-    c.refuse("is_folding_model", False, "of ESMFold the language model alone is read")
-    c.refuse("is_decoder", False, "a decoder of this kind is not known here")
-    c.refuse("add_cross_attention", False, "there is no other text to attend to")
+    c.refuse("is_folding_model", False, "cellformer reads only the language model of ESMFold")
+    c.refuse("is_decoder", False, "cellformer does not know decoders of this kind")
+    c.refuse("add_cross_attention", False, "this model has no second text to attend to")
     c.assume(hidden_size=768, num_hidden_layers=12, num_attention_heads=12)
     c.assume(intermediate_size=3072, max_position_embeddings=1026)
     c.ignore("hidden_act", "rope_theta", "rope_parameters", "vocab_list", "esmfold_config")
@@ -101,7 +101,7 @@ def read_config(c: Config) -> ModelSpec:
     kind = c.get("position_embedding_type", str, "absolute")
     if kind not in ("absolute", "rotary"):
         raise InputError(
-            f"{c.path}: position_embedding_type {kind!r} is not supported; absolute and rotary are"
+            f"{c.path}: position_embedding_type {kind!r} is not supported; use absolute or rotary"
         )
     first = 1 + c.get("pad_token_id", int) if kind == "absolute" else 0
     n_positions = c.get("max_position_embeddings", int)

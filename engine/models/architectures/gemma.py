@@ -31,7 +31,9 @@ forward = partial(run, norm=parts.rms_norm_above_one, attend=attention)
 
 def read_config(c: Config) -> ModelSpec:
     """The configs of the three generations."""
-    c.refuse("use_bidirectional_attention", False, "each token sees those before it")
+    c.refuse(
+        "use_bidirectional_attention", False, "each token attends only to earlier tokens and itself"
+    )
     kind = c.values["model_type"]
     if kind == "gemma":  # its first configs say `gelu`, but it was trained with the tanh form
         c.ignore("hidden_activation")

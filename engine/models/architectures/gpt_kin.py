@@ -89,7 +89,11 @@ def of_gpt(
 def of_bloom(c: Config) -> LlamaSpec:
     """BLOOM's spec. It has no maximum position: `seq_length` is the length of training."""
     if c.get("pretraining_tp", int, 1) > 1:
-        c.refuse("slow_but_exact", False, "its sums leave biases out; set it to false")
+        c.refuse(
+            "slow_but_exact",
+            False,
+            "sums with this option leave biases out; set this option to false",
+        )
     return of_gpt(
         c,
         Words("hidden_size", "n_head", "n_layer", "seq_length"),
@@ -147,7 +151,7 @@ def of_neo(c: Config) -> LlamaSpec:
     for pattern, n in map(pair, c.listed("attention_types", list)):
         kinds += pattern * min(n, n_layers + 1)
     if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:
-        raise InputError(f"{c.path}: attention_types must say global or local for each layer")
+        raise InputError(f"{c.path}: attention_types must give ‘global’ or ‘local’ for each layer")
     words = ("hidden_size", "num_heads", "num_layers", rope.LONGEST, "intermediate_size")
     return of_gpt(
         c,
@@ -167,7 +171,9 @@ def pair(listed: list[Any]) -> tuple[list[str], int]:
 
 
 def of_neox(c: Config) -> LlamaSpec:
-    c.refuse("rope_theta", None, "here it is rotary_emb_base: rename it, or take it out")
+    c.refuse(
+        "rope_theta", None, "this model uses rotary_emb_base: rename the field, or delete the field"
+    )
     d_head = c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head, "rotary_emb_base", "rotary_pct", 0.25)
     return of_gpt(
@@ -204,7 +210,7 @@ def of_codegen(c: Config) -> LlamaSpec:
     """CodeGen's spec, which has GPT-J's words."""
     spec = of_gptj(c)
     if spec.n_heads % PARTS:
-        raise InputError(f"{c.path}: n_head is {spec.n_heads}; CodeGen's are a multiple of {PARTS}")
+        raise InputError(f"{c.path}: n_head is {spec.n_heads}; CodeGen needs a multiple of {PARTS}")
     return spec
 
 
@@ -242,14 +248,14 @@ def first_gpt_pieces(spec: ModelSpec) -> Pieces:
 
 def of_mpt(c: Config) -> LlamaSpec:
     """MPT's spec. `attn_config` has fields of its own."""
-    c.refuse("logit_scale", None, "its reference does not scale logits")
+    c.refuse("logit_scale", None, "transformers does not scale the logits of this model")
     inner = Config(c.path, c.get("attn_config", dict, {}))
     for name, allowed, why in (  # what is supported, and why no more
-        ("attn_type", "multihead_attention", "every head has its own keys"),
-        ("prefix_lm", False, "each token sees those before it"),
-        ("qk_ln", False, "its reference has no norm of queries and keys"),
-        ("alibi", True, "its reference has no other positions"),
-        ("alibi_bias_max", 8, "its reference has no other slopes"),
+        ("attn_type", "multihead_attention", "only separate keys for each head are supported"),
+        ("prefix_lm", False, "each token attends only to earlier tokens and itself"),
+        ("qk_ln", False, "transformers has no norm of queries and keys in this model"),
+        ("alibi", True, "transformers has only ALiBi positions in this model"),
+        ("alibi_bias_max", 8, "transformers has no other slopes for this model"),
     ):
         inner.refuse(name, allowed, why)
     scale = inner.optional("softmax_scale", float, None)
@@ -287,7 +293,7 @@ KIN = (
     gpt(
         ("bloom",),
         "BLOOM (BigScience Workshop 2022, section 3.2.2): ALiBi instead of position embeddings, "
-        "and a norm of the embedding",
+        "and a norm after the embedding",
         {"vocab_size": 250880, "hidden_size": 64, "n_layer": 2, "n_head": 8, "seq_length": 2048},
         of_bloom,
         renames={"num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
@@ -309,10 +315,10 @@ KIN = (
     ),
     gpt(
         ("falcon",),
-        "Falcon (Almazrouei et al. 2023, section 4.3): attention and MLP in parallel, grouped keys "
+        "Falcon (Almazrouei et al. 2023, section 4.3): parallel attention and MLP, grouped keys "
         "and values, rotary positions. Falcon-7B has one norm for both sublayers and one key for "
-        "all heads; larger models have two norms and more keys. Falcon-RW has sequential sublayers "
-        "and ALiBi",
+        "all heads. Larger models have two norms and more keys. Falcon-RW has sequential "
+        "sublayers and ALiBi",
         {rope.LONGEST: 2048, "activation": "gelu", "vocab_size": 65024, "hidden_size": 4544}
         | {"num_hidden_layers": 32, "num_attention_heads": 71},
         of_falcon,
@@ -323,8 +329,8 @@ KIN = (
     ),
     gpt(
         ("gpt_bigcode",),
-        "GPT-BigCode (Ben Allal et al. 2023, section 4; SantaCoder, StarCoder): GPT-2 whose heads "
-        "share one key and one value (Shazeer 2019, section 3)",
+        "GPT-BigCode (Ben Allal et al. 2023, section 4; SantaCoder, StarCoder): GPT-2, but all "
+        "heads share one key and one value (Shazeer 2019, section 3)",
         {"vocab_size": 50257, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024}
         | {"activation_function": "gelu_pytorch_tanh"},
         lambda c: of_gpt(
@@ -346,8 +352,8 @@ KIN = (
     gpt(
         ("gpt_neo",),
         "GPT-Neo (Black et al. 2021; the TinyStories models): GPT-2 with alternating local "
-        "(windowed) and global attention, scores not divided by sqrt(d_head), and no biases of "
-        "queries, keys and values",
+        "(windowed) and global attention. Scores are not divided by sqrt(d_head). Queries, keys "
+        "and values have no biases",
         {"attention_types": [[["global", "local"], 12]], "num_layers": 24}
         | {rope.LONGEST: 2048, "activation_function": "gelu_new"},
         of_neo,
@@ -364,8 +370,9 @@ KIN = (
     ),
     gpt(
         ("gpt_neox",),
-        "GPT-NeoX (Black et al. 2022, section 2.1; the Pythia models): attention and MLP in "
-        "parallel on the same residual, rotary positions on a part of each head's features",
+        "GPT-NeoX (Black et al. 2022, section 2.1; the Pythia models): parallel attention and "
+        "MLP, which read the same residual stream. Rotary positions change only a part of each "
+        "head's features",
         {"num_hidden_layers": 44, rope.LONGEST: 2048, "hidden_act": "gelu"},
         of_neox,
         NEW={"hidden_act": "gelu"},
@@ -382,22 +389,23 @@ KIN = (
     ),
     gptj(
         ("gptj",),
-        "GPT-J (Wang & Komatsuzaki 2021): attention and MLP in parallel on the same norm, as in "
-        "Phi, in separate tensors; adjacent features rotate in pairs, and attention has no biases",
+        "GPT-J (Wang & Komatsuzaki 2021): parallel attention and MLP with the same norm, as in "
+        "Phi, but in separate tensors. Adjacent features rotate in pairs, and attention has no "
+        "biases",
         read=of_gptj,
         pieces=layout(*OF_GPTJ, partial(grouped_heads, out="out_proj"), "attn", GPTJ_MLP),
     ),
     gptj(
         ("codegen",),
-        "CodeGen (Nijkamp et al. 2022, section 2.2): GPT-J's pass, with queries, values and keys "
-        "in one tensor, in four parts, as four machines trained them",
+        "CodeGen (Nijkamp et al. 2022, section 2.2): GPT-J's forward pass. One tensor holds "
+        "queries, values and keys in four parts, because four machines trained them",
         read=of_codegen,
         pieces=layout(*OF_GPTJ, codegen_heads, "attn", GPTJ_MLP),
     ),
     gpt(
         ("openai-gpt",),
-        "GPT, the first (Radford et al. 2018, section 3.1): norms after each sublayer's sum, as in "
-        "2017, and learned positions",
+        "GPT, the first version (Radford et al. 2018, section 3.1): norms after each sublayer's "
+        "sum, as in the Transformer of 2017, and learned positions",
         {"vocab_size": 40478, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 512}
         | {"afn": "gelu"},
         of_first_gpt,
@@ -409,8 +417,8 @@ KIN = (
     ),
     gpt(
         ("mpt",),
-        "MPT (MosaicML 2023): ALiBi instead of position embeddings, LayerNorm with a gain alone, "
-        "no biases; queries, keys and values that stay within a bound, if the config sets one",
+        "MPT (MosaicML 2023): ALiBi instead of position embeddings, LayerNorm with only a gain, "
+        "no biases. Queries, keys and values stay within a bound, if the config sets a bound",
         {"vocab_size": 50368, "d_model": 2048, "n_heads": 16, "n_layers": 24, "max_seq_len": 2048},
         of_mpt,
         renames={"hidden_size": "d_model", "num_attention_heads": "n_heads"}

@@ -65,7 +65,7 @@ def of(layers: int, context: int, **more: Any) -> dict[str, Any]:
 def of_stablelm(c: Config) -> LlamaSpec:
     """StableLM's sizes. Raises InputError for a head_dim that its attention does not take."""
     d_head = c.divide("hidden_size", "num_attention_heads")
-    c.refuse("head_dim", d_head, "heads have hidden_size / num_attention_heads features")
+    c.refuse("head_dim", d_head, "each head must have hidden_size / num_attention_heads features")
     return usual(
         c,
         part="partial_rotary_factor",
@@ -202,17 +202,18 @@ by_head = partial(llama.attention, norm=llama.normed_by_head)
 KIN = (
     Kin(
         ("arcee",),
-        "Arcee's AFM (Arcee AI 2025): Llama with an MLP that has no gate, and the square of ReLU",
+        "Arcee's AFM (Arcee AI 2025): Llama with an MLP that has no gate and uses the square of "
+        "ReLU",
         of(32, 4096, hidden_act="relu2"),
         lambda c: usual(c, mlp_bias=c.get("mlp_bias", bool, False), gated=False),
         NEW={"hidden_act": "relu2"},
     ),
     Kin(
         ("cohere", "cohere2"),
-        "Command R (Cohere 2024): attention and MLP in parallel on the same LayerNorm, which has a "
-        "gain alone; neighbouring features turn, and logits are multiplied by a number. Command R+ "
-        "also normalizes each head's queries and keys; Command R7B (2025, section 2) has sliding "
-        "windows in three layers of four, and the fourth does not turn",
+        "Command R (Cohere 2024): parallel attention and MLP with the same LayerNorm, which has "
+        "only a gain. Adjacent features rotate in pairs, and logits are multiplied by a number. "
+        "Command R+ also normalizes each head's queries and keys. Command R7B (2025, section 2) "
+        "has sliding windows in three of four layers, and no rotation in the fourth",
         of(40, 8192),
         of_cohere,
         NEW=SILU | {"logit_scale": 1.0},
@@ -222,32 +223,32 @@ KIN = (
     ),
     Kin(
         ("ernie4_5",),
-        "ERNIE 4.5 (Baidu 2025, section 2): Llama, where neighbouring features turn; biases "
-        "everywhere, if the config has them",
+        "ERNIE 4.5 (Baidu 2025, section 2): Llama, but adjacent features rotate in pairs. All "
+        "linear maps have biases, if the config says so",
         of(18, 131072),
         of_ernie,
     ),
     Kin(
         ("exaone4",),
-        "EXAONE 4.0 (LG AI Research 2025, section 2): Llama's parts with norms after each sublayer "
-        "and norms of queries and keys. The large model has sliding windows in three layers of "
-        "four, and the fourth does not turn",
+        "EXAONE 4.0 (LG AI Research 2025, section 2): Llama with norms after each sublayer and "
+        "norms of queries and keys. The large model has sliding windows in three of four layers, "
+        "and no rotation in the fourth",
         of(32, 2048),
         of_exaone,
         pieces=partial(llama.pieces, norms=AFTER),
     ),
     Kin(
         ("glm", "glm4"),
-        "GLM-4 (Team GLM 2024, section 2): Llama's pass, where neighbouring features turn, half of "
-        "each head's; one tensor for gate and input. Its successor of 2025 (`glm4`) also has a "
-        "norm after each sublayer",
+        "GLM-4 (Team GLM 2024, section 2): Llama's forward pass. Adjacent features rotate in "
+        "pairs, but only half of each head's features. One tensor holds gate and input. The "
+        "version of 2025 (`glm4`) also has a norm after each sublayer",
         of(40, 131072),
         of_glm,
         pieces=glm_pieces,
     ),
     Kin(
         ("helium",),
-        "Helium (Kyutai 2025): Llama, where neighbouring features turn",
+        "Helium (Kyutai 2025): Llama, but adjacent features rotate in pairs",
         of(24, 4096),
         lambda c: usual(
             c,
@@ -261,8 +262,8 @@ KIN = (
     ),
     Kin(
         ("hunyuan_v1_dense",),
-        "Hunyuan's dense models (Tencent 2025): Llama with a norm of queries and keys after they "
-        "turn",
+        "Hunyuan's dense models (Tencent 2025): Llama with a norm of queries and keys after "
+        "their rotation",
         of(32, 2048),
         of_hunyuan,
         forward=partial(llama.run, attend=partial(llama.attention, norm_last=True)),
@@ -270,8 +271,9 @@ KIN = (
     ),
     Kin(
         ("nemotron",),
-        "Nemotron (Parmar et al. 2024, section 2.1): Llama's pass with LayerNorm whose gain is 1 + "
-        "w, an MLP without a gate, the square of ReLU; half of each head's features turn",
+        "Nemotron (Parmar et al. 2024, section 2.1): Llama's forward pass with a LayerNorm gain "
+        "of 1 + w. The MLP has no gate and uses the square of ReLU. Half of each head's features "
+        "rotate",
         of(32, 4096, hidden_act="relu2"),
         lambda c: usual(
             c,
@@ -288,8 +290,9 @@ KIN = (
     ),
     Kin(
         ("olmo",),
-        "OLMo (Groeneveld et al. 2024, section 2.1): Llama's pass with LayerNorm that has no "
-        "weights; queries, keys and values that stay within a bound, if the config sets one",
+        "OLMo (Groeneveld et al. 2024, section 2.1): Llama's forward pass with a LayerNorm "
+        "without weights. Queries, keys and values stay within a bound, if the config sets a "
+        "bound",
         of(32, 2048),
         lambda c: usual(c, eps="", norm="layer", bound=c.optional("clip_qkv", float, None)),
         EPS="",  # always 1e-5
@@ -297,8 +300,9 @@ KIN = (
     ),
     Kin(
         ("olmo3",),
-        "OLMo 3 (OLMo Team 2025, section 3.2): OLMo 2 with sliding windows in three layers of "
-        "four, which turn without scaling, whatever extends the others",
+        "OLMo 3 (OLMo Team 2025, section 3.2): OLMo 2 with sliding windows in three of four "
+        "layers. Rotations in these layers are never scaled, even if the other layers use "
+        "scaling for longer texts",
         of(32, 2048),
         of_olmo3,
         forward=olmo2.forward,
@@ -306,8 +310,9 @@ KIN = (
     ),
     Kin(
         ("phi",),
-        "Phi (Li et al. 2023: phi-1, phi-1.5, phi-2): attention and MLP in parallel on the same "
-        "norm of the stream, rotary positions on a part of each head's features, biases everywhere",
+        "Phi (Li et al. 2023: phi-1, phi-1.5, phi-2): parallel attention and MLP with the same "
+        "norm of the residual stream. Rotary positions change only a part of each head's "
+        "features. All linear maps have biases",
         {"num_hidden_layers": 24, "num_attention_heads": 32}
         | {"max_position_embeddings": 2048, "vocab_size": 51200, "hidden_size": 2048}
         | {"intermediate_size": 8192, "hidden_act": "gelu_new"},
@@ -343,9 +348,9 @@ KIN = (
     ),
     Kin(
         ("phi3",),
-        "Phi-3 (Microsoft 2024): Llama's forward pass with one tensor for queries, keys and values "
-        "and one for gate and input; sliding windows in every layer, if any; optionally partial "
-        "rotary positions",
+        "Phi-3 (Microsoft 2024): Llama's forward pass. One tensor holds queries, keys and "
+        "values, and another tensor holds gate and input. Sliding windows, if any, are in every "
+        "layer. Rotary positions may be partial",
         of(32, 4096),
         lambda c: usual(
             c, bias="", part="partial_rotary_factor", original=4096, windows=llama.everywhere(c)
@@ -367,9 +372,9 @@ KIN = (
     ),
     Kin(
         ("stablelm",),
-        "StableLM (Bellagente et al. 2024, section 2): Llama's parts with LayerNorm and partial "
-        "rotary positions; the model of 12 billion parameters has attention and MLP in parallel on "
-        "the same norm, and norms of each head's queries and keys",
+        "StableLM (Bellagente et al. 2024, section 2): Llama with LayerNorm and partial rotary "
+        "positions. The model with 12 billion parameters has parallel attention and MLP with the "
+        "same norm, and norms of each head's queries and keys",
         of(32, 4096, vocab_size=50304, hidden_size=2560, intermediate_size=6912)
         | {"num_attention_heads": 32, "num_key_value_heads": 32},
         of_stablelm,
@@ -379,8 +384,8 @@ KIN = (
     ),
     Kin(
         ("starcoder2",),
-        "StarCoder2 (Lozhkov et al. 2024, section 6.1): LayerNorm, rotary positions, grouped keys "
-        "and values, sliding windows in every layer, an MLP without a gate, and biases",
+        "StarCoder2 (Lozhkov et al. 2024, section 6.1): LayerNorm, rotary positions, grouped "
+        "keys and values, and biases. Sliding windows are in every layer, and the MLP has no gate",
         of(30, 4096, hidden_act="gelu_pytorch_tanh", num_key_value_heads=2)
         | {"tie_word_embeddings": True, "use_bias": True},
         of_starcoder,

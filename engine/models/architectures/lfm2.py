@@ -78,7 +78,9 @@ def read_config(c: Config) -> ModelSpec:
     spec = usual(c, theta=1e6, bias="", eps=EPS)
     d_conv = c.get("conv_L_cache", int, 3)
     if d_conv < 1:
-        raise InputError(f"{c.path}: conv_L_cache is {d_conv}; a convolution sees a token or more")
+        raise InputError(
+            f"{c.path}: conv_L_cache is {d_conv}; a convolution must see at least one token"
+        )
     return Lfm2Spec.of(
         spec,
         d_mlp=adjusted(c, spec.d_mlp),

@@ -338,7 +338,9 @@ def layers_that_stand_still(c: Config, n_layers: int) -> tuple[int, ...]:
     every = c.get("no_rope_layer_interval", int, 4)
     turns = c.listed("no_rope_layers", int) or [(n + 1) % every != 0 for n in range(n_layers)]
     if len(turns) != n_layers:
-        raise InputError(f"{c.path}: no_rope_layers lists {len(turns)} layers, not {n_layers}")
+        raise InputError(
+            f"{c.path}: no_rope_layers lists {len(turns)} layers, but the model has {n_layers}"
+        )
     return tuple(n for n in range(n_layers) if not turns[n])
 
 
@@ -354,8 +356,8 @@ def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
     if window is None or not c.get("use_sliding_window", bool, False):
         if any(listed):
             raise InputError(
-                f"{c.path}: layer_types has {WINDOWED}, but without use_sliding_window and "
-                f"sliding_window no layer slides; set both, or have {FULL} for each layer"
+                f"{c.path}: layer_types has {WINDOWED}, but the config lacks use_sliding_window "
+                f"or sliding_window; set both, or write {FULL} for each layer"
             )
         return ()
     if kind == "smollm3":

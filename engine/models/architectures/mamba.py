@@ -106,7 +106,9 @@ def read_config(c: Config) -> MambaSpec:
     }
     for name, size in sizes.items():
         if size < 1:
-            raise InputError(f"{c.path}: {name} leaves {size} numbers; it must leave at least 1")
+            raise InputError(
+                f"{c.path}: {name} gives {size} numbers; the result must be at least 1"
+            )
     return MambaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=d_model,

@@ -101,11 +101,11 @@ def read_config(c: Config) -> ModelSpec:
     d_head = c.get("head_dim", int, 64)
     if heads * d_head != spec.d_inner:
         raise InputError(
-            f"{c.path}: num_heads = {heads} heads of head_dim = {d_head} are not expand times "
-            f"hidden_size = {spec.d_inner} channels"
+            f"{c.path}: num_heads = {heads} times head_dim = {d_head} must equal expand times "
+            f"hidden_size = {spec.d_inner}"
         )
     if groups < 1 or heads % groups:
-        raise InputError(f"{c.path}: n_groups = {groups} does not divide num_heads = {heads}")
+        raise InputError(f"{c.path}: n_groups = {groups} must divide num_heads = {heads}")
     return Mamba2Spec.of(
         spec,
         d_step=1,
@@ -123,7 +123,9 @@ def limits_of_step(c: Config) -> tuple[float, float | None]:
     found = c.get("time_step_limit", list, [0.0, inf])
     numbers = [inf if x == INFINITY else x for x in found]
     if len(found) != 2 or not all(type(x) in (int, float) for x in numbers) or inf == numbers[0]:
-        raise InputError(f"{c.path}: time_step_limit = {found!r}; give the least and the most")
+        raise InputError(
+            f"{c.path}: time_step_limit = {found!r}; give the lowest and the highest number"
+        )
     low, high = map(float, numbers)
     return low, None if high == inf else high
 

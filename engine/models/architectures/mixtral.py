@@ -56,8 +56,8 @@ class MoeSpec(LlamaSpec):
             )
         if len(self.dense) < self.n_layers and not 1 <= self.n_chosen <= self.n_experts:
             raise InputError(
-                f"{self.n_chosen} of {self.n_experts} experts cannot be chosen for a token; look "
-                "at num_experts_per_tok"
+                f"the model cannot choose {self.n_chosen} of {self.n_experts} experts for a "
+                "token; check num_experts_per_tok"
             )
 
 

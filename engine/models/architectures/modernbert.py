@@ -114,7 +114,7 @@ def read_config(c: Config) -> ModelSpec:
     encoder = bert.of_encoders(c, act, act) | {"position": "rotary", "norm_after": False}
     pooling = c.get("classifier_pooling", str, "cls")
     if pooling not in POOLING:
-        raise InputError(f"{c.path}: classifier_pooling {pooling!r} is neither cls nor mean")
+        raise InputError(f"{c.path}: classifier_pooling {pooling!r} must be ‘cls’ or ‘mean’")
     if encoder["gives"] == "class":
         encoder["pooling"] = POOLING[pooling]
     return ModernBertSpec(

@@ -92,7 +92,7 @@ def granitemoe_pieces(spec: MoeSpec) -> Pieces:
 
 
 def of_olmoe(c: Config) -> MoeSpec:
-    c.refuse("clip_qkv", None, "queries, keys and values are not cut off here")
+    c.refuse("clip_qkv", None, "cellformer does not clip queries, keys and values in this model")
     return MoeSpec.of(
         usual(c),
         n_experts=c.get("num_experts", int, c.get("num_local_experts", int, 64)),
@@ -114,9 +114,8 @@ NUM_EXPERTS = SILU | {"num_experts": 4, "num_experts_per_tok": 2}
 KIN = (
     Kin(
         ("qwen2_moe", "qwen3_moe"),
-        "Qwen's mixtures of experts (Qwen Team 2024, 2025): Mixtral's forward pass, optionally "
-        "with plain MLPs in some layers and, in the second generation, a shared expert that is "
-        "used at every token",
+        "Qwen's mixtures of experts (Qwen Team 2024, 2025): Mixtral's forward pass. Some layers "
+        "may have plain MLPs. The second generation may have a shared expert for every token",
         of(24, 32768, hidden_act="silu"),
         of_qwen,
         ignores=(*OF_TRAINING, "num_experts", "num_local_experts"),
@@ -126,8 +125,8 @@ KIN = (
     ),
     Kin(
         ("granitemoe",),
-        "Granite's mixtures of experts (IBM 2024): Mixtral's pass with Granite's multipliers of "
-        "embedding, stream, scores and logits",
+        "Granite's mixtures of experts (IBM 2024): Mixtral's forward pass, with Granite's "
+        "multipliers for embedding, residual stream, scores and logits",
         of(32, 2048),
         lambda c: MoeSpec.of(
             llama.granite(c, usual(c, eps_default=1e-6)),
@@ -142,8 +141,8 @@ KIN = (
     ),
     Kin(
         ("olmoe",),
-        "OLMoE (Muennighoff et al. 2024, section 2): a mixture of experts in every layer, with "
-        "OLMo 2's norms of queries and keys, and Llama's before each sublayer",
+        "OLMoE (Muennighoff et al. 2024, section 2): a mixture of experts in every layer. Norms "
+        "of queries and keys are from OLMo 2, and norms before each sublayer are from Llama",
         of(16, 4096),
         of_olmoe,
         ignores=OF_TRAINING,

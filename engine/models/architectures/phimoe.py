@@ -56,7 +56,7 @@ forward = partial(run, norm=parts.layer_norm, write=partial(experts, shares=shar
 
 def read_config(c: Config) -> ModelSpec:
     c.assume(num_hidden_layers=32, max_position_embeddings=131072, hidden_act="silu")
-    c.refuse("num_experts_per_tok", 2, "two experts are chosen, one after the other")
+    c.refuse("num_experts_per_tok", 2, "the model must choose two experts, one after the other")
     c.ignore("router_aux_loss_coef", "input_jitter_noise")  # of training
     plain, scale = without_scales(c)
     spec = usual(plain, theta=1e6, windows=everywhere(c))

@@ -79,7 +79,7 @@ class DeltaSpec(MoeSpec):
                 raise InputError(f"{size} is {getattr(self, size)}; it must be at least 1")
         if self.n_value_heads % self.n_key_heads:
             raise InputError(
-                f"{self.n_value_heads} heads of values cannot share {self.n_key_heads} of keys; "
+                f"{self.n_value_heads} value heads cannot share {self.n_key_heads} key heads; "
                 "linear_num_key_heads must divide linear_num_value_heads"
             )
 

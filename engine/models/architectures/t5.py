@@ -118,7 +118,7 @@ def mlp_of(c: Config) -> tuple[bool, Activation]:
     name = "gelu_new" if value == "gated-gelu" else name
     if gate not in ("", "gated") or name not in ACTIVATIONS:
         raise InputError(
-            f"{c.path}: feed_forward_proj = {value!r} is not known here; known: relu, gated-gelu"
+            f"{c.path}: feed_forward_proj = {value!r} is not supported; use relu or gated-gelu"
         )
     return gate == "gated", ACTIVATIONS[name]
 

@@ -92,13 +92,13 @@ def read_config(c: Config) -> ModelSpec:
     names = c.listed("architectures", str)
     if names and classes.task(names) != "class":
         raise InputError(
-            f"{c.path}: {names[0]} gives no class of an image; ViTForImageClassification is read"
+            f"{c.path}: {names[0]} gives no class of an image; use ViTForImageClassification"
         )
     image, patch = (sides(c, name) for name in ("image_size", "patch_size"))
     if any(whole < 1 or part < 1 or whole % part for whole, part in zip(image, patch, strict=True)):
         raise InputError(
             f"{c.path}: patches of {patch[0]} x {patch[1]} pixels do not fill an image of "
-            f"{image[0]} x {image[1]}"
+            f"{image[0]} x {image[1]} exactly"
         )
     n_channels = c.get("num_channels", int)
     height, width = image
@@ -132,7 +132,9 @@ def sides(c: Config, name: str) -> tuple[int, int]:
     given = c.look(name)
     found = given if isinstance(given, list | tuple) else (given, given)
     if len(found) != 2 or not all(type(side) is int for side in found):
-        raise InputError(f"{c.path}: {name} is {given!r}, no height and width in pixels")
+        raise InputError(
+            f"{c.path}: {name} is {given!r}, but must be a height and a width in pixels"
+        )
     return found[0], found[1]
 
 
@@ -144,7 +146,9 @@ def levels_of(c: Config, n_channels: int) -> dict[str, Any]:
             c.values.setdefault(name, value)
     step = c.get("rescale_factor", float, 1 / 255)
     if not 1 / 65_535 <= step <= 1:
-        raise InputError(f"{c.path}: rescale_factor is {step}; it is 1 over the largest level")
+        raise InputError(
+            f"{c.path}: rescale_factor is {step}, but must be 1 divided by the largest pixel level"
+        )
     scale = step if c.get("do_rescale", bool, True) else 1.0
     normal = c.get("do_normalize", bool, True)
     mean, std = (
@@ -152,8 +156,8 @@ def levels_of(c: Config, n_channels: int) -> dict[str, Any]:
     )
     if not len(mean) == len(std) == n_channels or min(std) <= 0:
         raise InputError(
-            f"{c.path}: image_mean and image_std are one number above 0 for each of {n_channels} "
-            "channels"
+            f"{c.path}: image_mean and image_std must each have one number for each of "
+            f"{n_channels} channels, and image_std must be above 0"
         )
     return {
         "d_vocab": round(1 / step) + 1,

@@ -70,7 +70,8 @@ def open_source(name: str) -> Source:
         raise InputError(f"there is no file or folder {name}")
     if not path.is_dir():
         raise InputError(
-            f"{name} is not a model in a known format: those end in {', '.join(ENDINGS)}"
+            f"{name} is not a model in a known format; name a file that ends in "
+            f"{', '.join(ENDINGS)}"
         )
     return open_source(str(_only(path)))
 
@@ -79,16 +80,17 @@ def _only(folder: Path) -> Path:
     """The only model file in a folder. Raises InputError."""
     if is_adapter(folder):
         raise InputError(
-            f"{folder} is an adapter and no model: name its base, and --adapter {folder}"
+            f"{folder} contains an adapter and no model; name the base model, and add --adapter "
+            f"{folder}"
         )
     inside = [path for path in sorted(folder.iterdir()) if path.is_file() and find(str(path))]
     if not inside:
         raise InputError(
-            f"{folder} holds no config.json, and no other model; name a model's folder"
+            f"{folder} has no config.json and no other file of a model; name a model's folder"
         )
     if len(inside) > 1:
         names = ", ".join(path.name for path in inside)
-        raise InputError(f"{folder} holds several models; name one of them: {names}")
+        raise InputError(f"{folder} has several models; name one of them: {names}")
     return inside[0]
 
 

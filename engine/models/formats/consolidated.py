@@ -75,8 +75,8 @@ def open_source(name: str) -> Source:
     places = {hugging_face_name(n): place for n, place in SafetensorsFile(path).places.items()}
     if EMBEDDING not in places or EXPANDING not in places:
         raise InputError(
-            f"{path} has not the parts of a mistral or a llama; take the model in Hugging Face's "
-            "form, with a model.safetensors"
+            f"{path} does not have the tensors of a mistral or a llama model; use the model in "
+            "Hugging Face's format, with a model.safetensors"
         )
     config = Config(folder / "config.json", values_of(folder, places))
     d_head = config.get("head_dim", int, 0) or config.divide("hidden_size", "num_attention_heads")
@@ -103,14 +103,15 @@ def values_of(folder: Path, places: dict[str, Any]) -> dict[str, Any]:
         return json_object(folder / "config.json")
     if not (folder / PARAMS).is_file():
         raise InputError(
-            f"{folder} holds {FILE} without {PARAMS} or config.json; fetch one of them"
+            f"{folder} has {FILE} but neither {PARAMS} nor config.json; download one of these "
+            "two files"
         )
     said = json_object(folder / PARAMS)
     for key, value in said.items():
         if key not in (*KEYS, *BY_SHAPES) and value not in (None, False):
             raise InputError(
-                f"{folder / PARAMS}: {key} = {value!r} is not known here; take the model in "
-                "Hugging Face's form, with a model.safetensors"
+                f"{folder / PARAMS}: cellformer does not support {key} = {value!r}; use the "
+                "model in Hugging Face's format, with a model.safetensors"
             )
     values = {KEYS[key]: value for key, value in said.items() if key in KEYS and value is not None}
     return {

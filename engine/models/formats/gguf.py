@@ -69,7 +69,10 @@ def open_source(name: str) -> Source:
     kind = said.get("general.architecture", str)
     if kind not in FAMILIES:
         known = ", ".join(FAMILIES)
-        raise InputError(f"{path} holds the architecture {kind!r}; from GGUF, {known} can be read")
+        raise InputError(
+            f"{path} has the architecture {kind!r}; from GGUF files, cellformer can read only "
+            f"{known}"
+        )
     values = config(said, kind, places)
     values |= stretched(path, values, places)
     tensors = named(path, family_of(kind, places), values, places)
@@ -114,7 +117,7 @@ def config(meta: Config, kind: str, places: Mapping[str, Place]) -> Values:
     """The metadata as a config.json."""
     path = meta.path
     if "token_embd.weight" not in places:
-        raise InputError(f"{path} has no token_embd.weight")
+        raise InputError(f"{path} has no tensor token_embd.weight")
     own = [key for key in meta.values if key.startswith(f"{kind}.")]
     said = {key.removeprefix(f"{kind}."): meta.values[key] for key in own}
     values = dict(FAMILIES[kind].fixed) | translated(path, kind, said)
@@ -144,7 +147,9 @@ def translated(path: Path, kind: str, said: Values) -> Values:
         elif key == OF_ALL_HEADS and value == said.get("attention.head_count"):
             continue  # an architecture in which none is shared
         elif key not in (*WHOLE_HEAD, *OF_NO_CONSEQUENCE) and value not in NEUTRAL:
-            raise InputError(f"{path} says {kind}.{key} = {value!r}, which is not known here")
+            raise InputError(
+                f"{path} has {kind}.{key} = {value!r}, and cellformer does not support this value"
+            )
     if scaling.get("rope_type", "none") != "none":
         values["rope_scaling"] = scaling
     size = head_size(path, values)
@@ -153,7 +158,7 @@ def translated(path: Path, kind: str, said: Values) -> Values:
         values[family.share] = share_of(path, n_rotary, size)
     for key in WHOLE_HEAD[bool(family.share) :]:
         if said.get(key, size) != size:
-            raise InputError(f"{path} says {key} = {said[key]!r}, where a head has {size} features")
+            raise InputError(f"{path} has {key} = {said[key]!r}, but a head has {size} features")
     return values
 
 
@@ -162,7 +167,7 @@ def share_of(path: Path, n_rotary: int, size: int) -> float:
     number. Raises InputError."""
     if not 0 <= n_rotary <= size:
         raise InputError(
-            f"{path} says rope.dimension_count = {n_rotary}, where a head has {size} features"
+            f"{path} has rope.dimension_count = {n_rotary}, but a head has {size} features"
         )
     return n_rotary / size if int(n_rotary / size * size) == n_rotary else (n_rotary + 0.5) / size
 
@@ -198,7 +203,8 @@ def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
     """The Llama 3 scaling that gives these divisors of a head's frequencies."""
     if stretch.ndim != 1 or not (stretch > 0).all() or theta <= 0:
         raise InputError(
-            f"{path} scales its frequencies by {FACTORS}, which must be positive; fetch it again"
+            f"{path} divides its frequencies by {FACTORS}, and all these numbers must be "
+            "positive; download the file again"
         )
     factor = float(stretch.max())
     low, high = LLAMA3["low_freq_factor"], LLAMA3["high_freq_factor"]
@@ -206,7 +212,9 @@ def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
     turns = LLAMA3[ORIGINAL] * radians / (2 * np.pi)
     smooth = np.clip((turns - low) / (high - low), 0, 1)
     if not np.allclose(stretch, 1 / ((1 - smooth) / factor + smooth), rtol=1e-4):
-        raise InputError(f"{path} scales its frequencies by a {FACTORS} that is not Llama 3's")
+        raise InputError(
+            f"{path} divides its frequencies by {FACTORS}, but these are not the numbers of Llama 3"
+        )
     return {"rope_type": "llama3", "factor": factor, **LLAMA3}
 
 
@@ -233,8 +241,8 @@ def named(
         elif part and part == family.fused:
             if place.shape[0] % len(order):
                 raise InputError(
-                    f"{own} in {path} has {place.shape[0]} rows, which are not those of "
-                    f"{len(order)} heads; fetch it again"
+                    f"{own} in {path} has {place.shape[0]} rows, which does not match "
+                    f"{len(order)} heads; download the file again"
                 )
             place = replace(place, order=order)
         elif family.above_one and own.endswith("norm.weight"):
@@ -243,7 +251,8 @@ def named(
         if "{}" in family.parts.get(part, "") and len(place.shape) > 1:
             if place.shape[0] > MOST_EXPERTS:
                 raise InputError(
-                    f"{own} in {path} is of {place.shape[0]:,} experts; {MOST_EXPERTS:,} at most"
+                    f"{own} in {path} has {place.shape[0]:,} experts; cellformer reads at most "
+                    f"{MOST_EXPERTS:,}"
                 )
             ordered |= {name.replace("{}", str(k)): m for k, m in enumerate(place.stacked)}
             del ordered[name]
@@ -289,10 +298,13 @@ def tokenizer(said: Config, n: int) -> Tokenizer:
     if model in ("none", "no_vocab"):
         return IdsOnly(n)
     if model not in MODELS:
-        raise InputError(f"{said.path}: its tokenizer, of the kind {model!r}, is not known here")
+        raise InputError(f"{said.path}: cellformer does not support the tokenizer kind {model!r}")
     pieces = said.listed(f"{OF_TOKENIZER}tokens", str)
     if len(pieces) > n:
-        raise InputError(f"{said.path} has {len(pieces)} pieces of text for {n} token ids")
+        raise InputError(
+            f"{said.path} has {len(pieces)} pieces of text for {n} token ids; the numbers must "
+            "be equal"
+        )
     try:
         with asked("its tokenizer"):
             inner = MODELS[model](said, pieces)
@@ -320,7 +332,7 @@ def scored(said: Config, pieces: list[str]) -> Any:
     scores = said.listed(f"{OF_TOKENIZER}scores", float)
     if len(scores) != len(pieces) or not np.isfinite(scores).all():
         raise InputError(
-            f"its {OF_TOKENIZER}scores are not a finite number for each piece; fetch it again"
+            f"{OF_TOKENIZER}scores must give each piece a finite number; download the file again"
         )
     before = said.get(f"{OF_TOKENIZER}add_space_prefix", bool, True)
     ends = put_between(said, pieces, True)
@@ -344,7 +356,8 @@ def kinds_of(said: Config, pieces: list[str]) -> list[int]:
     kinds = said.listed(f"{OF_TOKENIZER}token_type", int) or [int(Kind.NORMAL)] * len(pieces)
     if len(kinds) != len(pieces) or not set(kinds) <= set(Kind):
         raise InputError(
-            f"its {OF_TOKENIZER}token_type must give each piece a kind (1 to 6); fetch it again"
+            f"{OF_TOKENIZER}token_type must give each piece a kind (1 to 6); download the file "
+            "again"
         )
     return kinds
 

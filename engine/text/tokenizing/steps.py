@@ -147,9 +147,7 @@ class Steps:
         name = INDEX(texts.area, which, 1) if len(added) > 1 else texts[0, 0]
         self.refuse(
             IFERROR(which, 0) > 0,
-            sentence(
-                "the text holds {token}, which is a token by itself: leave it out", token=name
-            ),
+            sentence("the text contains the special token {token}: delete {token}", token=name),
         )
 
     def _marked(self, typed: Expression) -> Expression:
@@ -190,7 +188,9 @@ class Steps:
         clashes = self.graph.table("clash", (n, 1), clash)
         which = IFERROR(MATCH(1, clashes.area.as_range, 0), 0)
         name = INDEX(self.mark_texts.area, which, 1) if n > 1 else self.mark_texts[0, 0]
-        self.refuse(which > 0, sentence("what is typed about {token} has no ids here", token=name))
+        self.refuse(
+            which > 0, sentence("the sheet has no ids for the text around {token}", token=name)
+        )
         return self.marked[n - 1, 0]
 
     def _parted(self, typed: Expression, settings: Settings) -> Expression:
@@ -255,7 +255,7 @@ class Steps:
         last = self.n - 1
         self.refuse(
             AND(codes[0, last] > 0, position[0, last] + wide(last) <= LEN(text)),
-            sentence("the text is longer than {n} characters", n=self.text_length),
+            sentence("the text has more than {n} characters", n=self.text_length),
         )
 
     def _character(self, code: Area) -> Expression:
@@ -302,7 +302,9 @@ class Steps:
         which = MATCH(value, row.area, 0)
         code = INDEX(self.code.area, 1, which)
         sign = IFERROR(UNICHAR(code), "?")
-        text = sentence("the character {sign} (code {code}) has no ids here", sign=sign, code=code)
+        text = sentence(
+            "the character {sign} (code {code}) has no id in the vocabulary", sign=sign, code=code
+        )
         self.refuse(IFERROR(which, 0) > 0, text)
 
     # --- symbols ----------------------------------------------------------------------------
@@ -335,7 +337,7 @@ class Steps:
             self.total[0, 0] > self.n,
             sentence(
                 "the text is longer than the {n} symbols of this sheet: a letter with an accent "
-                "may count as two, an emoji as four",
+                "can use two, an emoji four",
                 n=self.n,
             ),
         )

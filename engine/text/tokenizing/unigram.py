@@ -39,7 +39,7 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     pieces += [(0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)]
     found = tree(pieces)
     if len(found.rows) > MOST_NODES:
-        raise InputError("this tokenizer's vocabulary is larger than a sheet")
+        raise InputError("this tokenizer's vocabulary is too large for a sheet")
     steps.text(settings)
     sorts = normalizing.sorts_marks(settings.normalizers)
     if sorts:
@@ -174,7 +174,7 @@ class Path:
             self._refuse_unknown()
         if unknown is not None:  # as one token with unknown characters beside it
             name = self.settings.model["vocab"][unknown][0]
-            typed = "the text holds {token}, which is a token by itself: leave it out"
+            typed = "the text contains the special token {token}: delete {token}"
             steps.refuse(MIN(self.piece.area) < 0, sentence(typed, token=expression(name)))
         counted, total = self.taken.area.fixed, self.taken[0, self.n - 1]
 
@@ -191,5 +191,5 @@ class Path:
             return IF(AND(self.ends[0, k] > 0, self.piece[0, k] == 0), 1, 0)
 
         found = self.steps.row("missing", missing)
-        message = "the text has a character that no piece of the vocabulary has"
+        message = "the text has a character that is in no piece of the vocabulary"
         self.steps.refuse(MAX(found.area) > 0, expression(message))

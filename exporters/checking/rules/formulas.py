@@ -105,7 +105,7 @@ def faults(found: Formula, sheets: set[str]) -> list[str]:
     if "!" in found.text:  # the formula's own sheet is there
         for there, *_ in found.reads:
             if there not in sheets:
-                rules.append(f"a formula reads a sheet that is not there, {there}")
+                rules.append(f"a formula reads a sheet that does not exist, {there}")
     return [*rules, *_of_shape(found.shape)]
 
 
@@ -116,7 +116,7 @@ def _of_shape(shape: str) -> tuple[str, ...]:
     if SMALL_E.search(shape):
         found.append("a number has a small e, 1e-9")
     if OWN_ROW.search(shape) and re.search(r"\b(?:SUMPRODUCT|INDEX)\(", shape):
-        found.append("ROW() is an array inside SUMPRODUCT or INDEX")
+        found.append("ROW() gives an array inside SUMPRODUCT or INDEX")
     return tuple(filter(None, found))
 
 
@@ -138,12 +138,12 @@ def _of_calls(shape: str) -> Iterator[str]:
     if most > MOST_ARGUMENTS:
         yield f"a function has more than {MOST_ARGUMENTS} arguments"
     if deepest > DEEPEST:
-        yield f"functions are nested more than {DEEPEST} deep"
+        yield f"functions are nested more than {DEEPEST} levels deep"
 
 
 def _of_function(written: str) -> str:
     """The rule that a function's name breaks."""
     name = written.removeprefix("_xlfn.").removeprefix("_xlws.")
     if name in NEWER and name not in SINCE_2013:
-        return f"{name} came after Excel 2010"
-    return f"{name} is spelt _xlfn.{name} in a file" if name in NEWER and name == written else ""
+        return f"Excel 2010 does not have the newer function {name}"
+    return f"a file must spell {name} as _xlfn.{name}" if name in NEWER and name == written else ""

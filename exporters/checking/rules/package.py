@@ -20,7 +20,7 @@ def faults(archive: ZipFile) -> Iterator[Fault]:
     """The rules that the package breaks."""
     names = archive.namelist()
     if len({name.casefold() for name in names}) < len(names):
-        yield "a part is there twice", "the zip file"
+        yield "the zip file contains a part twice", "the zip file"
     for part in archive.infolist():
         yield from ((rule, part.filename) for rule in _of_part(archive, part))
 
@@ -34,13 +34,13 @@ def _of_part(archive: ZipFile, part: ZipInfo) -> Iterator[str]:
     extra = stream.read(n_name + n_extra)[n_name:]
     wide = max(part.file_size, part.compress_size) > MOST_PLAIN
     if not wide and (MOST_PLAIN in (size, packed) or _has(extra) or _has(part.extra)):
-        yield "its sizes are of 64 bits (ZIP64) where 32 are enough"
+        yield "its sizes use 64 bits (ZIP64) where 32 are enough"
         return
     if (method, flags & ~LATER) != (part.compress_type, part.flag_bits & ~LATER):
-        yield "its local and its central header disagree"
+        yield "its local header and its central header disagree"
     sizes = part.CRC, part.compress_size, part.file_size
     if not (flags & LATER or wide) and (checksum, packed, size) != sizes:
-        yield "its local and its central header disagree"
+        yield "its local header and its central header disagree"
 
 
 def _has(extra: bytes) -> bool:

@@ -19,14 +19,16 @@ def faults(shape: str, areas: frozenset[str], array: bool) -> tuple[str, ...]:
     as in `ranges`."""
     found = []
     if NEGATIVE_ERF.search(shape):
-        found.append("ERF gets what may be negative: SIGN(x)*ERF(ABS(x)) is known everywhere")
+        found.append(
+            "ERF may get a negative number: write SIGN(x)*ERF(ABS(x)), which works everywhere"
+        )
     if HALF.search(shape) and APART not in shape:
-        found.append("UNICODE gets what may be half a character: take the pair apart")
+        found.append("UNICODE may get half a character: split the pair of code units first")
     if not array and (whole := tree(shape, areas)):
         names = dict.fromkeys(_given_computed(whole))
-        found += [f"{name} gets computed cells: take an array formula" for name in names]
+        found += [f"{name} gets computed cells: use an array formula" for name in names]
         names = dict.fromkeys(_of_cells_of_a_range(whole, False))
-        found += [f"{name} gets a range within {PRODUCTS}: take an operator" for name in names]
+        found += [f"{name} gets a range within {PRODUCTS}: use an operator" for name in names]
     return tuple(found)
 
 

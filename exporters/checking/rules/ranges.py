@@ -85,7 +85,7 @@ def faults(shape: str, areas: frozenset[str]) -> tuple[str, ...]:
     if not (whole := tree(shape, areas)):
         return ()
     found = dict.fromkeys(_of_call(whole, "V", False, "a cell"))
-    return tuple(f"{who} gets a range where Excel takes one value (@)" for who in found)
+    return tuple(f"{who} gets a range where Excel expects one value (@)" for who in found)
 
 
 def tree(shape: str, areas: frozenset[str]) -> Call | None:

@@ -61,7 +61,7 @@ class SheetRules:
                         yield rule, f"{self.name}!{letters}{number}"
             if b'"inlineStr"' in rows or b't="str"' in rows:
                 if SPACED.search(rows):
-                    yield "a text has outer spaces without xml:space", self.name
+                    yield "a text with spaces at its ends lacks xml:space", self.name
                 for text in LONG.findall(rows):
                     if units(unescape(text.decode())) > LONGEST_TEXT:
                         yield f"a text is longer than {LONGEST_TEXT:,} characters", self.name
@@ -91,7 +91,10 @@ class SheetRules:
         else:
             reads, area = self._shared.get(kind.get("si", ""), ((), Rect(0, 0, 0, 0)))
             if not (area.top <= row < area.bottom and area.left <= col < area.right):
-                rules.append("a shared formula stands in its range, after its first cell")
+                rules.append(
+                    "a cell uses a shared formula outside the range of that formula, or before "
+                    "its first cell"
+                )
         if kind.get("t") == "array":
             rules += self._array(kind.get("ref", ""), (row, col))
         self._run(reads, row, col)
@@ -104,14 +107,14 @@ class SheetRules:
         area = rectangle(kind.get("ref", ""))
         self._shared[kind.get("si", "")] = found.reads, area
         if (area.top, area.left) != at:
-            yield "a shared formula's range begins with its first cell"
+            yield "the range of a shared formula must begin with its first cell"
         if "!" in found.text and any(there != self.name for there, *_ in found.reads):
-            yield "a shared formula names another sheet"
+            yield "a shared formula refers to another sheet"
 
     def _array(self, ref: str, at: tuple[int, int]) -> Iterator[str]:
         area = rectangle(ref)
         if (area.top, area.left) != at:
-            yield "an array formula's range begins with its cell"
+            yield "the range of an array formula must begin with its cell"
         self._arrays.append(area)
 
     def _run(self, reads: tuple[Reference, ...], row: int, col: int) -> None:
@@ -134,7 +137,7 @@ class SheetRules:
         """The rules for panes, merged cells, links, validations and conditional formats."""
         for pane in root.iterfind("{*}sheetViews/{*}sheetView/{*}pane"):
             if pane.get("state") == "frozen" and not (pane.get("xSplit") or pane.get("ySplit")):
-                yield "a pane is frozen that splits nothing", self.name
+                yield "a frozen pane does not split the sheet", self.name
         merged = [rectangle(m.get("ref", "")) for m in root.iterfind("{*}mergeCells/{*}mergeCell")]
         if overlap(merged):
             yield "merged cells overlap", self.name
@@ -143,17 +146,17 @@ class SheetRules:
             yield from self._validation(rule)
         for rule in root.iterfind("{*}conditionalFormatting/{*}cfRule"):
             if int(rule.get("dxfId", -1)) >= self.n_dressings:
-                yield "a conditional format has a style that is not there", self.name
+                yield "a conditional format uses a style that does not exist", self.name
             for formula in rule.iterfind("{*}formula"):
                 found = formulas.formula(formula.text or "", self.name, 0, 0)
                 yield from ((fault, self.name) for fault in formulas.faults(found, self.sheets))
                 if any(there != self.name for there, *_ in found.reads):
-                    yield "a conditional format names another sheet", self.name
+                    yield "a conditional format refers to another sheet", self.name
 
     def _links(self, links: list[Element]) -> Iterator[Fault]:
         cells = [link.get("ref", "") for link in links]
         if len(cells) > MOST_LINKS or len(set(cells)) < len(cells):
-            yield f"a cell has one link, a sheet at most {MOST_LINKS:,}", self.name
+            yield f"a cell may have one link, and a sheet at most {MOST_LINKS:,}", self.name
         for link in links:
             for reference in REFERENCE.findall(link.get("location", "")):
                 if parsed(reference)[0] not in (*self.sheets, ""):

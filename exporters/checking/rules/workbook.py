@@ -20,10 +20,10 @@ def of_sheets(names: list[str]) -> Iterator[Fault]:
     """The rules for sheet names."""
     for name in names:
         if not 0 < units(name) <= LONGEST_SHEET:
-            yield f"a sheet's name has 1 to {LONGEST_SHEET} characters", name
+            yield f"a sheet's name must have 1 to {LONGEST_SHEET} characters", name
         if set(name) & set("[]:*?/\\") or "'" in (name[:1], name[-1:]):
-            yield "a sheet's name has none of []:*?/\\, and no ' at an end", name
-    yield from (("two sheets have one name", name) for name in _twice(names))
+            yield "a sheet's name must not contain []:*?/\\, or begin or end with '", name
+    yield from (("two sheets have the same name", name) for name in _twice(names))
 
 
 def of_names(defined: list[Element], sheets: set[str]) -> Iterator[Fault]:
@@ -33,12 +33,12 @@ def of_names(defined: list[Element], sheets: set[str]) -> Iterator[Fault]:
         name = element.get("name", "")
         scopes.setdefault(element.get("localSheetId"), []).append(name)
         if not NAME.fullmatch(name) or units(name) > LONGEST_NAME:
-            yield "a name has letters, digits, dots and _, no digit first", name
+            yield "a name may have only letters, digits, dots and _, and no digit first", name
         if LIKE_A_CELL.fullmatch(name):
-            yield "a name reads as a cell", name
+            yield "a name looks like the address of a cell", name
         for reference in REFERENCE.findall(element.text or ""):
             if parsed(reference)[0] not in sheets:
-                yield "a name leads to a sheet that is not there", name
+                yield "a name refers to a sheet that does not exist", name
     for names in scopes.values():
         yield from (("a name is defined twice", name) for name in _twice(names))
 
@@ -58,12 +58,12 @@ def of_styles(root: Element) -> Iterator[Fault]:
         code = number.get("formatCode", "")
         plain = LITERAL.sub("", code)
         if BARE_POINT.search(plain):
-            yield "a number format shows the point of a whole number, 1.", code
+            yield "a number format shows a whole number with a decimal point, as 1.", code
         if plain.count(";") > 3 or units(code) > 255:
-            yield "a number format has at most 4 parts and 255 characters", code[:40]
+            yield "a number format may have at most 4 parts and 255 characters", code[:40]
     for kind, most in MOST_STYLES.items():
         if len(root.findall("{*}" + kind.replace("/", "/{*}"))) > most:
-            yield f"there are at most {most:,} {kind.partition('/')[0]}", "xl/styles.xml"
+            yield f"a workbook may have at most {most:,} {kind.partition('/')[0]}", "xl/styles.xml"
 
 
 def of_texts(root: Element) -> Iterator[Fault]:
@@ -75,7 +75,7 @@ def of_texts(root: Element) -> Iterator[Fault]:
         for part in (t for t in item.iter() if t.tag.endswith("}t")):
             spaced = part.text and part.text != part.text.strip(SPACES)
             if spaced and part.get(SPACE) != "preserve":
-                yield "a text has outer spaces without xml:space", repr(text[:40])
+                yield "a text with spaces at its ends lacks xml:space", repr(text[:40])
 
 
 def of_chart(root: Element, part: str, sheets: set[str]) -> Iterator[Fault]:
@@ -84,4 +84,4 @@ def of_chart(root: Element, part: str, sheets: set[str]) -> Iterator[Fault]:
         if f.tag.endswith("}f"):
             found = REFERENCE.findall(f.text or "")
             if not found or any(parsed(reference)[0] not in sheets for reference in found):
-                yield "a chart shows cells that are not there", f"{part} ({f.text})"
+                yield "a chart refers to cells that do not exist", f"{part} ({f.text})"
