@@ -217,7 +217,7 @@ LIBRARY: dict[str, dict[str, Any]] = {
     "one becomes a million": {"normalizer": replace("a" * 10**6, String="a")},
     "one becomes 2^40": {"normalizer": {"type": "Sequence", "normalizers": [
         replace("aa", String="a")] * 40}},
-    "a regex becomes a million": {"normalizer": replace("b" * 10**6, Regex="a")},
+    "a regex becomes a million.": {"normalizer": replace("b" * 10**6, Regex="a")},
     "much is put before": {"normalizer": {"type": "Prepend", "prepend": "a" * 10**8}},
     "an empty pattern": {"normalizer": replace("b", String="")},
     "backtracking": split("(a+)+$"),

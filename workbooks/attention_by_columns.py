@@ -26,20 +26,20 @@ QUERIES_DOWN, KEYS_DOWN = "queries ↓   keys →", "keys ↓   queries →"
 def book() -> Book:
     """The workbook."""
     w = Workbook("attention-by-columns")
-    ws = w.sheet("Pattern", "the same pattern: queries as rows above, as columns below")
+    ws = w.sheet("Pattern", "one pattern: above with queries as rows, below as columns")
     ws.heading(
         "Scores: how well each key fits each query",
-        "A key that comes after its query is not seen: cells above the diagonal do nothing.",
+        "A query does not see later keys: cells above the diagonal have no effect.",
     )
     scores = ws.typed("scores", SCORES, WORDS, WORDS, QUERIES_DOWN)
 
     def exponential(i: int, j: int) -> Expression | int:
         return EXP(scores[i, j] - MAX(scores[i, : i + 1])) if j <= i else 0
 
-    ws.heading("Exponentials of the scores that are seen, less the largest of their row")
+    ws.heading("Exponentials of the visible scores, each minus the largest score of its row")
     exps = ws.computed("exps", (N, N), exponential, WORDS, WORDS, QUERIES_DOWN)
     ws.heading(
-        "As code has it: a query is a row, and its row sums to 1",
+        "In code, a query is a row, and the row sums to 1",
         "pattern[i, j] = exp(scores[i, j]) / sum of row i's exponentials",
         style="equation",
     )
@@ -56,7 +56,7 @@ def book() -> Book:
         "row_sums", (N, 1), lambda i, j: SUM(rows[i, :]), cols=["sum →"], beside=rows
     )
     down = ws.computed("rows_down", (1, N), lambda i, j: SUM(rows[:, j]), ["sum ↓"])
-    ws.heading("As the drawing has it: a query is a column, and its column sums to 1")
+    ws.heading("In the drawing, a query is a column, and the column sums to 1")
     cols = ws.computed(
         "by_columns", (N, N), lambda i, j: rows[j, i], WORDS, WORDS, KEYS_DOWN, "attention"
     )
@@ -66,7 +66,10 @@ def book() -> Book:
     ones = ws.computed("column_sums", (1, N), lambda i, j: SUM(cols[:, j]), ["sum ↓"])
     for table in (rows, cols):
         ws.dress(table, "scale")
-    ws.text("The other sums say how much attention a key gets from all words. They need not be 1.")
+    ws.text(
+        "The other sums show how much attention a key gets from all words. These sums need not "
+        "be 1."
+    )
     w.checks([
         ("by rows, every row sums to 1", near(across.fixed)),
         ("by columns, every column sums to 1", near(ones.fixed)),
@@ -79,28 +82,36 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After lecture notes on transformers, the figure of the attention pattern.",
+        source="Based on lecture notes on transformers, the figure of the attention pattern.",
         about=[
-            "An attention pattern is a table that says how much each word looks at each other word. The word that looks is the query,",
-            "the word that is looked at is the key; and the table can be drawn in two ways.",
-            "Code, and the other workbooks here, give every query a row. The drawing in the notes gives every query a column.",
-            "Why it matters: read the wrong way, the table answers another question. The shares of one query sum to 1, in its row or in",
-            "its column. The other sums say how much attention a word gets from all others. They need not be 1.",
-            "The words are four of the eight in the notes' drawing. The notes print no numbers for it: the scores are chosen here.",
+            "An attention pattern is a table. It shows how much each word looks at each other "
+            "word. The word that looks is the query.",
+            "The word that gets the attention is the key. You can draw this table in two ways.",
+            "Code gives every query a row, and so do the other workbooks here. The drawing in "
+            "the notes gives every query a column.",
+            "Why it matters: read the wrong way, the table answers another question. One query's "
+            "shares sum to 1, in a row or in a column.",
+            "The other sums show how much attention a word gets from all words. These sums need "
+            "not be 1.",
+            "The words are four of the eight words in the notes' drawing. The notes print no "
+            "scores, so this workbook has chosen scores.",
         ],
         look=[
-            "Pattern: type scores; below them stand the same shares twice, with a query in a row and with a query in a column.",
-            "Check: what stays true however you change the scores.",
+            "Pattern: type scores. Below, you see the same shares twice: with queries as rows, "
+            "and with queries as columns.",
+            "Check: statements that stay true when you change the scores.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘4’: blue now gives fluffy {then:.0%} of its attention, not {rows.now:.0%}, in the row above and in the column below.",
+                "Type ‘4’: blue now gives fluffy {then:.0%} of its attention, not "
+                "{rows.now:.0%}. See the row above and the column below.",
                 {scores[2, 1]: 4.0},
                 cols[1, 2],
                 rows=rows[2, 1],
             ),
             w.suggestion(
-                "Type ‘4’: as a key, blue now gets attention weights of {then:.2f} in total, not {now:.2f}. The sum of creature's own line stays 1.",
+                "Type ‘4’: the key blue now gets attention weights of {then:.2f} in total, not "
+                "{now:.2f}. The weights of the query creature still sum to 1.",
                 {scores[3, 2]: 4.0},
                 received[2, 0],
             ),

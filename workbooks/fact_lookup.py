@@ -36,7 +36,7 @@ def book() -> Book:
     w = Workbook("fact-lookup")
     ws = w.sheet(
         "Lookup",
-        "from the names that attention has put together to the sport",
+        "from the names, combined by attention, to the sport",
         widths={0: 22} | dict.fromkeys(range(1, 20), 14),
     )
     inputs(ws)
@@ -50,7 +50,7 @@ def book() -> Book:
     w.compare(compared(w["asked"]), "Slides, MLP Layers")
     before, after, fact = (SUM(w[name].fixed) for name in ("E", "out_relu", "says_relu"))
     stays = near(before - after + fact, 0)
-    claim = "directions at right angles: the names stay as they came"
+    claim = "directions at right angles: the MLP does not change the names"
     w.checks([("no ReLU cell is below zero", MIN(w["relu"].fixed) >= 0), (claim, stays)])
     return w.done(story(w))
 
@@ -75,9 +75,9 @@ def product(
 
 def inputs(ws: Composer) -> None:
     """Add the inputs: the phrases, and the directions of each name and each fact."""
-    ws.heading("Who is meant: attention has added these names up in one vector E")
+    ws.heading("The person: attention has added these names in one vector E")
     ws.typed("has", HAS, NAMES, WHO)
-    ws.heading("Directions: at right angles, one for each name and each fact")
+    ws.heading("Directions: one for each name and each fact, all at right angles")
     by_name, by_fact = np.split(DIRECTIONS, [len(NAMES)])
     ws.typed("names", by_name, NAMES, FEATURES, style="weight")
     ws.typed("facts", by_fact, FACTS, style="weight")
@@ -93,18 +93,21 @@ def first_layer(ws: Composer) -> None:
     )
     names = ws["names"]
     embedded = product(ws, "E", names, ws["has"], FEATURES, WHO)
-    ws.heading("First linear layer: what each row R asks for, in names")
+    ws.heading("First linear layer: the names that each row R asks for")
     asks = ws.typed("asks", ASKS, NAMES, ("R0", "R1"), style="weight")
     ws.text("R = names^T · asks   [d_model, hidden cells]: R0 = Michael + Jordan", style="equation")
     rows = product(ws, "rows", names, asks, FEATURES, ("R0", "R1"))
-    ws.text("R·E   [hidden cells, phrases]: how many of the two names are there", style="equation")
+    ws.text(
+        "R·E   [hidden cells, phrases]: how many of the row's two names E contains",
+        style="equation",
+    )
     product(ws, "asked", rows, embedded, ("R0·E", "R1·E"), WHO)
 
 
 def activations(ws: Composer) -> None:
     """Add the hidden cells [hidden cells, phrases]: a bias that requires more than one yes, then
     ReLU and GELU."""
-    ws.heading("Bias and activation: only both names together are above zero, an AND")
+    ws.heading("Bias and activation: the result is above zero only for both names (AND)")
     asked, bias = ws["asked"], ws.typed("bias", BIAS, ("b0", "b1"), style="weight")
     pre = ws.computed(
         "pre", asked.shape, lambda i, j: asked[i, j] + bias[i, 0], ("R0·E + b0", "R1·E + b1"), WHO
@@ -126,7 +129,7 @@ def second_layer(ws: Composer, label: str) -> None:
 
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")
     out = ws.computed(f"out_{kind}", (D_MODEL, phrases), wrote, FEATURES, WHO)
-    ws.text(f"how far out points to each fact, with {label}", style="equation")
+    ws.text(f"how far the vector out points to each fact, with {label}", style="equation")
     ws.computed(
         f"says_{kind}",
         (len(FACTS), phrases),
@@ -140,7 +143,8 @@ def second_layer(ws: Composer, label: str) -> None:
 def curves(w: Workbook) -> None:
     """Add a chart of both activation functions."""
     ws = w.sheet(
-        "Activations", "what a hidden cell keeps: ReLU cuts, GELU bends and lets some through"
+        "Activations",
+        "the output of a hidden cell: ReLU is never below 0, GELU can be slightly negative",
     )
     x = ws.typed("x", CURVE, cols=["x"])
     cut = ws.computed("curve_relu", x.shape, lambda i, j: relu(x[i]), cols=["ReLU"], beside=x)
@@ -153,7 +157,7 @@ def curves(w: Workbook) -> None:
 def compared(asked: Area) -> list[Comparison]:
     """The slides' numbers: 2 for the full name, and at most 1 for any other."""
     both = Comparison(f"R0·E of {WHO[0]}", 2, asked[0, 0], "printed: about 2", 0)
-    bound = "printed as a bound: at most 1"
+    bound = "the slides print a limit: at most 1"
     return [both] + [Comparison(f"R0·E of {WHO[k]}", 1, asked[0, k], bound, 0) for k in (1, 2, 3)]
 
 
@@ -164,37 +168,44 @@ def story(w: Workbook) -> Story:
     jordan, phelps, alexis = range(3)
     return Story(
         title=TITLE,
-        source="After M. Sinclair, Transformers (lecture slides), MLP Layers, and 3Blue1Brown's chapter on them.",
+        source="Based on M. Sinclair, Transformers (lecture slides), MLP Layers, and on "
+        "3Blue1Brown's chapter on MLPs.",
         about=[
-            "Where does a model keep a fact? Here is a possible place: a hidden cell that asks for ‘Michael’ and for ‘Jordan’. If both are there,",
-            "it writes ‘basketball’ into the vector. Such cells stand side by side in an MLP. This workbook is an MLP with weights set by hand.",
-            "A row of the first table asks: multiplied with the vector it gives 2 if both names are there, and at most 1 for other names. A bias of -1",
-            "is added, and what is not above 0 is cut to 0 (ReLU): 1 is left, or nothing. A column of the second table then writes the fact.",
-            "Why it matters: MLPs hold two thirds of the weights of GPT-3. The least that they do is to tell that two things are there at once.",
+            "Where does a model keep a fact? One possible place is a hidden cell that asks for "
+            "‘Michael’ and ‘Jordan’. If the vector has both names,",
+            "the cell writes ‘basketball’ into the vector. An MLP has many such cells side by "
+            "side. This workbook is an MLP with weights set by hand.",
+            "A row of the first table is multiplied with the vector. The product is 2 if both "
+            "names are there, and at most 1 for other names. The MLP",
+            "adds a bias of -1, and ReLU replaces negative sums by 0. So both names give 1, and "
+            "others 0. A column of the second table then writes the fact.",
+            "Why it matters: MLPs hold two thirds of the weights of GPT-3. At the least, an MLP "
+            "can detect that two things are there together.",
             "Without the bias, a single name would already write half a fact.",
-            "GPT models cut softly (GELU): the fact is written with 0.84 instead of 1, and with -0.16 where no name fits.",
+            "GPT models use GELU, which cuts smoothly. The cell then writes the fact with 0.84 "
+            "instead of 1, and with -0.16 where no name fits.",
         ],
-        errata=["The slides imagine such a hidden cell, but without a bias."],
+        errata=["The slides describe such a hidden cell, but without a bias."],
         look=[
-            "Lookup: read it from top to bottom; each column is one vector.",
+            "Lookup: read this sheet from top to bottom. Each column is one vector.",
             "Activations: ReLU and GELU as curves.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘-0.5’: one name is now enough. Alexis Jordan points to basketball with "
-                "{then:.1f}, not {now:.0f}.",
+                "Type ‘-0.5’: one name is now enough. Alexis Jordan scores {then:.1f} for "
+                "basketball, not {now:.0f}.",
                 {bias[0, 0]: -0.5},
                 says[basketball, alexis],
             ),
             w.suggestion(
-                "Type ‘1’ to put Phelps beside Jordan: two facts at once. Swimming goes from "
-                "{now:.0f} to {then:.0f}.",
+                "Type ‘1’ to add Phelps to Michael Jordan: the MLP now writes two facts. "
+                "Swimming goes from {now:.0f} to {then:.0f}.",
                 {has[3, jordan]: 1.0},
                 says[swimming, jordan],
             ),
             w.suggestion(
-                "Type ‘-2’: GELU gives small negative numbers. Michael Phelps points to "
-                "basketball with {then:.2f}, not {now:.2f}; with ReLU it stays 0.",
+                "Type ‘-2’: GELU gives small negative numbers. Michael Phelps scores {then:.2f} "
+                "for basketball, not {now:.2f}. With ReLU, this score stays 0.",
                 {bias[0, 0]: -2.0},
                 says_gelu[basketball, phelps],
             ),

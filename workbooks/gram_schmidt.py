@@ -27,13 +27,13 @@ def book() -> Book:
     ws = w.sheet("Axes", "from words to two axes of length 1, at right angles to each other")
     of_words(ws)
     two_axes(ws)
-    of_map(w.sheet("Map", "two dot products place each word"))
+    of_map(w.sheet("Map", "two dot products locate each word"))
     of_analogy(w.sheet("Analogy", "a is to b as which word is to c?"))
     compare(w)
     e1, e2 = w["axis_1"], w["axis_2"]
     w.checks([
-        ("e1 has length 1, or is 0 where the pair has no difference", one_or_nothing(e1)),
-        ("e2 has length 1, or is 0 where nothing is left of the difference", one_or_nothing(e2)),
+        ("e1 has length 1, or is 0 if the two words are equal", one_or_nothing(e1)),
+        ("e2 has length 1, or is 0 if nothing is left of the difference", one_or_nothing(e2)),
         ("e1 and e2 are at right angles: their dot product is 0", near(SUMPRODUCT(e1, e2), 0)),
     ])  # fmt: skip
     return w.done(story(w))
@@ -59,7 +59,7 @@ def two_axes(ws: Composer) -> None:
     e1 = unit(ws, "axis_1", "e1", v1, n1)
 
     ws.heading(
-        "Second axis: another difference, less what the first axis already says",
+        "Second axis: another difference, minus its part along the first axis",
         "v2 = a - b      rest = v2 - (v2·e1) e1      e2 = rest / |rest|",
         style="equation",
     )
@@ -95,7 +95,8 @@ def of_map(ws: Composer) -> None:
 def of_analogy(ws: Composer) -> None:
     """Add the target of the analogy, and each word's cosine with it."""
     ws.heading(
-        "The target, and how near each word is to it; the words asked about may win too",
+        "The target, and the cosine of each word with the target; words of the question may win "
+        "too",
         "target = a - b + c    cosine = word · target / (|word| |target|)",
         style="equation",
     )
@@ -179,33 +180,44 @@ def story(w: Workbook) -> Story:
     man, queen = w["coordinates"][2, 0], w["vectors"][1, :]
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
+        source="Based on L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
         about=[
-            "The difference of two words is a direction: from queen to king, for example, leads from female to male. Two such directions can serve as",
-            "the axes of a map of words, if they stand at right angles and have length 1. Gram-Schmidt makes them so.",
-            "The first keeps its direction. The second loses its part along the first, and the rest is scaled to length 1.",
-            "Why it matters: it is the one map whose axes mean what you chose. Its price is that it shows two directions out of many.",
-            "Here the two are at right angles from the start, so nothing has to be subtracted (the first thing to try",
-            "changes that). The vectors are chosen so that king - man + woman is exactly queen.",
+            "The difference of two words is a direction. For example, the direction from queen "
+            "to king leads from female to male. Two such directions",
+            "can be the axes of a map of words, if they have length 1 and stand at right angles. "
+            "Gram-Schmidt computes such axes.",
+            "The first axis keeps its direction. The second loses its part along the first axis. "
+            "The rest of the second axis is scaled to length 1.",
+            "Why it matters: you choose the meaning of both axes, and no other map allows this. "
+            "In return, the map shows only two directions out of many.",
+            "Here the two directions stand at right angles from the start, so the method "
+            "subtracts nothing. The first thing to try changes this.",
+            "The vectors are chosen so that king - man + woman is exactly queen.",
         ],
         look=[
-            "Axes: the two differences, and v2·e1, which is what the second shares with the first.",
-            "Map: the words on the two axes, and the analogy as a parallelogram. Analogy: the cosine of every word with its target.",
+            "Axes: the two differences, and v2·e1. The number v2·e1 is the part of the second "
+            "difference along the first axis.",
+            "Map: the words on the two axes, and the analogy as a parallelogram. Analogy: the "
+            "cosine of every word with the target.",
         ],
         suggestions=[
             w.suggestion(
-                "Choose ‘woman’ instead of ‘man’: v2·e1 is {then:.0f}, not {now:.0f}, and is subtracted. e2 begins with {e2.then:.3f} as before.",
+                "Choose ‘woman’ instead of ‘man’: v2·e1 is {then:.0f}, not {now:.0f}. The method "
+                "subtracts this part, and e2 still begins with {e2.then:.3f}.",
                 {w["v2_words"][1]: "woman"},
                 w["along"],
                 e2=w["axis_2"][0],
             ),
             w.suggestion(
-                "Type ‘1’ as the third number of queen. The axes are made of words, so man moves on the first axis from {now:.3f} to {then:.3f}.",
+                "Type ‘1’ as the third number of queen. The first axis uses the vector of queen, "
+                "so man moves on this axis from {now:.3f} to {then:.3f}.",
                 {queen[2]: 1.0},
                 man,
             ),
             w.suggestion(
-                "Type ‘0’ as the first number of queen: her cosine falls from {cosine.now:.3f} to {cosine.then:.3f}. The nearest is now ‘{then}’, one of the words asked.",
+                "Type ‘0’ as the first number of queen: the cosine of queen falls from "
+                "{cosine.now:.3f} to {cosine.then:.3f}. The nearest word is now ‘{then}’, a word "
+                "of the question.",
                 {queen[0]: 0.0},
                 w["nearest"],
                 cosine=w["cosines"][1],

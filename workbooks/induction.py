@@ -16,7 +16,7 @@ from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import LAST, Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "no-attention", 3
-TITLE = "induction: two heads that continue a text as it went before"
+TITLE = "induction: two heads that continue a text like its earlier part"
 PROMPT = "the cat sat on the"
 REFERENCES = (  # sentences over which the heads' averages are measured
     PROMPT,
@@ -89,14 +89,14 @@ def build(model: Model, passage: Passage) -> Book:
 
 
 HEADINGS = {
-    "embed": "Words and places, each in a subspace of its own",
+    "embed": "Words and places, each in a separate subspace",
     f"{BACK}.q": "Previous-token head: the query of place i is the key of place i - 1",
-    f"{BACK}.scores": "Everyone looks one token back; the first only has itself",
-    f"{BACK}.z": "The word there is noted in the subspace ‘previous’",
-    f"{MATCHER}.q": "Induction head: the query is the word, the keys are the notes",
-    f"{MATCHER}.scores": "A word looks at the places that come after itself",
-    f"{MATCHER}.z": "The word that stands there is written into the subspace ‘next’",
-    "logits": "Read out: what ‘next’ holds, and what usually follows the word in ‘token’",
+    f"{BACK}.scores": "Each token looks one token back; the first looks at itself",
+    f"{BACK}.z": "The head copies the word there into the subspace ‘previous’",
+    f"{MATCHER}.q": "Induction head: the query is the word, the keys are the previous words",
+    f"{MATCHER}.scores": "A word looks at the places just after its earlier copies",
+    f"{MATCHER}.z": "The head copies the word at that place into the subspace ‘next’",
+    "logits": "Readout: the word in ‘next’, and the usual next word after ‘token’",
 }
 
 
@@ -110,22 +110,32 @@ def story(model: Model) -> Story:
     usual = edited(graph, {graph[f"{MATCHER}.switch"].area: 0.0})
     return Story(
         title=TITLE,
-        source="After A Gentle Introduction to Transformers (2025), which names induction heads as what "
-        "a second layer is for.",
+        source="Based on A Gentle Introduction to Transformers (2025). That text says that a second "
+        "layer makes induction heads possible.",
         about=[
-            "In ‘the cat sat on the’ the second ‘the’ is followed by what followed the first: ‘cat’. The rule is A B ... A, so B, whatever A",
-            "and B are. Two attention heads can do it, and in trained models such pairs are found: they are called induction heads.",
-            "Why it matters: no weight of the heads knows a word from another. What comes next is learned from the prompt, while it is read.",
-            "One layer is not enough. Layer 0 notes at each place which word came before it; layer 1 looks for the place whose note is the word",
-            "now read, and says what stands there. All weights are set by hand, most of them to 0.",
-            f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} token, {PREVIOUS[0]} to {PREVIOUS[-1]} previous, {NEXT[0]} to {NEXT[-1]} next, {PLACE[0]} to {PLACE[-1]} place; words in the order",
-            "the, cat, dog, sat, on. Beside both heads, W_U reads ‘token’ with a bigram table, which says what usually follows a word.",
+            "In ‘the cat sat on the’, the first ‘the’ is followed by ‘cat’. So ‘cat’ should also "
+            "follow the second ‘the’. The rule: after A B ... A comes B,",
+            "for any words A and B. Two attention heads can follow this rule. Trained models "
+            "contain such pairs, which are called induction heads.",
+            "Why it matters: no weight of the heads knows a word of the vocabulary. The model "
+            "learns the next word from the prompt, while it reads the prompt.",
+            "One layer is not enough. Layer 0 notes at each place the word before this place. "
+            "Layer 1 looks for the place whose note is the current word,",
+            "and copies the word at that place. All weights are set by hand, most of them to 0.",
+            f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} are ‘token’, "
+            f"{PREVIOUS[0]} to {PREVIOUS[-1]} ‘previous’, {NEXT[0]} to {NEXT[-1]} ‘next’, "
+            f"{PLACE[0]} to {PLACE[-1]} ‘place’. The order of words is",
+            "the, cat, dog, sat, on. Besides the heads, W_U reads ‘token’ with a bigram table. "
+            "This table gives the usual next word after each word.",
         ],
         look=[
-            "Heads: layer 0 is one step off the diagonal; in layer 1 the second ‘the’ looks at ‘cat’. A word that is new",
-            "finds no note that fits, and looks at several places alike.",
-            f"Lens: by the bigram table alone ‘dog’ leads with {usual(probs[dog]):.3f}; after layer 1 it is ‘cat’ with {now(probs[cat]):.3f}.",
-            "Attribution: what each head adds to the logit of ‘cat’. Play: the text goes on, ‘cat sat on’.",
+            "Heads: in layer 0 each word looks one step back. In layer 1 the second ‘the’ looks "
+            "at ‘cat’. A new word",
+            "finds no matching note, and looks at several places equally.",
+            f"Lens: with the bigram table alone, ‘dog’ leads with {usual(probs[dog]):.3f}. After "
+            f"layer 1, ‘cat’ leads with {now(probs[cat]):.3f}.",
+            "Attribution: what each head adds to the logit of ‘cat’. Play: the text continues "
+            "with ‘cat sat on’.",
         ],
         suggestions=[
             Suggestion(
@@ -135,7 +145,8 @@ def story(model: Model) -> Story:
                 ("probs", LAST, cat),
             ),
             Suggestion(
-                "Choose ‘on’ instead of ‘cat’: ‘on’ rises from {now:.1%} to {then:.1%}. No weight has changed: the model learned it from the prompt.",
+                "Choose ‘on’ instead of ‘cat’: ‘on’ rises from {now:.1%} to {then:.1%}. No "
+                "weight has changed: the model reads the next word from the prompt.",
                 1,
                 "on",
                 ("probs", LAST, on),

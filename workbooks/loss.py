@@ -28,7 +28,7 @@ from cellformer.exporters.compose.composer import Columns, Composer
 from cellformer.exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "sampling", 1
-TITLE = "loss: cross-entropy, perplexity, and why the log of what came"
+TITLE = "loss: cross-entropy, perplexity, and the reason for the logarithm"
 OUTCOMES = ("mat", "floor", "on", "ran", "sat")
 COUNTS, WEIGHTS = (8, 4, 2, 1, 1), (4, 4, 4, 2, 2)  # P, Q, not yet shares
 LOG_LOSS, ALIKE = 4.087, 17  # the slides' loss, and the number of words that it is like
@@ -71,17 +71,23 @@ RULE_NAMES = [rule.name for rule in RULES]
 def book() -> Book:
     """The workbook."""
     w = Workbook("loss")
-    ws = w.sheet("Entropy", "how many bits a word of P takes, with the codewords of P or of Q")
+    ws = w.sheet("Entropy", "the bits per word of P, with the codewords of P or of Q")
     entropy(ws)
     alike(ws)
-    scoring(w.sheet("Scoring", "a word comes with probability p: which report q costs least?"))
-    sentence(w.sheet("Sentence", "what each next word costs, and the mean"))
+    scoring(
+        w.sheet(
+            "Scoring", "a word comes with probability p: which reported probability q costs least?"
+        )
+    )
+    sentence(w.sheet("Sentence", "the cost of each next word, and the mean cost"))
     in_nats = w.now(w["as_nats"])
-    note = f"the slides take bits; in nats, as PyTorch has it, it would be {in_nats:.1f}"
+    note = (
+        f"the slides use bits; in nats, the unit of PyTorch, the perplexity would be {in_nats:.1f}"
+    )
     w.compare(
         [
             Comparison("perplexity of a log loss of 4.087", ALIKE, w["as_bits"], note, 0),
-            Comparison("log loss of guessing among 17 words", LOG_LOSS, w["in_bits"], decimals=3),
+            Comparison("log loss of a guess among 17 words", LOG_LOSS, w["in_bits"], decimals=3),
         ],
         "Slides, Perplexity",
     )
@@ -90,7 +96,10 @@ def book() -> Book:
     w.checks(
         [
             ("P's own codewords are the shortest: KL(P|Q) is not below 0", divergence > -NEAR),
-            ("the mean log loss over all that came is H(P, Q)", ABS(mean_loss - cross) < NEAR),
+            (
+                "the mean log loss over all words that came is H(P, Q)",
+                ABS(mean_loss - cross) < NEAR,
+            ),
         ]
     )
     return w.done(story(w))
@@ -123,7 +132,7 @@ def entropy(ws: Composer) -> None:
     sums = {"H(P)": H, "H(P, Q)": cross, "KL(P|Q)": cross - H}
     shape, terms, heads = (1, len(sums)), list(sums.values()), list(sums)
     series = [Series("P", words, P), Series("Q", words, Q)]
-    title = "The true shares P, and a model’s Q"
+    title = "True shares P, and a model’s shares Q"
     ws.chart(Chart(6, 10, "column", title, series, (410, 300), shares=True))
     bits = ws.computed("bits", shape, lambda _, j: terms[j], ["bits"], heads, style="readout")
     ws.computed("nats", shape, lambda _, j: bits[j] * LN(2), ["nats"])
@@ -132,7 +141,7 @@ def entropy(ws: Composer) -> None:
 
 def alike(ws: Composer) -> None:
     """A loss as an equivalent number of equally likely words."""
-    ws.heading("A loss is like guessing among so many words: read as bits, and as nats")
+    ws.heading("A loss as a number of equally likely words: from bits, and from nats")
     columns = ws.columns(1, ws.cursor)
     loss = columns.typed("loss", "a loss", [LOG_LOSS], SETTING)
     columns.computed("as_bits", "2^loss", lambda _: 2**loss, "readout")
@@ -148,7 +157,7 @@ def alike(ws: Composer) -> None:
 def scoring(ws: Composer) -> None:
     """Add the expected cost of each report under three rules, and which report costs least."""
     ws.widths(dict.fromkeys(range(10), 12))
-    ws.text("loss to expect = p · if it comes + (1 - p) · if not    [n_reports]", style="equation")
+    ws.text("expected loss = p · if it comes + (1 - p) · if not    [n_reports]", style="equation")
     belief = ws.typed("belief", BELIEF, ["belief p"], style=SETTING)
     top = ws.cursor
     columns = ws.columns(len(REPORTS), top + 18)
@@ -165,7 +174,7 @@ def scoring(ws: Composer) -> None:
         # what the log rule has at 0 and 1 is far above the picture
         shown = slice(1, -1) if rule.name == "log" else slice(None)
         series = Series(rule.name, reports[shown], cost[shown])
-        title, size = f"{rule.name}: loss to expect of each report", (255, 240)
+        title, size = f"{rule.name}: expected loss of each report", (255, 240)
         chart = Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0")
         ws.chart(chart)
 
@@ -207,7 +216,7 @@ def sentence(ws: Composer) -> None:
     columns.computed("even", "perplexity", lambda _: EXP(mean), "readout")
     columns.computed("plain_mean", "mean of 1 / p", lambda _: AVERAGE(inverses.fixed))
     series = [Series("loss", targets, losses)]
-    ws.chart(Chart(top + 8, 6, "column", "What each word costs", series, (520, 260), number="0.0"))
+    ws.chart(Chart(top + 8, 6, "column", "Cost of each word", series, (520, 260), number="0.0"))
 
 
 # --- the start sheet ------------------------------------------------------------------------
@@ -217,25 +226,37 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After M. Sinclair, Transformers (slides), and lecture notes on transformers.",
+        source="Based on M. Sinclair, Transformers (slides), and lecture notes on transformers.",
         about=[
-            "Training makes one number small, the loss: minus the logarithm of the probability that the model gave to the word that came.",
-            "It is 0 for a model that was certain and right, and large for a model that held the word nearly impossible.",
-            "Why the logarithm? Think of a forecaster who is paid by the result. If reporting a probability q cost 1 - q, it would be cheapest to",
-            "report 1 for the likeliest word, whatever one believes. With the logarithm, and with a squared error (Brier's rule), honesty is cheapest.",
-            "Why it matters: a model that is trained with this loss learns to say how sure it is, and not only what it would bet on.",
-            "The unit is a choice: bits, with logarithms to base 2, or nats, to base e. Both stand here. Perplexity turns a loss back into a number",
-            "of words: among how many equally likely words one would have to guess. If each word had a code of 0s and 1s, -log2 P would be its best",
+            "Training reduces one number, the loss. The loss is minus the logarithm of the "
+            "probability that the model gave to the actual next word.",
+            "The loss is 0 if the model was certain and right. The loss is large if the model "
+            "gave the actual word almost no probability.",
+            "Why the logarithm? Think of a forecaster whose pay depends on the result. If a "
+            "reported probability q cost 1 - q, the cheapest report",
+            "would be 1 for the likeliest word, even for an unsure forecaster. With the "
+            "logarithm, or a squared error (Brier's rule), honesty is cheapest.",
+            "Why it matters: a model trained with this loss learns more than the most likely "
+            "word. The model also learns how sure to be.",
+            "You can choose the unit: bits (logarithms to base 2) or nats (to base e). This "
+            "workbook shows both. Perplexity turns a loss into a number",
+            "of words: a guess among so many equally likely words has the same loss. If each "
+            "word had a code of 0s and 1s, -log2 P would be its best",
             "length.",
         ],
         errata=[
-            "The slides use bits, the notes nats. The notes write a sum over the words; their code computes the mean.",
+            "The slides use bits, and the notes use nats. The notes write a sum over the words, "
+            "but their code computes the mean.",
         ],
         look=[
-            "Entropy: how many bits a word takes with the true shares P, and how many more with a model's shares Q.",
-            "Scoring: three rules, what each report is expected to cost, and which report is cheapest under each.",
-            "Sentence: what every next word costs, and their mean: one unlikely word can carry most of it.",
-            f"A probability of 0 would cost infinitely much. LN(0) is an error in a spreadsheet, so it counts as {LEAST:g} here.",
+            "Entropy: the bits per word with the true shares P, and the additional bits with a "
+            "model's shares Q.",
+            "Scoring: three rules, the expected cost of each report, and the cheapest report "
+            "under each rule.",
+            "Sentence: the cost of every next word, and the mean cost. A single unlikely word "
+            "can cause most of the cost.",
+            "A probability of 0 would have an infinite cost. LN(0) is an error in a spreadsheet, "
+            f"so a probability of 0 counts as {LEAST:g} here.",
         ],
         suggestions=suggestions(w),
     )
@@ -249,20 +270,21 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     doubt = w.edited(doubtful)
     return [
         w.suggestion(
-            "Type ‘0’: the model now holds ‘mat’ impossible, although it comes half the time. "
-            "H(P, Q) rises from {now:.3f} to {then:.1f} bits.",
+            "Type ‘0’: the model now gives ‘mat’ no probability, although ‘mat’ comes half the "
+            "time. H(P, Q) rises from {now:.3f} to {then:.1f} bits.",
             {w["weights"][0]: 0.0},
             cross,
         ),
         w.suggestion(
-            f"Type ‘{DOUBT}’: under the linear rule the best report is still {doubt(linear):.0f}. Under "
-            "the log rule it is {then:.2f}, not {now:.2f}.",
+            f"Type ‘{DOUBT}’: under the linear rule the best report is still "
+            f"{doubt(linear):.0f}. Under the log rule the best report is {{then:.2f}}, not "
+            "{now:.2f}.",
             doubtful,
             log,
         ),
         w.suggestion(
-            "Type ‘creature’: perplexity falls from {now:.1f}, worse than a guess among "
-            f"{len(VOCABULARY)} words, to {{then:.1f}}.",
+            "Type ‘creature’: perplexity falls from {now:.1f} to {then:.1f}. The old perplexity "
+            f"was worse than a guess among {len(VOCABULARY)} words.",
             {w["targets"][0]: "creature"},
             perplexity,
         ),

@@ -94,7 +94,7 @@ def curve(ws: Composer) -> None:
     """The chart of the losses."""
     g = ws.book.graph
     series = [Series("loss", g["number"].area, g["losses"].area)]
-    axes = ("steps made", "nats for each word")
+    axes = ("steps made", "nats per word")
     ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
 
 
@@ -103,7 +103,8 @@ def story(w: Workbook) -> Story:
     losses = w.now(w["losses"]).ravel()
     return Story(
         title=TITLE,
-        source="Written for this workbook; the game is after L. Erzegovesi, The Final Step (2026).",
+        source="Written for this workbook. The game is based on L. Erzegovesi, The Final Step "
+        "(2026).",
         about=[
             "A very small transformer makes five training steps on one sentence. Each step has "
             "its own sheet.",

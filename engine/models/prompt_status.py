@@ -23,7 +23,7 @@ from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.cells.sentence import sentence
 
-SILENT, LEFT_OUT = "nothing is answered", "the rest is left out"
+SILENT, LEFT_OUT = "no answer", "the rest is left out"
 
 
 def built_with(g: Graph) -> str:

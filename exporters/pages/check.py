@@ -100,7 +100,7 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
     live = word_columns.words(book).logits
     gap = ABS(MAX(last) - MAX(live)) + ABS(MIN(last) - MIN(live))
-    yield "the last stage of Lens is the readout itself", gap / _size(book)
+    yield "the last stage on Lens equals the readout", gap / _size(book)
 
 
 def _largest_change(book: ModelBook) -> Expression:

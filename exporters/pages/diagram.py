@@ -13,7 +13,7 @@ from cellformer.exporters.model import layout, words
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Map"
-PURPOSE = "the architecture, top to bottom: click a step to go to its cells"
+PURPOSE = "the architecture from top to bottom; click a step to see its cells"
 AFTER = "Printed"
 STREAM, NAME, SHAPE, PARAMETERS, MEANING, LINKS = range(6)
 STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_cross", "resid_post", "resid_final", "embed")

@@ -7,7 +7,7 @@ from cellformer.exporters.model.glossary import TERMS, Term
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Glossary"
-PURPOSE = "what each term means, in a sentence, and where it can be seen"
+PURPOSE = "each term explained in one sentence, with a place that shows it"
 AFTER = "Map"
 TOP = 4
 TERM, MEANING, SEEN = 0, 1, 2

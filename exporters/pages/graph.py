@@ -32,7 +32,9 @@ from cellformer.exporters.model.answer_cells import ANSWER, BIASES, AnswerCells,
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Graph"
-PURPOSE = "what carries the target’s lead over its rival, from part to part: every edge a formula"
+PURPOSE = (
+    "the paths between parts that carry the target’s lead over its rival; every edge is a formula"
+)
 AFTER = "Why"
 CONCEPT = "where the answer comes from"  # on the tour
 THRESHOLD, LEAD, CUTS, PREDICTED = "graph.threshold", "graph.lead", "graph.cuts", "graph.predicted"
@@ -48,14 +50,15 @@ HEADS = ("from", "at token", "to", "at token", "edge value", "of the lead")
 CUT_HEADS = (*HEADS[:5], "1 keep, 0 cut", "predicted", "real, as built", "value as built")
 ENDS = {0: "row label", 1: "label number", 2: "row label", 3: "label number"}  # of edges: styles
 LINES = (
-    ("edges smaller than", "fold into the rest of their node: type another threshold"),
-    ("lead", "of the target’s logit over the rival’s, after the prompt as built"),
-    ("with these cuts", "the lead less the values of the edges that are cut: what they predict"),
-    ("really", "the lead with these cuts when all that follows them is computed anew, on Cut"),
-    ("largest gap", "between the sum of what enters a node and its value: rounding alone"),
+    ("edges smaller than", "type another threshold: smaller edges count as the rest of their node"),
+    ("lead", "the target’s logit minus the rival’s logit, after the prompt as built"),
+    ("with these cuts", "the lead minus the values of the edges that are cut: a prediction"),
+    ("really", "the lead with these cuts, when Cut computes all later parts again"),
+    ("largest gap", "gap between a node’s value and the sum of its inputs; caused by rounding"),
 )
 OF_EACH = (
-    "real: what happens when all after the edge is computed anew; constants, of the prompt as built"
+    "real: the lead when everything after the edge is computed again; a constant for the prompt "
+    "as built"
 )
 
 
@@ -123,8 +126,10 @@ def _edges(book: ModelBook, page: Composer, top: int) -> tuple[AnswerCells, list
         table = book.graph.table(f"graph.{name}", shape, cell)
         return page.lay(table, (below - rows - 1, WORKINGS), "step green", turned)
 
-    page.sheet.put(top - 1, 0, "All edges, by the node that they enter", "heading")
-    page.sheet.put(top - 1, WORKINGS, "Workings: slopes of the lead, from the end back", "heading")
+    page.sheet.put(top - 1, 0, "All edges, grouped by the node they lead to", "heading")
+    page.sheet.put(
+        top - 1, WORKINGS, "Calculation: slopes of the lead, from last to first", "heading"
+    )
     page.heads_at((top, 0), *HEADS)
     cells = AnswerCells(book, book.passage.n_prompt - 1, lay)
     found = list(cells.edges())
@@ -180,8 +185,8 @@ def verdict(book: ModelBook, edge: CellEdge) -> Expression:
     """The lead, and the edge that carried most of it as built, in a sentence."""
     value = book.shown["graph.now"].block[0, 0]
     return sentence(
-        "{target} leads {rival} by {lead}. The strongest edge as built, {source} to {reader} at "
-        "token {token}, carries {value}: {share} of it.",
+        "{target} leads {rival} by {lead}. As built, the strongest edge goes from {source} to "
+        "{reader} at token {token}. This edge carries {value}, or {share} of the lead.",
         source=told(edge.source),
         reader=told(edge.reader),
         token=edge.token,
@@ -196,10 +201,11 @@ def verdict(book: ModelBook, edge: CellEdge) -> Expression:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "Why that word? Every part writes into the stream for later parts to read, so the word’s "
-        "lead over its rival came from somewhere, step by step: from a token, through a head, "
-        "through an MLP. Hold what is not a sum, and the lead is split among these steps exactly; "
-        "each is an edge of a graph. {verdict} Type 0 beside an edge to cut it."
+        "Why does the model choose that word? Every part writes into the stream, and later parts "
+        "read the stream. So the word’s lead over its rival comes from steps: from a token, "
+        "through a head, through an MLP. Each step is an edge of a graph. If everything that is "
+        "not a sum is held constant, the edges add up exactly to the lead. {verdict} Type ‘0’ "
+        "beside an edge to cut that edge."
     )
     return sentence(text, verdict=book.shown["graph.verdict"].block[0, 0])
 
@@ -212,7 +218,7 @@ def _cuts(
 ) -> None:
     """Add the strongest edges, each with a cell that cuts it."""
     n, values = len(strongest), book.graph[VALUES]
-    page.sheet.put(row - 2, 0, "Cut an edge: type 0", "heading")
+    page.sheet.put(row - 2, 0, "To cut an edge, type ‘0’", "heading")
     page.sheet.put(row - 2, 4, OF_EACH, "note")
     page.heads_at((row - 1, 0), *CUT_HEADS)
     page.sheet.lines(row, (_named(found[k]) for k in strongest), ENDS)
@@ -289,9 +295,9 @@ def _nodes(
     names = [*read, *(block.name for block in begun)]
     right = n + 3
     for left, title in (
-        (0, "Nodes: the value of what each part writes at each token"),
-        (right, "Of that, edges below the threshold"),
-        (2 * right, "Sum of edges less value"),
+        (0, "Nodes: the value of each part’s output at each token"),
+        (right, "Value of the edges below the threshold"),
+        (2 * right, "Sum of edges minus value"),
     ):
         page.sheet.put(row - 2, left, title, "heading")
         at, name = (row - 1, left + 1), f"graph.nodes.{left}"
@@ -315,8 +321,8 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
         becomes, really = (float(live[name][0, 0]) for name in (AFTER_CUTS, REALLY))
         live.set(CUTS, k, 0, 1.0)
         text = worded(
-            "Type ‘0’ to cut {source} from {reader} at token {token}: the predicted lead is "
-            "{becomes:.3f}, the real one {really:.3f}.",
+            "Type ‘0’ to cut the edge from {source} to {reader} at token {token}. The predicted "
+            "lead is {becomes:.3f}, and the real lead is {really:.3f}.",
             source=told(edge.source),
             reader=told(edge.reader),
             token=edge.token,
@@ -328,8 +334,8 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
     last = book.passage.n_prompt - 1
     becomes = float(live[REST][0, last])
     text = worded(
-        "Type ‘1000’ as threshold: all edges of the answer fall below it, and the rest is "
-        "{becomes:.3f}.",
+        "Type ‘1000’ as threshold. All edges of the answer are then below this threshold, and "
+        "the rest is {becomes:.3f}.",
         becomes=becomes,
     )
     return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, (REST, 0, last), becomes)]

@@ -34,8 +34,10 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import lens
 
 SHEET = "Guess"
-PURPOSE = "guess first, then see: the next word, where heads look, which weight to change"
-WITHOUT_HEADS = "guess first, then see: the next word, when it is known, which weight to change"
+PURPOSE = "guess, then see the answer: the next word, where heads look, which weight to change"
+WITHOUT_HEADS = (
+    "guess, then see the answer: the next word, the stage that finds it, the weight to change"
+)
 AFTER = "Play"
 QUESTION, GUESS, RIGHT, ANSWER = 1, 2, 3, 4  # columns
 MOST, FEW_HEADS = 8, 4  # questions of a kind; heads that are asked about at several words
@@ -62,7 +64,8 @@ def add(book: ModelBook) -> None:
     kinds = [kind(book, page) for kind in (_next_words, _heads, _stages, _weights)]
     found = [questions for questions in kinds if questions]
     told = sentence(
-        "{right} right of {typed} guesses; {n} questions. No answer is shown before your guess.",
+        "{right} of {typed} guesses are right. There are {n} questions. You see an answer only "
+        "after your guess.",
         right=SUM(*(right.as_range for _, right, _ in found)),
         typed=SUM(*(SUMPRODUCT((guesses.as_range != "") * 1) for guesses, *_ in found)),
         n=SUM(*(n for *_, n in found)),
@@ -76,7 +79,10 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
     n = book.passage.n_prompt if book.plan.sources else n  # its answer is read on Play
     given, texts = book.graph["n_prompt"][0, 0], _texts(book)
     page.heading(book.of_words("Which word comes next?", "Which letter comes next?"))
-    page.text("The sentence stands on Play. Read it down to a row: what does the model say then?")
+    page.text(
+        "The sentence is on Play. Read the sentence from the top to a row. What does the model "
+        "predict next?"
+    )
     none = worded("no word")
     after = page.show(
         "after",
@@ -91,7 +97,7 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
         said, share = nth(texts, place_of_largest(scores)), percent(LARGE(chances, 1))
         own = IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–")
         told = sentence(
-            "the model says {word}, with {share}; your word has {own}",
+            "the model predicts {word} ({share}); your word gets {own}",
             word=quote(said),
             share=share,
             own=own,
@@ -112,8 +118,8 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
         return None
     words = range(1 if len(heads) < FEW_HEADS else last, last + 1)
     asked = [(head, at) for head in heads for at in reversed(words)][:MOST]
-    page.heading("Which head looks where?")
-    page.text("Which word does it look at most? Then see its picture on Heads.")
+    page.heading("Where does each head look?")
+    page.text("Which word does the head look at most? Then see the head’s picture on Heads.")
     top = page.cursor + 1
     page.sheet.down(top, 0, (head_of(head) for head, _ in asked), "row label")
 
@@ -128,7 +134,7 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
         said = Nth(layout.token_texts(book)[0, : at + 1], MATCH(LARGE(row, 1), row, 0))
         share = percent(LARGE(row, 1))
         return said, sentence(
-            "it gives {word} {share} of its attention", word=quote(said), share=share
+            "the head gives {word} {share} of its attention", word=quote(said), share=share
         )
 
     choices = layout.token_texts(book)[0, : last + 1].fixed.as_range
@@ -141,15 +147,17 @@ def _stages(book: ModelBook, page: Composer) -> Questions | None:
     if not names:
         return None
     first, texts = len(book.views.stages) - 1 - len(names), _texts(book)
-    page.heading("When does it know?")
-    page.text("If it stopped after this part, what would it say? Then see the steps on Lens.")
+    page.heading("When does the model know?")
+    page.text(
+        "What would the model predict if it stopped after this part? Then see all steps on Lens."
+    )
     page.sheet.down(page.cursor + 1, QUESTION, names, "row label")
 
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         scores, chances = (book.graph[f"lens.{first + k}.{x}"].area for x in ("logits", "probs"))
         said = nth(texts, place_of_largest(scores.as_range))
         share = percent(LARGE(chances.as_range, 1))
-        return said, sentence("it says {word}, with {share}", word=quote(said), share=share)
+        return said, sentence("the model says {word} ({share})", word=quote(said), share=share)
 
     return _questions(page, "stage", len(names), reply, texts)
 
@@ -160,18 +168,18 @@ def _weights(book: ModelBook, page: Composer) -> Questions | None:
     x = scoring(book.graph).x[book.passage.n_prompt - 1, :].as_range
     page.heading("Which weight would you change?")
     page.text(
-        "The score of a word is a sum of products: its own weights in the last matrix, times the "
-        "numbers that the last layer leaves at the end of the sentence (see Readout).",
-        "One weight of a word goes up by 0.1. Type its number, counted from 0.",
+        "A word’s score is a sum of products. The word’s weights in the last matrix are "
+        "multiplied with the last layer’s numbers at the end of the sentence (see Readout).",
+        "One weight of a word rises by 0.1. Type the number of that weight, counted from 0.",
     )
-    signs = sentence("to raise its score most"), sentence("to lower it most")
+    signs = sentence("to raise the score most"), sentence("to lower the score most")
     page.show("change", (page.cursor + 1, QUESTION), lambda k, _: signs[k], "text", (2, 1))
 
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         value = MIN(x) if k else MAX(x)
         said = MATCH(value, x, 0) - 1
         told = sentence(
-            "number {n}: the stream has {value} there, so the score changes by {change}",
+            "the stream’s number {n} is {value}, so the score changes by {change}",
             n=said,
             value=rounded(value, 3),
             change=rounded(BY * value, 3),

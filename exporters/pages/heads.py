@@ -86,8 +86,8 @@ def crosses(pattern: Block) -> bool:
 def _read_out(book: ModelBook, page: Composer, head: Block) -> None:
     """Add a sentence that explains one line of a head's square."""
     text = (
-        "How to read a square: a row is the token that looks, a column a token that it looks "
-        "at. The shares of a row sum to 100 %. In the square of {head}, {look}."
+        "Each square is a head. A row is the token that looks. A column is a token that gets "
+        "attention. Each row sums to 100 %. In the square of {head}, {look}."
     )
     told = sentence(text, head=head_of(head), look=machine.look(book, head))
     page.show("read_so", (TOP - 1, 0), told, "text")

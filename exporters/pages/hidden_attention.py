@@ -36,47 +36,51 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Hidden attention"
-PURPOSE = "the attention hidden in a recurrence: how much each token takes of those before it"
+PURPOSE = "the attention hidden in a recurrence: how much each token reads of earlier tokens"
 AFTER = "Heads"
 ASKED, USED, WEIGHTS, READ = "hidden.asked", "hidden.used", "hidden.weights", "hidden.read"
 GAP = "hidden.gap"
 DIALS = {
-    "layer": "Number of the layer, from 0.",
+    "layer": "Layer number, counted from 0.",
     "head": "Number of the head in the layer, counted from 0.",
-    "channel": "Number of the channel, from 0.",
+    "channel": "Channel number, counted from 0.",
 }
-ONE_ALONE = "Only this one: a formula that chooses among all {n} would be too long."
+ONE_ALONE = "This number is fixed: a formula for all {n} numbers would be too long."
 ABOUT = (
-    "What a channel reads of its states at a token is a sum over the tokens up to it: a weight "
-    "times the channel’s input there.",
-    "These weights are its hidden attention (Ali et al. 2024). Unlike attention they may be "
-    "below 0 (orange), and need not sum to 1.",
+    "At each token, a channel reads a weighted sum over that token and all earlier tokens. Each "
+    "weight multiplies the channel’s input at its token.",
+    "These weights are the channel’s hidden attention (Ali et al. 2024). Unlike attention "
+    "weights, they can be below 0 (orange). They need not sum to 1.",
 )
-READ_SO = "A row is a token that reads, a column one that it takes from."
+READ_SO = "A row is a token that reads. A column is a token that is read."
 LINES = ("weights × inputs", "D × token input", "sum", "z of the layer", "difference")
-PARTS = "B: what a token writes; C: what it reads; of what was written, exp(rate × time) is left"
+PARTS = "B: what a token writes; C: what a token reads; exp(rate × time): the share that remains"
 HOLDS = (
-    "{channel}: by these weights it reads what it reads in its layer (z); the largest difference "
-    "is {gap}."
+    "{channel}: these weights give the same result (z) as the layer. The largest difference is "
+    "{gap}."
 )
 FAILS = (
-    "{channel}: these weights do not give what it reads in its layer (z); the largest difference "
-    "is {gap}."
+    "{channel}: these weights do not give the result (z) of the layer. The largest difference is "
+    "{gap}."
 )
 IN_LAYER = "Layer {layer}, channel {channel}"
 IN_HEAD = "Head {layer}.{head}, channel {channel}"
 WIDTH = 9  # characters of a token's column
 OTHER = {
-    "layer": "Type ‘{n:g}’ as the layer: token {query} takes {becomes:.3f} of token {key}.",
-    "head": "Type ‘{n:g}’ as the head: token {query} takes {becomes:.3f} of token {key}.",
-    "channel": "Type ‘{n:g}’ as the channel: token {query} takes {becomes:.3f} of token {key}.",
+    "layer": "Type ‘{n:g}’ as the layer: the weight of token {key} for token {query} becomes "
+    "{becomes:.3f}.",
+    "head": "Type ‘{n:g}’ as the head: the weight of token {key} for token {query} becomes "
+    "{becomes:.3f}.",
+    "channel": "Type ‘{n:g}’ as the channel: the weight of token {key} for token {query} becomes "
+    "{becomes:.3f}.",
 }
 FASTER = (
-    "Type ‘{n:g}’: a number of the channel’s state fades fast; token {query} takes "
-    "{becomes:.3f} of token {key}."
+    "Type ‘{n:g}’: one number of the channel’s state fades fast. The weight of token {key} for "
+    "token {query} becomes {becomes:.3f}."
 )
 ALL_FASTER = (
-    "Type ‘{n:g}’: the head’s states fade fast; token {query} takes {becomes:.3f} of token {key}."
+    "Type ‘{n:g}’: the head’s states fade fast. The weight of token {key} for token {query} "
+    "becomes {becomes:.3f}."
 )
 MOST = 100  # recurrences that a formula chooses among: it has 255 arguments, and 8,192 characters
 FAST = 5.0  # an A_log with which little is left after a token
@@ -183,7 +187,7 @@ class Asked:
         """Add the steps and their sums, the vectors that tokens write and read, and the rates."""
         page, n, d_state = self.page, self.n, self.first.B.shape[1]
         first_B, first_C = top + 2, top + 2 + d_state
-        page.sheet.put(top - 3, 0, "What the weights are made of", "heading")
+        page.sheet.put(top - 3, 0, "How the weights are computed", "heading")
         page.sheet.put(top - 2, 0, PARTS, "note")
         self._tokens("parts", (top - 1, 1), across=True)
         page.sheet.down(top, 0, ("step", "time: their sum"), "row label")

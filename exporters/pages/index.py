@@ -14,7 +14,7 @@ from cellformer.exporters.model import layout, words
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Index"
-PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"
+PURPOSE = "every block with its place, shape and meaning, and whether you edited it"
 AFTER = "Map"
 EDITED = "edited"
 
@@ -25,7 +25,7 @@ def add(book: ModelBook) -> None:
     page.sheet.prints = "nothing"
     sheet = page.sheet
     if not book.plan.compares_blocks:
-        sheet.purpose = "every block: where it stands, its shape, its meaning"
+        sheet.purpose = "every block with its place, shape and meaning"
     heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     sheet.heads = page.cursor
     page.heads(*heads)

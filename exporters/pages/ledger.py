@@ -51,7 +51,7 @@ from cellformer.exporters.pages import index
 from cellformer.exporters.play import ranking
 
 SHEET = "Built"
-PURPOSE = "every number as built; changes are listed here, and at the top of every sheet"
+PURPOSE = "every number as built; this sheet and the top of every sheet list your changes"
 AFTER = "Text"
 LINE = (3, 0)  # the cell of the line
 TOP, ORIGINALS = 6, 10  # the row of the lines it is made of; the column of what was built
@@ -60,10 +60,12 @@ WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
 N_MOVED, N_TOLD = 2, 4  # lines reported on top of every sheet: of sheets, and of others
 OWN_ROOM = 60  # rows that are kept for lines of a workbook's own sheets
 LONGEST, LONGEST_LINE = 40, 2000  # characters reported: of a sentence, in total
-INSIDE = "rows, columns or cells were inserted, deleted or moved there: undo (Ctrl+Z)"
-LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
+INSIDE = "rows, columns or cells were inserted, deleted or moved: undo (Ctrl+Z)"
+LOST = (
+    "this sheet or its top rows were deleted: undo (Ctrl+Z), or open the file again without saving"
+)
 NONE = "no edits: everything is as built"  # what the line begins with where nothing differs
-A_NUMBER = between(-(10**9), 10**9, "A number belongs here: a text would count as 0.", "No number")
+A_NUMBER = between(-(10**9), 10**9, "Type a number here. A text would count as 0.", "No number")
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +324,7 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
     turned = place.turned and line.block.kind == "weight" and min(line.block.shape) > 1
     end = words.transposed("]") if turned else "]"
     which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & end
-    others = " " & sentence("and {n} more of it", n=sheet[row, COUNT] - 1)
+    others = " " & sentence("and {n} more in this block", n=sheet[row, COUNT] - 1)
     told = _from_to(which, sheet, row, line.typed and numbers)
     told = told & IF(sheet[row, COUNT] > 1, others, "")
     told = told if line.typed else sentence("{edit}: undo (Ctrl+Z)", edit=told)
@@ -384,10 +386,10 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
     edits = IF(n == 1, sentence("1 edit: "), sentence("{n} edits: ", n=n)) & listed
     line = IFERROR(
         IF(n == 0, worded(NONE), edits),
-        worded("{sheet}: lines of it were deleted or typed over: undo (Ctrl+Z)", sheet=SHEET),
+        worded("{sheet}: lines were deleted or typed over: undo (Ctrl+Z)", sheet=SHEET),
     )
     over, missing = (_of_digest(book, rows) for rows in (digest.TYPED_OVER, digest.FUNCTIONS))
-    undo = sentence("a formula was typed over: {cell}; undo it (Ctrl+Z)", cell=over)
+    undo = sentence("a formula was typed over in {cell}: undo (Ctrl+Z)", cell=over)
     top, end, _ = parts[0]
     moved = IFERROR(SUM(sheet[top:end, COUNT].as_range), 1) > 0
     first = undo & IF(IFERROR(n, 1) == 0, "", " · " & line)
@@ -397,7 +399,7 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
     book.named_cells["ledger"] = (SHEET, *LINE)
     said = _said(book) if isinstance(book, ModelBook) else None
     if said is not None:
-        line = line & IFERROR(said, worded(" · an error: nothing is answered"))
+        line = line & IFERROR(said, worded(" · error: the model gives no answer"))
     page.show("line", LINE, line, "block")
 
 
@@ -423,8 +425,8 @@ def _said(book: ModelBook) -> Expression | None:
     answer = IF(EXACT(now, said), sentence(" · says {word}", word=said), changed)
     if book.plan.answers:
         return answer
-    nothing = sentence(" · ‘{word}’ is unknown: nothing is answered", word=unknown)
-    silent = IF(unknown == "", sentence(" · nothing is typed: nothing is answered"), nothing)
+    nothing = sentence(" · ‘{word}’ is unknown: no answer", word=unknown)
+    silent = IF(unknown == "", sentence(" · nothing is typed: no answer"), nothing)
     typed_none = book.graph["prompt.answered"][0, 0] == 0
     return IF(typed_none, silent, answer)
 

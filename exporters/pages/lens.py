@@ -16,7 +16,7 @@ from cellformer.exporters.model.block_sheets import LENS
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = LENS
-PURPOSE = "what the model would say if it stopped after each sublayer"
+PURPOSE = "the model’s answer if the model stopped after each sublayer"
 AFTER = "Heads"
 TOP, LEFT = 5, 2
 WORDS_SHOWN = 3
@@ -50,7 +50,7 @@ def add(book: ModelBook) -> None:
     page.show("target", (TOP + 2, LEFT - 1), book.graph["look.target"][0, 0], "word")
     page.dress(chances, "scale")
     series = [Series("target", sheet[TOP, LEFT:last], chances)]
-    title = "Probability of the target word, down the depth"
+    title = "Probability of the target word after each stage"
     kind = "line" if len(stages) > FEW_STAGES else "column"
     at = (TOP + 4 + 2 * WORDS_SHOWN, LEFT - 1)
     sheet.charts.append(Chart(*at, kind, title, series, CHART_SIZE, shares=True))

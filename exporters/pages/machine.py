@@ -36,7 +36,7 @@ from cellformer.exporters.play import ranking
 from cellformer.exporters.play.sentence import answered
 
 SHEET = "Machine"
-PURPOSE = "the whole model at one token: what each part adds, where it looks, what comes next"
+PURPOSE = "the whole model at one token: what each part adds, where heads look, what comes next"
 AFTER = "Start"
 SAID = "machine.look_said"  # the sentences that say where each head looks
 LOOKED_AT = "machine.token"  # typed here, where Play has no position
@@ -56,8 +56,8 @@ TILED = (
     "there (full colour: 100 %). The mark is at {token}"
 )
 TILED_SOURCE = (
-    "In a token's row, the darker a cell, the more the token reads of that word of the source. "
-    "The mark is at {token}"
+    "In a token's row, the darker a cell, the more the token reads that word of the source "
+    "sentence. The mark is at {token}"
 )
 
 
@@ -240,7 +240,7 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
     sheet.merged.append(sheet[TOP - 1, 1:4].rect)
     last = len(book.passage.ids) - 1
     sheet.rules[TOP - 1, 1] = between(
-        0, last, worded("A token from 0 to {last}.", last=last), whole=True
+        0, last, worded("A token number from 0 to {last}.", last=last), whole=True
     )
 
 
@@ -307,7 +307,7 @@ def _strips(book: ModelBook, page: Composer, canvas: Canvas) -> None:
                 adds = adds - at_token(book, canvas.stages[n - 1], j)
             strips.put(n, j, adds, canvas.style("strip"))
         if n < n_stages and book.views.stages:
-            guesses.put(n, 0, sentence("best guess by now: {guess}", guess=guess(book, n)), "said")
+            guesses.put(n, 0, sentence("best guess so far: {guess}", guess=guess(book, n)), "said")
     _said_of_strips(book, page, canvas, strips.area[:n_stages, :])
     page.dress(strips.area[n_stages : n_stages + 1, :], "diverging")
     if "probs" in book.graph.blocks:

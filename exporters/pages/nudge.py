@@ -26,15 +26,15 @@ from cellformer.exporters.model.words import plain
 from cellformer.exporters.play.sentence import answered, shortened
 
 SHEET = nudge.ADDITION.sheet
-PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"
+PURPOSE = "watch the model learn the sentence on Play: the loss before and after one step"
 AFTER = "Play"
 CONCEPT = "watch it learn"  # on the tour
 LINES = (  # the rate, the loss before and after, and by how much it fell
-    ("learning rate", "every weight becomes: weight − rate × its gradient"),
-    ("loss before", "how surprising the words are that really follow, on average"),
-    ("loss after", "the same, computed anew with the weights after the step"),
-    ("it fell by", "what the step was worth"),
-    ("promised", "rate × gradients squared: what a straight line would give"),
+    ("learning rate", "each weight becomes weight − rate × gradient"),
+    ("loss before", "average surprise of the words that really follow"),
+    ("loss after", "the loss again, with the weights after the step"),
+    ("it fell by", "loss before minus loss after"),
+    ("promised", "rate × squared gradients: the fall if the loss were a straight line"),
 )
 # the columns of the words; what the table works with stands behind the parts
 WORD, FOLLOWS, PROBABILITY, SURPRISE, SAYS = 0, 1, 2, 5, 7
@@ -70,10 +70,11 @@ def add(book: ModelBook) -> None:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "The weights come from training, which is one small step over and over. How surprised the "
-        "model is by the words that really follow is the loss, for this sentence {before}. Each "
-        "weight’s gradient says how the loss changes with it; every weight goes a little against "
-        "its own, and the loss becomes {after}. Watch which words are predicted better."
+        "The weights come from training. Training repeats one small step many times. The loss "
+        "measures how much the words that really follow surprise the model. For this sentence "
+        "the loss is {before}. A weight’s gradient says how the loss changes with that weight. "
+        "One step moves every weight a little against its gradient, and the loss becomes "
+        "{after}. See which words the model now predicts better."
     )
     before, after = (rounded(book.graph[name][0, 0], 3) for name in (LOSS, LOSS_AFTER))
     return sentence(text, before=before, after=after)
@@ -108,12 +109,12 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
     ]
     part = max(learn, key=lambda part: _steepness(book, part))
     return [
-        suggestion("for the rate, which is too far", RATE, far)
+        suggestion("for the rate (too large)", RATE, far)
         if far
         else suggestion("for the rate, the highest rate that is tried", RATE, longer[-1]),
-        suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
+        suggestion("for the rate, and the model unlearns", RATE, -begun),
         suggestion(
-            worded("as switch of {plain}, which promises most", plain=plain(part)),
+            worded("for {plain}, the part that promises most", plain=plain(part)),
             f"nudge.{part}.learns",
             0.0,
         ),
@@ -139,10 +140,10 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
     promise."""
     sheet = page.sheet
     text = book.graph["sentence"][0, 0]
-    whole = sentence("One step of learning ‘{text}’", text=text)
-    begin = "One step of learning the first {n} tokens of ‘{text}’"
+    whole = sentence("One training step on ‘{text}’", text=text)
+    begin = "One training step on the first {n} tokens of ‘{text}’"
     learning = IF(shortened(book), sentence(begin, n=len(book.passage.ids), text=text), whole)
-    title = answered(book, learning, worded("No step of learning"))
+    title = answered(book, learning, worded("No training step"))
     page.show("title", (page.cursor, 0), title, "heading")
     top = page.cursor + 2
     _settle(book, sheet, RATE, top, 1)
@@ -164,17 +165,21 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
     gain, hope = ROUND(fell, DECIMALS), ROUND(promised, DECIMALS)
     share = percent(fell / promised, 0)
     helped = sentence(
-        "It learnt: the loss fell by {fell}, {share} of what the gradients promised.",
+        "The model learnt: the loss fell by {fell}, {share} of the fall that the gradients "
+        "promised.",
         fell=rounded(fell, 3),
         share=share,
     )
-    too_far = sentence("Too far: the loss rose. Gradients hold for small steps; type a lower rate.")
-    up = sentence("Up the slope: it unlearns the sentence. A rate above 0 goes down.")
-    still = sentence("No weight moved: type a rate, and 1 for a part.")
+    too_far = sentence(
+        "The step was too large, and the loss rose. Gradients are accurate only for small steps. "
+        "Type a lower rate."
+    )
+    up = sentence("With a rate below 0 the model unlearns the sentence. Type a rate above 0.")
+    still = sentence("No weight changed. Type a rate, and ‘1’ for a part.")
     moved = IF(hope < 0, up, IF(gain > 0, helped, too_far))
-    alone = sentence("With one word there is nothing to predict: type two or more on Play.")
+    alone = sentence("With one word there is nothing to predict. Type two or more words on Play.")
     told = IF(book.graph["n_prompt"][0, 0] < 2, alone, IF(hope == 0, still, moved))
-    none = sentence("No answer: a word is unknown, or none is typed; see Play.")
+    none = sentence("No answer: a word is unknown, or no word is typed. See Play.")
     return answered(book, told, none)
 
 
@@ -186,7 +191,7 @@ def _parts(book: ModelBook, page: Composer) -> Area:
     promises."""
     sheet, parts, top = page.sheet, nudge.gradients(book.graph), page.cursor + 2
     promises = page.table("promises", (top, PROMISED), (len(parts), 1))
-    sheet.put(top - 2, PART, "Who learns: 1 takes the step, 0 stays", "heading")
+    sheet.put(top - 2, PART, "Parts that learn: 1 = yes, 0 = no", "heading")
     page.heads_at((top - 1, PART), "part", "learns", "rate", "promises", style="label")
     for row, (part, gradients) in enumerate(parts.items(), top):
         sheet.link(row, PART, plain(part), book.address(gradients[0].area))
@@ -206,8 +211,8 @@ def _parts(book: ModelBook, page: Composer) -> Area:
 
 def _words(book: ModelBook, page: Composer) -> None:
     """Add the predictions of each next word, before the step and after it."""
-    page.heading("Word by word, before the step and after it")
-    note = "surprise: minus the logarithm of that; green: the right word"
+    page.heading("Word by word, before and after the step")
+    note = "surprise: minus the logarithm of the probability; green: the right word"
     page.sheet.put(page.cursor - 1, PROBABILITY + 2, note, "note")
     for col, head in (
         (PROBABILITY, "its probability"),
@@ -264,7 +269,9 @@ def _workings(book: ModelBook, page: Composer) -> None:
         page.sheet.put(page.cursor - 1, col, head, "label")
         page.lay(book.graph[name], (page.cursor, col), style)
     row = page.cursor + max(n_tokens, len(nudge.gradients(book.graph))) + 4
-    text = "Logits after the step, rounded: programs differ in the last digits, and ties go by id"
+    text = (
+        "Rounded logits after the step: programs differ in the last digits; ties are ranked by id"
+    )
     page.sheet.put(row - 2, 0, text, "heading")
     at = row - 1, FOLLOWS
     layout.labels(book, page.sheet, "nudged", at, "token", range(n_tokens), "label", across=True)

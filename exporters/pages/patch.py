@@ -42,7 +42,7 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = pair.ADDITION.sheet
-PURPOSE = "take values of another sentence, one by one: where is what makes the difference?"
+PURPOSE = "take values from another sentence, one by one: which value changes the answer?"
 AFTER = "Play"
 CONCEPT = "patch it"  # on the tour
 ROOM = 5  # rows of the suggested edits
@@ -50,8 +50,8 @@ LEFT = 1  # column of the first token's switch
 OTHER_LEAD = f"{OTHER}.{LEAD}"
 RULE = between(0, 1, "1 uses the other sentence’s value; 0 keeps the prompt’s own.")
 NOTES = {  # of the cells of the lead
-    LEAD: "with what is switched on below",
-    OTHER_LEAD: "the other sentence: what a patch of everything leads to",
+    LEAD: "with the switches below",
+    OTHER_LEAD: "in the other sentence: a patch of every part gives this lead",
     BEFORE: "with every switch at 0",
 }
 
@@ -111,7 +111,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     differs = page.show("differs", (top + 2, LEFT), said, "label", (1, n))
     marked = sheet[top + 1, LEFT : LEFT + n]
     page.mark(marked, "differs", differs[0, 0].fixed_rows != "")
-    note = "a blank is the prompt’s own word"
+    note = "empty: the prompt’s own word"
     sheet.put(top + 1, LEFT + n + 1, note, "note")
     page.cursor = top + 3
 
@@ -131,7 +131,7 @@ def _lead(book: ModelBook, page: Composer) -> None:
         found = graph[f"{PATCH}.{name}.found"][0, 0]
         told = IF(
             found < 0,
-            worded("unknown: counts as the word as built"),
+            worded("unknown: the word as built is used"),
             worded("a word to compare"),
         )
         page.show(f"{name}.note", (row, LEFT + 1), told, "note")
@@ -145,7 +145,9 @@ def _lead(book: ModelBook, page: Composer) -> None:
     before, now = graph[BEFORE][0, 0], graph[LEAD][0, 0]
     apart = ABS(span(book)) > NOISE
     page.show("recovered", (row, LEFT), IF(apart, (before - now) / span(book), 0), "percent")
-    sheet.put(row, LEFT + 1, "of the difference between the two, by all that is switched", "note")
+    sheet.put(
+        row, LEFT + 1, "share of the difference between the leads that the switches recover", "note"
+    )
     page.cursor = row + 1
 
 
@@ -157,10 +159,11 @@ def span(book: ModelBook) -> Expression:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "Which part carries the difference between two sentences? Take one value from the "
-        "other sentence, compute everything after it anew, and see how far the answer follows. "
-        "{target} leads {rival} by {before} here and by {other} there. Type 1 on Patch for one "
-        "part at one word: if the lead becomes the other one, that part carries the difference."
+        "Which part carries the difference between two sentences? Take one value from the other "
+        "sentence, and compute everything after that value again. {target} leads {rival} by "
+        "{before} in this sentence and by {other} in the other. Type ‘1’ on Patch for one part "
+        "at one word. If the lead becomes the other sentence’s lead, that part carries the "
+        "difference."
     )
     before, other = (rounded(book.graph[lead][0, 0], 2) for lead in (BEFORE, OTHER_LEAD))
     target, rival = (quote(book.graph[f"{PATCH}.{word}.word"][0, 0]) for word in COMPARED)
@@ -208,7 +211,7 @@ class Grid:
         page.heading("Switches: 1 takes the other sentence’s value")
         top, exact, live = page.cursor, LEFT + n + 1, LEFT + 2 * n + 2
         page.sheet.put(top - 1, exact, "Recovers alone, exactly", "heading")
-        page.sheet.put(top - 1, live, "Recovers alone, by its gradient", "heading")
+        page.sheet.put(top - 1, live, "Recovers alone, estimated by gradient", "heading")
         state = page.show("state", (top, exact), self._state(), "note")
         page.sheet.put(top, live, self._error(), "note")
         for left, name in ((LEFT, "take"), (exact, "exact"), (live, "live")):
@@ -299,7 +302,7 @@ class Grid:
             if each and each.recovered is not None and each.estimate is not None
         ]
         return worded(
-            "live; as built off by {median:.3f} (median), {max:.3f} (most)",
+            "live; error as built: {median:.3f} (median), {max:.3f} (maximum)",
             median=np.median(off),
             max=max(off, default=0),
         )
@@ -315,7 +318,7 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
         becomes = float(live[LEAD][0, 0])
         live.set(take.name, t, 0, 0.0)
         told = worded(
-            "Type ‘1’ for {part} at word {t}, {text}: the lead is {becomes:.3f}.",
+            "Type ‘1’ for {part} at word {t}, {text}: the lead becomes {becomes:.3f}.",
             part=said(take.path),
             t=t,
             text=worded(text),
@@ -337,13 +340,14 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     alike = patching_leads(book, live, at, own[at])
     word = book.labels["vocab"][own[at]]
     text = worded(
-        "Type ‘{word}’ for word {at} of the other sentence: its lead is {alike:.3f}.",
+        "Type ‘{word}’ for word {at} of the other sentence: that sentence’s lead becomes "
+        "{alike:.3f}.",
         word=word,
         at=at,
         alike=alike,
     )
     return [
-        switched(grid.takes[-k], -t, "which recovers most of all that is written"),
+        switched(grid.takes[-k], -t, "the part whose output recovers most"),
         switched(embed, at, "where the words differ"),
         Suggestion(text, (f"{OTHER}.words", at, 0), word, (OTHER_LEAD, 0, 0), alike),
     ]
@@ -363,7 +367,7 @@ def patching_leads(book: ModelBook, live: Evaluator, at: int, ident: int) -> flo
 def _steps(book: ModelBook, page: Composer) -> None:
     """Add the ids that are looked up, and the logits at the position in each pass."""
     graph, sheet = book.graph, page.sheet
-    page.heading("The steps: ids of the words above, and the logits at the position")
+    page.heading("Steps: the ids of the words above, and the logits at the chosen position")
     row = page.cursor
     passes = {"this": PATCH, "other": f"{OTHER}.{PATCH}", "unpatched": f"{CLEAN}.{PATCH}"}
     leaves = ("tokens", "found", "found.exact")

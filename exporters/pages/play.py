@@ -16,7 +16,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.play import ranking, sentence, settings, tokens, vectors
 
 SHEET = PLAY
-PURPOSE = "type a sentence in the yellow cell, and read what the model makes of it"
+PURPOSE = "type a sentence in the yellow cell, and read the model’s answer"
 AFTER = "Start"
 PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
     "sentence": sentence.add,

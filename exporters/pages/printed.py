@@ -15,7 +15,7 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Printed"
-PURPOSE = "the source’s tables: printed, recomputed (it follows your edits), difference"
+PURPOSE = "the source’s tables: as printed, recomputed with your edits, and the difference"
 AFTER = "Vocabulary"
 COPIES = ("printed", "recomputed", "difference", "from the printed tables above")
 
@@ -29,7 +29,10 @@ def add(book: ModelBook) -> None:
     """Add every table that the source prints, beside the recomputed cells."""
     page = layout.page(book, SHEET)
     page.widths(dict.fromkeys(range(1, 1 + len(COPIES)), 11))
-    text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
+    text = (
+        "Recomputed numbers follow your edits. Orange: the difference is more than rounding "
+        "explains."
+    )
     page.sheet.put(3, 0, text, "note")
     row = 5
     for n, table in enumerate(book.printed):

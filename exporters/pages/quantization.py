@@ -38,11 +38,11 @@ from cellformer.exporters.model.words import plain
 from cellformer.exporters.pages import machine
 
 SHEET = rounding.ADDITION.sheet
-PURPOSE = "round weights to 8, 4, 3 or 2 bits: integers times a scale; 0: as they are"
+PURPOSE = "round weights to 8, 4, 3 or 2 bits (integers times a scale); 0 means no rounding"
 AFTER = "Play"
-CONCEPT = "weights of few bits"  # on the tour
+CONCEPT = "weights with few bits"  # on the tour
 LEAD = f"{QUANTIZE}.lead"
-NOT_KNOWN = "neither 8, 4, 3 nor 2: counts as none"
+NOT_KNOWN = "not 8, 4, 3 or 2: no rounding"
 RULE = {"validate": "list", "source": ["0", *map(str, WIDTHS)]}
 RULE |= {"error_message": "8, 4, 3 or 2 bits; 0: not rounded."}
 # the columns: of parts and their bits; then of constants, the lead and the loss for each width
@@ -78,10 +78,10 @@ def add(book: ModelBook) -> None:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "A weight takes 32 bits, and models are often run with 8 or 4 of them: each weight becomes "
-        "a small integer times a scale that its whole column shares. Type 4, and then 2, as bits "
-        "for all parts: the lead of ‘{target}’ over ‘{rival}’ is {lead} now. Then see which part "
-        "alone matters most."
+        "A weight has 32 bits, but many models run with only 8 or 4 bits. Each weight becomes a "
+        "small integer times a scale. All weights of a column share this scale. Type ‘4’ and "
+        "then ‘2’ as bits for all parts. The lead of ‘{target}’ over ‘{rival}’ is {lead} now. "
+        "Then see which single part matters most."
     )
     target, rival = map(expression, words(book))
     return sentence(text, target=target, rival=rival, lead=rounded(book.graph[LEAD][0, 0], 3))
@@ -121,7 +121,7 @@ def suggestions(book: ModelBook, effects: Sequence[Rounded]) -> list[Suggestion]
         suggestion("as bits for all parts", ALL_BITS, 4),
         suggestion("as bits for all parts", ALL_BITS, WIDTHS[-1]),
         suggestion(
-            worded("for {plain}, the part that it harms most", plain=plain(worst)),
+            worded("for {plain}, the part that rounding harms most", plain=plain(worst)),
             f"{QUANTIZE}.{worst}.{INSTEAD}",
             WIDTHS[-1],
         ),
@@ -135,7 +135,7 @@ def _everything(book: ModelBook, page: Composer, before: Rounded) -> None:
     """Add the bits for all parts; the lead and the loss, now and as built without rounding."""
     sheet, graph, top = page.sheet, book.graph, page.cursor
     target, rival = words(book)
-    sheet.put(top, 0, "How many bits the weights have", "heading")
+    sheet.put(top, 0, "Bits of each weight", "heading")
     page.lay(graph[ALL_BITS], (top + 1, TYPED), "input setting")
     sheet.rules[top + 1, TYPED] = RULE
     sheet.put(top + 1, 0, "bits for all parts", "row label")
@@ -157,7 +157,7 @@ def _everything(book: ModelBook, page: Composer, before: Rounded) -> None:
         sheet.put(top + 5, 0, "loss of the sentence", "row label")
         _place(book, page, LOSS, (top + 5, TYPED), "live")
         sheet.put(top + 5, NOW, before.loss, "constant")
-        sheet.put(top + 5, NOTE, "the mean surprise of its words, in nats", "note")
+        sheet.put(top + 5, NOTE, "mean surprise of the words, in nats", "note")
     page.cursor = top + 6
 
 
@@ -179,7 +179,7 @@ def _place(book: ModelBook, page: Composer, name: str, at: tuple[int, int], styl
 def _parts(book: ModelBook, page: Composer, effects: Sequence[Rounded]) -> None:
     """Add each part with its bits, and the effect of rounding it alone."""
     sheet, graph = page.sheet, book.graph
-    page.heading("Each part: bits of its own, if they are typed here, and what these do alone")
+    page.heading("Each part: type its own bits here; the effect of rounding only this part")
     note = worded("constants, computed after ‘{built_with}’", built_with=built_with(graph))
     sheet.put(page.cursor - 1, LEADS, note, "note")
     state = page.show(
@@ -230,7 +230,7 @@ def _workings(book: ModelBook, page: Composer) -> None:
     """Add the inputs of the loss: the words that follow, and the weight of each token."""
     if LOSS not in book.graph.blocks:
         return
-    page.heading("Of the loss: the id of the word after each token, and the token's weight")
+    page.heading("For the loss: the id of each token's next word, and the token's weight")
     for col, leaf, style in ((TYPED, "targets", "id"), (NOW, "share", "step")):
         page.sheet.put(page.cursor, col, leaf, "block")
         page.lay(book.graph[f"{LOSS}.{leaf}"], (page.cursor + 1, col), style)

@@ -16,20 +16,26 @@ SHEET = "Sampling"
 PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, random number"
 OF_EACH = "how a word would be chosen at each position: ranks, top-k, top-p, random number"
 AFTER = "Check"
-PENALIZED = "logits after the repetition penalty, which changes those of words so far"
-RELATIVE = "probabilities, or with a repetition penalty multiples of the likeliest word’s"
+PENALIZED = "logits after the repetition penalty, which changes the logits of earlier words"
+RELATIVE = "probabilities; with a repetition penalty: multiples of the likeliest word’s probability"
 
 # tables with a row for every rank: name, heading, style
 STEPS = (
     ("choice.value", "logits by rank", "step green"),
-    ("choice.order", "ids by rank; of equal logits the lower id comes first", "id"),
-    ("choice.weight", "probabilities by rank; none beyond top-k", "step green"),
-    ("choice.before", "share of the ranks before", "step"),
-    ("choice.kept", "shares that top-p and min-p keep: less than top-p stands before them", "step"),
+    ("choice.order", "ids by rank; for equal logits, the lower id comes first", "id"),
+    ("choice.weight", "probabilities by rank, within top-k", "step green"),
+    ("choice.before", "sum over the earlier ranks", "step"),
+    (
+        "choice.kept",
+        "probabilities kept by top-p and min-p: earlier ranks sum to less than top-p",
+        "step",
+    ),
 )
-ALIKE = "first and last letters shared with the unknown word, less a quarter for each that is odd"
+ALIKE = (
+    "first and last letters shared with the unknown word, minus ¼ per letter of length difference"
+)
 FEW = 6  # columns
-ROUNDED = "logits, rounded, for programs differ in the last digits; in these stands the id"
+ROUNDED = "rounded logits with the id in the last digits, because programs differ in these digits"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
     ("choice.top_p", "Number of words with a sum below top-p, by halving"),
@@ -60,23 +66,23 @@ CHOICE = (
     ("choice.chosen", "chosen id", "id"),
 )
 SENTENCE = (
-    ("prompt.opened", "1: put in front", "id"),
+    ("prompt.opened", "1: start added", "id"),
     ("prompt.rest", "sentence from here", "clipped"),
     ("prompt.word", "its first word", "word fitted"),
     ("prompt.typed", "typed or picked", "word fitted"),
     ("prompt.given", "1: given", "id"),
-    ("prompt.exact", "its place; -1: none", "id"),
+    ("prompt.exact", "place; -1: none", "id"),
     ("prompt.found", "or case aside", "id"),
     ("prompt.id", "its id", "id"),
     ("prompt.unknown", "first unknown", "word fitted"),
     ("prompt.answered", "1: all known", "id"),
-    ("prompt.ended", "1: it has ended", "id"),
+    ("prompt.ended", "1: text ended", "id"),
     ("prompt.nearest", "nearest to it", "word fitted"),
     ("look.target.exact", "target’s place", "id"),
     ("look.target.id", "or case aside", "id"),
     ("look.rival.exact", "rival’s place", "id"),
     ("look.rival.id", "or case aside", "id"),
-    ("prompt.words", "every word, to be found", "clipped"),
+    ("prompt.words", "all words, for the search", "clipped"),
     ("prompt.lowered", "in lower case", "clipped"),
     ("look.words", "every word with a logit", "clipped"),
     ("look.lowered", "in lower case", "clipped"),

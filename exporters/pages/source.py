@@ -33,7 +33,7 @@ def add(book: ModelBook) -> None:
     sheet, model = book.sheet(SHEET), book.model
     sheet.hidden = True
     if not book.plan.read_back:
-        sheet.purpose = "what the workbook was built from"
+        sheet.purpose = "the source of this workbook"
     layout.dress(book, sheet)
     sheet.widths = {0: 16}
     facts = {
@@ -58,11 +58,11 @@ def add(book: ModelBook) -> None:
     facts |= addition.facts(book.plan.studies)
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
     _put_text(sheet.hold, FACTS_ROW, json.dumps(facts))
-    sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")
+    sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint (zip, in base64)", "heading")
     if carried(model, book.plan.limits.carried):
         _put_text(sheet.hold, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
     else:
-        text = "not carried along: name the model with ‘cellformer diff --model’"
+        text = "not included: name the model with ‘cellformer diff --model’"
         sheet.put(CHECKPOINT_ROW, 0, text, "note")
 
 

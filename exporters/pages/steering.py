@@ -44,7 +44,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.play.sentence import answered
 
 SHEET = steering.ADDITION.sheet
-PURPOSE = "add a direction between two lists of sentences, and read what is said then"
+PURPOSE = "add a direction between two lists of sentences, and read the new text"
 AFTER = "Play"
 CONCEPT = "steer it"  # on the tour
 SAYS, AT = "steering.says", "steering.at"
@@ -73,12 +73,12 @@ def contrast(book: ModelBook) -> Contrast:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "What the model means can lie along a direction of its stream. On Steering there are two "
-        "lists of sentences, {first} and {second}; the difference of their means is such a "
-        "direction, a list of numbers like any other. The share of sentences that it assigns to "
-        "the right list, among those that it was not made from, is {share}. Type a strength "
-        "there, and it is added to the stream of every token: read what is said then. Now the "
-        "strength is {strength}."
+        "A meaning can lie along a direction of the model’s stream. Steering has two lists of "
+        "sentences, {first} and {second}. The difference of their means is such a direction: a "
+        "list of numbers like any other. The direction assigns {share} of the held-out sentences "
+        "to the right list. Type a strength on Steering. The model adds the direction, times "
+        "this strength, to the stream of every token. Then read the new text. Now the strength "
+        "is {strength}."
     )
     first, second = map(quote, contrast(book).lists)
     share = percent(book.graph[f"{PREFIX}accuracy"][1, 0], 0)
@@ -111,7 +111,7 @@ def _settings(book: ModelBook, page: Composer) -> None:
     """Add the strength, its tokens, and the answers now and before."""
     found, sheet, g, n = contrast(book), page.sheet, book.graph, len(book.passage.ids)
     top = page.cursor
-    sheet.put(top, 0, "Steer the stream, from one list of sentences to the other", "heading")
+    sheet.put(top, 0, "Steer the stream from one list of sentences towards the other", "heading")
     sheet.link(top, OUT, worded("at {site}", site=found.site), book.address(g[found.site].area))
     strength = page.lay(g[STRENGTH], (top + 1, 1), "dial")
     sheet.rules[top + 1, 1] = RULE
@@ -133,12 +133,14 @@ def _settings(book: ModelBook, page: Composer) -> None:
         sheet.put(row, 0, label, "row label")
     first, second = found.lists
     note = worded(
-        "times the direction is added: above 0 towards ‘{first}’, below towards ‘{second}’",
+        "strength of the direction: above 0 towards ‘{first}’, below 0 towards ‘{second}’",
         first=first,
         second=second,
     )
     sheet.put(top + 1, 2, note, "note")
-    sheet.put(top + 2, 2, "blank: at every token; a number: at that position alone, from 0", "note")
+    sheet.put(
+        top + 2, 2, "empty: at every token; a number: only at this position, counted from 0", "note"
+    )
     page.dress(says, When("differs", strength != 0))
     page.cursor = top + 7
 
@@ -178,13 +180,13 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
             ""
             if at is None
             else worded(
-                ", and {at} as the token, ‘{prompt_text}’",
+                ", and ‘{at}’ as the token (‘{prompt_text}’)",
                 at=at,
                 prompt_text=layout.prompt_text(book, at),
             )
         )
         text = worded(
-            "Type ‘{strength:g}’ as strength{there}: it says {said}.",
+            "Type ‘{strength:g}’ as strength{there}: the result is {said}.",
             strength=strength,
             there=there,
             said=said,
@@ -225,10 +227,10 @@ def _strongest(book: ModelBook) -> tuple[int, float]:
 def _sentences(book: ModelBook, page: Composer) -> None:
     """Add the sentences with their vectors at the site, the direction, and the probe."""
     found, sheet = contrast(book), page.sheet
-    page.heading("The sentences, and how the probe assigns them")
+    page.heading("The sentences, and the probe’s list for each sentence")
     text = worded(
-        "what stands at {site} at each sentence's last token: constants, from passes "
-        "over these sentences",
+        "vector at {site} for the last token of each sentence: constants, computed from these "
+        "sentences",
         site=found.site,
     )
     sheet.put(page.cursor - 1, FEATURES, text, "note")
@@ -281,7 +283,7 @@ def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
     )
     for row, label in enumerate(labels, at):
         sheet.put(row, FEATURES - 1, label, "row label")
-    sheet.put(at + 3, 0, "how long the direction is", "row label")
+    sheet.put(at + 3, 0, "length of the direction", "row label")
     page.show("norm", (at + 3, 1), SQRT(SUMPRODUCT(direction, direction)), "step")
     return at + 5
 
@@ -344,15 +346,18 @@ def _fitted(
     name = f"{PREFIX}threshold"
     threshold = page.computed_at(name, (top, 1), one, lambda *_: half, "step")
     page.sheet.put(top, 0, "threshold, half-way between the means", "row label")
-    labels = (*(worded("mean of fitted, ‘{name}’", name=name) for name in found.lists), "the probe")
+    labels = (
+        *(worded("mean of ‘{name}’ (fitted)", name=name) for name in found.lists),
+        "the probe",
+    )
     for row, label in enumerate(labels, top):
         page.sheet.put(row, FEATURES - 1, label, "row label")
     return probe, threshold[0, 0]
 
 
 SHARES = (
-    "right, of the sentences that it was fitted on",
-    "right, of the sentences that are held out",
+    "share right, of the fitted sentences",
+    "share right, of the held-out sentences",
 )
 
 
@@ -371,8 +376,8 @@ def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
     for row, what in enumerate(SHARES, top):
         page.sheet.put(row, 0, worded(what), "row label")
     said = sentence(
-        "The probe assigns {held} of the sentences that are held out to their list, and {fitted} "
-        "of those that it was fitted on.",
+        "The probe assigns {held} of the held-out sentences to the right list, and {fitted} of "
+        "the fitted sentences.",
         held=percent(shares[1, 0], 0),
         fitted=percent(shares[0, 0], 0),
     )
@@ -386,7 +391,7 @@ def _added(book: ModelBook, page: Composer) -> None:
     """Add the vector that steering adds at each token: a column of features each, in the layout
     of the stream."""
     added = book.graph[f"{PREFIX}added"]
-    page.heading("What is added to the stream at each token: strength × direction")
+    page.heading("Added to the stream at each token: strength × direction")
     (n, width), top = added.shape, page.cursor + 1
     layout.labels(book, page.sheet, "added", (top - 1, 1), "token", range(n), "label", across=True)
     page.sheet.runs.append(Run(page.sheet[top : top + width, 0].rect, "row number"))
@@ -398,7 +403,7 @@ def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
     """Add the direction through the readout, its dot product with each word, and the words' ranks;
     returns the columns."""
     g, sheet = book.graph, page.sheet
-    page.heading("The direction as the readout takes it, and its dot product with every word")
+    page.heading("The direction as input of the readout, and its dot product with every word")
     heads = ("word", "dot product", "rounded", "rank", "id")
     page.heads_at((page.cursor, 0), *heads, style="label")
     top, words = page.cursor + 1, g[f"{PREFIX}words"]
@@ -426,7 +431,7 @@ def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
 
 def _nearest(book: ModelBook, page: Composer, top: int, columns: Mapping[str, Area]) -> None:
     """Add the words nearest to the direction, and the words nearest to its opposite."""
-    page.sheet.put(top, 0, "The nearest words: the direction read as the stream is", "heading")
+    page.sheet.put(top, 0, "The words nearest to the direction, by the readout", "heading")
     n = columns["ranks"].shape[0]
     for side, name in enumerate(contrast(book).lists):
         col = 2 * side

@@ -29,12 +29,12 @@ from cellformer.exporters.model.block_sheets import SWITCHES
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = SWITCHES
-PURPOSE = "switch heads and MLPs off: 1 = on, 0 = off; the effect of each stands beside it"
+PURPOSE = "switch heads and MLPs off (1 = on, 0 = off), and see the effect of each"
 AFTER = "Play"
 GRID_ROW = 9
 BELOW = 5  # rows from one grid of effects to the other, without its layers
 Cells = Mapping[str, tuple[int, int]]  # part -> where its switch stands
-BY_CROSS = "by way of cross attention alone"  # what parts of an encoder add
+BY_CROSS = "only through cross attention"  # what parts of an encoder add
 CROSS = "cross"  # attention to the source sentence of two stacks
 
 
@@ -73,11 +73,11 @@ def add(book: ModelBook) -> None:
     if book.plan.explains:
         row = max(row, GRID_ROW + 2 * len(layers) + BELOW + 1)
     if "mean_ablation" in book.graph.blocks:
-        known = "constants, over reference sentences or the prompt"
-        measured = worded(known if book.plan.explains else "not measured; type your own")
-        text = worded("What each writes on average: {measured}", measured=measured)
+        known = "constants, measured on reference sentences or the prompt"
+        measured = worded(known if book.plan.explains else "not measured; type your values")
+        text = worded("Average output of each part: {measured}", measured=measured)
         row = _vectors(book, sheet, "average", text, row)
-        _vectors(book, sheet, "off", "What is written in place of a part that is off", row)
+        _vectors(book, sheet, "off", "Output in place of a part that is off", row)
 
 
 def columns(parts: Sequence[str]) -> dict[str, str]:
@@ -119,7 +119,7 @@ def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:
 def _mean(page: Composer) -> None:
     page.lay(page.book.graph["mean_ablation"], (4, 1), "switch")
     page.sheet.rules[4, 1] = {"validate": "list", "source": ["0", "1"]}
-    text = "0: a part that is off writes nothing; 1: it writes its average, the same at every token"
+    text = "0: a part that is off writes nothing; 1: the part writes its average at every token"
     page.sheet.lines(4, [("mean ablation", text)], {0: "block", 2: "note"})
 
 
@@ -140,7 +140,7 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
     word = book.labels[book.graph["logits"].axes[1]][target]
-    title = worded("What the logit of ‘{word}’ loses when that part alone is off", word=word)
+    title = worded("Fall of the logit of ‘{word}’ when only that part is off", word=word)
     sheet.put(GRID_ROW - 3, left, title, "heading")
     after = worded("computed after ‘{built_with}’", built_with=built_with(book.graph))
     sheet.put(GRID_ROW - 2, left + 1, after, "note")
@@ -168,7 +168,9 @@ def _estimates(
     n_layers = 1 + max(row for row, _ in cells.values()) - GRID_ROW
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
-    title = sentence("An estimate, live: what each itself adds to the logit of ‘{word}’", word=word)
+    title = sentence(
+        "Live estimate: what each part itself adds to the logit of ‘{word}’", word=word
+    )
     page.show("estimate_of", (top - 3, left), title, "heading")
     wide = max(col for _, col in cells.values())
     estimates = page.table("estimate", (top, left + 1), (n_layers, wide))
@@ -184,7 +186,7 @@ def _estimates(
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = worded(
-        "without later layers: as built it is off by {median:.3f} (median), {max:.3f} (most)",
+        "without later layers; error as built: {median:.3f} (median), {max:.3f} (maximum)",
         median=np.median(off),
         max=max(off),
     )
@@ -206,7 +208,7 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
     """Add each head's or expert's own switch times its layer's."""
     found = [b for b in book.graph if b.leaf == "on"]
     if found:
-        sheet.put(row, 0, "In effect: its own switch times its layer's", "heading")
+        sheet.put(row, 0, "Result: the part's switch times the layer's switch", "heading")
         for block in found:
             at, col = cells[block.path]
             here = row + 2 + at - GRID_ROW

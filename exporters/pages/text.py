@@ -10,11 +10,11 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Text"
-PURPOSE = "from token ids to the line of text that Play shows, token by token"
+PURPOSE = "how token ids become the line of text on Play, token by token"
 AFTER = "Sampling"
 TOP, LINE_WIDTH = 5, 60
 HEADS = {
-    "seen": "id; without a text: beyond the vocabulary",
+    "seen": "id; a hidden token gets an id without text",
     "row": "row in the right-hand table",
     "begun": "1: text has begun",
     "takes": "bytes added to an open character",
@@ -29,10 +29,10 @@ HEADS = {
     "run": "bytes in a row",
     "joined": "their text",
     "stands": "what they stand for",
-    "text": "the text that it adds",
-    "line": "the line so far",
+    "text": "text of the token",
+    "line": "text so far",
 }
-LOOKED_UP = {"later": "text of every id", "first": "of a first one"}
+LOOKED_UP = {"later": "text of every id", "first": "text if first"}
 
 
 def wanted(book: ModelBook) -> bool:

@@ -26,13 +26,13 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages.lens import stage_names
 
 SHEET = "Trajectory"
-PURPOSE = "the residual stream walking across a plane that you choose"
+PURPOSE = "the path of the residual stream in a plane that you choose"
 AFTER = "Attribution"
 CHART = (4, 6)  # right of the words and the table
 HEADS = ("after", "along 1", "along 2", "step along 1", "step along 2")
 SHARES = (
-    ("spread in the plane", "share of the path’s variance that these two directions hold; live"),
-    ("best possible", "two principal components of the path as built; a constant"),
+    ("spread in the plane", "share of the path’s variance along these two directions; live"),
+    ("best possible", "first two principal components of the path as built; constant"),
 )
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 
@@ -106,7 +106,10 @@ def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
     """Add Gram-Schmidt, and the variance of the stages: six columns of d_model numbers."""
     n_stages, d_model = len(book.views.stages), book.model.spec.d_model
     top = page.cursor + max(n_stages, 14) + 8
-    text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
+    text = (
+        "Gram-Schmidt in cells: e1 = u / |u|; e2 = v without its part along e1, divided by its "
+        "length"
+    )
     page.sheet.put(top - 3, 0, text, "heading")
     page.sheet.across(top - 1, 1, STEPS, "label")
     page.sheet.down(top, 0, range(d_model), "label number")

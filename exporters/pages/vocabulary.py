@@ -26,7 +26,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import trajectory
 
 SHEET = "Words"
-PURPOSE = "maps of chosen words: their neighbours, directions, and what a map leaves out"
+PURPOSE = "maps of chosen words: neighbours, directions, and the information that a map omits"
 AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
@@ -35,10 +35,10 @@ CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64, 81), (4, 11), (450, 300)
 TRIES = CHART_ROWS[-1]
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
 METHODS = (  # a column each: what it is asked, who brings the axes, what it keeps and destroys
-    ("", "who brings the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
+    ("", "source of the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
     (
-        "directions you choose", "you", "yes", "yes, that is the point",
-        "the contrasts you chose", "all that is off the plane", "where do words fall on this?",
+        "directions you choose", "you", "yes", "yes, as intended",
+        "the contrasts you chose", "everything off the plane", "where are words on these axes?",
     ),
     (
         "principal components", "the data", "yes", "along its axes",
@@ -46,19 +46,20 @@ METHODS = (  # a column each: what it is asked, who brings the axes, what it kee
     ),
     (
         "All-but-the-Top", "the data", "yes", "along its axes",
-        "what that spread hid", "the mean, the first PCs", "and without the loudest?",
+        "the less visible spread", "the mean, the first PCs", "without the largest PCs?",
     ),
     (
-        "t-SNE", "none: it has no axes", "no", "no",
-        "who is near whom", "distances, sizes, density", "what lies together?",
+        "t-SNE", "none (no axes)", "no", "no",
+        "close neighbours", "distances, sizes, density", "what lies together?",
     ),
 )  # fmt: skip
 CAUTION = (
-    "t-SNE keeps neighbours together and nothing else: distances between groups and their sizes",
-    "mean nothing. The four pictures below are of the same words; what differs among them says",
-    "nothing of the words. Positions are constants: other words need another build.",
+    "t-SNE only keeps neighbours together. Distances between groups, and sizes of groups, mean "
+    "nothing.",
+    "The four pictures below show the same words. Their differences say nothing about the words.",
+    "The positions are constants. For other words, build the workbook again.",
 )
-TAKEN_OFF = "components taken off with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
+TAKEN_OFF = "components removed with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
 LABELS = (  # of the cells to type in: rows down and columns right of the panel, a text, its style
     (1, 0, "direction 1", "row label"),
     (2, 0, "direction 2", "row label"),
@@ -66,16 +67,18 @@ LABELS = (  # of the cells to type in: rows down and columns right of the panel,
     (6, 0, "left out", "row label"),
     (0, 1, "mean of", "label"),
     (0, 4, "minus mean of", "label"),
-    (0, 8, "a word each; blank is nothing", "note"),
+    (0, 8, "one word per cell, or empty", "note"),
     (5, 1, "cosine", "row label"),
     (6, 2, TAKEN_OFF, "note"),
 )
-ANY_WORD = "type over any word of the list; blank takes it off"
+ANY_WORD = "replace any word of the list, or delete it"
 BUILT_WITH = "delete a word from the list to remove it"
 ON_A_LINE = (
     "these words lie on one line, so the second component is only rounding noise, drawn as 0"
 )
-LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the first components"
+LONG_SPREAD = (
+    "variance is not meaning: a few long or rare vectors can dominate the first components"
+)
 
 
 def wanted(book: ModelBook) -> bool:
@@ -168,10 +171,10 @@ def _panel(page: Composer, maps: Maps) -> None:
         page.sheet.put(row + down, col + right, text, style)
     first, second = CHART_COLS
     for at, left, name, text in (
-        (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),
-        (CHART_ROWS[0] - 1, second, "shown_share", "of it along the two that are drawn;"),
+        (CHART_ROWS[0] - 1, first, "plane_share", "share of the words’ spread in this plane"),
+        (CHART_ROWS[0] - 1, second, "shown_share", "share along the two drawn components;"),
         (CHART_ROWS[0] - 1, second + 4, "four_share", "along four"),
-        (CHART_ROWS[1] - 1, first, "cosine_share", "of the spread of the words’ directions"),
+        (CHART_ROWS[1] - 1, first, "cosine_share", "share of the spread of the words’ directions"),
     ):
         page.show(name, (at, left), maps[name][0, 0], "percent")
         page.sheet.put(at, left + 1, text, "note")
@@ -186,7 +189,7 @@ def _live_charts(
     kinds = (
         ("Two directions that you choose", ("direction 1", "direction 2"), 0, 0),
         ("Principal components: where these words spread most", ("PC", "next PC"), 0, 1),
-        ("Cosine: the same of directions alone, lengths set aside", ("PC 1", "PC 2"), 1, 0),
+        ("Cosine: principal components of directions, without lengths", ("PC 1", "PC 2"), 1, 0),
     )
     colours = colours_of(chosen)
     for m, (title, axes, row, col) in enumerate(kinds):
@@ -210,7 +213,7 @@ def colours_of(chosen: Chosen) -> list[str]:
 def _methods(page: Composer) -> None:
     """Add the properties that each kind of map keeps and loses."""
     row, col = CHART_ROWS[1], CHART_COLS[1]
-    page.sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
+    page.sheet.put(row, col, "What each map keeps, and what each map loses", "heading")
     for c, column in enumerate(METHODS):
         for k, text in enumerate(column):
             style = "text" if c and k else "block"

@@ -26,7 +26,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.score_parts import beside
 
 SHEET = "Why"
-PURPOSE = "why a head looks where it looks: its score by what wrote the query and the key"
+PURPOSE = "why a head looks at a token: the score, split by what wrote the query and the key"
 AFTER = "Trajectory"
 CONCEPT = "why a head looks there"  # on the tour
 SUMS, DIFFERENCE = "why.sum", "why.difference"
@@ -34,11 +34,11 @@ TOP, SUMMARY = 5, 5  # the row of the cells to type, the column of the sums' lab
 TITLES = {
     "key": "The score with the key",
     "rival": "The score with the rival key",
-    "difference": "The difference: what the score with the key has beyond that with the rival",
+    "difference": "The difference: the score with the key minus the score with the rival key",
 }
 HABITS = ("head", "previous token", "duplicate token", "induction", "entropy", "distance")
 CONSTANTS = (
-    "constants, of the weights as built: they are of another text, random words that are said twice"
+    "constants for the weights as built, measured on another text: random words, repeated once"
 )
 
 
@@ -116,7 +116,7 @@ def _sums(asked: AskedScore) -> None:
     """Add the sums, beside the scores and the shares of attention that the layer's sheet has."""
     page, book = asked.page, asked.book
     outside = [scores.OUTSIDE[b.op.name] for b in asked.first.after if b.op]
-    lines = ["sum of the table", *outside, "score: all of it", "score in its layer", "attention"]
+    lines = ["sum of the table", *outside, "whole score", "score in the layer", "attention"]
     page.heads_at((TOP - 1, SUMMARY + 1), "with the key", "with the rival", "difference")
     page.sheet.down(TOP, SUMMARY, lines, "row label")
     n = len(lines) - 2
@@ -157,8 +157,8 @@ def verdict(asked: AskedScore) -> Expression:
     shares = shown["why.pattern"].block
     return sentence(
         "With {head}, ‘{query}’ gives ‘{key}’ {share} of its attention, and ‘{rival}’ {other}. "
-        "The score of ‘{key}’ is {lead} higher; the largest part is {one} in the query, meeting "
-        "{two} in the key.",
+        "The score of ‘{key}’ is higher by {lead}. The largest part comes from {one} in the "
+        "query and {two} in the key.",
         head=asked.choose([expression(said(head.name)) for head in asked.heads]),
         query=words[0],
         key=words[1],
@@ -174,11 +174,11 @@ def verdict(asked: AskedScore) -> Expression:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     return sentence(
-        "A head looks where its query meets a key: the two are multiplied number by number, and "
-        "the products added. That is the score, and the highest gets most of the attention. All "
-        "that wrote into the stream before has a part in the query, and one in the key; so a score "
-        "is a table, what wrote the query by what wrote the key, which adds up to it. {verdict} "
-        "Type another token, or another head.",
+        "A head looks where its query fits a key. The query and the key are multiplied number by "
+        "number, and the products are added: this sum is the score. The key with the highest "
+        "score gets the most attention. Everything that wrote into the stream before has a part "
+        "in the query and a part in the key. So the score is the sum of a table: what wrote the "
+        "query by what wrote the key. {verdict} Type another token, or another head.",
         verdict=book.shown["why.verdict"].block[0, 0],
     )
 
@@ -211,15 +211,20 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
     query, key, rival = begun[TOKENS]
     other = [key, *(k for k in range(query + 1) if k not in (key, rival))][-1]
     tried = [
-        ("Type ‘{n}’ as the rival key: the lead over it is {becomes:.3f}.", (TOKENS, 2), other, 2),
-        ("Type ‘{n}’ as the key: the score with it is {becomes:.3f}.", (TOKENS, 1), rival, 0),
+        (
+            "Type ‘{n}’ as the rival key: the lead over this key is {becomes:.3f}.",
+            (TOKENS, 2),
+            other,
+            2,
+        ),
+        ("Type ‘{n}’ as the key: the score with this key is {becomes:.3f}.", (TOKENS, 1), rival, 0),
     ]
     layer, head, spec = *begun[HEAD], book.model.spec
     if len(asked.heads) == 1:
         text = "Type ‘{n}’ for the token that looks: the score becomes {becomes:.3f}."
         tried.append((text, (TOKENS, 0), (query + 1) % len(book.passage.ids), 0))
     elif spec.n_heads > 1:
-        text = "Type ‘{n}’ as the head: its lead is {becomes:.3f}."
+        text = "Type ‘{n}’ as the head: the lead becomes {becomes:.3f}."
         tried.append((text, (HEAD, 1), (head + 1) % spec.n_heads, 2))
     else:
         text = "Type ‘{n}’ as the layer: the lead of its head is {becomes:.3f}."
@@ -229,7 +234,7 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
 
 def _habits(book: ModelBook, page: Composer, row: int) -> None:
     """Add the habits of each head on random words that come twice: constants."""
-    page.sheet.put(row, 0, "Every head on random words that are said twice", "heading")
+    page.sheet.put(row, 0, "Every head, tested on random words that appear twice", "heading")
     try:
         found = habits.habits(book.model)
     except InputError as reason:

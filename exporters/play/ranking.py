@@ -46,9 +46,9 @@ OF_ONE_TOKEN = {
 }
 HEADINGS = {  # above what is ranked for one token
     "next word": "What comes next",
-    "masked word": "What may stand there",
-    "class": "Which class the text is",
-    "token class": "Which class the token is",
+    "masked word": "Words that fit the mask",
+    "class": "Class of the text",
+    "token class": "Class of the token",
 }
 EVERY_WORD = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
 
@@ -115,7 +115,7 @@ def _head(book: ModelBook, name: str) -> str:
 def _heading(book: ModelBook, ws: Composer, top: int) -> None:
     """Add what is ranked."""
     told = sentence("What comes after ‘{word}’", word=_here(book))
-    none = sentence("No answer: see the line in orange")
+    none = sentence("No answer: see the orange line")
     ws.show("ranked", (top, 0), answered(book, told, none), "heading")
 
 
@@ -127,7 +127,7 @@ def _here(book: ModelBook) -> Expression:
 def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the words that were likeliest at the chosen word's place, with their probabilities."""
     at = book.graph["position"][0, 0]
-    told = IF(at > 0, sentence("in place of ‘{word}’", word=_here(book)), "")
+    told = IF(at > 0, sentence("predicted at ‘{word}’", word=_here(book)), "")
     ws.show("expected", (top, PROMPT_COL - 1), answered(book, told), "row label")
     n = n_ranks(book)
     words = ws.table("expected.word", (top, PROMPT_COL), (1, n))
@@ -159,13 +159,13 @@ def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> None:
     word_columns.add_baseline(book)
     ws.sheet.put(top, 0, HEADINGS[book.plan.gives], "heading")
     if book.plan.answers:
-        lookup = "look a token up", layout.prompt_text(book, 0)
+        lookup = "look up a token", layout.prompt_text(book, 0)
         ws.sheet.lines(top, [lookup], {LOOKUP_COL - 1: "row label", LOOKUP_COL: "token"})
         found = IFERROR(
             id_of(ws.sheet[top, LOOKUP_COL], word_columns.texts(book)), worded("unknown")
         )
         ws.show("looked_up", (top, LOOKUP_COL + 1), found, "id", array=True)
-        ws.sheet.put(top + 1, LOOKUP_COL, "its id; a space is shown as ␣", "note")
+        ws.sheet.put(top + 1, LOOKUP_COL, "token id; ␣ stands for a space", "note")
 
 
 def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str, Expression]:

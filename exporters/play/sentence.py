@@ -18,43 +18,46 @@ from cellformer.exporters.model.words import BY_HAND
 
 WIDE, TWO_LINES = 11, 36  # columns of a sentence, points
 WORDS_COL = 7  # of what its words mean
-APOSTROPHE = "A sentence that begins with an apostrophe: type two. Programs take one for a sign."
+APOSTROPHE = (
+    "If a sentence begins with an apostrophe, type two apostrophes. Programs read the first as a "
+    "sign."
+)
 SAID = {  # the cells of a conversation, each below the other
     "system": "System",
     "earlier": "earlier turns",
     "you": "You",
-    "begun": "its answer so far",
+    "begun": "answer so far",
 }
-NEXT_WORD = "its answer with the likeliest next token; type it above, and read on; ∎: it has ended"
-TO_GO_ON = "copy what Chat has in its last line, and paste it, as a value, into earlier turns"
+NEXT_WORD = "the answer with the likeliest next token; to go on, type that token above; ∎: the end"
+TO_GO_ON = "copy the last line of Chat, and paste that line as a value into ‘earlier turns’"
 NONE_HERE = {
-    "system": "its chat template takes no system text",
-    "earlier": "its chat template writes earlier turns in another way: one turn at a time",
+    "system": "this model’s chat template has no system text",
+    "earlier": "the chat template writes earlier turns in another way; only one turn is possible",
 }
-RULES = "the command generate also follows rules of its file for answers, such as no repeats"
+RULES = "the command generate also follows the model file’s rules for answers, such as no repeats"
 BESIDE = {PROMPT_COL - 1: "row label", PROMPT_COL: "note"}  # of a label and a note: their styles
 NOTE_COL = 7  # beside the message
 ASKED = {  # the sheet's purpose, and the heading above the sentence
     "source": (
         "type a sentence: the encoder reads it, and the decoder answers",
-        "Type a source sentence; the decoder answers it below",
+        "Type a source sentence; the decoder answers below",
     ),
     "chat": (
-        "say something in the yellow cell You, and read what the model answers",
-        "Talk to it: type in the yellow cells",
+        "type in the yellow cell You, and read the model’s answer",
+        "Talk to the model: type in the yellow cells",
     ),
-    "sentence": ("type two sentences: how alike are they?", "Type a sentence"),
+    "sentence": ("type two sentences: how similar are they?", "Type a sentence"),
     "masked word": (
-        "type a sentence with a mask in it: the words that may stand there are ranked",
+        "type a sentence with a mask; the sheet ranks the words that fit the mask",
         "Type a sentence with {name}: the model reads each token together with all others",
     ),
-    "class": ("type a text: which class is it?", "Type a text: its classes are ranked below"),
+    "class": ("type a text, and see its class", "Type a text. Its classes are ranked below"),
     "token class": (
-        "type a text: which class is each of its tokens?",
-        "Type a text: each of its tokens gets a class",
+        "type a text, and see the class of each token",
+        "Type a text. Each token of the text gets a class",
     ),
 }
-NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type token ids below"
+NO_TEXT = "type token ids below: the tokenizer has no formulas here, or no text gives these ids"
 
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
@@ -108,7 +111,7 @@ def conversation(book: ModelBook, ws: Composer, top: int) -> None:
         else:
             ws.sheet.lines(row, [(label, NONE_HERE[name])], BESIDE)
     row = top + len(SAID) - book.plan.whole
-    ws.sheet.put(row, PROMPT_COL - 1, worded("as it reads it"), "row label")
+    ws.sheet.put(row, PROMPT_COL - 1, worded("model’s input"), "row label")
     in_a_line = SUBSTITUTE(book.graph["sentence"][0, 0], UNICHAR(10), " ↵ ")
     ws.show("reads", (row, PROMPT_COL), in_a_line, "note")
     _message(book, ws, row + 1)
@@ -142,7 +145,7 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
 def asked(book: ModelBook) -> tuple[str, str]:
     """The sheet's purpose, and the heading above the sentence."""
     plan, in_yellow = book.plan, "type a sentence in the yellow cell: "
-    ids = "the prompt as token ids: type others where they are live, and the next token is ranked"
+    ids = "the prompt as token ids: type other ids in the live cells to rank the next token"
     if plan.live:
         return ids, worded("Live: {parts}; the prompt is as built", parts=", ".join(plan.live))
     kind = "source" if plan.sources else "chat" if plan.chat else plan.gives

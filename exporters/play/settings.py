@@ -29,18 +29,18 @@ WHOLE = {"validate": "integer", "criteria": ">=", "value": 0}
 NOT_BELOW_ZERO = {"validate": "decimal", "criteria": ">=", "value": 0}
 RULES: dict[str, dict[str, Any]] = {
     "choose": {"validate": "list", "source": [GREEDILY, BY_NUMBER]},
-    "temperature": NOT_BELOW_ZERO | {"error_message": "0, which is greedy, or a number above it."},
+    "temperature": NOT_BELOW_ZERO | {"error_message": "0 (greedy), or a number above 0."},
     "top_k": WHOLE | {"error_message": "A whole number; 0 keeps all words."},
     "top_p": between(decimal(LEAST), 1, "A share above 0, up to 1."),
-    "min_p": between(0, 1, "A share from 0, which keeps all words, to 1."),
+    "min_p": between(0, 1, "A share from 0 to 1; 0 keeps all words."),
     "repetition_penalty": {"validate": "decimal", "criteria": ">", "value": 0}
-    | {"error_message": "A number above 0; 1 leaves the logits as they are."},
+    | {"error_message": "A number above 0; 1 does not change the logits."},
 }
 LOOKED_AT = {
-    "next word": "the token whose next word is ranked, counted from 0",
-    "masked word": "the token whose word is ranked, counted from 0: the mask, or else the last",
-    "class": "the token that stands for the text, counted from 0",
-    "token class": "the token whose class is ranked, counted from 0: type another",
+    "next word": "the word after this token is ranked (counted from 0)",
+    "masked word": "words are ranked for this token, counted from 0: the mask, or the last token",
+    "class": "this token represents the whole text (counted from 0)",
+    "token class": "classes are ranked for this token (counted from 0): type another",
 }
 LATE = ("min_p", "repetition_penalty")  # which stand below settings of the model's own
 LAST_ROW = 7  # below the heading, of the lines on the left; there is room for two more on the right
@@ -75,9 +75,9 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
     notes = {
         "position": LOOKED_AT[book.plan.gives],
         "temperature": "below 1: more certain; above 1: less",
-        "n_prompt": "how many tokens are given",
+        "n_prompt": "number of given tokens",
     }
-    ws.sheet.put(top, 0, "What is looked at, and how", "heading")
+    ws.sheet.put(top, 0, "Chosen token and settings", "heading")
     there = [n for n in notes if n in book.graph.blocks and n not in book.places]
     for row, name in enumerate(there, top + 1):
         style = "id" if name == "n_prompt" else "dial"
@@ -85,7 +85,9 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
         _line(book, ws, (row, LABEL_COL), name.replace("n_prompt", "given"), cells, notes[name])
     if masked and mask is not None:
         ids, at = book.graph["tokens"].area.as_range, book.graph["position"][0, 0]
-        found = IF(entry(ids, 1, at + 1) == mask, "", worded("no mask is looked at: type one"))
+        found = IF(
+            entry(ids, 1, at + 1) == mask, "", worded("no mask at this position: type a mask")
+        )
         ws.show("mask", (top + 3, PROMPT_COL), found, "note")
 
 
@@ -120,44 +122,44 @@ def _choice(book: ModelBook) -> dict[str, Said]:
     """The notes on the settings of the choice."""
     choose, heat, k, p, m = (book.graph[name][0, 0] for name in [*RULES][:5])
     k_taken, p_taken, m_taken = (book.graph[f"choice.{leaf}"][0, 0] for leaf in "kpm")
-    alone = book.of_words("0: the likeliest word alone", "0: the likeliest letter alone")
+    alone = book.of_words("0: only the likeliest word", "0: only the likeliest letter")
     greedy = book.of_words("0 is greedy: the likeliest word", "0 is greedy: the likeliest letter")
     least = IF(p_taken < 1, sentence(alone), p_taken & "")
     found: dict[str, Said] = {
         "choose": (
             OR(choose == GREEDILY, choose == BY_NUMBER),
-            "the largest logit, or by the random number",
-            "neither greedy nor sampled: counts as greedy",
+            "largest logit (greedy) or random (sampled)",
+            "not greedy or sampled: counts as greedy",
         ),
         "temperature": (
             AND(ISNUMBER(heat), N(heat) >= 0),
             IF(heat == 0, sentence(greedy), sentence(words.MEANING["temperature"])),
-            "not a number from 0 upwards: it counts as 0, which is greedy",
+            "not a number of 0 or more: counts as 0 (greedy)",
         ),
         "top_k": (
             AND(ISNUMBER(k), N(k) == k_taken),
             book.of_words(
                 "only the k likeliest words; 0: all", "only the k likeliest letters; 0: all"
             ),
-            sentence("no whole number: counts as {n}", n=k_taken),
+            sentence("not a whole number: counts as {n}", n=k_taken),
         ),
         "top_p": (
             AND(ISNUMBER(p), N(p) == p_taken),
-            "only those that hold this share; 1: all",
-            sentence("no share above 0, up to 1: counts as {share}", share=least),
+            "the likeliest, up to this total share; 1: all",
+            sentence("not a share above 0 and up to 1: counts as {share}", share=least),
         ),
         "min_p": (
             AND(ISNUMBER(m), N(m) == m_taken),
-            "only those with this share of the likeliest one’s; 0: all",
-            sentence("no share from 0 to 1: counts as {share}", share=m_taken & ""),
+            "at least this share of the top probability; 0: all",
+            sentence("not a share from 0 to 1: counts as {share}", share=m_taken & ""),
         ),
     }
     if "repetition_penalty" in book.graph.blocks:
         typed, taken = book.graph["repetition_penalty"][0, 0], book.graph["choice.penalty"][0, 0]
         found["repetition_penalty"] = (
             AND(ISNUMBER(typed), N(typed) == taken),
-            "above 1: words so far are less likely; 1: none",
-            "no number above 0: counts as 1, which is none",
+            "above 1: earlier words are less likely; 1: no penalty",
+            "not a number above 0: counts as 1 (no penalty)",
         )
     return found
 
@@ -185,10 +187,14 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
     at, last = book.graph["position"][0, 0], len(book.passage.ids) - 1
     value = book.graph["look.position.instead"][0, 0]
     usual = book.of_words(
-        "the last word given, unless another is typed",
-        "the last letter given, unless another is typed",
+        "the last given word, unless you type another",
+        "the last given letter, unless you type another",
     )
-    said: Said = OR(value == "", value == at), usual, sentence("no position: counts as {n}", n=at)
+    said: Said = (
+        OR(value == "", value == at),
+        usual,
+        sentence("not a position: counts as {n}", n=at),
+    )
     cells = [("look.position.instead", "dial"), ("position", "id")]
     _line(book, ws, (top + 3, LOOK_COL), "position", cells, said)
     sheet.rules[top + 3, typed] = between(
@@ -198,7 +204,7 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
     names = {"target": likeliest, "rival": "the next likeliest"}
     for row, (name, usual) in enumerate(names.items(), top + 4):
         value, ident = (book.graph[f"look.{name}.{leaf}"][0, 0] for leaf in ("instead", "id"))
-        told = f"{usual}, unless another is typed", f"unknown: counts as {usual}"
+        told = f"{usual}, unless you type another", f"unknown: counts as {usual}"
         cells = [(f"look.{name}.instead", "token"), (f"look.{name}", "word"), (name, "id")]
         said = OR(value == "", ident >= 0), *told
         _line(

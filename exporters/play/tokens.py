@@ -52,7 +52,7 @@ OF_SOURCE: Lines = (
 )
 OF_CLASSIFIED: Lines = (*OF_ENCODER, ("class", "", "word"))
 LINES = {"next word": OF_LAST_TOKEN, "token class": OF_CLASSIFIED}
-SO_FAR = "The answer so far: type the id of its next token, and the one after it is ranked"
+SO_FAR = "The answer so far. Type the id of the next token to rank the token after that"
 NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workbook defines
 
 

@@ -219,7 +219,7 @@ def test_op_without_gradient_is_refused() -> None:
     graph = cat_sat()
     with pytest.raises(InputError, match=r"^logits is 3 x \d+ cells; a gradient is of one"):
         backward(graph, graph["logits"])
-    with pytest.raises(InputError, match="follows from no op"):
+    with pytest.raises(InputError, match="no operation computes them"):
         backward(graph, graph["blocks.0.attn.h0.switch"])
     with pytest.raises(InputError, match="there is no word 99; they run from 0 to"):
         objective.logit(graph, 0, 99)

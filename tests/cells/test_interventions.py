@@ -69,5 +69,5 @@ def test_an_unknown_block_names_the_nearest(graph: Graph) -> None:
 def test_tables_come_after_interventions(graph: Graph) -> None:
     found = intervened(graph, {})
     found.table("sum", (1, 1), lambda *_: found["logits"][0, 0] + 1)
-    with pytest.raises(ValueError, match="before tables"):
+    with pytest.raises(ValueError, match="before you add tables"):
         intervened(found, {})

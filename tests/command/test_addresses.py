@@ -81,18 +81,24 @@ def test_a_sweep_watches_an_address() -> None:
         (("trace", "cat-sat", "Machine!A1"), "Machine!A1 holds no formula: it is 'cat-sat"),
         (("trace", "cat-sat", "Machine!ZZ99"), "Machine!ZZ99 is empty"),
         (("trace", "cat-sat", "Machin!B8"), "no sheet is named 'Machin'; nearest: Machine"),
-        (("trace", "cat-sat", "Machine!"), "write it as Sheet!B20"),
-        (("trace", "cat-sat", "Machine!8B"), "write it as Sheet!B20"),
+        (("trace", "cat-sat", "Machine!"), "write for example Sheet!B20"),
+        (("trace", "cat-sat", "Machine!8B"), "write for example Sheet!B20"),
         (("trace", "cat-sat", "machine.stage[99,0]"), "is outside its table"),
         (("trace", "cat-sat", "machine.stages[9,0]"), "is outside its table"),
         (("trace", "cat-sat", "machine.nothing[9,0]"), "no block is named"),
         (
             ("run", "cat-sat", "--set", "Machine!B8=3"),
-            "machine.stage[0,0], which only the workbook reads",
+            "machine.stage[0,0], which only the workbook uses",
         ),
-        (("run", "cat-sat", "--set", "Machine!A1=3"), "holds no number that this command reads"),
-        (("run", "zero-layer", "--set", "Model!ZZ1=3"), "holds no number that this command reads"),
-        (("sweep", "cat-sat", "Machine!A1"), "holds no number that this command reads"),
+        (
+            ("run", "cat-sat", "--set", "Machine!A1=3"),
+            "contains no number that this command can use",
+        ),
+        (
+            ("run", "zero-layer", "--set", "Model!ZZ1=3"),
+            "contains no number that this command can use",
+        ),
+        (("sweep", "cat-sat", "Machine!A1"), "contains no number that this command can use"),
     ],
 )
 def test_an_address_of_no_use_gives_one_line(arguments: tuple[str, ...], fault: str) -> None:

@@ -64,11 +64,11 @@ def test_random_formulas_are_explained_and_traced(name: str, folder: Path, built
 
 def test_explain_says_which_edit_reaches_a_cell(folder: Path) -> None:
     done = cli("explain", "edited", "Play!C12", "W_E[1,0]", cwd=folder)
-    assert "Its value is 4.27575; as built it was 3.07703." in done.out
-    assert "Embedding!B11 (W_E[1,0]), 0.3 as built and 0.5 now, reaches it" in done.out
-    assert "Somebody typed 0.5; as built it was 0.3." in done.out
+    assert "The cell's value is 4.27575. As built, the value was 3.07703." in done.out
+    assert "Embedding!B11 (W_E[1,0]) was 0.3 as built and 0.5 now, reaches it" in done.out
+    assert "Someone typed 0 into this cell.5. As built, the cell was 0.3." in done.out
     (kept,) = told("explain", "edited.xlsx", "embed[0,0]", cwd=folder)["cells"]
-    assert kept["edits"] == [] and "none reaches it" in kept["says"][-1]
+    assert kept["edits"] == [] and "none of them affects this cell" in kept["says"][-1]
 
 
 def test_explain_takes_the_many_edits_of_a_block_as_one(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_trace_run_and_sweep_take_an_edited_file(folder: Path) -> None:
     back = cli("run", folder / "edited.xlsx", "--set", "Embedding!B11=0.3", "--json").out
     assert '"rank": 1' in back
     tree = cli("trace", folder / "edited.xlsx", "embed[1,0]", "--depth", 1).out
-    assert "typed: 0.5, as built 0.3" in tree
+    assert "typed: 0.5; as built: 0.3" in tree
     swept = told("sweep", folder / "edited.xlsx", "Embedding!B11", "--from", "0.5", "--to", "1")
     first = told("run", folder / "edited.xlsx")["words"][0]
     assert swept["rows"][0]["logit"] == pytest.approx(first["logit"], abs=1e-12)
@@ -123,7 +123,7 @@ def test_other_commands_take_the_model_of_a_file(folder: Path) -> None:
         (("diff", "loss-edit"), "nearest: loss-edited.xlsx"),
         (("explain", "edited", "Plai!C12"), "nearest: Play"),
         (("explain", "edited", "logitz[0,0]"), "nearest: logits"),
-        (("explain", "edited", "Z9"), "write it as 'Play!C12', or logits[2,5]"),
+        (("explain", "edited", "Z9"), "write a cell such as 'Play!C12' or logits[2,5]"),
         (("run", "cat-sat", "--show", "*.pattrn"), "no block has a name like '*.pattrn'"),
         (("explain", "nothing", "A!A1"), "no workbook is named 'nothing'"),
         (("trace", "cat-sad", "logits[0,0]"), "nearest: cat-sat"),

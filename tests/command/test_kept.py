@@ -133,10 +133,10 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a device": (lambda path: path.symlink_to("/dev/zero"), "is a symbolic link"),
     "a link to nothing": (lambda path: path.symlink_to("nowhere"), "is a symbolic link"),
     "a link": (lambda path: path.symlink_to("precious"), "is a symbolic link"),
-    "another file": (lambda path: path.write_text("precious\n"), "does not begin as results"),
-    "its one line": (lambda path: path.write_text("precious"), "does not begin as results"),
-    "binary": (lambda path: path.write_bytes(b"\xff\0" * 99), "does not begin as results"),
-    "large": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "more than 2,048 MB"),
+    "another file": (lambda path: path.write_text("precious\n"), "does not begin like a results"),
+    "its one line": (lambda path: path.write_text("precious"), "does not begin like a results"),
+    "binary": (lambda path: path.write_bytes(b"\xff\0" * 99), "does not begin like a results"),
+    "large": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "is larger than 2,048 MB"),
 }
 
 

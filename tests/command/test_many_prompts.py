@@ -174,7 +174,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, capsys) -> None:
     assert not output.exists() and len(partial.read_text().splitlines()) == 3
     with open(partial, "a") as file:
         file.write("[3, [[4, 'half a li")
-    with pytest.raises(cf.InputError, match="go on with it by --resume, or delete it"):
+    with pytest.raises(cf.InputError, match="with --resume, or delete the file"):
         studies.run(asked, given, output=output)
     with pytest.raises(cf.InputError, match="is of other work"):
         studies.run(
@@ -256,21 +256,27 @@ def test_a_table_as_json(tmp_path: Path) -> None:
         ("ablate cat-sat --prompts p.txt --prompt cat", "leave out --prompt"),
         ("ablate cat-sat --prompts p.txt -o x.txt", "must end in .csv or .parquet"),
         ("ablate cat-sat --prompts p.txt --resume", "name the table of that run with -o"),
-        ("ablate cat-sat --jobs 2", "--jobs is for many prompts or workbooks: give a file"),
+        (
+            "ablate cat-sat --jobs 2",
+            "--jobs works only with many prompts or workbooks: give a file",
+        ),
         ("ablate cat-sat --prompts bad.txt", "prompt 2, 'the kat': 'kat' is not in the vocabulary"),
         ("ablate cat-sat --prompts blank.txt", "has no prompts"),
         ("ablate cat-sat --prompts no.csv", "has no column named prompt"),
         ("sweep cat-sat nothing[0,0] --prompts p.txt", "prompt 1, 'the cat': no block is named"),
-        ("patch cat-sat --prompts p.txt", "no text to take values from; give one with --against"),
-        ("patch cat-sat", "name the text to take values from: --against"),
+        (
+            "patch cat-sat --prompts p.txt",
+            "no text to copy values from; give a text with --against",
+        ),
+        ("patch cat-sat", "give the text that supplies the values: --against"),
         (
             "build cat-sat --jobs 2",
-            "--jobs is for many prompts or workbooks: build them with --all",
+            "--jobs works only with many prompts or workbooks: build them with --all",
         ),
-        ("build --all --prompt cat", "it takes only -o"),
+        ("build --all --prompt cat", "prompt. Combine --all only with -o"),
         ("build cat-sat --all", "cat-sat is not a folder of models"),
         ("build . --all", "contains no models"),
-        ("ablate cat-sat --prompts p.txt --jobs 2 --dask tcp://x:1", "give one of them"),
+        ("ablate cat-sat --prompts p.txt --jobs 2 --dask tcp://x:1", "give only one of them"),
     ],
 )
 def test_mistakes_get_one_line(arguments: str, remedy: str, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ CHOICES: dict[str, Case] = {
     "a seed and a half": (lambda: cf.passage(model(), [0], seed=1.5), "seed"),
     "build's seed": (lambda: cf.build("cat-sat", seed=-1), "seed"),
     "generate's seed": (lambda: go_on(seed=-1), "seed"),
-    "no tokens": (lambda: go_on(n=0), "at least 1"),
+    "does not contain tokens": (lambda: go_on(n=0), "at least 1"),
     "a token and a half": (lambda: go_on(n=1.5), "at least 1"),
     "columns and a half": (lambda: cf.passage(model(), [0], 2.5), "tokens"),
     "a second sentence": (lambda: cf.passage(model(), [0], second=[1]), "second"),

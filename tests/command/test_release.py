@@ -70,7 +70,10 @@ def test_open_without_a_screen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        ("cat-sat --prompt cat", "cat-sat.xlsx exists and keeps its prompt; name a new file"),
+        (
+            "cat-sat --prompt cat",
+            "cat-sat.xlsx exists already, and its prompt cannot change; name a new file",
+        ),
         ("cat-sat.xlsx --prompt cat", "is opened as it is"),
         ("nowhere.xlsx", "there is no file nowhere.xlsx"),
     ],

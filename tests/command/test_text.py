@@ -178,7 +178,7 @@ def test_tokenizer_larger_than_the_model(tmp_path: Path) -> None:
     needs("ironcalc")
     assert verify(tmp_path / "m.xlsx", "ironcalc").agrees
     done = cli("run", tmp_path / "m", "--prompt", "the Python value")
-    assert done.code == 2 and "embedding has 100 rows" in done.err
+    assert done.code == 2 and "embedding has only 100 rows" in done.err
 
 
 N_NEW = 12  # tokens at most that a text is continued by

@@ -60,7 +60,7 @@ def test_why_of_a_channel_sums_to_what_it_reads() -> None:
     adds = sum(one["weight"] * one["input"] for one in said["taken"])
     assert adds + said["past"] == pytest.approx(said["read"], abs=1e-12)
     out = cli(*asked).out
-    assert "channel 0.3.2, at ‘5’ (4): what it takes of each token" in out
+    assert "channel 0.3.2 at ‘5’ (4): the amount that the channel takes from each token" in out
     assert "D × token input" in out and "what it reads" in out
 
 
@@ -69,11 +69,20 @@ def test_why_of_a_channel_sums_to_what_it_reads() -> None:
     [
         (("mamba", "--ids", "3,1"), "no attention heads; ask about a channel"),
         (("mamba",), "no attention heads; ask about a channel"),
-        (("gpt2", "--ids", "3,1"), "--ids belongs to one head or word; add --head or --say"),
-        (("gpt2", "--ids", "3,1", "--channel", "0.1"), "the model has no recurrence"),
-        (("mamba", "--ids", "3,1", "--channel", "0"), "no channel is named '0'; 0.3 is channel 3"),
-        (("mamba", "--ids", "3,1", "--channel", "0.77"), "has no channel 77; they count from 0 to"),
-        (("mamba2", "--ids", "3,1", "--channel", "0.9.1"), "layer 0 has no head 9; the last is 3"),
+        (("gpt2", "--ids", "3,1"), "--ids works only for one head or word; add --head or --say"),
+        (
+            ("gpt2", "--ids", "3,1", "--channel", "0.1"),
+            "the model has no state-space recurrence, so it has no channels",
+        ),
+        (("mamba", "--ids", "3,1", "--channel", "0"), "no channel '0'; write ‘0.3’ for channel 3"),
+        (
+            ("mamba", "--ids", "3,1", "--channel", "0.77"),
+            "has no channel 77; its channels run from 0 to",
+        ),
+        (
+            ("mamba2", "--ids", "3,1", "--channel", "0.9.1"),
+            "layer 0 has no head 9; its last head is 3",
+        ),
         (("mamba", "--ids", "3,1", "--channel", "0.1", "--head", "0.1"), "cannot be combined"),
     ],
 )
@@ -97,13 +106,13 @@ def test_why_without_a_head_lists_all_heads() -> None:
     [
         (("--head", "1.9"), "no head is named '1.9'; nearest: 1."),
         (("--head", "1.2", "--from", "Paula"), "no word of the prompt is named 'Paula'; nearest"),
-        (("--head", "1.2", "--to", "9"), "--to 9: the prompt's positions run from 0 to 3"),
+        (("--head", "1.2", "--to", "9"), "--to 9: the positions of the prompt run from 0 to 3"),
         (("--head", "1.2", "--from", "1", "--to", "3"), "token 1 does not see token 3"),
         (
             ("--head", "1.2", "--prompt", "Paolo chiama Paolo", "--to", "Paolo"),
-            "--to 'Paolo' is at positions 1 and 3; give one of these numbers",
+            "--to 'Paolo' is at positions 1 and 3; give one of these positions",
         ),
-        (("--from", "Paolo"), "--from belongs to one head; name the head, as --head 1.2"),
+        (("--from", "Paolo"), "--from works only for one head; name the head, such as --head 1.2"),
     ],
 )
 def test_what_cannot_be_asked_ends_in_a_line(options: tuple[str, ...], said: str) -> None:

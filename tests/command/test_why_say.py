@@ -35,10 +35,10 @@ def test_the_caller_is_found_and_drawn(tmp_path: Path) -> None:
         (("--say", "Tarso", "--rival", "Tarso"), "the word and its rival are the same"),
         (("--say", "Tarso", "--head", "1.2"), "--head and --say cannot be combined"),
         (("--say", "Tarso", "--against", "<BOS> 3"), "tokens"),
-        (("--rival", "vice"), "name it with --say"),
-        (("--also", "no-such-file"), "name it with --say"),
+        (("--rival", "vice"), "name the word with --say"),
+        (("--also", "no-such-file"), "name the word with --say"),
         (("--say", "Tarso", "--also", "no-such-file"), "no-such-file"),
-        (("--say", "Tarso", "-o", "graph.png"), "name one that ends in .svg"),
+        (("--say", "Tarso", "-o", "graph.png"), "name a file that ends in .svg"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_a_line(options: tuple[str, ...], told: str) -> None:
@@ -60,7 +60,11 @@ def test_texts_of_a_file_are_averaged_and_tried(tmp_path: Path) -> None:
 def test_without_a_circuit_the_edges_are_told_all_the_same() -> None:
     """Of one token there are no other sentences that could replace anything."""
     code, out, _ = cli("why", GOLDEN / "llama", "--ids", "3", "--say", "7")
-    assert code == 0 and "the strongest edges" in out and "no few edges keep it" in out
+    assert (
+        code == 0
+        and "the strongest edges" in out
+        and "no small set of edges keeps the answer" in out
+    )
 
 
 def test_encoders_say_no_next_word() -> None:

@@ -91,4 +91,4 @@ def test_diff_of_worksheets(built, tmp_path: Path) -> None:
     assert re.search(r"scores\[2,1\] +Pattern!C12 +2 +4", done.out)
     assert re.search(r"by_columns\[1,2\] +0\.65224 +0\.932698", done.out)
     refused = cli("import", edited, "-o", tmp_path / "folder")
-    assert refused.code == 2 and "not a model workbook" in refused.err
+    assert refused.code == 2 and "not make this workbook" in refused.err

@@ -245,7 +245,7 @@ NAMED: dict[str, tuple[Callable[[], Any], str]] = {
     "a long name": (lambda: cf.study("ablate", "x" * 5000, ["the"]), "too long"),
     "a long file": (lambda: cf.study("ablate", "cat-sat", "x" * 5000), "too long"),
     "a long list": (lambda: cf.steer("cat-sat", "x" * 5000, prompt="the"), "too long"),
-    "a text of words": (lambda: cf.WordList(""), "give a list of texts"),
+    "a text of words": (lambda: cf.WordList(""), "but it must be a list of texts"),
 }
 
 
@@ -273,5 +273,5 @@ def test_error_that_is_no_arguments_fault_stays() -> None:
         broken(1, ["x"])
     with pytest.raises(cf.InputError, match=r"words must be a list, each a text, and it is \[1\]"):
         broken(1, [1])
-    with pytest.raises(cf.InputError, match="n must be a whole number, and it is 'x'"):
+    with pytest.raises(cf.InputError, match="n must be a whole number; you gave 'x'"):
         broken("x")  # type: ignore[arg-type]

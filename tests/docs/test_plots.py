@@ -36,7 +36,7 @@ def test_pattern_shows_a_head_and_its_changes(game) -> None:
     assert figure.axes[0].get_yticklabels()[1].get_text() == "1 Pietro"
     with pytest.raises(cf.InputError, match="nearest"):
         cf.plot.pattern(game, "1.9")
-    with pytest.raises(cf.InputError, match="no head's pattern named"):
+    with pytest.raises(cf.InputError, match="no attention pattern named"):
         cf.plot.pattern(game, "blocks.7.*")
 
 

@@ -95,7 +95,7 @@ def test_what_was_not_recomputed_is_refused(written: Path) -> None:
 def test_changed_input_is_refused(saved: Path, tmp_path: Path) -> None:
     cell = bless.SHEET, row_of("SQRT(number)"), bless.GIVEN
     done = cli("bless", "--read", typed(saved, tmp_path / "changed.xlsx", {cell: 3.0}))
-    assert done.code == 2 and "is not what this version of cellformer wrote" in done.err
+    assert done.code == 2 and "differs from what this version of cellformer writes" in done.err
 
 
 def test_other_files_are_refused(built, tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ from cellformer.workbooks.adder.sums import FIRST, LENGTH
 BITS = "039168d1671c9d0e"  # of the weights after 20 steps
 SEED = 30  # of the sums that programs are given
 ODD = {  # what is typed instead of a number -> what is then said beside it
-    "ten": "‘ten’ is no whole number of up to ten digits: type digits alone",
-    "12a4": "‘12a4’ is no whole number of up to ten digits: type digits alone",
-    -5.0: "‘-5’ is no whole number of up to ten digits: type digits alone",
-    1.5: "‘1.5’ is no whole number of up to ten digits: type digits alone",
-    "1 000": "‘1 000’ is no whole number of up to ten digits: type digits alone",
-    123456789012.0: "12 digits: it has room for ten, and for eleven",
+    "ten": "‘ten’ is not a whole number of up to ten digits: type only digits",
+    "12a4": "‘12a4’ is not a whole number of up to ten digits: type only digits",
+    -5.0: "‘-5’ is not a whole number of up to ten digits: type only digits",
+    1.5: "‘1.5’ is not a whole number of up to ten digits: type only digits",
+    "1 000": "‘1 000’ is not a whole number of up to ten digits: type only digits",
+    123456789012.0: "12 digits: the sheet has room for ten or eleven",
     "": "← type a whole number here",
     "  ": "← type a whole number here",
 }
@@ -131,7 +131,7 @@ def test_it_is_never_wholly_sure() -> None:
     assert 1 - 1e-5 < least < 1
     place = book.shown["add.why"]
     shown = book.clean.cell(place.sheet, place.top, place.left)
-    assert shown == "It was at least 99.9999 % sure of each digit."
+    assert shown == "The model was at least 99.9999 % sure of each digit."
 
 
 def test_gradient_of_training_is_the_graphs_own() -> None:

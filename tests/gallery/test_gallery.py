@@ -332,7 +332,7 @@ OF_A_KIND = {  # a printed number of each kind, as one finds with the source in 
     ("dialogue-game", "§4: the likeliest number"): "",
     ("napkin", "introduction: d_model of GPT-2 small"): "typed",
     ("napkin", "introduction: d_vocab of GPT-2 small"): "slip here",
-    ("loss", "log loss of guessing among 17 words"): "",
+    ("loss", "log loss of a guess among 17 words"): "",
 }
 
 
@@ -433,9 +433,9 @@ def test_build_all_with_an_index(tmp_path: Path) -> None:
     [
         ("build", "name a workbook"),
         ("build cat-sat --all", "cat-sat is not a folder of models"),
-        ("build attention-by-columns --prompt a", "takes no option but -o"),
-        ("build attention-by-columns --seed 3", "takes no option but -o"),
-        ("build --all --temperature 0.5", "it takes only -o"),
+        ("build attention-by-columns --prompt a", "only the option -o works"),
+        ("build attention-by-columns --seed 3", "only the option -o works"),
+        ("build --all --temperature 0.5", "prompt. Combine --all only with -o"),
         ("generate attention-by-columns", "has no model"),
         ("build --all -o {file}", "cannot make the folder"),
     ],
@@ -465,7 +465,7 @@ TITLE, TOPIC, AFTER, LEVEL = "lost", "Sizes", "nothing", 1
 book = None
 ''')
     monkeypatch.setattr(workbooks, "__path__", [*workbooks.__path__, str(tmp_path)])
-    with pytest.raises(InputError, match="'lost' comes AFTER 'nothing', which is no workbook"):
+    with pytest.raises(InputError, match="'lost' comes AFTER 'nothing', which is not a workbook"):
         workbooks.path()
 
 

@@ -185,7 +185,7 @@ def test_import_learnt_weights(built, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_import_refuses_texts_for_weights(built) -> None:
     file, book = WorkbookFile(built["learn"]), default_book("learn")
-    with pytest.raises(InputError, match=r"corpus\[0,0\] holds 'Pietro', which is not a number"):
+    with pytest.raises(InputError, match=r"corpus\[0,0\] contains 'Pietro', which is not a number"):
         edited.held(file, book, "corpus")
 
 

@@ -37,7 +37,7 @@ def test_meanings_without_experts(name: str) -> None:
     strangers = [
         (block, meaning)
         for block, meaning in told(name)
-        if "expert" in meaning or "the chosen experts have" in meaning or "capped" in meaning
+        if "expert" in meaning or "the chosen experts’ shares" in meaning or "capped" in meaning
     ]
     assert strangers == []
 

@@ -55,7 +55,7 @@ def test_first_layer_writes_the_caller_at_the_verb() -> None:
     for head in (1, 2, 3):
         assert patched(f"blocks.0.attn.h{head}.result")[TARSO] > 0.99
     rules, page = said("dialogue-game", "Rules"), written("dialogue-game.md")
-    assert "the answer is vice, with 0.70" in rules
+    assert "the answer becomes vice" in rules
     assert "the answer turns to *vice* (0.70)" in page
     assert "alone does it, too (0.81)" in page and "after layer 0 (0.99)" in page
 
@@ -121,7 +121,7 @@ def test_no_matrix_shifts_binary_digits() -> None:
     here, there = np.column_stack([digits[:-1], np.ones(16)]), digits[1:]
     moved = here @ np.linalg.lstsq(here, there, rcond=None)[0]
     assert np.abs(moved - there).max() > 0.4
-    assert "no one matrix moves them on" in said("positions")
+    assert "no single matrix can move them forward." in said("positions")
 
 
 # --- what weights know ----------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_toy_numbers_take_part_in_most_features() -> None:
     """superposition: few single numbers can be read."""
     directions = default_book("superposition").graph.inputs["W"]
     assert (np.abs(directions) > 0.1).sum(axis=0).min() >= 3
-    assert "few single numbers" in said("superposition")
+    assert "superposition makes most single numbers" in said("superposition")
 
 
 def test_query_key_product_is_not_linear() -> None:
@@ -192,7 +192,9 @@ def test_query_key_product_is_not_linear() -> None:
     head = "blocks.0.attn.h0.scores"
     seen = np.tril(np.ones(graph[head].shape, dtype=bool))
     np.testing.assert_allclose(live[head][seen], 4 * graph.values[head][seen])
-    assert "nor is the product of queries and keys" in said("two-layers", "Printed")
+    assert "and the product of queries and keys are also nonlinear." in said(
+        "two-layers", "Printed"
+    )
 
 
 # --- probes whose components know the word held out ----------------------------------------------
@@ -245,7 +247,7 @@ def test_learn_comes_near_the_least_loss() -> None:
         loss, _ = next(step.learn(step.add(whole, len(ids)), ids, len(ids)))
         above.append(loss - game.FLOOR)
     assert above[0] < 0.02 and 0.003 < above[1] < 0.02
-    told = "fter 450 steps the loss over all 24 sentences is within 0.02 of it"
+    told = "After 450 steps, the loss over all 24 sentences is less than 0.02 above this value."
     page = written("learning.md")
     assert told in said("learn") and told in page and len(ids) == 24
     assert "lies on the least" not in page

@@ -101,14 +101,17 @@ def test_model_with_an_adapter_is_saved_merged(tmp_path: Path) -> None:
     ("said", "fault"),
     [
         ({"peft_type": "IA3"}, "peft_type IA3 is not supported"),
-        ({"use_dora": True}, "use_dora = True is not supported"),
+        ({"use_dora": True}, "use_dora = True is not supported, which"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"rank_pattern": {"c_attn": 4}}, "rank_pattern"),
         ({"alpha_pattern": {"c_attn": 4}}, "alpha_pattern"),
         ({"bias": "all"}, "bias 'all' is not supported"),
         ({"lora_bias": True}, "lora_bias"),
-        ({"init_lora_weights": "pissa_niter_4"}, "changes the base's weights"),
-        ({"brand_new": 3}, "brand_new = 3 is not supported"),
+        (
+            {"init_lora_weights": "pissa_niter_4"},
+            "changes the base model's weights; convert the adapter to LoRA, and",
+        ),
+        ({"brand_new": 3}, "brand_new = 3 is not supported, which"),
         ({"r": 0}, "r is 0"),
         ({"r": 4}, "of another rank than 4"),
         ({"r": "x"}, "'r' is 'x', not int"),
@@ -135,9 +138,9 @@ def test_damaged_adapter(tmp_path: Path) -> None:
     tensors = load_file(folder / "adapter_model.safetensors")
     first = next(iter(tensors))
     for changed, fault in (
-        ({k: v for k, v in tensors.items() if k != first}, "one of two matrices"),
+        ({k: v for k, v in tensors.items() if k != first}, "one of the two matrices"),
         (tensors | {first: tensors[first] * np.nan}, "not finite"),
-        (tensors | {f"{first}_magnitude": tensors[first]}, "only lora_A and lora_B are read"),
+        (tensors | {f"{first}_magnitude": tensors[first]}, "only lora_A and lora_B of an adapter"),
         ({}, "no lora_A and lora_B"),
     ):
         save_file(changed, folder / "adapter_model.safetensors")
@@ -152,7 +155,10 @@ def test_damaged_adapter(tmp_path: Path) -> None:
 
 def test_adapter_alone_and_adapter_beside_its_base(tmp_path: Path) -> None:
     done = cli("run", f"{ADAPTERS / 'gpt2'}", "--ids", "1,2")
-    assert done.code == 2 and "is an adapter and no model: name its base, and --adapter" in done.err
+    assert (
+        done.code == 2
+        and "contains an adapter and no model; name the base model, and add --adapter" in done.err
+    )
     both = copied("gpt2", tmp_path / "both")
     for path in (GOLDEN / "gpt2").iterdir():
         shutil.copy(path, both)

@@ -142,7 +142,7 @@ def test_theta_of_gpt_neox_has_another_name(tmp_path: Path) -> None:
     del config["rope_parameters"]
     (folder / "config.json").write_text(json.dumps(config | {"rope_theta": 100.0}))
     with pytest.raises(
-        InputError, match=r"rope_theta = 100\.0 is not supported; here it is rotary_emb"
+        InputError, match=r"rope_theta = 100\.0 is not supported; here it is rotary_emb, which"
     ):
         checkpoint.load(folder)
 
@@ -278,7 +278,7 @@ MALFORMED: dict[str, tuple[Spoil, str]] = {
     "no model type": (text("config.json", "{}"), "model_type"),
     "an unknown architecture": (config(model_type="lama"), "nearest: llama"),
     "model type is a number": (config(model_type=3), "model_type"),
-    "heads do not divide": (config(n_head=5), "divide"),
+    "the number of heads": (config(n_head=5), "divide"),
     "no heads": (config(n_head=0), "n_head"),
     "negative layers": (config(n_layer=-1), "n_layers"),
     "a billion layers": (config(n_layer=10**9), "heads"),

@@ -41,7 +41,7 @@ def test_layers_with_a_convolution_add_nothing_to_the_kv_cache() -> None:
     [
         ({"layer_types": ["conv", "mamba"]}, "full_attention or conv"),
         ({"layer_types": ["conv"]}, "each of 2 layers"),
-        ({"conv_L_cache": 0}, "sees a token or more"),
+        ({"conv_L_cache": 0}, "must see at least one token"),
     ],
 )
 def test_refused(change: dict, said: str, tmp_path: Path) -> None:

@@ -411,7 +411,7 @@ REFUSED = {  # a golden model, options, and what the message names
     "bloom": ({"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact = True"),
     "falcon": ({"num_ln_in_parallel_attn": 3}, "num_ln_in_parallel_attn is 3"),
     "gptj": ({"rotary_dim": 20}, "d_rotary is 20"),
-    "phi": ({"hidden_act": "laplace"}, "hidden_act = 'laplace' is not known here"),
+    "phi": ({"hidden_act": "laplace"}, "hidden_act = 'laplace' is not supported; use relu or"),
 }
 
 

@@ -45,14 +45,14 @@ def refused(*args: object, says: str) -> None:
 
 VALUES: list[tuple[str, Any, str]] = [
     *(("general.alignment", value, "general.alignment") for value in (0, "x", NAN, [32], 33)),
-    ("general.alignment", -32, "general.alignment is -32, no power of two"),
+    ("general.alignment", -32, "general.alignment is -32, which is not a power of two"),
     ("general.architecture", ["llama"], "'general.architecture' is ['llama'], not str"),
     ("general.name", DEEP, "an array of arrays"),
-    ("llama.attention.head_count", 0, "num_attention_heads = 0 does not divide"),
+    ("llama.attention.head_count", 0, "num_attention_heads = 0 must divide"),
     ("llama.attention.head_count", "2", "'num_attention_heads' is '2', not int"),
     ("llama.rope.freq_base", "x", "'rope_theta' is 'x', not float"),
-    ("llama.rope.freq_base", NAN, "no model has such a number"),
-    ("llama.embedding_length", 2**63, "no model has such a number"),
+    ("llama.rope.freq_base", NAN, "no model can use such a number"),
+    ("llama.embedding_length", 2**63, "no model can use such a number"),
     *((f"tokenizer.ggml.{key}", value, f"tokenizer.ggml.{key}") for key, value in (
         ("tokens", 5), ("tokens", [1]), ("model", 5), ("scores", "x"),
         ("scores", [0.0]), ("scores", [NAN] * 12), ("token_type", [9] * 12), ("token_type", 1),
@@ -72,11 +72,11 @@ def test_metadata_of_gguf_of_the_wrong_kind(key: str, value: Any, says: str, tmp
 SIDES: list[tuple[str, tuple[int, ...], str]] = [
     ("x", (), "x in "),
     ("x", (1,) * 9, "has 9 sides, not 1 to 4"),
-    ("blk.0.ffn_up_exps.weight", (10**6, 4, 0), "has a side of 0"),
+    ("blk.0.ffn_up_exps.weight", (10**6, 4, 0), "has a dimension of size 0"),
     ("blk.0.ffn_up_exps.weight", (1, 1, 20_000), "20,000 experts"),
     ("blk.{0.x}.ffn_up_exps.weight", (3, 3, 3), "is not a weight of this model"),
-    ("rope_freqs.weight", (2, 2), "which must be positive"),
-    ("rope_freqs.weight", (4,), "that is not Llama 3's"),
+    ("rope_freqs.weight", (2, 2), "and all these numbers must be positive"),
+    ("rope_freqs.weight", (4,), "but these are not the numbers of Llama 3"),
 ]
 
 
@@ -109,7 +109,7 @@ def test_lying_llama2c_header(version: int, n_layers: int, tmp_path) -> None:
     if version:
         head = struct.pack("<Ii", llama2c.MAGIC, version) + head + struct.pack("<?i", True, 8)
     (tmp_path / "m.bin").write_bytes(head.ljust(5000, b"\0"))
-    says = "its header asks for" if n_layers == 10_000 else "its header makes no sense"
+    says = "its header requires" if n_layers == 10_000 else "its header are not valid; download"
     refused("info", tmp_path / "m.bin", says=says)
 
 
@@ -117,14 +117,14 @@ def test_lying_llama2c_header(version: int, n_layers: int, tmp_path) -> None:
 def test_endless_sentencepiece_model(end: bytes, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(end)
     began = time.monotonic()
-    with pytest.raises(sentencepiece.UnreadError, match="no model of SentencePiece"):
+    with pytest.raises(sentencepiece.UnreadError, match="not a SentencePiece model"):
         sentencepiece.tokenizer(tmp_path / "tokenizer.model")
     assert time.monotonic() - began < SOON
 
 
 def test_sentencepiece_varint_length() -> None:
     assert list(sentencepiece.fields(b"\x08" + b"\xff" * 9 + b"\x01")) == [(1, 2**64 - 1)]
-    with pytest.raises(ValueError, match="without an end"):
+    with pytest.raises(ValueError, match="that has no end"):
         list(sentencepiece.fields(b"\x08" + b"\xff" * 11))
 
 
@@ -136,7 +136,7 @@ def test_piece_of_ten_million_characters() -> None:
 def test_tokenizer_bin_of_100_mb_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "tokenizer.bin").open("wb") as file:
         file.truncate(100_000_000)
-    with pytest.raises(InputError, match="more than 20 MB, which no model needs"):
+    with pytest.raises(InputError, match="is larger than 20 MB, which no model needs"):
         llama2c.in_tokenizer(tmp_path / "tokenizer.bin")
 
 
@@ -150,12 +150,14 @@ def test_a_module_stays_inside_its_folder(path: str, tmp_path: Path) -> None:
     model = folder_of("minilm", tmp_path)
     listed = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": path}]
     (model / "modules.json").write_text(json.dumps(listed))
-    refused("info", model, says="is outside its folder, and not read")
+    refused(
+        "info", model, says="is outside the model's folder, so cellformer does not read it; put"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [(DEEP, "nested too deep"), ("[1]", "no list of modules")],
+    [(DEEP, "too deep"), ("[1]", "must contain a list of modules")],
     ids=["deep", "one"],
 )
 def test_malformed_list_of_modules(text: str, says: str, tmp_path: Path) -> None:
@@ -166,12 +168,16 @@ def test_malformed_list_of_modules(text: str, says: str, tmp_path: Path) -> None
 
 def test_a_shard_stays_inside_its_folder(tmp_path: Path) -> None:
     outside(tmp_path)
-    refused("info", tmp_path / "model", says="the shard '../x.safetensors' is outside its folder")
+    refused(
+        "info",
+        tmp_path / "model",
+        says="the shard '../x.safetensors' is outside the model's folder",
+    )
 
 
 def test_a_safetensors_file_of_a_million_tensors(tmp_path: Path) -> None:
     many_tensors(tmp_path, 1_000_000)
-    refused("info", tmp_path / "model", says="which no model needs")
+    refused("info", tmp_path / "model", says="MB; no model needs")
 
 
 @pytest.mark.parametrize("how", TORCH)
@@ -185,13 +191,13 @@ def test_unusual_torch_tensors_are_refused(how: str, tmp_path: Path, torch) -> N
 @pytest.mark.parametrize("pickled", [b"\x80\x02}r\xff\xff\xff\x3f.", b"\x80\x02cos\nsystem\n."])
 def test_hostile_pickle_of_characters(pickled: bytes, tmp_path, torch) -> None:
     nanogpt(tmp_path, "meta.pkl", pickled)
-    refused("info", tmp_path / "m.pt", says="does not say which characters ids are")
+    refused("info", tmp_path / "m.pt", says="does not show which characters the ids stand for")
 
 
 # --- configs ------------------------------------------------------------------------------------
 
 LIES: list[tuple[str, dict[str, Any], str]] = [
-    ("phi", {"partial_rotary_factor": NAN}, "no model has such a number"),
+    ("phi", {"partial_rotary_factor": NAN}, "no model can use such a number"),
     ("phi", {"rope_parameters": {"partial_rotary_factor": NAN}}, "partial_rotary_factor is nan"),
     ("phi", {"partial_rotary_factor": -1}, "partial_rotary_factor is -1.0, not positive"),
     ("llama", {"rope_theta": 0}, "rope_theta is 0.0, not positive"),

@@ -1167,7 +1167,7 @@ def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
         torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
     assert largest_gap(checkpoint.load(tmp_path).graph(ids), make.compute(model, ids)) < TOLERANCE
     torch.save({"harm": Path}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(InputError, match="holds no weights"):
+    with pytest.raises(InputError, match="has no weights"):
         checkpoint.load(tmp_path)
 
 
@@ -1276,7 +1276,10 @@ def test_layers_that_slide_and_do_not_are_refused(name: str, said: dict, tmp_pat
     values |= {"use_sliding_window": True, "sliding_window": 2} | said
     values["layer_types"] = ["sliding_attention"] * values["num_hidden_layers"]
     (folder / "config.json").write_text(json.dumps(values))
-    with pytest.raises(InputError, match="layer_types has sliding_attention, but without use_sl"):
+    with pytest.raises(
+        InputError,
+        match="layer_types has sliding_attention, but the config lacks use_sliding_window",
+    ):
         checkpoint.load(folder)
 
 
@@ -1285,5 +1288,5 @@ def test_share_does_not_go_with_heads_that_turn_whole(tmp_path: Path) -> None:
     values = json.loads((folder / "config.json").read_text())
     values["rope_parameters"] = {"rope_type": "linear", "rope_theta": 10.0, "factor": 2.0}
     (folder / "config.json").write_text(json.dumps(values | {"partial_rotary_factor": 0.5}))
-    with pytest.raises(InputError, match=r"0\.5 does not go with 'linear', for all features"):
+    with pytest.raises(InputError, match=r"0\.5 does not fit 'linear', which rotates all features"):
         checkpoint.load(folder)

@@ -182,13 +182,13 @@ PASTED = (  # as people have them, all of the same model, but the last
 )
 PLAIN, WORDED = "some-one/plain", "some-one/worded"  # in the cache, and served
 REFUSED = {
-    "gated/model": "gated/model is gated: ask for access on its page, and set HF_TOKEN",
+    "gated/model": "gated/model is a gated model: ask for access on its Hub page, and set HF_TOKEN",
     "some-one/else": "no file or folder some-one/else, and no model some-one/else on the Hub",
-    "some-one/tiny@v9": "some-one/tiny has no revision v9 on the Hub",
+    "some-one/tiny@v9": "some-one/tiny has no file revision v9 on the Hub",
     "some-one/packed": "name one of them: some-one/packed/a.gguf, some-one/packed/b.gguf",
     "some-one/packed:Q4_K_M": "no GGUF file with Q4_K_M in its name, but a.gguf, b.gguf",
-    "some-one/packed/c.gguf": "some-one/packed has no c.gguf on the Hub",
-    "some-one/packed/a.gguf": "a.gguf ends within its header",
+    "some-one/packed/c.gguf": "some-one/packed has no file c.gguf on the Hub",
+    "some-one/packed/a.gguf": "a.gguf ends in the middle of its header",
 }
 
 
@@ -227,7 +227,7 @@ def test_cached_model_needs_no_network(unanswered: dict[str, str]) -> None:
     missing = f"{BY_HAND}@v3"
     line = f"{missing} is not in the cache, and the Hub cannot be reached"
     assert line in unanswered[missing]
-    line = "there is no file or folder no/where; as a model, no/where is not in the cache"
+    line = "there is no file or folder no/where, and no model no/where is not in the cache"
     assert line in unanswered["no/where"]
 
 
@@ -237,7 +237,11 @@ def test_names_as_people_paste_them(unanswered: dict[str, str]) -> None:
 
 def test_offline_is_one_line(home: Path) -> None:
     said = ask(home, NOWHERE, "no/where", HF_HUB_OFFLINE="1")
-    assert said["no/where"] == "no/where is not in the cache, and HF_HUB_OFFLINE is set"
+    assert (
+        said["no/where"]
+        == "the cache does not have no/where, and HF_HUB_OFFLINE prevents the download; "
+        "unset HF_HUB_OFFLINE"
+    )
 
 
 def test_download_once_and_only_needed_files(unanswered: dict[str, str]) -> None:

@@ -47,21 +47,24 @@ def test_words_of_learnt_tokenizers_are_one_token_each(kind: str) -> None:
         assert [ident] in (tokenizer.encode(text, special=False) for text in (f" {word}", word))
     if kind == "gpt2":
         assert tokenizer.texts[found[0]] == " class"
-    with pytest.raises(InputError, match=r"is .* tokens here .*one token$"):
+    with pytest.raises(InputError, match=r"into .* tokens here .*one tokens"):
         word_list_file.ids({"": ["incomprehensibility"]}, tokenizer)
 
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "lists 0; a map takes 4 to 255 words, one a line"),
+        ("", "lists 0 words; a map needs 4 to 255 words, one a line"),
         ("lion\n", "lists 1;"),
         ("sea\nship\nlion\nsea", "line 4: 'sea' stands on line 1 already"),
-        ("sea\nship\nlion\n=2+2", r"'=2\+2' is not in the vocabulary; known: sea, ship, =1\+1"),
+        (
+            "sea\nship\nlion\n=2+2",
+            r"the vocabulary does not contain '=2\+2'; known: sea, ship, =1\+1",
+        ),
         ("sea\nship\nlion\n\x01\x1b[31m", r"'\\x01\\x1b\[31m' is not in the vocabulary"),
         ("sea\nship\nlion\n" + "w" * 9000, "…' is not in the vocabulary"),
         ("\n".join(map(str, range(10_000))), "lists 10,000;"),
-        ("\n".join(map(str, range(100_000))), "is larger than a list of 255 words"),
+        ("\n".join(map(str, range(100_000))), "is too large for a list of 255 words"),
         ("sea\nship\nlion\na b", ""),
     ],
 )
@@ -81,7 +84,7 @@ def test_missing_file_and_model_without_words(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
     with pytest.raises(InputError, match="is not UTF-8 text"):
         word_list_file.read(tmp_path / "latin")
-    with pytest.raises(InputError, match="no tokenizer; a list of words needs one"):
+    with pytest.raises(InputError, match="no tokenizer; a list of words needs a tokenizer"):
         word_list_file.ids({"": ["a"]}, IdsOnly(5))
     path = written(tmp_path, "sea\nship\nlion\nriver")
     out = tmp_path / "out.xlsx"

@@ -112,12 +112,12 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
     source = (FOLDER / "source.spm").read_bytes()
     for k, data in enumerate((b"", source[:1000], b"\xff" * 50)):
         found = load_tokenizer(damaged(tmp_path / str(k), "source.spm", data), N)
-        assert isinstance(found, IdsOnly) and "is no model of SentencePiece" in found.reason
+        assert isinstance(found, IdsOnly) and "is not a SentencePiece model" in found.reason
     for k, (data, told_) in enumerate(
         {
-            b"[1]": "holds no tokens with their ids",
+            b"[1]": "does not contain tokens with their ids",
             b'{"</s>": 0, "<unk>": 1}': "lacks the special token '<pad>'",
-            b'{"</s>": 0, "<unk>": 1, "<pad>": 999}': "'<pad>' has id 999, and the model has",
+            b'{"</s>": 0, "<unk>": 1, "<pad>": 999}': "'<pad>' has id 999, but the model has",
             b'{"</s>": 0, "<unk>": "1", "<pad>": 2}': "has a piece with the id '1'",
         }.items()
     ):

@@ -35,7 +35,7 @@ def test_groups_that_are_more_than_layers_are_refused(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "albert", tmp_path / "model")
     config = json.loads((GOLDEN / "albert" / "config.json").read_text())
     (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"num_hidden_groups": 3}))
-    with pytest.raises(InputError, match="look at num_hidden_groups"):
+    with pytest.raises(InputError, match="check num_hidden_groups"):
         checkpoint.load(tmp_path / "model")
 
 

@@ -243,7 +243,7 @@ def test_token_without_an_embedding_is_refused(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(tmp_path, 300)
     assert len(tokenizer.texts) == 300
     assert tokenizer.encode("a")
-    with pytest.raises(InputError, match=r"embedding has 300 rows; .*--ids"):
+    with pytest.raises(InputError, match=r"embedding has only 300 rows; .*--ids"):
         tokenizer.encode("the value")
     wide = load_tokenizer(tmp_path, 802)
     assert wide.texts[800:] == ("<800>", "<801>") and wide.decode([800]) == ""
@@ -269,12 +269,12 @@ def test_sentencepiece_model_alone(tmp_path: Path) -> None:
 # The fields of a SentencePiece model: one piece, then what trained it, then what it does to a text.
 PIECE, UNIGRAM, BPE, AS_IT_IS = b"\n\x03\n\x01a", b"", b"\x12\x02\x18\x02", b"\x1a\x02\x20\x00"
 ONE_LINE = {
-    "no model": (b"\n\x0b", "is no model of SentencePiece"),
-    "a model of tiktoken": (b"IQ== 0\nIg== 1\n", "is no model of SentencePiece"),
-    "nothing but zeros": (bytes(20), "is no model of SentencePiece"),
+    "no model": (b"\n\x0b", "is not a SentencePiece model"),
+    "a model of tiktoken": (b"IQ== 0\nIg== 1\n", "is not a SentencePiece model"),
+    "nothing but zeros": (bytes(20), "is not a SentencePiece model"),
     "Unigram": (PIECE + UNIGRAM + AS_IT_IS, "has no byte pairs"),
-    "fewer spaces": (PIECE + BPE, "rewrites a text first"),
-    "another alphabet": (PIECE + BPE + b"\x1a\x05\x12\x01a\x20\x00", "rewrites a text first"),
+    "fewer spaces": (PIECE + BPE, "changes the text first"),
+    "another alphabet": (PIECE + BPE + b"\x1a\x05\x12\x01a\x20\x00", "changes the text first"),
 }
 
 

@@ -57,13 +57,13 @@ def test_unknown_word_is_named(tmp_path: Path) -> None:
 def test_unigram_without_unknown_piece(tmp_path: Path) -> None:
     split = {"type": "Whitespace"}
     found = of_parts(tmp_path, model=unigram(unk_id=None), pre_tokenizer=split)
-    with pytest.raises(InputError, match="'xyz' is in no piece"):
+    with pytest.raises(InputError, match="no piece"):
         found.encode("ab xyz")
 
 
 def test_missing_added_token_is_one_line(tmp_path: Path, capfd) -> None:
     found = of_parts(tmp_path, **LIBRARY["an unknown token in front"])
-    with pytest.raises(InputError, match="the tokenizer takes no such text"):
+    with pytest.raises(InputError, match="the tokenizer does not accept this text"):
         found.encode("ab")
     assert capfd.readouterr().err == ""  # where the library prints a page
 
@@ -107,7 +107,9 @@ def test_process_gives_the_same_ids(tmp_path: Path) -> None:
 
 def test_endless_pattern_is_one_line(tmp_path: Path) -> None:
     found = of_parts(tmp_path, **LIBRARY["backtracking"])
-    with pytest.raises(InputError, match="its pattern tries too many ways; give token ids"):
+    with pytest.raises(
+        InputError, match="the tokenizer's pattern takes too long on this text; give token ids"
+    ):
         found.encode("a" * 40 + "!")
 
 
@@ -161,7 +163,7 @@ def test_no_bpe_dropout() -> None:
 
 
 def test_billion_pieces_are_refused() -> None:
-    with pytest.raises(InputError, match="more than any vocabulary has; ask for fewer"):
+    with pytest.raises(InputError, match="too many for a vocabulary; ask for fewer"):
         tokenizers_library.learnt("a text", 10**9)
     few = tokenizers_library.learnt("the cat the cat", 5_000_000)
     assert few.get_vocab_size() < 300
@@ -181,5 +183,5 @@ def test_library_is_used_in_one_module() -> None:
 def test_own_tokenizer_is_checked() -> None:
     inner = Tokenizer(models.WordLevel({"a": 0}, unk_token="?"))
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    with pytest.raises(InputError, match="'b' is in no piece"):
+    with pytest.raises(InputError, match="no piece"):
         Library(inner, 1).encode("a b")

@@ -245,11 +245,11 @@ def test_gemmas_runs_of_newlines_leave_other_tokens_found() -> None:
 
 
 MESSAGES = [
-    ("gpt2", "x" * 25, "longer than 20 characters"),
+    ("gpt2", "x" * 25, "has more than 20 characters"),
     ("gpt2", "é" * 20, "longer than the 20 symbols"),
     ("sentencepiece", "a <s> b", "6 tokens"),
-    ("bert", "a [PAD] b", "[PAD], which is a token by itself"),
-    ("bert", "a \ue000 b", "about [MASK] has no ids"),
+    ("bert", "a [PAD] b", "contains the special token [PAD]: delete [PAD]"),
+    ("bert", "a \ue000 b", "the sheet has no ids"),
     ("bert", "[CLS] a [MASK]b", "6 tokens"),
     ("gpt2", "a  <|endoftext|> b", "4 tokens"),
     ("qwen2", "e\u0301", "2 tokens"),
@@ -309,7 +309,7 @@ def test_replace_and_strip_normalizers(text: str) -> None:
 def test_unsupported_replacement_is_reported(text: str) -> None:
     row = in_engine(graph_of("unigram albert"), text)
     assert not assert_right(learnt("unigram albert"), text, row)
-    assert "has no ids here" in row.message
+    assert "has no ids for the text around" in row.message
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "unigram albert"])
@@ -350,16 +350,16 @@ def one_after_another(*parts: object) -> dict[str, object]:
 
 REFUSED = [
     ("gpt2", one_after_another(SPLIT, SPACED), "a space before every word"),
-    ("gpt2", one_after_another(SPLIT, SIGNED), "Metaspace behind another"),
+    ("gpt2", one_after_another(SPLIT, SIGNED), "Metaspace after another"),
     ("gpt2", {"pre_tokenizer": {"type": "FixedLength", "length": 3}}, "FixedLength"),
     ("bert", {"pre_tokenizer": SPLIT}, "WordPiece with the pre-tokenizer Split"),
     ("bert", {"pre_tokenizer": DIGITS}, "does not split at spaces"),
-    ("unigram", {"pre_tokenizer": SPLIT}, "Unigram over bytes"),
+    ("unigram", {"pre_tokenizer": SPLIT}, "Unigram that works on bytes"),
     ("gpt2", {"normalizer": SPACES_OUT}, "a normalizer that replaces 'a+'"),
     ("gpt2", {"normalizer": {"type": "Prepend", "prepend": "x"}}, "the normalizer Prepend"),
     ("gpt2", {"normalizer": {"type": "ByteLevel"}}, "the normalizer ByteLevel"),
     ("gpt2", {"pre_tokenizer": {"type": "UnicodeScripts"}}, "pre-tokenizer UnicodeScripts"),
-    ("gpt2", one_after_another(BYTES, DIGITS), "Digits behind one that changes the text"),
+    ("gpt2", one_after_another(BYTES, DIGITS), "Digits after one that changes the text"),
     ("gpt2", {"model__dropout": 0.1}, "dropout"),
     ("bert", {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "Strip"),
     ("unigram nfkc", {"normalizer": SPACES_ALONE}, "replaces ' '"),
@@ -408,7 +408,7 @@ def test_ids_alone_have_no_sentence() -> None:
 def test_unreachable_whole_words_are_refused() -> None:
     assert not tokenizing.refusal(changed("gpt2", model__ignore_merges=True))
     merges = json.loads(learnt("gpt2").inner.to_str())["model"]["merges"]
-    with pytest.raises(InputError, match="merges do not make"):
+    with pytest.raises(InputError, match="merges cannot build"):
         tokenizing.add(
             Graph(None, None), changed("gpt2", model__ignore_merges=True, model__merges=merges[:-1])
         )

@@ -37,11 +37,11 @@ def test_numbers_are_those_that_the_integers_stand_for(way: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"quant_method": "fp8"}, "quantized by 'fp8', which are not unpacked here"),
+        ({"quant_method": "fp8"}, "quantized by 'fp8', which cellformer cannot unpack"),
         (OF_GPTQ | {"bits": 3}, "integers of 3 bits are not unpacked here"),
         ({"quant_method": "awq", "version": "gemv"}, "version 'gemv' is not unpacked here"),
         (OF_GPTQ | {"format": "marlin"}, "checkpoint_format 'marlin' is not unpacked here"),
-        ("much", "quantization_config is 'much', no object"),
+        ("much", "quantization_config is 'much', but it must be a JSON object"),
     ],
 )
 def test_others_are_refused_with_advice(said: Any, message: str, tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def of_bytes(data: bytes) -> np.ndarray:
 
 LIES: list[tuple[str, str, Change | None, str]] = [  # way, part, what it becomes, what is said
     ("gptq 4", "scales", lambda v: v[:, :2], "has shape 2 x 2, not 2 x 32"),
-    ("gptq 4", "scales", lambda v: v.view(np.int16), "holds I16, not floating-point numbers"),
-    ("gptq 4", "scales", lambda v: v[0], "has 1 sides, not 2"),
+    ("gptq 4", "scales", lambda v: v.view(np.int16), "contains I16, not floating-point numbers"),
+    ("gptq 4", "scales", lambda v: v[0], "has 1 dimensions, not 2"),
     ("gptq 4", "scales", lambda v: v[:0], "has shape 0 x 32"),
     ("gptq 4", "qzeros", lambda v: v[:, :2], "has shape 2 x 2, not 2 x 4"),
     ("gptq 4", "qzeros", None, "is missing"),
@@ -81,7 +81,7 @@ LIES: list[tuple[str, str, Change | None, str]] = [  # way, part, what it become
     ("gptq 8 in any order", "g_idx", lambda v: v * 1.0, "holds F64, not integers"),
     ("gptq 8 in any order", "g_idx", None, "is missing"),
     ("awq", "qweight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
-    ("awq", "scales", lambda v: v[:1].repeat(3, 0), "has 3 groups for 32 inputs"),
+    ("awq", "scales", lambda v: v[:1].repeat(3, 0), "has 3 groups, which do not divide 32 inputs"),
     ("mlx", "weight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
     ("mlx", "biases", lambda v: v[:, :1], "has shape 32 x 1, not 32 x 2"),
     ("mlx", "biases", None, "is missing"),
@@ -94,18 +94,23 @@ LIES: list[tuple[str, str, Change | None, str]] = [  # way, part, what it become
     ("bitsandbytes 4", "nf4", state(blocksize=0), "have 0 and 8 numbers, no powers of 2"),
     ("bitsandbytes 4", "nf4", state(blocksize=1 << 30), "has shape 8, not 1"),
     ("bitsandbytes 4", "nf4", state(blocksize=-8), "have -8 and 8 numbers, no powers of 2"),
-    ("bitsandbytes 4", "nf4", state(blocksize=None), "has no 'blocksize'"),
+    ("bitsandbytes 4", "nf4", state(blocksize=None), "has no file 'blocksize'"),
     ("bitsandbytes 4", "nf4", state(blocksize=1.5), "'blocksize' is 1.5, not int"),
     ("bitsandbytes 4", "nf4", state(nested_blocksize=0), "have 16 and 0 numbers, no powers of 2"),
     ("bitsandbytes 4", "nf4", state(nested_blocksize=1 << 20), "has shape 8, not 1"),
     ("bitsandbytes 4", "nf4", state(nested_offset="x"), "'nested_offset' is 'x', not float"),
-    ("bitsandbytes 4", "nf4", state(shape=[32]), "'shape' is not two sides"),
-    ("bitsandbytes 4", "nf4", state(shape=[10**30, 32]), "'shape' is not two sides"),
-    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"null"), "'shape' is not two sides"),
-    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"[1]"), "holds no JSON object"),
-    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"[" * 9999), "nested too deep"),
+    ("bitsandbytes 4", "nf4", state(shape=[32]), "'shape' must list two positive numbers"),
+    ("bitsandbytes 4", "nf4", state(shape=[10**30, 32]), "'shape' must list two positive numbers"),
+    (
+        "bitsandbytes 4",
+        "nf4",
+        lambda v: of_bytes(b"null"),
+        "'shape' must list two positive numbers",
+    ),
+    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"[1]"), "does not contain a JSON object"),
+    ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"[" * 9999), "too deep"),
     ("bitsandbytes 4", "nf4", lambda v: of_bytes(b"\xff"), "is not JSON"),
-    ("bitsandbytes 4", "nf4", None, "is there 0 times, not once"),
+    ("bitsandbytes 4", "nf4", None, "appears 0 times, not once"),
 ]
 
 
@@ -142,7 +147,7 @@ def test_part_that_does_not_fit_is_named(
         ("awq", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
         ("mlx", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
         ("mlx", {"mode": "mxfp4"}, "mode 'mxfp4' is not unpacked here"),
-        ("gptq 4", {"checkpoint_format": "gptq_v2"}, "the zero points go from 0 to 14, which"),
+        ("gptq 4", {"checkpoint_format": "gptq_v2"}, "the zero points range from 0 to 14, which"),
     ],
 )
 def test_config_that_does_not_fit_is_told(
@@ -173,7 +178,7 @@ def test_symmetric_zero_points_tell_the_version(stored: int, version: str, tmp_p
         if said == version:
             checkpoint.load(folder)
         else:
-            with pytest.raises(InputError, match=r"zero points go from . to ., which another"):
+            with pytest.raises(InputError, match=r"zero points range from . to ., which another"):
                 checkpoint.load(folder)
 
 

@@ -98,7 +98,7 @@ def assert_is_the_models(book: ModelBook, reading: Reading, step: Step, word: in
         near(stream, step.result.name, word, slice(len(stream)))
     head, check, _ = (line[0] for line in numbers(book, reading, "said"))
     assert str(head).startswith(f"Head {step.layer}.{step.number} (layer {step.layer}, ")
-    assert str(check).startswith("Check: the model computes the same")
+    assert str(check).startswith("Check: the model gets the same")
 
 
 def choose(book: ModelBook, layer: object, head: object, word: object) -> Reading:
@@ -267,8 +267,8 @@ def test_cat_sat_opens_on_it(files: Files) -> None:
     [
         (0, 7.0, "‘7’ is no layer with heads: type a whole number from 0 to 1."),
         (0, "first", "‘first’ is no layer with heads: type a whole number from 0 to 1."),
-        (1, -1.0, "‘-1’ is no head of a layer: type a whole number from 0 to 3."),
-        (1, 1.5, "‘1.5’ is no head of a layer: type a whole number from 0 to 3."),
+        (1, -1.0, "‘-1’ is not a head of this layer: type a whole number from 0 to 3."),
+        (1, 1.5, "‘1.5’ is not a head of this layer: type a whole number from 0 to 3."),
         (2, 99.0, "‘99’ is no word of the sentence: type a whole number from 0 to 3."),
         (2, "", "‘’ is no word of the sentence: type a whole number from 0 to 3."),
     ],
@@ -421,7 +421,7 @@ def assert_follows(book: ModelBook, shown: Mapping[CellAt, Any], typed: CellAt) 
     assert written == pytest.approx([float(np.dot(share[:n], line)) for line in values])
     before = [x for (x,) in numbers(book, book.clean, "written")]
     assert written != pytest.approx(before, abs=1e-4)
-    assert str(numbers(book, found, "said")[1][0]).startswith("Not what the model computes")  # type: ignore[arg-type]
+    assert str(numbers(book, found, "said")[1][0]).startswith("You typed over")  # type: ignore[arg-type]
 
 
 def of_sheet(cells: FormulaCells) -> FormulaCells:

@@ -191,8 +191,8 @@ LONG = "&quot;" + "x" * 256 + "&quot;"
 PANE = '<sheetViews><sheetView><pane {} state="frozen"/></sheetView></sheetViews>'
 BREAKS = {
     "a name twice": ({"names": named("w", "W_E.0", "w_e.0")}, "w_e.0: a name is defined twice"),
-    "a name like a cell": ({"names": named("AB12")}, "reads as a cell"),
-    "a name like R1C1": ({"names": named("r2c3")}, "reads as a cell"),
+    "a name like a cell": ({"names": named("AB12")}, "looks like the address of a cell"),
+    "a name like R1C1": ({"names": named("r2c3")}, "looks like the address of a cell"),
     "a name with a space": ({"names": named("a b")}, "no digit first"),
     "a name that leads nowhere": ({"names": named("w", to="Gone!$A$1")}, "not there"),
     "a sheet's name too long": ({"other": "s" * 32}, "1 to 31 characters"),
@@ -201,24 +201,30 @@ BREAKS = {
     "a formula too long": ({"rows": cells("1" + "+B1234" * 1366)}, "longer than 8,192"),
     "too many arguments": ({"rows": cells(f"MAX({','.join(['B1'] * 256)})")}, "255 arguments"),
     "too deep": ({"rows": cells("ABS(" * 65 + "B1" + ")" * 65)}, "more than 64 deep"),
-    "a text in a formula": ({"rows": cells(f"LEN({LONG})")}, "longer than 255 characters"),
+    "a text in a formula": ({"rows": cells(f"LEN({LONG})")}, "has more than 255 characters"),
     "a small e": ({"rows": cells("B1*1e-9")}, "a small e"),
-    "a later function": ({"rows": cells("_xlfn.TEXTJOIN(B1,TRUE,B2)")}, "came after Excel 2010"),
+    "a later function": ({"rows": cells("_xlfn.TEXTJOIN(B1,TRUE,B2)")}, "Excel 2010"),
     "a bare later function": ({"rows": cells("UNICODE(B1)")}, "_xlfn.UNICODE"),
     "ROW() in SUMPRODUCT": ({"rows": cells("SUMPRODUCT(B1:B2,INDEX(C1:D2,0,ROW()))")}, "an array"),
-    "a sheet that is not there": ({"rows": cells("Gone!A1")}, "not there, Gone"),
+    "a sheet that does not exist": ({"rows": cells("Gone!A1")}, "not exist, Gone"),
     "shared over sheets": ({"rows": shared("Other!A1+A1")}, "One!B1: a shared formula names"),
-    "shared from below": ({"rows": shared("A1", "A1:B3")}, "begins with its first cell"),
-    "shared out of its range": ({"rows": shared("A1", "B1:B2")}, "stands in its range"),
-    "an array elsewhere": ({"rows": array("B1")}, "begins with its cell"),
+    "shared from below": (
+        {"rows": shared("A1", "A1:B3")},
+        "formula must begin with its first cell",
+    ),
+    "shared out of its range": (
+        {"rows": shared("A1", "B1:B2")},
+        "outside the range of that formula, or before",
+    ),
+    "an array elsewhere": ({"rows": array("B1")}, "formula must begin with its cell"),
     "arrays that overlap": ({"rows": array("A1:B2", "A2:A3")}, "overlap"),
-    "a list too long": ({"after": validated(formula=LONG)}, "longer than 255 characters"),
+    "a list too long": ({"after": validated(formula=LONG)}, "has more than 255 characters"),
     "a title too long": ({"after": validated(errorTitle="t" * 33)}, "errorTitle"),
     "a message too long": ({"after": validated(error="t" * 256)}, "error is longer"),
     "a small e in a rule": ({"after": validated("decimal", "1e-09")}, "a small e"),
     "a format over sheets": ({"after": dressed("Other!A1&gt;0"), "styles": DXFS}, "another sheet"),
     "a format without style": ({"after": dressed("A1&gt;0", 1), "styles": DXFS}, "not there"),
-    "a number format": ({"styles": format_of("0.##")}, "the point of a whole number"),
+    "a number format": ({"styles": format_of("0.##")}, "a whole number with a decimal point, as"),
     "a number format's parts": ({"styles": format_of("0;0;0;@;0")}, "4 parts"),
     "a text too long": ({"texts": f"<si><t>{'x' * 32_768}</t></si>"}, "32,767"),
     "a text in its cell": (
@@ -226,7 +232,7 @@ BREAKS = {
         "32,767",
     ),
     "a chart of nothing": ({"chart": "wow!A1"}, "not there"),
-    "a pane": ({"before": PANE.format("")}, "splits nothing"),
+    "a pane": ({"before": PANE.format("")}, "does not split the sheet"),
     "merged twice": (
         {"after": '<mergeCells><mergeCell ref="A1:B2"/><mergeCell ref="B2:C3"/></mergeCells>'},
         "merged cells overlap",
@@ -335,7 +341,7 @@ def test_functions_of_ranges_in_sumproduct_are_right_in_excel_alone(tmp_path: Pa
     names = named("Range", to="One!$F$1:$F$3")
     faults = audit(workbook(tmp_path / "b.xlsx", rows=cells(*IN_EXCEL), names=names))
     assert [fault.split()[1] for fault in faults] == ["ABS", "EXACT", "LEN"]
-    assert all(f.endswith("gets a range within SUMPRODUCT: take an operator") for f in faults)
+    assert all(f.endswith("gets a range within SUMPRODUCT: use an operator") for f in faults)
 
 
 @pytest.mark.parametrize("kind", BREAKS)

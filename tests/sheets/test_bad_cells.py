@@ -61,8 +61,8 @@ BAD = [
     ("top_k", 0, 0, "many", "a text"),
 ]
 OVER = [
-    (f"{HEAD}.scores", 1, 0, "hello", "a text, where a formula was"),
-    (f"{HEAD}.scores", 1, 1, "#N/A", "an error, where a formula was"),
+    (f"{HEAD}.scores", 1, 0, "hello", "a text in place of a formula"),
+    (f"{HEAD}.scores", 1, 1, "#N/A", "an error in place of a formula"),
 ]
 
 
@@ -135,7 +135,9 @@ def test_impossible_id_is_reported(path: Path, tmp_path: Path) -> None:
     file = typed(path, tmp_path / "t.xlsx", {("Play", ID_ROW, 3): 99})
     done = cli("diff", file)
     assert done.code == 0
-    assert "99 is no id of" in done.out and "nothing that reads it is computed" in done.out
+    assert (
+        "99 is not an id of" in done.out and "the cells that read it cannot be computed" in done.out
+    )
 
 
 def test_overflow_is_reported(book: ModelBook, path: Path, tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_added_formulas_are_listed(path: Path, tmp_path: Path) -> None:
     assert "5 cells were added, 4 of them formulas, the first at 'Block 0'!A200: =WEB" in done.out
     for k, formula in enumerate(RISKS):
         assert f"'Block 0'!A{200 + k}  {formula}" in done.out
-    assert "look before you open the file" in done.out
+    assert "programs; check these formulas before you open the file" in done.out
     done = cli("import", file, "-o", tmp_path / "model")
     assert done.code == 0
     assert "0 changes" in done.out and "=WEBSERVICE(" in done.out
@@ -213,7 +215,7 @@ def test_added_note_is_listed(path: Path, tmp_path: Path) -> None:
 
     done = cli("diff", changed(path, tmp_path / "t.xlsx", change))
     assert "nothing of ours differs" in done.out and "Play!Z99: my note" in done.out
-    assert "look before" not in done.out
+    assert "programs; check these formulas before" not in done.out
 
 
 # --- what stands elsewhere ------------------------------------------------------------------------
@@ -237,7 +239,7 @@ def test_sorted_list_is_one_sentence(tmp_path: Path) -> None:
     assert words != sorted(words, reverse=True)
     done = cli("diff", typed(file, tmp_path / "t.xlsx", cells))
     assert done.code == 2 and done.err.count("\n") == 1
-    assert "cells of sheet 'Text', rows " in done.err and "were sorted" in done.err
+    assert "cells of sheet 'Text', rows" in done.err and "were sorted" in done.err
 
 
 def test_swapped_weights_are_two_edits(book: ModelBook, path: Path, tmp_path: Path) -> None:

@@ -200,14 +200,14 @@ def inserted_column(sheets: Any) -> None:
 
 
 BAD = [
-    (deleted_sheet, "sheet 'Weights 1' is missing"),
+    (deleted_sheet, "sheet 'Weights 1' of this workbook is missing"),
     (deleted_source, "no sheet Source"),
     (inserted_row, "a row was inserted in sheet 'Weights 1' about row 12"),
     (deleted_row, "a row was deleted in sheet 'Weights 1' about row 12"),
     (inserted_column, "a column was inserted in sheet 'Block 0' about column 5"),
 ]
 TYPED_BADLY: list[tuple[CellAt, float | str, str]] = [
-    (("Source", 7, 0), "UEsDBBQAAAAIAAAAIVxa", "its checkpoint is damaged"),
+    (("Source", 7, 0), "UEsDBBQAAAAIAAAAIVxa", "the checkpoint in the workbook is damaged"),
 ]
 
 
@@ -334,16 +334,16 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
 
 
 def test_folding_refuses_different_eps() -> None:
-    with pytest.raises(InputError, match="eps is 1e-05 in every opt; change it back"):
+    with pytest.raises(InputError, match="eps is always 1e-05 in every opt; change it back"):
         folded(MODELS["opt"], {("ln_final.eps", 0, 0): 0.01})
 
 
 def test_folding_refuses_some_edits() -> None:
     llama = ablation.averaged(MODELS["llama"], [[1, 2, 3]])
     off = {("mean_ablation", 0, 0): 1.0, ("blocks.0.attn.h0.switch", 0, 0): 0.0}
-    with pytest.raises(InputError, match="no bias to hold it"):
+    with pytest.raises(InputError, match="no bias to store the average"):
         folded(llama, off)
-    with pytest.raises(InputError, match="cannot hold that"):
+    with pytest.raises(InputError, match="cannot store this change in a model that"):
         folded(llama, {("rotary.frequency", 0, 0): 2.0})
     with pytest.raises(InputError, match="different eps"):
         folded(llama, {("blocks.0.ln1.eps", 0, 0): 0.1})

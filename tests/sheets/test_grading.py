@@ -182,7 +182,7 @@ def test_a_file_that_crashes_is_a_line_and_the_others_are_graded(tmp_path: Path)
     rows = [*csv.reader(printed.out.splitlines())][1:]
     assert [row[2] for row in rows] == ["6 of 6", "", "5 of 6", "5 of 6", "5 of 6", "6 of 6"]
     assert "not marked: it died" in rows[1][-1]
-    assert "1: cannot follow A1048577: no sheet has such a cell" in rows[2][-1]
+    assert "1: cannot follow A1048577: no sheet has this cell" in rows[2][-1]
     assert "1: cannot follow" in rows[3][-1]
     assert f"1: {READS_ANSWER}: Key!A9" in rows[4][-1]
     assert (printed.code, printed.err.count("\n")) == (2, 1)

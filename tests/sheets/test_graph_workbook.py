@@ -158,4 +158,4 @@ def test_the_tour_ends_where_the_answer_comes_from(book: ModelBook) -> None:
     *_, last = tour.stops(book)
     text = str(last.text.value(book.clean))
     assert (last.concept, last.sheet) == ("where the answer comes from", page.SHEET)
-    assert "The strongest edge as built" in text
+    assert "As built, the strongest edge goes from" in text

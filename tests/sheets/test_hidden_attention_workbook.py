@@ -118,8 +118,8 @@ def test_libreoffice_agrees_from_wrong_values(book, cells, tmp_path, libreoffice
 def test_the_verdict_says_that_the_table_gives_what_the_layer_has(book: ModelBook) -> None:
     (verdict,) = (p for name, p in book.shown.items() if name == "hidden_attention.verdict")
     text = str(verdict.block[0, 0].value(book.clean))
-    assert "by these weights it reads what it reads in its layer" in text
-    assert text.endswith("the largest difference is 0.")
+    assert "these weights give" in text
+    assert text.endswith("as the layer. The largest difference is 0.")
 
 
 def test_one_token_has_its_sheet(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_of_very_many_heads_the_leading_one_is_shown_alone(tmp_path: Path) -> No
     book = model_workbook.build("many", model, passage(model, [1, 2, 0], 3))
     assert book.graph[ASKED].shape == (1, 1) and len(book.sheets[SHEET].suggestions) == 3
     texts = [str(entry.value) for entry in book.sheets[SHEET].entries.values()]
-    assert any("a formula that chooses among all 104 would be too long" in t for t in texts)
+    assert any("a formula for all 104 would be too long" in t for t in texts)
     path = write(book, tmp_path / "many.xlsx")
     assert audit(path) == [] and np.abs(book.values[GAP]).max() < CLOSE
     sheet = InIronCalc(path)

@@ -55,10 +55,10 @@ def test_what_hyperformula_lacks(formula: str, said: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        (Limits(formulas=5), "22 formula cells; it is asked up to 5"),
-        (Limits(cells=40), "it is asked up to 40"),
-        (Limits(rows=3), "more than 3 rows"),
-        (Limits(memory=3), "more than 3 MB"),
+        (Limits(formulas=5), "22 formula cells are too many for this program; the limit is 5"),
+        (Limits(cells=40), "cells are too many for this program; the limit is 40"),
+        (Limits(rows=3), "is larger than 3 rows"),
+        (Limits(memory=3), "is larger than 3 MB"),
     ],
 )
 def test_limits(limits: Limits, said: str, others: Path) -> None:

@@ -66,7 +66,7 @@ def test_swapped_numbers_are_seen(book: ModelBook, path: Path) -> None:
     cells = {book.cell(name, 0, 0): second, book.cell(name, 1, 0): first}
     with sheet.typed(cells):
         line = str(sheet[book.named_cells["ledger"]])
-        assert line.startswith(f"2 edits: {name}[0,0] ") and "and 1 more of it" in line
+        assert line.startswith(f"2 edits: {name}[0,0] ") and "and 1 more in this block" in line
         assert sheet["Built", 3, 0] == line
 
 
@@ -111,7 +111,7 @@ def test_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
     sheet, line = InIronCalc(path), book.named_cells["ledger"]
     sentence, top, n = book.cell("sentence", 0, 0), RANKS_ROW, n_ranks(book)
     with sheet.typed({sentence: "w1 ww3 w2"}):
-        assert sheet[MESSAGE] == "‘ww3’ is unknown; nearest: w3: nothing is answered"
+        assert sheet[MESSAGE] == "‘ww3’ is unknown; nearest: w3: no answer"
         shown = [sheet[PLAY, top + k, col] for k in range(n) for col in range(1, 7)]
         assert set(shown) <= {"", None}
         assert "‘ww3’ is unknown" in str(sheet[line])

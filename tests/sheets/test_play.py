@@ -32,8 +32,8 @@ IDS = [3, 1, 2, 6]
 Recomputed = Callable[[Path, list[str], Path], Iterator[verify.Values]]
 SENTENCES = {  # how many words are given, and the message
     (): (1, "nothing is typed"),
-    (4,): (1, "1 given; for those that are missing, the words as built stand in"),
-    (4, 0, 5): (3, "3 given; for those that are missing, the words as built stand in"),
+    (4,): (1, "1 tokens given; the missing ones are the words as built"),
+    (4, 0, 5): (3, "3 tokens given; the missing ones are the words as built"),
     (4, 0, 5, 5): (4, "4 given"),
     (4, 0, 5, 5, 1): (4, "longer than the 4 columns"),
 }

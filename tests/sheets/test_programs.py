@@ -97,6 +97,6 @@ def test_old_libreoffice_is_refused(path: Path, tmp_path: Path, monkeypatch) -> 
     soffice.write_text("#!/bin/sh\n")
     soffice.chmod(0o755)
     monkeypatch.setenv("PATH", f"{soffice.parent}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(InputError, match=r"nothing of the sheet empty; .* 7.2"):
+    with pytest.raises(InputError, match=r"no values of the sheet empty; .* 7.2"):
         programs.recompute_in_libreoffice([path], tmp_path)
     assert list(WorkbookFile(path)) == ["empty", *SHEETS]

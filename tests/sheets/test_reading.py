@@ -207,12 +207,21 @@ CELLS = PARTS["xl/one/cells.xml"]
 WRONG = {
     "unclosed": (CELLS.replace("</w:worksheet>", "<a>" * 1_000_000), "no element found"),
     "a NUL": (CELLS.replace("a&lt;", "a\0"), "not well-formed"),
-    "a row that is none": (CELLS.replace('r="7"', 'r="abc"'), "it has a row 'abc'"),
-    "row 0": (CELLS.replace('r="7"', 'r="0"'), "it has a row '0'"),
-    "a row too far": (CELLS.replace('r="7"', 'r="1048577"'), "it has a row 1,048,577"),
-    "column ZZZZ": (CELLS.replace('"B7"', '"ZZZZ7"'), "it has a cell 'ZZZZ7'"),
-    "column XFE": (CELLS.replace('"B7"', '"XFE7"'), "it has a cell 'XFE7'"),
-    "no number": (CELLS.replace('"B7"', '"B"'), "it has a cell 'B'"),
+    "a row that is none": (
+        CELLS.replace('r="7"', 'r="abc"'),
+        "it has a row 'abc', which does not exist",
+    ),
+    "row 0": (CELLS.replace('r="7"', 'r="0"'), "it has a row '0', which does not exist"),
+    "a row too far": (
+        CELLS.replace('r="7"', 'r="1048577"'),
+        "it has a row 1,048,577, which does not exist",
+    ),
+    "column ZZZZ": (
+        CELLS.replace('"B7"', '"ZZZZ7"'),
+        "it has a cell 'ZZZZ7', which does not exist",
+    ),
+    "column XFE": (CELLS.replace('"B7"', '"XFE7"'), "it has a cell 'XFE7', which does not exist"),
+    "no number": (CELLS.replace('"B7"', '"B"'), "it has a cell 'B', which does not exist"),
     "a formula of 50 MB": (CELLS.replace('""', "1+" * 25_000_000 + "1"), "50,000,001 bytes"),
 }
 
@@ -240,7 +249,9 @@ def test_other_content_types_are_refused(kind: str, tmp_path: Path) -> None:
 def test_two_million_shared_texts_are_refused(tmp_path: Path) -> None:
     texts = "<sst>" + "<si><t>a</t></si>" * 2_000_000 + "</sst>"
     path = packed(tmp_path / "book.xlsx", PARTS | {"xl/texts.xml": texts})
-    with pytest.raises(InputError, match="2,000,000 shared texts, 500,000 at most"):
+    with pytest.raises(
+        InputError, match="2,000,000 shared texts, above the limit of 500,000 at most"
+    ):
         assert [WorkbookFile(path)[name].cells for name in WorkbookFile(path)]
 
 
@@ -277,7 +288,7 @@ RELATION = f'<Relationship Id="x{{0}}" Type="{OFFICE}/worksheet" Target="s{{0}}.
             lambda: listing("</w:sheets>", "".join(map(RELATION.format, range(300_000)))),
             "things in xl/_rels/book.xml.rels, 200,000 at most",
         ),
-        (lambda: listing("</w:sheets>", parts=20_000), "parts, 20,000 at most"),
+        (lambda: listing("</w:sheets>", parts=20_000), "cellformer reads at most"),
         (
             lambda: listing('<w:sheet name="b" sheetId="2" r:id="a"/></w:sheets>'),
             "two of its sheets use the same part",

@@ -253,7 +253,7 @@ def test_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
     (tmp_path / "short.safetensors").write_bytes(data[:-1000])
     file = SafetensorsFile(tmp_path / "short.safetensors")
     last = max(file.places, key=lambda name: file.places[name].end)
-    with pytest.raises(InputError, match="ends within"):
+    with pytest.raises(InputError, match="ends in the middle of"):
         file.read(last, (0, file.shape(last)[0]), False)
 
 
@@ -343,7 +343,7 @@ def test_large_workbooks_and_parts_are_not_read_back(parts, many_words, tmp_path
     folder = make(tmp_path / "model", 1, 4, 1, 2100, 4)
     large = cf.write(cf.build(folder, ids=[1]), tmp_path / "large.xlsx")
     for path, model in ((parts["part"], many_words), (large, folder)):
-        with pytest.raises(InputError, match="words, is not read back"):
+        with pytest.raises(InputError, match="words"):
             edited.read(path, lambda title, model=model: checkpoint.load(model))
 
 
@@ -398,7 +398,7 @@ def test_effect_of_short_decimals_is_reported(many_words, tmp_path, most_held: i
     exact = checkpoint.load(many_words)
     short = exact.with_decimals()
     gap = np.subtract(*(m.graph(IDS).values["logits"][-1] for m in (exact, short)))
-    found = float(re.search(r"moves by (\S+) at most", done.out)[1])
+    found = float(re.search("changes by", done.out)[1])
     assert found == pytest.approx(np.abs(gap).max(), rel=0.06) and found > 0
 
 
@@ -427,7 +427,7 @@ def test_workbook_too_large_to_compare_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "large.xlsx", "w") as file:
         file.writestr("xl/workbook.xml", "")
         file.filelist[0].file_size = 600_000_000
-    with pytest.raises(InputError, match=r"holds 600 MB"):
+    with pytest.raises(InputError, match="has 600 MB"):
         verify(tmp_path / "large.xlsx", "ironcalc")
 
 
@@ -543,7 +543,7 @@ def test_process_that_cannot_start(nth, in_file, tmp_path, monkeypatch) -> None:
         write_ahead(in_file, path)
         assert audit(path) == []
     else:
-        with pytest.raises(InputError, match="starts no more processes"):
+        with pytest.raises(InputError, match="cannot start more processes"):
             write_ahead(in_file, path)
     assert [*tmp_path.iterdir()] == [path] * (nth == 1)
     assert not multiprocessing.active_children()

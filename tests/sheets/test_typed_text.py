@@ -187,7 +187,7 @@ def test_text_length_is_the_limit(tmp_path: Path) -> None:
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             assert sheet[where.cell("tokenizer.fine", 0, 0)] == fine
     with sheet.typed({where.cell("sentence", 0, 0): "the little girl"}):
-        assert "longer than 9 characters" in sheet[where.cell("tokenizer.message", 0, 0)]
+        assert "has more than 9 characters" in sheet[where.cell("tokenizer.message", 0, 0)]
     assert not cf.read(path).inputs  # its Source tells how long
 
 
@@ -245,7 +245,7 @@ def test_typed_ids_replace_the_sentence_large_vocabulary(opened) -> None:
     picked = {where.cell("prompt.pick", t, 0): float(i) for t, i in ((0, 7), (len(ids), 11))}
     with sheet.typed(picked):
         assert_answers(where, sheet.__getitem__, [7, *ids[1:], 11])
-        assert "2 picked instead" in told(sheet) and not line(sheet)
+        assert "2 picked tokens replace" in told(sheet) and not line(sheet)
 
 
 def test_unknown_character_is_reported_large_vocabulary(opened) -> None:

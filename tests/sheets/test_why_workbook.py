@@ -106,7 +106,10 @@ def test_one_head_alone_where_all_are_too_many() -> None:
     book = built(model, "1.2", replace(LIMITS, parts=0))
     assert HEAD not in book.graph.blocks and len(book.sheets["Why"].suggestions) == 3
     texts = [str(entry.value) for entry in book.sheets["Why"].entries.values()]
-    assert any(text.startswith("Only this head: the parts of all 6 would take") for text in texts)
+    assert any(
+        text.startswith("The sheet shows only this head. The parts of all 6 would take")
+        for text in texts
+    )
     query, key, _ = (int(x) for x in book.graph.inputs[TOKENS][:, 0])
     split = scores.Head(book.graph, "blocks.1.attn.h2").split(query, key)
     assert book.value(SUMS, 1, 0) == pytest.approx(split.score, rel=1e-12)
@@ -117,7 +120,7 @@ def test_the_tour_has_a_stop_at_why(book: ModelBook) -> None:
     (last,) = (stop for stop in tour.stops(book) if stop.sheet == "Why")
     text = str(last.text.value(book.clean))
     assert (last.concept, last.sheet) == ("why a head looks there", "Why")
-    assert "of its attention, and" in text and "in the query, meeting" in text
+    assert "of its attention, and" in text and "in the query and" in text
 
 
 def test_a_model_of_one_head_has_no_cells_for_the_head() -> None:
@@ -126,7 +129,7 @@ def test_a_model_of_one_head_has_no_cells_for_the_head() -> None:
     book = loaded.book(loaded.model, words, studies={"why": ""})
     texts = [str(entry.value) for entry in book.sheets["Why"].entries.values()]
     assert HEAD not in book.graph.blocks
-    assert not any(text.startswith("Only this head") for text in texts)
+    assert not any(text.startswith("The sheet shows only this head. The") for text in texts)
 
 
 def test_one_token_has_its_sheet(tmp_path: Path) -> None:

@@ -206,10 +206,10 @@ REFUSED = {
         {"against": "<BOS> chiama Paolo"},
         "'Pietro' has nothing in its place.*add 1 token",
     ),
-    "the same": ({"against": GAME[0]}, "change a word"),
+    "the same": ({"against": GAME[0]}, "change one"),
     "an unknown site": ({"sites": ["blocks.0.attn.h9.result"]}, "nearest: blocks.0.attn.h"),
     "a weight": ({"sites": ["W_E"]}, "no row for each token"),
-    "no site": ({"sites": ["resid mid?"]}, "names no site"),
+    "no site": ({"sites": ["resid mid?"]}, "is not the name of a site"),
     "a row too far": ({"sites": ["blocks.0.resid_mid[4,:]"]}, "rows run from 0 to 3"),
     "keys of a pattern": ({"sites": ["blocks.0.attn.h0.pattern[2,1]"]}, "whole rows"),
     "no range": ({"sites": ["blocks.0.resid_mid[x,:]"]}, "no range of rows"),
@@ -244,18 +244,18 @@ def test_the_command_lists_the_strongest_sites() -> None:
     done = cli("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1])
     assert done.code == 0
     assert "head 0.0" in done.out
-    assert "111 other patches recover nothing" in done.out
-    assert "73 other patches recover less" in done.out
+    assert "111 other patches recover none of the difference" in done.out
+    assert "73 other patches recover less of the difference" in done.out
 
 
 def test_a_block_is_named_with_the_same_columns_each_time() -> None:
     sites = [arg for columns in ("0:2", "2:4") for arg in ("--site", f"embed[:,{columns}]")]
     done = cli("patch", "dialogue-game", "--prompt", GAME[0], "--against", GAME[1], *sites)
-    assert done.code == 2 and "embed is named with different columns" in done.err
+    assert done.code == 2 and "embed is named twice with different columns" in done.err
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file pseudo-terminals")
 def test_sites_stay_whole_in_a_narrow_terminal() -> None:
     reads, writes = os.openpty()
     asked = ("--prompt", "<BOS> Pietro chiama Paolo", "--against", "<BOS> 3 chiama Paolo")

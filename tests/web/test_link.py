@@ -114,18 +114,18 @@ def test_half_a_character_is_a_question_mark(page, begin) -> None:
 # --- bad links --------------------------------------------------------------------------------
 
 BAD = {
-    "sentence": "names no cell",
-    "=1": "names no cell",
-    "W_E[1]=1": "names no cell",
-    "W_E[-1,0]=1": "names no cell",
-    "W_E[1,1=1": "names no cell",
+    "sentence": "does not name a cell",
+    "=1": "does not name a cell",
+    "W_E[1]=1": "does not name a cell",
+    "W_E[-1,0]=1": "does not name a cell",
+    "W_E[1,1=1": "does not name a cell",
     "%ff=1": "damaged at %ff",
     "sentence=%": "damaged at %",
     "sentence=%e2%82": "damaged at %e2%82",
     "W_X=1": "W_X",
     "__proto__=1": "__proto__",
     "W_E[99,0]=1": "W_E",
-    "W_E[99999999999,0]=1": "names no cell",
+    "W_E[99999999999,0]=1": "does not name a cell",
     "blocks.0.attn.h0.scores[0,5]=1": "scores",
     "W_E=one": "one",
     "W_E=": "W_E",
@@ -133,8 +133,8 @@ BAD = {
     "W_E=1e999": "W_E",
     "W_E=Infinity": "W_E",
     "W_E=0x10": "W_E",
-    "tokens[1,0]=99": "no id of W_E; ids are whole numbers from 0 to 19",
-    "tokens[1,0]=0.5": "no id of W_E; ids are whole numbers from 0 to 19",
+    "tokens[1,0]=99": "not an id of W_E; ids are whole numbers from 0 to 19",
+    "tokens[1,0]=0.5": "not an id of W_E; ids are whole numbers from 0 to 19",
     "W_E=1&W_E[0,0]=2": "names W_E[0,0] twice",
 }
 
@@ -162,7 +162,7 @@ def test_another_version_is_refused(page, begin) -> None:
     other = begin.replace("v1", "v2")
     with pytest.raises(JavaScriptError, match="of version v2, and this page reads v1; open it"):
         call("link.mjs", "read", page, other)
-    with pytest.raises(InputError, match="of version v2, not v1; import the workbook"):
+    with pytest.raises(InputError, match="has version v2, not v1; import the workbook"):
         in_python(other)
 
 
@@ -196,7 +196,7 @@ def test_import_of_a_link(address, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     for text in (address, address[address.index("#") :]):
         done = cli("import", text, "-o", folder, "--force")
-        assert done.code == 0 and "checkpoint, with 1 changes of the link of cat-sat" in done.out
+        assert done.code == 0 and "checkpoint with 1 changes of the link of cat-sat" in done.out
     weights = checkpoint.load(folder).weights["W_E"]
     live = Evaluator(default_book("cat-sat").graph)
     live.set("W_E", 3, 2, 0.5)
@@ -221,7 +221,10 @@ def test_import_of_a_link_of_a_checkpoint(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert checkpoint.load(tmp_path / "model").weights["W_E"][3, 2] == 0.5
     other = cli("import", text, "-o", tmp_path / "other", "--model", GOLDEN / "gpt2")
-    assert other.code == 2 and "of other weights than gpt2 has; name its model" in other.err
+    assert (
+        other.code == 2
+        and "belongs to a model with other weights than gpt2 has; name its model" in other.err
+    )
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_page_agrees(html, tmp_path: Path, node) -> None:
 
 def test_a_changed_weight_is_found(html, tmp_path: Path, node) -> None:
     done = verified(with_other_weight(html), tmp_path)
-    assert done.code == 1 and "DISAGREES" in done.out and "blocks differ, first" in done.out
+    assert done.code == 1 and "DISAGREES" in done.out and "blocks differ; the first" in done.out
 
 
 def test_a_changed_formula_is_found(html, tmp_path: Path, node) -> None:
@@ -76,8 +76,8 @@ def test_a_changed_formula_is_found(html, tmp_path: Path, node) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda html: "<html></html>", "is no page of cellformer"),
-        (lambda html: html[: len(html) // 3], "is no page of cellformer"),
+        (lambda html: "<html></html>", "MB, too large for a page of cellformer"),
+        (lambda html: html[: len(html) // 3], "MB, too large for a page of cellformer"),
         (lambda html: html.replace('id="data">', 'id="data">AAAA'), "its data cannot be unpacked"),
         (lambda html: with_part(html, "data", lambda raw: b"[]"), "its data cannot be read"),
         (
@@ -88,7 +88,7 @@ def test_a_changed_formula_is_found(html, tmp_path: Path, node) -> None:
             lambda html: with_part(
                 html, "script", lambda raw: raw.replace(b"KERNELS = [", b"KERNELS = [process,")
             ),
-            "holds 'process' among its formulas",
+            "has 'process' among its formulas",
         ),
     ],
 )

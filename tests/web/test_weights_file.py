@@ -85,7 +85,7 @@ def test_verify_refuses_a_damaged_file(files, tmp_path: Path, node) -> None:
     whole[-100] ^= 1
     weights.write_bytes(whole)
     done = cli("verify", html)
-    assert done.code == 2 and "x.weights is damaged, its checksum is wrong" in done.err
+    assert done.code == 2 and "x.weights is damaged, because its checksum is wrong" in done.err
 
 
 def test_the_page_asks_for_its_weights(files, chromium: str, tmp_path: Path) -> None:

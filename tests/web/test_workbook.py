@@ -392,7 +392,7 @@ def refused(page: str, path: Path) -> str:
             "(blocks.0.attn.h0.q[1,1]) is empty where a formula was",
         ),
         (("blocks.0.attn.h0.q", 1, 1), "x", "holds a text where a formula was"),
-        (("tokens", 1, 0), 99.0, "(tokens[1,0]) holds 99, which is no id of W_E; ids are"),
+        (("tokens", 1, 0), 99.0, "(tokens[1,0]) holds 99, which is not an id of W_E; ids are"),
     ],
 )
 def test_what_nothing_is_computed_with(

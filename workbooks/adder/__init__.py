@@ -88,7 +88,7 @@ def checks(w: Workbook, g: Forward) -> None:
     w.checks([
         ("the attention weights of one token in one head sum to 1", gap < NEAR),
         ("every token is a digit", MAX(tokens) - 9 < NEAR),
-        ("digit by digit with carries gives the same sum as +", by_hand < NEAR),
+        ("adding digit by digit with carries gives the same sum as +", by_hand < NEAR),
     ])  # fmt: skip
 
 
@@ -97,28 +97,39 @@ def story(w: Workbook) -> Story:
     typed, found = w["typed"], w["sums"]
     return Story(
         title=TITLE,
-        source="Trained for this workbook, on sums alone. A contest of 2026, AdderBoard, asks for the smallest model that adds.",
+        source="Trained for this workbook, only on sums. The contest AdderBoard (2026) asks for the "
+        "smallest model that adds.",
         about=[
-            "A spreadsheet adds with +. Here a language model does it: a transformer of the kind behind a chatbot, of 228 numbers instead of",
-            "billions. It reads the digits of two numbers, and says which digit comes next, then the next one, until the sum is written.",
+            "A spreadsheet adds with +. Here a transformer adds. Chatbots use the same kind of "
+            "language model, with billions of numbers.",
+            "This model has only 228 numbers. It reads the digits of two numbers. Then it "
+            "predicts the sum, digit by digit.",
             worded(
-                "Nobody told it how to add. It was trained on {n:,} sums: every few of them moved its weights a little towards the right digits.",
+                "Nobody told the model how to add. It was trained on {n:,} sums. Every few sums "
+                "moved its weights a little towards the right digits.",
                 n=N_SEEN,
             ),
-            "Why it matters: you can check every answer, because you have +. And you can see what it has learnt: which places to look at, and",
-            "a formula for the carry. It was right for 10,010 of 10,010 sums of ten digits. It has not learnt what a number is: with eleven it fails.",
-            "What to do: open Add, type two numbers in the yellow cells, and follow the carry from right to left. It takes a minute.",
+            "Why it matters: you can check every answer with +. You also see what the model has "
+            "learnt: where to look, and a formula for the carry.",
+            "The model was right for 10,010 of 10,010 sums of ten digits. It has not learnt what "
+            "a number is: with eleven digits it fails.",
+            "What to do: open Add, type two numbers in the yellow cells, and follow the carry "
+            "from right to left. This takes a minute.",
         ],
         look=[
-            "Add: two numbers, the sum by the model and by +, each digit with how sure the model was, and all its weights.",
-            "Add, ‘it has added up’: what the model holds before it writes a digit. One direction of its vectors holds both digits and the carry.",
-            "Looks: where heads 0.0 and 0.1 look at each step. The pattern moves on by one place with each digit: that is how it adds.",
+            "Add: two numbers, their sum by the model and by +, the model's certainty for each "
+            "digit, and all weights.",
+            "Add, ‘it has added up’: the model's state before each digit is written. One "
+            "direction of its vectors holds both digits and the carry.",
+            "Looks: where heads 0.0 and 0.1 look at each step. With each digit, the pattern "
+            "moves by one place. This is how the model adds.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
-            "Inside: every formula on the way from the digits to the sum.",
+            "Inside: every formula from the digits to the sum.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘19876543210’, a number of eleven digits: the model writes {then:,.0f}. It was trained on at most ten digits.",
+                "Type ‘19876543210’, a number of eleven digits: the model writes {then:,.0f}. "
+                "The model was trained on at most ten digits.",
                 {typed[0, 0]: 19876543210.0},
                 found[0, 0],
             ),

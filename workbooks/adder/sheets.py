@@ -58,7 +58,7 @@ def add_sheet(w: Workbook, g: Forward) -> None:
     """The first sheet: two typed numbers, their sum digit by digit, and all weights."""
     ws = w.sheet(
         "Add",
-        "type two numbers in the yellow cells; each digit of the sum is what a transformer finds most likely",
+        "type two numbers in the yellow cells; a transformer predicts each digit of the sum",
         widths={0: 17}
         | dict.fromkeys(range(PLACE_COL, PLACE_COL + COLUMNS), 3.6)
         | {WEIGHT_COL - 2: 1.5, WEIGHT_COL - 1: 2.5}
@@ -80,16 +80,16 @@ def typed(ws: Composer, g: Forward) -> None:
     def said(i: int, _: int) -> Expression:
         text = g["typed.text"][i, 0]
         fault = sentence(
-            "{typed} is no whole number of up to ten digits: type digits alone", typed=quote(text)
+            "{typed} is not a whole number of up to ten digits: type only digits", typed=quote(text)
         )
-        many = sentence("{n} digits: it has room for ten, and for eleven", n=LEN(text))
-        usual = sentence("← type a number" if i == 0 else "← and another, of up to ten digits")
+        many = sentence("{n} digits: the sheet has room for ten or eleven", n=LEN(text))
+        usual = sentence("← type a number" if i == 0 else "← type another number, up to ten digits")
         kinds = IF(g["typed.least"][i, 0] < 0, fault, IF(LEN(text) > MOST, many, usual))
         return IF(LEN(text) == 0, sentence("← type a whole number here"), kinds)
 
     ws.show("said", (row, PLACE_COL), said, "note", (2, 1))
     ws.sheet.put(row + 2, PLACE_COL, "= the sum that the model writes, digit by digit", "note")
-    ws.sheet.put(row + 3, PLACE_COL, "= the sum by + of your spreadsheet", "note")
+    ws.sheet.put(row + 3, PLACE_COL, "= your spreadsheet's sum, with +", "note")
     verdict = IF(fits == 0, "", IF(written == right, worded("right"), worded("wrong")))
     found = g.table("verdict", (1, 1), lambda *_: verdict)
     ws.lay(found, (row + 4, 0), "status")
@@ -106,11 +106,11 @@ def typed(ws: Composer, g: Forward) -> None:
 def why(g: Forward, verdict: Block) -> Expression:
     """A sentence about the result."""
     least = MIN(g["sure"][0, column(PLACES) :].as_range)
-    right = sentence("It was at least {p} sure of each digit.", p=sureness(least))
+    right = sentence("The model was at least {p} sure of each digit.", p=sureness(least))
     wrong = IF(
         g["places"][0, 0] == MOST,
-        sentence("Eleven digits, but it was trained on ten: the second"),
-        sentence("The orange digits are not those of the sum."),
+        sentence("The model was trained on ten digits, not eleven."),
+        sentence("The orange digits are wrong."),
     )
     is_right, is_wrong = (verdict[0, 0] == worded(x) for x in ("right", "wrong"))
     return IF(is_right, right, IF(is_wrong, wrong, ""))
@@ -120,7 +120,7 @@ def room(g: Forward) -> Expression:
     """The meaning of the number of digits, and the rest of the sentence if it is too large."""
     return IF(
         g["places"][0, 0] == MOST,
-        sentence("number stands too far on, so its heads look beside the digits."),
+        sentence("digits move the second number too far, so the heads miss its digits."),
         sentence("digits of each number are read, with zeros in front."),
     )
 
@@ -160,8 +160,10 @@ def switches(ws: Composer, g: Forward) -> None:
         ws.sheet.put(row + k, 0, text, "row label")
         ws.lay(g[f"{part}.switch"], (row + k, PLACE_COL), "switch")
         ws.sheet.rules[row + k, PLACE_COL] = between(-1, 2, "1 is on, 0 is off.")
-    ws.sheet.put(row + 1, PLACE_COL + 2, "Type 0: which digits are wrong without it?", "note")
-    ws.sheet.put(row + 2, PLACE_COL + 2, "Then change a weight, and see the sum break.", "note")
+    ws.sheet.put(
+        row + 1, PLACE_COL + 2, "Type ‘0’: which digits are wrong without this part?", "note"
+    )
+    ws.sheet.put(row + 2, PLACE_COL + 2, "Then change a weight: the sum becomes wrong.", "note")
 
 
 def weights(ws: Composer, g: Forward) -> None:
@@ -180,11 +182,13 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
     """Add the attention of each head at each step."""
     ws = w.sheet(
         "Looks",
-        "where each head looks at each step: the darker a cell, the more it reads of that digit",
-        "Across: the tokens, ones first: the first number (a), the second (b), and the digits of the sum (s) that are written so far. Down: the steps.",
-        "Both heads look 22 and 10 tokens back, at the two digits of the place. Head 0.0 also looks a little at the two digits of the place before.",
-        "So it adds a + b + (a' + b' - s') / 10, where ' is the place before. There the two "
-        "digits exceed the written digit by ten times the carry.",
+        "where each head looks at each step: the darker a cell, the more the head reads that digit",
+        "Columns are tokens, with the ones digit first: first number (a), second number (b), "
+        "digits of the sum so far (s). Rows are steps.",
+        "Both heads look 22 and 10 tokens back, at the two digits of the same place. Head 0.0 "
+        "also reads a little of the digits of the previous place.",
+        "So the model adds a + b + (a' + b' - s') / 10, where ' marks the previous place. There "
+        "a' + b' exceeds s' by ten times the carry.",
         widths={0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1),
     )
     row, n = ws.cursor + 1, g["places"][0, 0]
@@ -225,8 +229,9 @@ def inside_sheet(w: Workbook, g: Forward) -> None:
     """Every other block, in the order of computation."""
     ws = w.sheet(
         "Inside",
-        "every step of the pass, from the tokens to the digits, with its formula",
-        "Rows or columns 0 to 36 are the tokens. Each block has its formula above it; the weights stand on Add.",
+        "every step of the calculation, from tokens to digits, with its formula",
+        "Rows or columns 0 to 36 are the tokens. Each block has its formula above it. The "
+        "weights are on Add.",
     )
     ws.widths({1: 15})  # the sum in one number
     for block in [*g]:

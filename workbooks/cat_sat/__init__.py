@@ -47,34 +47,46 @@ SAT = 2  # the last word of the prompt
 MAT = "probs", LAST, WORDS.index("mat")
 STORY = Story(
     title="cat-sat: one attention step, every number in view",
-    source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5.",
+    source="Based on L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5.",
     about=[
-        "A language model small enough to follow every number: 20 words, vectors of 5 numbers, and one attention head. Its weights were",
-        "chosen by hand; it was not trained.",
-        "It reads ‘the cat sat’ and ranks the next word. The head makes three lists of each word's vector: a query, which says what the word",
-        "looks for; a key, by which it is found; and a value, which is what it hands over. Each query is multiplied with the keys of the words",
-        "up to it; softmax turns these scores into shares; and the values, blended by the shares, are added to the word's own vector.",
-        "Why it matters: that is all that attention is. Larger models do the same with more heads, more layers and longer vectors.",
+        "This language model is small enough to follow every number. It has 20 words, vectors of "
+        "5 numbers, and one attention head.",
+        "The model's weights were chosen by hand, not trained.",
+        "The model reads ‘the cat sat’ and ranks the next word. The head makes a query, a key "
+        "and a value from each word's vector.",
+        "The query says what the word looks for. The key says how to find the word. The value is "
+        "the content that the word hands over.",
+        "Each query is multiplied with the keys so far. Softmax turns these scores into shares. "
+        "Values, blended by share, are added to the vector.",
+        "Why it matters: attention does nothing else. Larger models do the same with more heads, "
+        "more layers and longer vectors.",
     ],
     errata=[
-        "The essay computed the example by hand, with some slips. Sheet Printed holds each of its tables against the formulas, and against",
-        "what its own tables before it give, so that you see where a slip belongs.",
-        "It prints three rows of the embedding, and no table that turns the last vector into scores. The rest was chosen here, so that the",
-        "last vector that the essay assumes gives its printed scores.",
+        "The essay computed the example by hand, with some errors. Sheet Printed compares each "
+        "of the essay's tables with the formulas.",
+        "Printed also compares each table with the result of the essay's earlier tables. You see "
+        "where an error begins.",
+        "The essay prints three rows of the embedding. It prints no table that turns the last "
+        "vector into scores.",
+        "The other numbers were chosen here, so that the essay's assumed last vector gives the "
+        "printed scores.",
     ],
     look=[
         "Attention: the whole step for one word, on one screen.",
         "Embedding: a token's id picks its row of W_E (step 1).",
-        "Block 0: queries, keys and values (step 2), scores (3), pattern (4), the blend of values (5), back into the stream (6).",
-        "The sentence runs across, and each word has a column; the essay gives it a row, as Printed does. A row of the pattern says where its word",
-        "looks, and sums to 1.",
+        "Block 0: queries, keys and values (step 2), scores (3), pattern (4), the blended values "
+        "(5), the sum back into the stream (6).",
+        "Each word is a column here; in the essay and on Printed it is a row. A row of the "
+        "pattern says where its word looks.",
+        "Each row of the pattern sums to 1.",
         "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
-        "Switches: a part that is off can write its average instead of nothing. It is measured "
-        "over five sentences of these words.",
+        "Switches: a part that is off can write its average instead of nothing. The average is "
+        "measured on five sentences of these words.",
     ],
     suggestions=[
         Suggestion(
-            "Choose ‘dog’ instead of ‘cat’, a word with nearly the same vector: ‘mat’ hardly moves, from {now:.1%} to {then:.1%}.",
+            "Choose ‘dog’ instead of ‘cat’. The two words have nearly the same vector, so ‘mat’ "
+            "hardly moves: from {now:.1%} to {then:.1%}.",
             1,
             "dog",
             MAT,

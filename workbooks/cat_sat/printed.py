@@ -62,13 +62,16 @@ PRINTED = (
         [0.30, -0.10, 0.05, 0.45, 0.05],
         [0.40, 0.50, -0.10, 0.35, 0.25],
         [-0.25, 0.20, 0.60, -0.50, 0.25],
-    ], f"{HEAD}.q", note="Q[sat][0] is printed -0.25, and is -0.40 - 0.15 = -0.55. Q[the][1] is "
-            "printed -0.10, and is -0.20 + 0.075 = -0.125."),
+    ], f"{HEAD}.q", note=
+        "Q[sat][0] is printed as -0.25. The correct value is -0.40 - 0.15 = -0.55. Q[the][1] is "
+        "printed as -0.10. The correct value is -0.20 + 0.075 = -0.125."),
     Printed(KEYS, [
         [0.04, -0.14, 0.04, 0.41, 0.15],
         [0.34, 0.46, -0.10, 0.17, 0.00],
         [-0.30, -0.00, 0.51, -0.21, 0.20],
-    ], f"{HEAD}.k", note="K[the][2], K[the][3] and K[cat][2] are slips: 0.085, 0.365 and -0.070."),
+    ], f"{HEAD}.k", note=
+        "K[the][2], K[the][3] and K[cat][2] are printed wrong. Correct are 0.085, 0.365 and "
+        "-0.070."),
     Printed(VALUES, [
         [-0.05, 0.15, 0.05, 0.40, 0.15],
         [0.40, -0.10, -0.10, 0.20, 0.00],
@@ -79,36 +82,47 @@ PRINTED = (
         [-0.01, 0.40, -0.23],
         [-0.16, 0.06, 0.59],
     ], f"{HEAD}.scores", cell=product, follows=product_of_printed,
-            note="This step has slips of its own: the printed Q and K give the last table. sat with "
-            "cat is printed 0.06, and is -0.222."),
+            note=
+                "This step has its own errors: the printed Q and K give the last table. The "
+                "score of sat with cat is printed as 0.06. It should be -0.222."),
     Printed(SCORES, [
         [0.089, 0.031, -0.094],
         [-0.004, 0.179, -0.103],
         [-0.071, 0.027, 0.264],
     ], f"{HEAD}.scores", decimals=3, cell=divided, follows=divided_printed,
-            note="The division is right: it carries on the slips of the table above, and adds none."),
+            note=
+                "The division is right. It repeats the errors of the table above, and adds no "
+                "new error."),
     Printed(WEIGHTS, [
         [1.000, 0.000, 0.000],
         [0.454, 0.546, 0.000],
         [0.250, 0.276, 0.474],
     ], f"{HEAD}.pattern", decimals=3, follows=share_of_printed,
-            note="The softmax has slips of its own: the printed scores of sat give 0.286, 0.315 and "
-            "0.399. From the weights on, sat looks at itself with 0.418, not with 0.474."),
+            note=
+                "The softmax has its own errors: the printed scores of sat give 0.286, 0.315 and "
+                "0.399. Computed from the model's weights, sat gives itself an attention weight "
+                "of 0.418, not 0.474."),
     Printed(MIXED, [
         [-0.050, 0.150, 0.050, 0.400, 0.150],
         [0.196, 0.014, -0.027, 0.291, 0.068],
         [-0.022, -0.094, 0.262, -0.061, 0.132],
     ], f"{HEAD}.z", decimals=3, follows=mixed_printed,
-            note="The sum has slips of its own: the printed weights and V give sat 0.027, -0.109, "
-            "0.269, 0.013, 0.132."),
+            note=
+                "The sum has its own errors: for sat, the printed weights and V give 0.027, "
+                "-0.109, 0.269, 0.013, 0.132."),
     Printed("Step 7: the last row of the stream", [POSITED_H], "resid_final", rows=[2], decimals=3,
             follows=stream_of_printed,
             other="other settings",
-            note="The essay posits it (‘suppose’): steps 1 to 6 give another vector, and so do "
-            "their printed results."),
+            note=
+                "The essay only assumes this vector (‘suppose’). Steps 1 to 6 give another "
+                "vector. The printed results of these steps also give another vector."),
     Printed(LOGITS, [PRINTED_LOGITS], "logits", rows=[2], decimals=1, other="other settings",
-            note="Printed for the posited vector, which W_U reproduces exactly; the recomputed vector gives these."),
+            note=
+                "The printed logits belong to the assumed vector, and W_U gives them exactly. "
+                "The recomputed vector gives the recomputed logits."),
     Printed("Step 7: probabilities of on, mat, floor", [[0.16, 0.32, 0.24]], "probs", rows=[2],
             cols=[5, 6, 7], follows=shares_of_printed,
-            note="The printed logits give 0.156, 0.315 and 0.233: floor is rounded the wrong way."),
+            note=
+                "The printed logits give 0.156, 0.315 and 0.233. The printed value of floor is "
+                "rounded the wrong way."),
 )  # fmt: skip

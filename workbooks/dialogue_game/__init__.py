@@ -43,27 +43,44 @@ N_FRESH = 1000  # turns that an edit is priced over
 
 STORY = Story(
     title="dialogue-game: a trained transformer, every number live",
-    source="After L. Erzegovesi, The Final Step (2026): the calling game. Weights trained for this workbook.",
+    source=
+        "Based on the calling game in L. Erzegovesi, The Final Step (2026). Weights trained for "
+        "this workbook.",
     about=[
-        "A small transformer, trained on an Italian calling game until it was as good as the rules allow. Nobody told it the rules. Every number",
-        "of it is a formula here, down to the weights.",
-        "In the game, two leaders (Pietro, Paolo) and eight numbers call each other in turn: ‘Pietro chiama Paolo’ means Pietro calls Paolo. The one",
-        "who is called answers, and calls somebody else. A leader's name depends on who calls: Pietro calls Paolo ‘Tarso’, a number calls him ‘vice’",
-        "(deputy). Paolo calls Pietro ‘Cefa’, a number calls him ‘capo’ (boss). A player who says an absurd word loses (perde).",
-        "Why it matters: the rules are known exactly, so one can say what a part of the model does, and not only where it looks. One head decides",
-        "between Tarso and vice. It looks at the verb, because layer 0 has already copied the caller's name there.",
+        "A small transformer was trained on an Italian calling game until it was as good as the "
+        "rules allow. Nobody told it the rules.",
+        "In this workbook every number of the model is a formula, down to the weights.",
+        "In the game, two leaders (Pietro, Paolo) and eight numbers call each other in turn. "
+        "‘Pietro chiama Paolo’ means: Pietro calls Paolo.",
+        "The called player answers, and calls somebody else. A leader's name depends on the "
+        "caller. Pietro calls Paolo ‘Tarso’.",
+        "A number calls Paolo ‘vice’ (deputy) and Pietro ‘capo’ (boss). Paolo calls Pietro "
+        "‘Cefa’. A player who says an absurd word loses (perde).",
+        "Why it matters: the rules are known exactly. So you can say what a part of the model "
+        "does, and not only where it looks.",
+        "One head decides between Tarso and vice. It looks at the verb, because layer 0 has "
+        "already copied the caller's name there.",
     ],
     look=[
-        "Play: the sentence continues itself, token by token; Tarso follows ‘Pietro chiama Paolo’ with 0.9999.",
-        "Heads: who looks at whom. Rules: guess what each head is for, then switch it off, and see which rule breaks.",
-        "Lens: what the model would say after each layer; Tarso comes late. Calibration: whether it is as sure as it should be, and what it says to nonsense.",
-        "Reliability: the same model, rewarded for being right. It becomes more sure, but no better.",
-        "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
+        "Play: the model continues the sentence, token by token. After ‘Pietro chiama Paolo’, "
+        "Tarso gets a probability of 0.9999.",
+        "Heads: which token looks at which token. Rules: guess what each head does, switch the "
+        "head off, and see which rule breaks.",
+        "Lens: the model's word after each layer; Tarso appears late. Calibration: whether its "
+        "probabilities are right, and what it says after nonsense.",
+        "Reliability: the same model, rewarded for right answers. The model becomes more sure, "
+        "but not better.",
+        "Words: the 28 words on maps, along directions that you choose. Printed: the essay's "
+        "figures beside ours, and why these differ.",
     ],
     suggestions=[
-        Suggestion("Type ‘<BOS> Pietro chiama’ as the sentence: he may call anybody. The likeliest word has only {then:.0%}, not {now:.3%}: eight numbers are almost equally likely.",
+        Suggestion(
+            "Type ‘<BOS> Pietro chiama’ as the sentence: Pietro may call anybody. The likeliest "
+            "word has only {then:.0%}, not {now:.3%}: eight numbers are almost equally likely.",
                    ("sentence", 0, 0), calibration.UNSURE, ("nonsense.now", 0, 0)),
-        Suggestion("Choose ‘3’ instead of ‘Pietro’: when a number calls, Paolo is ‘vice’ (deputy). This word rises from {now:.3%} to {then:.3%}, and the game continues from there.",
+        Suggestion(
+            "Choose ‘3’ instead of ‘Pietro’. When a number calls, Paolo is ‘vice’ (deputy). "
+            "‘vice’ rises from {now:.3%} to {then:.3%}, and the game continues from there.",
                    1, "3", ("probs", LAST, game.ID["vice"])),
         Suggestion("Type ‘0’ on Switches for this head: leaders are no longer called by their special names. ‘Tarso’ falls from {now:.3%} to {then:.3%}. Losers are still named correctly 93.5 % of the time.",
                    ("blocks.1.attn.h2.switch", 0, 0), 0.0, ("probs", LAST, game.ID["Tarso"])),
@@ -71,7 +88,8 @@ STORY = Story(
     likeliest={3: 9, 4: 1},  # uncertain after ‘chiama’, sure after ‘Paolo’
     words=[
         "chiama: calls · perde: loses · Pietro, Paolo: Peter, Paul · Cefa, Tarso: nicknames · capo: boss · vice: deputy",
-        "The other eight words are absurd: umbrella, sugar, slipper. <BOS> begins a game, <SEP> ends a turn.",
+        "The other eight words are absurd, for example umbrella, sugar, slipper. <BOS> begins a "
+        "game, <SEP> ends a turn.",
     ],
 )  # fmt: skip
 
@@ -85,11 +103,17 @@ CHOSEN = Chosen(
     directions=[([game.ID[w] for w in plus], [game.ID[w] for w in minus]) for plus, minus in AXES],
     nearest=game.ID["Tarso"],
     suggestions=[
-        Suggestion("Type ‘Cefa’ as the word whose neighbours are shown: the nearest is now ‘{then}’, not ‘{now}’. Both are names of the same leader.",
+        Suggestion(
+            "Type ‘Cefa’ to see the neighbours of this word: the nearest is now ‘{then}’, not "
+            "‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
-        Suggestion("Type ‘1’ as the components left out: the long vectors of the marks no longer count. The map shows {then:.0%} of the spread, not {now:.0%}.",
+        Suggestion(
+            "Type ‘1’ as the number of components left out. The long vectors of the marks no "
+            "longer count. The map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
-        Suggestion("Type ‘7’ instead of ‘Paolo’ in direction 1, which then leads to a number: the plane shows {then:.1%} of the spread, not {now:.1%}.",
+        Suggestion(
+            "Type ‘7’ instead of ‘Paolo’ in direction 1. This direction then leads to a number. "
+            "The plane shows {then:.1%} of the spread, not {now:.1%}.",
                    ("map.terms", 0, 0), "7", ("map.plane_share", 0, 0)),
     ],
 )  # fmt: skip

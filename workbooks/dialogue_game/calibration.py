@@ -24,7 +24,7 @@ from cellformer.workbooks.dialogue_game import game, measured
 
 SHEET = "Calibration"
 COLDEST = 0.05  # a temperature
-PURPOSE = "are its shares right, and what does it say to nonsense?"
+PURPOSE = "are the model's probabilities right, even after nonsense?"
 SITUATIONS = (  # each with another choice that the grammar leaves
     "<BOS>",
     "<BOS> Pietro chiama",
@@ -46,8 +46,11 @@ DIAGONAL = 0.25  # where the chart's ends
 LEFT, RIGHT = 1, 8  # columns: of the first situation; of what stands beside the chart
 STEPS = ("grammar", "logit", "exp", "model")  # columns of a situation
 TEXT = (
-    "A grammar gives every word that can come next an exact share, and 0 to the rest. The model saw games alone. Are its shares the grammar's?",
-    "Four sentences that leave a choice: at temperature 1 the points lie on the diagonal. Type another temperature, and they leave it: the model then says more or less than it knows.",
+    "A grammar gives each possible next word an exact probability, and 0 to the others. The "
+    "model saw only games. Does it give the same numbers?",
+    "In four sentences, several words can follow. At temperature 1 the points lie on the "
+    "diagonal. At another temperature they leave the diagonal: the model is then too sure or too "
+    "unsure.",
 )
 
 
@@ -134,7 +137,7 @@ def _chart(book: ModelBook, page: Composer) -> None:
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         series.append(Series(text, page.sheet[rows, col + 3], page.sheet[rows, col]))
-    title = "What the grammar gives each word, against what the model says"
+    title = "Probability of each word: grammar and model"
     axes = ("the model says", "the grammar's share")
     page.sheet.charts.append(
         Chart(CHART_ROW, 0, "scatter", title, series, (520, 380), axes, across="0%")
@@ -148,7 +151,10 @@ def _counted(page: Composer, row: int) -> None:
         ("it says from", "to", "words", "on average", "grammar", "came"),
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
-    text = f"Every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came."
+    text = (
+        f"All words of {found['games']} new games, grouped by the model's probability: the "
+        "grammar's probability, and the share that came."
+    )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
     styles = ("share", "share", "count", "basis", "basis", "basis")
@@ -160,8 +166,11 @@ def _counted(page: Composer, row: int) -> None:
 def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     """Add the predictions after nonsense sentences as constants, and after the sentence on Play,
     live."""
-    page.sheet.put(row, RIGHT, "A ranking always comes back", "heading")
-    text = "In an order that no game has, words get scores all the same. They sum to one; the first may look sure."
+    page.sheet.put(row, RIGHT, "The model always gives a ranking", "heading")
+    text = (
+        "Even after words in an order that no game has, words get probabilities. These sum to 1. "
+        "The first word may look sure."
+    )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at(
         (row + 2, RIGHT), *("first word", "probability", "entropy", "after"), style="label"
@@ -178,7 +187,7 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     first = MATCH(MAX(probs_now), probs_now, 0)
     page.computed_at("nonsense.word", (k, RIGHT), (1, 1), lambda *_: Nth(book.graph["outputs"].area, first), "word")  # fmt: skip
     page.computed_at("nonsense.now", (k, RIGHT + 1), (1, 1), lambda *_: MAX(probs_now), "live")
-    page.sheet.put(k, RIGHT + 3, "after the sentence on Play, live: type one there", "note")
+    page.sheet.put(k, RIGHT + 3, "live, after your sentence on Play", "note")
     return k + 2
 
 
@@ -202,7 +211,8 @@ def _suggestions() -> list[Suggestion]:
             sentence, UNSURE, now,
         ),
         Suggestion(
-            f"Type ‘{NONSENSE[0]}’ as the sentence: the next word has {{then:.3%}}. For Tarso it was {{now:.3%}}.",
+            f"Type ‘{NONSENSE[0]}’ as the sentence: the next word has {{then:.3%}}. Before, "
+            "Tarso had {now:.3%}.",
             sentence, NONSENSE[0], now,
         ),
     ]  # fmt: skip

@@ -147,16 +147,16 @@ def floor(ids: np.ndarray) -> float:
 # --- how well a model plays -------------------------------------------------------------------
 
 RULES = {
-    "peer epithet": "a leader calls the other by his name among peers: Tarso, Cefa",
+    "peer epithet": "a leader calls the other by a nickname: Tarso, Cefa",
     "rank epithet": "a number calls a leader by his rank: capo, vice",
     "verb": "chiama follows the caller",
     "separator": "<SEP> ends a turn",
-    "callee calls": "who was called calls next",
-    "loser named": "after an absurd word, its speaker is named",
+    "callee calls": "the called player calls next",
+    "loser named": "after an absurd word, the speaker is named",
     "perde": "... and loses",
     "end": "... and the game ends",
     "no self-call": "nobody calls himself",
-    "no call back": "nobody calls back whoever has just called him",
+    "no call back": "nobody calls back the last caller",
 }
 ONE_WORD = {"blurted": "separator", "caller": "callee calls", "loser": "loser named"}
 

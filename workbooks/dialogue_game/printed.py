@@ -14,21 +14,27 @@ from cellformer.exporters.pages import lens, vocabulary
 from cellformer.workbooks.dialogue_game import game
 
 SHEET = "Printed"
-PURPOSE = "every figure of the essays beside ours, which follows your edits, and why they differ"
+PURPOSE = (
+    "every figure of the essays beside ours, and why they differ; our figures follow your edits"
+)
 MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
-TIES = "near-ties: differences of 0.006 that no rule of the game asks for"
-SCALE = "a coordinate's size means nothing by itself: scale stream and norm, and nothing changes"
+TIES = "almost equal: no rule of the game requires these differences of 0.006"
+SCALE = "one coordinate's size has no meaning: scaling stream and norm together changes nothing"
 TARSO = game.ID["Tarso"]
 FOUND = (
-    "The essay's layer 0 finds Tarso; ours finds that a leader was called and says vice, the word of the numbers. The attention of layer 1 sees",
-    "who called, and turns it into Tarso. Same game, same size, same score: which layer does which part of the work is an accident of training.",
+    "The essay's layer 0 finds Tarso. Our layer 0 finds that a leader was called. It says vice, "
+    "the word that the numbers use.",
+    "Attention in our layer 1 sees who called, and gives Tarso. Game, size and score are equal. "
+    "Training decides by chance which layer does what.",
 )
 
 
 WHY_ORANGE = (
-    "Orange is no error: the essay's model and this one are two trainings of the same model, and every training finds other weights.",
-    "Both have learnt the rules: Tarso is sure, and the numbers are about equally likely. Where and how they compute this is different.",
+    "Orange does not mean an error. The essay's model and ours are two trainings of the same "
+    "model. Every training finds other weights.",
+    "Both models have learnt the rules: Tarso is sure, and the numbers are about equally likely. "
+    "They compute this in different places and ways.",
 )
 
 
@@ -40,7 +46,7 @@ def add(book: ModelBook) -> None:
     rows = [*_page(book), *_depth(book), *_maps(book)]
     ours = [row._replace(other="other training") for row in rows]
     compare(ws, ours, "The Final Step, section 4")
-    ws.heading("How the word is found, stage by stage", *FOUND)
+    ws.heading("How the model finds the word, stage by stage", *FOUND)
     _stages(book, ws, ws.cursor + 1)
 
 
@@ -53,9 +59,10 @@ def _page(book: ModelBook) -> list[Comparison]:
         Comparison("§3: Tarso after <BOS> Pietro chiama Paolo", 0.9998, sure,
                    "another training of the same model; both are sure", 4, "The Final Step, section 3"),
         Comparison("§4: the least likely number after <BOS> Pietro chiama", 0.10, MIN(numbers),
-                   "printed: each around 0.10 to 0.12; the grammar gives each of the eight 0.1106", 1),
+                   "printed: each number has 0.10 to 0.12; the grammar gives each of the eight "
+                   "numbers 0.1106", 1),
         Comparison("§4: the likeliest number", 0.12, MAX(numbers),
-                   "printed: each around 0.10 to 0.12", 1),
+                   "printed: each number has 0.10 to 0.12", 1),
     ]  # fmt: skip
     for place, word in enumerate(ORDER, 1):
         own = book.graph["probs"][2, game.ID[word]]
@@ -71,15 +78,15 @@ def _depth(book: ModelBook) -> list[Comparison]:
     page = "The Final Step, section 5"
     return [
         Comparison("§5: Tarso after the first block", 0.92, book.graph["lens.2.probs"][0, TARSO],
-                   "ours says vice there: below", 2, page),
+                   "our model says vice; see below", 2, page),
         Comparison("§5: along Tarso, at the start", -3.1, start, SCALE, 1, page),
         Comparison("§5: along Tarso, at the end", 10.6, end, SCALE, 1, page),
         Comparison("§5: what the first block's attention adds along Tarso", 7.62, attention - start,
-                   "ours adds nearly nothing there; its steps stand below", 2, page),
+                   "our model adds nearly nothing there; see its steps below", 2, page),
         Comparison("Embeddings §4a: share of the path in the plane of Tarso and Paolo", 0.28,
-                   book.named("share of the path"), "ours lies more in that plane; see Trajectory", 2, MAPS),
+                   book.named("share of the path"), "our path lies more in that plane; see Trajectory", 2, MAPS),
         Comparison("Embeddings §4a: the best that any plane holds", 0.72, book.named("best of the path"),
-                   "two principal components of the path, as built: a constant", 2, MAPS),
+                   "first two principal components of the path as built; a constant", 2, MAPS),
     ]  # fmt: skip
 
 
@@ -92,12 +99,15 @@ def _maps(book: ModelBook) -> list[Comparison]:
     first = book.graph["map.share"]
     return [
         Comparison("§4a: share of spread in the plane Paolo − Pietro, peers − ranks", 0.15, share["plane_share"],
-                   "our model keeps its names in other directions: this plane holds a third of the essay's share", 2, MAPS),
-        Comparison("§4b: two principal components hold", 0.347, first[0, 0] + first[0, 1],
-                   "ours are led by <PAD>, <EOS> and perde, two to three times as long as other words", 3, MAPS),
-        Comparison("§4b: four hold", 0.553, share["four_share"], "led by the same long words", 3, MAPS),
-        Comparison("§4b: two hold of the words' directions (cosine)", 0.435, share["cosine_share"],
-                   "lengths set aside, the essay's share rises and ours falls: length led ours", 3, MAPS),
+                   "our model keeps names in other directions: this plane has a third of the "
+                   "essay's share", 2, MAPS),
+        Comparison("§4b: share of two principal components", 0.347, first[0, 0] + first[0, 1],
+                   "in our model, <PAD>, <EOS> and perde dominate: their vectors are two to "
+                   "three times as long as others", 3, MAPS),
+        Comparison("§4b: share of four components", 0.553, share["four_share"], "the same long vectors dominate", 3, MAPS),
+        Comparison("§4b: share of two components, by cosine", 0.435, share["cosine_share"],
+                   "without vector lengths, the essay's share rises and ours falls: ours "
+                   "depended on length", 3, MAPS),
     ]  # fmt: skip
 
 

@@ -16,20 +16,23 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.dialogue_game import rewarded
 
 SHEET = "Reliability"
-PURPOSE = "how often is it right where it is 30 % sure, 60 %, 90 %? Before and after a reward"
-ABOUT = (
-    "Each word that the model puts first counts once, by how sure the model is of it. Where it says 20 %, its word should come 20 % of the time: on the diagonal.",
-    "Training with minus the log of a share has this effect. Then the model was trained for "
-    "200 more steps with another reward: the share of the word that came.",
-    "That rewards a model most if it gives everything to one word, whatever it knows (see the "
-    "linear rule of the workbook loss). It is right as often as before, but much more sure.",
-    "A temperature above 1, fitted on other games, makes it less sure of everything. That "
-    "repairs only a part.",
+PURPOSE = (
+    "how often is the model right when it is 30 %, 60 % or 90 % sure? Before and after a reward"
 )
-HEADS = ("words", "says from", "to", "on average", "right", "words × gap")
+ABOUT = (
+    "The sheet groups the model's first words by their probability. Each first word counts once. "
+    "A word with a probability of 20 % should come 20 % of the time: on the diagonal.",
+    "Training with the log loss has this effect. Then the model was trained for 200 more steps "
+    "with another reward: the probability of the word that came.",
+    "This reward is largest if the model gives everything to one word (see the linear rule of "
+    "the workbook loss). The model is right as often as before, but much more sure.",
+    "A temperature above 1, fitted on other games, makes the model less sure of everything. The "
+    "temperature repairs only a part of the error.",
+)
+HEADS = ("words", "probability from", "to", "on average", "right", "words × gap")
 LOW, HIGH, SAID, RIGHT = range(4)  # columns of a table of bins, which stand after the words
 GAP = len(HEADS) - 1
-FIGURES = ("right, of all", "mean of what it says", "ECE", "loss, nats", "temperature")
+FIGURES = ("share of right answers", "mean probability", "ECE", "loss, nats", "temperature")
 TABLE_ROW, CHART_ROW, CHART_COL, ROOM = 9, 9, 8, 14  # rows that a table takes
 
 
@@ -90,13 +93,13 @@ def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> N
     row = TABLE_ROW + len(FIGURES) + 1
     page.sheet.put(row, 0, "diagonal", "row label")
     ends = page.typed_at("reliability.diagonal", (row, 1), [[0, 1]], "basis")
-    series = [Series("right as often as sure", ends, ends, joined=True)]
+    series = [Series("perfect calibration", ends, ends, joined=True)]
     series += [
         Series(one["name"], cells[:, SAID], cells[:, RIGHT])
         for one, cells in zip(found, tables, strict=True)
     ]
-    axes = ("how sure it is of its first word", "how often that word comes")
-    title = "As sure as right? Before and after a reward for being right"
+    axes = ("probability of the model's first word", "how often the first word comes")
+    title = "Calibration before and after a reward for being right"
     page.sheet.charts.append(
         Chart(CHART_ROW, CHART_COL, "scatter", title, series, (560, 390), axes, across="0%")
     )

@@ -24,16 +24,21 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.dialogue_game import game, measured
 
 SHEET = "Rules"
-PURPOSE = "which head carries which rule: guess from its picture, then switch it off"
+PURPOSE = "which rule needs which head: guess from the pictures, then switch heads off"
 BROKEN = 0.95  # a rule that is kept less often, when a part is off, is broken
 WALK_ROW = 8  # of the walk's heads; a row for each head below it
-COLUMNS = ("head", "looks most at", "share", "at the caller", "needed?", "what is so")
+COLUMNS = ("head", "looks most at", "share", "at the caller", "needed?", "result")
 GUESS, ANSWER = 4, 5
 TRY_COL = 8
 WALK = (
-    "A head's picture says where it looks. Does it say what the head does? Here are all eight pictures in words: what the last word of the prompt looks at.",
-    "Guess for each head whether the model needs it to say the next word, and type yes or no. The answer was measured with that head alone switched off.",
-    "A head that is not needed may still carry something, and others stand in for it. Put in place of what head 0.0 writes at ‘chiama’ what it writes there after ‘3 chiama Paolo’: the answer is vice, with 0.70.",
+    "A head's picture shows where the head looks. Does the picture also show the head's "
+    "function? The table puts all eight pictures into words: what the last word of the prompt "
+    "looks at.",
+    "Does the model need the head to say the next word? Guess for each head, and type ‘yes’ or "
+    "‘no’. The answer was measured with only that head switched off.",
+    "A head that is not needed may still carry information, because other heads can replace it. "
+    "An example is the output of head 0.0 at ‘chiama’. Replace this output by the output after "
+    "‘3 chiama Paolo’: the answer becomes vice (70 %).",
 )
 NEEDED = 0.5  # a head without which the next word is less likely is needed for it
 Kept = Mapping[str, Mapping[str, float]]  # part ("": all work) -> rule -> how often it is kept
@@ -95,20 +100,20 @@ def _answers(book: ModelBook, page: Composer, heads: list[str], guess: Area, top
     def answer(k: int, _: int) -> Expression:
         right = "yes" if left[heads[k]] < NEEDED else "no"
         text = worded(
-            "without it {word} has {left:.4f}; {effect}",
+            "without the head, {word} has {left:.4f}; {effect}",
             word=word,
             left=left[heads[k]],
             effect=told(found, heads[k]),
         )
         reply = IF(guess[k, 0] == right, sentence("Right: "), sentence("No: ")) & text
-        return IF(guess[k, 0] == "", worded("type yes or no"), reply)
+        return IF(guess[k, 0] == "", worded("type ‘yes’ or ‘no’"), reply)
 
     page.computed_at("walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
     below = top + len(heads) + 1
     chance = book.graph["probs"][last, ident] + 0
     page.sheet.put(below, 0, word, "word")
     page.computed_at("walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent")
-    page.sheet.put(below, 2, "is its probability now; switch heads off on", "note")
+    page.sheet.put(below, 2, "probability now; to switch heads off, open", "note")
     page.sheet.link(below, 5, "Switches", "Switches!A1")
 
 
@@ -124,7 +129,8 @@ def told(found: Kept, part: str) -> str:
         for rule, x in broken(found, part).items()
     ]
     return ", ".join(lost) or worded(
-        "every rule is kept, at least {least:.1%} of the time", least=min(found[part].values())
+        "the model keeps every rule at least {least:.1%} of the time",
+        least=min(found[part].values()),
     )
 
 
@@ -135,7 +141,9 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     at = heads.index(second)
     return [
         Suggestion(
-            "Type ‘yes’ for head 1.2, which looks at the verb and not at the caller. It is needed all the same: without it, peer epithets fall from 1.00 to 0.01.",
+            "Type ‘yes’ for head 1.2. This head looks at the verb and not at the caller, but the "
+            "model needs this head. Without head 1.2, the rule of peer epithets falls from 100 % "
+            "to 1 %.",
             ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
         ),
         Suggestion(
@@ -143,7 +151,8 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(
-            "Type ‘0’ on Switches for head 0.0: it looks at the same word, but ‘Tarso’ keeps {then:.2%}. The line above the heads says what this head carries.",
+            "Type ‘0’ on Switches for head 0.0: this head looks at the same word, but ‘Tarso’ "
+            "keeps {then:.2%}. The line above the heads explains what head 0.0 carries.",
             (f"{first}.switch", 0, 0), 0, now,
         ),
     ]  # fmt: skip
@@ -152,8 +161,11 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
 def _table(page: Composer, row: int) -> None:
     """Every rule with every part off: constants, with how they were measured."""
     found, n_games = kept(), measured.stored()["games"]
-    page.sheet.put(row, 0, "Every rule with every part off, one at a time", "heading")
-    text = f"How much of the probability is left to words that keep the rule, on average over {n_games} fresh games: constants, measured by the engine. Orange: below {BROKEN:.0%}."
+    page.sheet.put(row, 0, "Every rule, with one part switched off at a time", "heading")
+    text = (
+        "Each number is the probability of all words that keep the rule. It is an average over "
+        f"{n_games} new games, measured by the engine: a constant. Orange: below {BROKEN:.0%}."
+    )
     page.sheet.put(row + 1, 0, text, "note")
     page.heads_at(
         (row + 2, 1), *[said(part) if part else "all work" for part in found], style="label"

@@ -45,7 +45,7 @@ def book() -> Book:
 def accuracy() -> str:
     """A sentence with the number of held-out drawings that the included model gets right."""
     return worded(
-        "Of {n} drawings that training never saw it gets {right} right: {share:.1%}.",
+        "Of {n} drawings outside the training set, the model reads {right} correctly: {share:.1%}.",
         n=N_HELD_OUT,
         right=N_RIGHT,
         share=N_RIGHT / N_HELD_OUT,
@@ -74,7 +74,7 @@ def checks(w: Workbook, g: Forward) -> None:
     seen = g["seen"].area.as_range
     w.checks([
         ("the probabilities of the ten digits sum to 1", ABS(SUM(g["probs"].area.as_range) - 1) < NEAR),
-        ("all that [CLS] looks at sums to 1, in each head", MAX(*[ABS(row - 1) for row in rows]) < NEAR),
+        ("the attention weights of [CLS] sum to 1 in each head", MAX(*[ABS(row - 1) for row in rows]) < NEAR),
         ("no pixel counts as less than 0", MIN(seen) > -NEAR),
         ("no pixel counts as more than 16", MAX(seen) - MOST < NEAR),
     ])  # fmt: skip
@@ -85,40 +85,54 @@ def story(w: Workbook) -> Story:
     typed, guess, sure = w["drawing"], w["guess"], w["sure"]
     return Story(
         title=TITLE,
-        source="After Dosovitskiy et al., An Image is Worth 16x16 Words (2021); trained for this workbook on scikit-learn's digits (Alpaydin and Kaynak 1998).",
+        source="Based on Dosovitskiy et al., An Image is Worth 16x16 Words (2021). Trained for this "
+        "workbook on scikit-learn's digits (Alpaydin and Kaynak 1998).",
         about=[
-            "A transformer reads words. It can read a picture just as well, once that is cut into patches: here a drawing of 8 x 8 pixels into",
-            "16 patches of 2 x 2. Four pixels become a vector by one small matrix, as a word becomes one by the embedding; a vector for the",
-            "place is added; and from there on everything is what it was for words: attention, MLP, and a score for each of ten digits.",
+            "A transformer reads words. A transformer can also read a picture, if you first cut "
+            "the picture into patches. Here you draw 8 x 8 pixels.",
+            "The drawing is cut into 16 patches of 2 x 2. A small matrix turns the four pixels "
+            "of a patch into a vector, like the embedding of a word.",
+            "The model adds a vector for the place. The rest is the same as for words: "
+            "attention, MLP, and a score for each of ten digits.",
             worded(
-                "It has {weights:,} weights, and learned them from {n:,} drawings by 13 people. {accuracy}",
+                "The model has {weights:,} weights. It learned these weights from {n:,} drawings "
+                "by 13 people. {accuracy}",
                 n=len(every().digits) - N_HELD_OUT,
                 weights=sum(x.size for x in transformer().weights.values()),
                 accuracy=accuracy(),
             ),
-            "Why it matters: nobody told it what a stroke is, or that pixels have neighbours. Larger models of this kind look at photographs,",
-            "and it is how a chatbot sees what you show it. And you can find out where it is wrong, and where it looked then.",
+            "Why it matters: nobody told the model about strokes, or about neighbouring pixels. "
+            "Larger models of this kind read photographs.",
+            "A chatbot sees your pictures in this way. Here you can find out where the model is "
+            "wrong, and where the model looked then.",
         ],
         look=[
-            "Draw: your drawing, the guess with its ten bars, a held-out drawing to compare or have read, and where the model looks.",
-            "Looks: each head's attention from [CLS], the token from which the guess is read, patch by patch.",
-            "Held out: fifty drawings that training never saw. Can you name all of them? The model can name most.",
-            "Patches, Layer 0, Layer 1, Readout: every formula from the pixels to the ten probabilities, and all weights.",
-            "Layers and heads are counted from 0: head 1.0 is number 0 in layer 1.",
+            "Draw: your drawing, the model's guess with ten bars, a held-out drawing that the "
+            "model can read instead, and a map of the attention.",
+            "Looks: the attention of [CLS] to each patch, for each head. The model reads its "
+            "guess from the token [CLS].",
+            "Held out: fifty drawings that were not in the training set. Can you name all of "
+            "these digits? The model can name most of them.",
+            "Patches, Layer 0, Layer 1, Readout: every formula from the pixels to the ten "
+            "probabilities, and all weights of the model.",
+            "Layers and heads are counted from 0: head 1.0 is head number 0 in layer 1.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘16’: with a foot to stand on, the {now:.0f} becomes a {then:.0f}.",
+                "Type ‘16’ to add dark ink at the bottom: the model now reads {then:.0f}, not "
+                "{now:.0f}.",
                 {typed[7, 4]: 16.0},
                 guess,
             ),
             w.suggestion(
-                "Type ‘16’, the beginning of a bar across the 7, as many people write it: the model takes it for {then:.0f}.",
+                "Type ‘16’ to begin a bar across the 7. Many people write a 7 with this bar, but "
+                "the model now reads {then:.0f}.",
                 {typed[3, 2]: 16.0},
                 guess,
             ),
             w.suggestion(
-                "Type ‘4’, and ‘1’ below for ‘read it’: the model reads a held-out 4 as {then:.0f}, and is {sure.then:.0%} sure. Where did it look?",
+                "Type ‘4’ here, and ‘1’ beside ‘read it’ below. The model reads a held-out 4 as "
+                "{then:.0f}, and is {sure.then:.0%} sure. Where did the model look?",
                 {w["number"]: 4.0, w["reads_held_out"]: 1.0},
                 guess,
                 sure=sure,

@@ -39,7 +39,8 @@ def draw_sheet(w: Workbook, g: Forward, accuracy: str) -> None:
     """The first sheet: the drawing, the guess, a held-out drawing, and where [CLS] looks."""
     ws = w.sheet(
         "Draw",
-        "draw a digit in the yellow cells, 0 for no ink to 16 for full ink, and watch the guess move",
+        "draw a digit in the yellow cells, from 0 (no ink) to 16 (full ink), and watch the guess "
+        "change",
     )
     ws.widths(
         {0: 2.5, BARS - 1: 3, BARS: 24, BARS + 1: 7, BARS + 2: 3}
@@ -52,8 +53,10 @@ def draw_sheet(w: Workbook, g: Forward, accuracy: str) -> None:
     looks(ws, g)
     ws.cursor = TOP + N_DIGITS + 1
     ws.text(
-        "Type 16 into a cell; or select several, type 16 and press Ctrl+Enter (in LibreOffice Alt+Enter). A blank cell counts as 0.",
-        "To draw anew: select all 64 yellow cells and press Delete. Large digits with thick strokes are read best.",
+        "Type ‘16’ into a cell. To fill several cells, select them, type ‘16’ and press "
+        "Ctrl+Enter (in LibreOffice Alt+Enter). A blank cell counts as 0.",
+        "To start a new drawing, select all 64 yellow cells and press Delete. The model reads "
+        "large digits with thick strokes best.",
         style="note",
     )
     ws.text(accuracy)
@@ -64,7 +67,7 @@ def yours(ws: Composer, g: Forward) -> None:
     ws.sheet.put(TOP - 2, YOURS, "Your drawing", "block")
     ws.lay(g["drawing"], (TOP, YOURS), "pixel typed")
     ws.dress(g["drawing"].area, When("pixel dark", g["drawing"][0, 0] > MOST / 2), "paper")
-    rule = between(0, MOST, "A number from 0, no ink, to 16, full ink.")
+    rule = between(0, MOST, "Type a number from 0 (no ink) to 16 (full ink).")
     for i, j in np.ndindex(SIDE, SIDE):
         ws.sheet.rules[TOP + i, YOURS + j] = rule
     ws.show("said", (TOP - 3, YOURS), said(g), "note")
@@ -77,25 +80,26 @@ def said(g: Forward) -> Expression:
     usual = IF(
         SUM(g["seen"].area.as_range) > 0,
         sentence("Change a cell below: the bars move at once."),
-        sentence("Nothing is drawn: type 16 into a few cells below."),
+        sentence("The drawing is empty: type ‘16’ into a few cells below."),
     )
     usual = IF(
         g["reads_held_out"][0, 0] == 1,
         sentence(
-            "The model reads the held-out drawing: type 0 beside ‘read it’ to have it read yours."
+            "The model reads the held-out drawing. Type ‘0’ beside ‘read it’: then the model "
+            "reads yours."
         ),
         usual,
     )
     found = IF(blank > 0, sentence("Blank cells: {n}. They count as 0, no ink.", n=blank), usual)
     found = IF(
-        high > 0, sentence("Cells above 16: {n}. They count as 16: type 0 to 16.", n=high), found
+        high > 0, sentence("Cells above 16: {n}. They count as 16. Type 0 to 16.", n=high), found
     )
     found = IF(
-        low > 0, sentence("Cells below 0: {n}. They count as 0: type 0 to 16.", n=low), found
+        low > 0, sentence("Cells below 0: {n}. They count as 0. Type 0 to 16.", n=low), found
     )
     return IF(
         texts > 0,
-        sentence("Cells without a number: {n}. They count as 0: type 0 to 16.", n=texts),
+        sentence("Cells without a number: {n}. They count as 0. Type 0 to 16.", n=texts),
         found,
     )
 
@@ -117,7 +121,7 @@ def bars(ws: Composer, g: Forward) -> None:
 def held_out(ws: Composer, g: Forward) -> None:
     """A drawing that training never saw, by its number, and the switch that feeds it to the
     model."""
-    ws.sheet.put(TOP - 2, HELD, "A held-out drawing, number", "block")
+    ws.sheet.put(TOP - 2, HELD, "Held-out drawing number", "block")
     at = (TOP - 2, HELD + SIDE - 1)
     ws.lay(g["number"], at, "dial")
     numbers = [str(n) for n in range(1, N_SHOWN + 1)]
@@ -127,7 +131,9 @@ def held_out(ws: Composer, g: Forward) -> None:
     ws.show("meant", (TOP + SIDE, HELD), meant(g), "note")
     switch = (TOP + SIDE + 1, HELD)
     ws.lay(g["reads_held_out"], switch, "switch")
-    ws.sheet.rules[switch] = between(0, 1, "1: the model reads this one; 0: yours.", whole=True)
+    ws.sheet.rules[switch] = between(
+        0, 1, "Type 1 to use this drawing, or 0 to use yours.", whole=True
+    )
     ws.sheet.put(switch[0], HELD + 1, "← read it: 1; read yours: 0", "note")
 
 
@@ -135,8 +141,8 @@ def meant(g: Forward) -> Expression:
     """The digit that the held-out drawing means, and whether its number is on the list."""
     return IF(
         g["number.known"][0, 0] == g["number"][0, 0],
-        sentence("It is meant to be a {digit}.", digit=g["picked.digit"][0, 0]),
-        sentence("Type 1 to 50: this is drawing 1."),
+        sentence("The writer meant a {digit}.", digit=g["picked.digit"][0, 0]),
+        sentence("Type 1 to 50. Drawing 1 is shown."),
     )
 
 
@@ -149,22 +155,27 @@ def looks(ws: Composer, g: Forward) -> None:
     ws.show(
         "most",
         (TOP + SIDE, LOOKS),
-        sentence("Darkest: {share} of its attention.", share=percent(most, 0)),
+        sentence("Darkest: {share} of the attention.", share=percent(most, 0)),
         "note",
     )
-    ws.sheet.put(TOP + SIDE + 1, LOOKS, "Sheet Looks has each head.", "note")
+    ws.sheet.put(TOP + SIDE + 1, LOOKS, "See each head on sheet Looks.", "note")
 
 
 def looks_sheet(w: Workbook, g: Forward) -> None:
     """Add the attention of [CLS] in each head of each layer, patch by patch."""
-    ws = w.sheet("Looks", "how much [CLS] attends to each patch of the drawing, in each head")
+    ws = w.sheet(
+        "Looks", "the attention weights of [CLS] on each patch of the drawing, for each head"
+    )
     spec = g.spec
     side = SIDE // 2  # patches of a side
     ws.widths({0: 14} | dict.fromkeys(range(1, 1 + 3 * side), 7))
     ws.text(
-        "The drawing is cut into 16 patches of 2 x 2 pixels, and each patch is a token. One more token, [CLS], has no pixels: what it has",
-        "gathered from the patches at the end is turned into the guess. So its attention says where the model looks: the shares of a",
-        "head sum to 1, with what [CLS] keeps for itself. Change the drawing on sheet Draw, and come back.",
+        "The drawing is cut into 16 patches of 2 x 2 pixels, and each patch is a token. One more "
+        "token, [CLS], has no pixels. The token [CLS]",
+        "collects information from the patches, and the model reads its guess from [CLS]. So the "
+        "attention of [CLS] shows where the model looks.",
+        "In each head, the weights of all patches and of [CLS] itself sum to 1. Change the "
+        "drawing on sheet Draw, and come back.",
     )
     for layer in range(spec.n_layers):
         ws.heading(worded("Layer {n}", n=layer))
@@ -189,8 +200,10 @@ def held_sheet(w: Workbook, g: Forward) -> None:
     """The held-out drawings to pick from, a row for each."""
     ws = w.sheet(
         "Held out",
-        "fifty drawings that training never saw, a row of 64 pixels for each",
-        "Handwritten digits of 13 people, scanned and shrunk to 8 x 8 pixels with values 0 to 16 (Alpaydin and Kaynak 1998, as scikit-learn has them). All 13 wrote for training, too.",
+        "fifty drawings that were not used in training; each row has 64 pixels",
+        "Handwritten digits of 13 people, scanned and reduced to 8 x 8 pixels with values 0 to "
+        "16 (Alpaydin and Kaynak 1998, from scikit-learn). The same 13 people also wrote the "
+        "training digits.",
         widths={0: 5, 1: 6, 2: GAP} | dict.fromkeys(range(3, 3 + SIDE * SIDE), 2.6),
     )
     top = ws.cursor + 2
@@ -206,10 +219,12 @@ def inside_sheets(w: Workbook, g: Forward) -> None:
     """Every other block, in the order of computation: before the layers, each layer, and after."""
     spec = g.spec
     layers = {
-        f"blocks.{n}.": (worded("Layer {n}", n=n), "attention, then the MLP, each with its formula")
+        f"blocks.{n}.": (worded("Layer {n}", n=n), "attention, then the MLP, with all formulas")
         for n in range(spec.n_layers)
     }
-    patches = w.sheet("Patches", "from pixels to one vector for each patch, with [CLS] before them")
+    patches = w.sheet(
+        "Patches", "from pixels to one vector for each patch, with [CLS] as the first token"
+    )
     sheets = {prefix: w.sheet(*told) for prefix, told in layers.items()}
     readout = w.sheet("Readout", "from the vector of [CLS] to a probability for each digit")
     labels: Labels = {

@@ -29,19 +29,28 @@ POSITED = [1.0, 0.5, -0.2]
 
 STORY = Story(
     title="final-step: the last step of a model is a search among its words",
-    source="After L. Erzegovesi, The Final Step (2026), Appendix A.",
+    source="Based on L. Erzegovesi, The Final Step (2026), Appendix A.",
     about=[
-        "The last step of a language model is a search. One list of numbers, the query, is compared with the list of every word: number by",
-        "number the two are multiplied, and the products added up. This is a dot product, the word's score. Softmax makes shares of the scores.",
-        "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
-        "Here are three words and a query of three numbers, called ‘Pietro’, all chosen by hand. A trained model would make the query from the",
-        "sentence ‘Pietro chiama Paolo’; these steps are left out. Choose a word instead, and its own list becomes the query.",
-        "A vector database finds documents by the same dot product, of a question with stored texts: the sheet Two searches has both.",
+        "The last step of a language model is a search. The model compares one list of numbers, "
+        "the query, with the list of every word. The model",
+        "multiplies both lists number by number and adds the products. The sum is a dot product, "
+        "the word's score. Softmax turns scores into shares.",
+        "Why it matters: the direction of the query decides which word is found. The length of "
+        "the query decides how certain the model is.",
+        "Here are three words and a query of three numbers, called ‘Pietro’, all chosen by hand. "
+        "A trained model would compute the query from the",
+        "sentence ‘Pietro chiama Paolo’. This workbook leaves these steps out. You can choose a "
+        "word instead: the list of this word is then the query.",
+        "A vector database uses the same dot product to compare a question with stored texts. "
+        "The sheet Two searches shows both searches.",
     ],
     look=[
-        "Two searches: the same products in the model, among its words, and in a vector database, among texts.",
-        "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",
-        "Play: the words by their shares. Beside each live share stands the one as built, so that you see what an edit changed.",
+        "Two searches: the same dot product finds a word in the model, and a text in a vector "
+        "database.",
+        "Readout: the query, three dot products, and softmax. Before softmax, a temperature "
+        "divides the scores.",
+        "Play: the words, sorted by their shares. Beside each live share you see the share as "
+        "built. So you can compare the two after an edit.",
     ],
     suggestions=[
         Suggestion(
@@ -51,7 +60,8 @@ STORY = Story(
             ("probs", 0, WORDS.index("Tarso")),
         ),
         Suggestion(
-            "Type ‘3’: the temperature divides all scores, and ‘Tarso’ falls from {now:.0%} to {then:.0%}. A length of 3 would undo that.",
+            "Type ‘3’: the temperature divides all scores, and ‘Tarso’ falls from {now:.0%} to "
+            "{then:.0%}. A query length of 3 would undo this change.",
             ("temperature", 0, 0),
             3.0,
             ("probs", 0, WORDS.index("Tarso")),
@@ -98,7 +108,7 @@ def build(model: Model, passage: Passage) -> Book:
 
 HEADINGS = {
     "resid_final": "The query, and its length",
-    "logits": "Score each word: a dot product with the query. This is the search",
+    "logits": "Score each word by a dot product with the query: this is the search",
     "softmax.exp": "Softmax: turn scores into a ranked probability list",
 }
 
@@ -117,11 +127,11 @@ PRINTED = (
     Printed("Scores", [[1.42, 0.76, -0.58]], "logits"),
     Printed("Exponentials: e^x", [[4.14, 2.14, 0.56]], "logits",
             cell=lambda g, _, j: EXP(g["logits"][0, j]),
-            note="The sheet Readout takes the largest score off first, and the shares are the same."),
+            note="The sheet Readout first subtracts the largest score. The shares stay the same."),
     Printed("Their sum", [[6.84]], "tokens",
             cell=lambda g, *_: added(EXP(score) for score in g["logits"][0, :].cells)),
     Printed("Probabilities", [[0.61, 0.31, 0.08]], "probs"),
-    Printed("Scores of three times the query", [[4.26, 2.28, -1.74]], "logits", cell=tripled),
-    Printed("Probabilities of three times the query", [[0.87, 0.12, 0.01]], "logits",
-            cell=share_tripled, note="The shares are 0.877, 0.121 and 0.002."),
+    Printed("Scores of the tripled query", [[4.26, 2.28, -1.74]], "logits", cell=tripled),
+    Printed("Probabilities of the tripled query", [[0.87, 0.12, 0.01]], "logits",
+            cell=share_tripled, note="The exact shares are 0.877, 0.121 and 0.002."),
 )  # fmt: skip

@@ -20,8 +20,11 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Two searches"
-PURPOSE = "the last step of the model, and a vector database: the same search in two lists"
-ABOUT = "Both multiply one vector, the query, number by number with every vector of a list, add up, and take the largest sum."
+PURPOSE = "the last step of the model and a vector database make the same search in two lists"
+ABOUT = (
+    "Both searches multiply one vector, the query, with every vector of a list, number by "
+    "number. Both add the products and choose the largest sum."
+)
 COUNTED = ("bank", "rate", "loan", "bond", "share", "dividend")
 QUESTION = ["when", "is", "the", "dividend", "of", "the", "share"]
 STORED = [
@@ -38,18 +41,24 @@ LONGEST = 8  # words of a question or a text
 CLAIM_ROW, MODEL_ROW, ASKED_ROW, COUNTS_ROW, FOUND_ROW, TRIES_ROW = 3, 6, 12, 14, 20, 23
 NOTES_ROW, KINDS_ROW, TEXTS_ROW = 27, 31, 42
 SCORE, LEAST = 2 + len(COUNTED), 1e-9  # a column; a score below which nothing is found
-ENCODER = "Its encoder counts the six words below, which you may change; a real one is a trained network, and its vectors have hundreds of numbers."
-BELT = "So what was found becomes part of the sentence (RAG), and the model’s own search begins with a better query."
-NOTHING = "nothing: no text has a word of the question that is counted"
+ENCODER = (
+    "The encoder of this database counts the six words below. You may change these words. A real "
+    "encoder is a trained network, and its vectors have hundreds of numbers."
+)
+BELT = (
+    "The text that was found becomes part of the sentence (RAG). The model’s own search then "
+    "begins with a better query."
+)
+NOTHING = "nothing: no text contains a counted word of the question"
 COMPARED = (  # what is compared, the model, the database
     ("", "language model", "vector database"),
-    ("the list", "its words, always the same", "your texts, as many as you store"),
-    ("the query is made by", "the model itself, from all words so far", "an encoder, from the question"),
+    ("the list", "the words of its vocabulary", "all texts that you store"),
+    ("the query comes from", "the model itself, from all words so far", "an encoder, from the question"),
     ("the vectors are trained to", "predict the next word", "bring a question and its answer close together"),
-    ("they come from", "its own training, together with all other weights", "an encoder that was trained before, and is left as it is"),
-    ("what is found", "one word; then all begins again", "texts that somebody wrote, unchanged"),
-    ("what it cannot do", "say where it has it from", "answer: it shows what lies near"),
-    ("where nothing fits", "a word is found all the same", "it finds some text in any case, unless a least score is set"),
+    ("the vectors come from", "training together with all other weights", "an encoder that was trained earlier and does not change"),
+    ("what is found", "one word; then the search starts again", "existing texts, unchanged"),
+    ("what the search cannot do", "name the source of its word", "answer: it only shows similar texts"),
+    ("if nothing fits", "the model still returns a word", "the search still returns a text, unless you set a minimum score"),
 )  # fmt: skip
 
 
@@ -59,12 +68,12 @@ def add(book: ModelBook) -> None:
     page.about(PURPOSE, widths={0: 28} | dict.fromkeys(range(1, SCORE + 3), 10))
     page.sheet.put(CLAIM_ROW + 1, 0, ABOUT, "text")
     _in_words(book, page)
-    page.sheet.put(TEXTS_ROW - 1, 0, "The stored texts, a word in a cell", "heading")
+    page.sheet.put(TEXTS_ROW - 1, 0, "The stored texts, one word per cell", "heading")
     stored = page.typed_at("search.stored", (TEXTS_ROW, 1), list(map(_padded, STORED)), "token")
     _in_texts(page, stored)
     _claim(book, page)
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions())
-    page.sheet.put(KINDS_ROW - 1, 0, "What they share, and what not", "heading")
+    page.sheet.put(KINDS_ROW - 1, 0, "Common points and differences", "heading")
     for k, texts in enumerate(COMPARED):
         for col, text in zip((0, 1, 6), texts, strict=True):
             page.sheet.put(KINDS_ROW + k, col, text, "text" if k and col else "block")
@@ -76,8 +85,8 @@ def _claim(book: ModelBook, page: Composer) -> None:
     shares = g["search.shares"].area[:, 0]
     texts = [IF(shares[k] == MAX(shares), word, "") for k, word in enumerate(words)]
     told = sentence(
-        "The last step of a language model is a search: here it finds {word}, with {share}, as a "
-        "database finds a text.",
+        "The last step of a language model is a search, like the search of a database. Here the "
+        "model finds {word}, with {share}.",
         word=quote(reduce(and_, texts)),
         share=percent(MAX(shares), 0),
     )
@@ -88,7 +97,7 @@ def _in_words(book: ModelBook, page: Composer) -> None:
     """Add the model's own search, with the numbers of Readout."""
     g, words = book.graph, book.labels["vocab_out"]
     query, table = g["resid_final"], g["W_U"]
-    page.sheet.put(MODEL_ROW - 1, 0, "The model looks its query up among its words", "heading")
+    page.sheet.put(MODEL_ROW - 1, 0, "The model compares its query with its words", "heading")
     d, n = table.shape
     page.heads_at((MODEL_ROW, SCORE), "score", "share", style="label")
     shown = page.computed_at(
@@ -117,13 +126,13 @@ def _in_words(book: ModelBook, page: Composer) -> None:
 
 def _in_texts(page: Composer, stored: Area) -> None:
     """Add the database's search: a question, counts of words, cosines, and the text found."""
-    page.sheet.put(ASKED_ROW - 1, 0, "A vector database looks a question up among texts", "heading")
+    page.sheet.put(ASKED_ROW - 1, 0, "A vector database compares a question with texts", "heading")
     for row, text in (
-        (ASKED_ROW, "question, a word in a cell"),
+        (ASKED_ROW, "question, one word per cell"),
         (COUNTS_ROW - 1, "the encoder counts"),
         (COUNTS_ROW, "query, from the question"),
         (FOUND_ROW, "found"),
-        (FOUND_ROW + 1, "a language model reads"),
+        (FOUND_ROW + 1, "prompt for a language model"),
     ):
         page.sheet.put(row, 0, text, "row label")
     page.sheet.put(NOTES_ROW, 0, ENCODER, "note")
@@ -179,15 +188,18 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: another question, a text with the words of the question, and a longer query."""
     return [
         Suggestion(
-            "Type ‘bond’: the question points in another direction. The nearest text is now ‘{then}’, with a cosine of {cosine.then:.2f}.",
+            "Type ‘bond’: the vector of the question changes its direction. The nearest text is "
+            "now ‘{then}’, with a cosine of {cosine.then:.2f}.",
             ("search.asked", 0, 3), "bond", ("search.found", 0, 0), others={"cosine": ("search.cosines", 1, 0)},
         ),
         Suggestion(
-            "Type ‘dividend’: the cosine of text 4 rises from {now:.2f} to {then:.2f}. It is now as near as text 3, although it does not say when.",
+            "Type ‘dividend’: the cosine of text 4 rises from {now:.2f} to {then:.2f}. Text 4 is "
+            "now as near as text 3, but text 4 does not say when.",
             ("search.stored", 3, 4), "dividend", ("search.cosines", 3, 0),
         ),
         Suggestion(
-            "Type ‘3’: the model gives its first word {then:.0%}, not {now:.0%}. The cosines stay: a database tells how near a text is, not how sure one can be.",
+            "Type ‘3’: the model gives its first word {then:.0%}, not {now:.0%}. The cosines "
+            "stay the same. A cosine shows how near a text is, not how certain the result is.",
             ("query_length", 0, 0), 3.0, ("search.shares", 0, 0),
         ),
     ]  # fmt: skip

@@ -28,24 +28,33 @@ FOREST = "probs", LAST, WORDS.index("forest")
 
 STORY = Story(
     title="fluffy-creature: one transformer block in two dimensions",
-    source="After lecture notes on transformers, section 8, Transformer Numerical Example.",
+    source="Based on lecture notes on transformers, section 8, Transformer Numerical Example.",
     about=[
-        "One transformer block on four words, with vectors of two numbers: you can draw all of it on paper. It has one attention head, an",
-        "MLP with four hidden cells, whose numbers below 0 are cut to 0 (ReLU), and one table of word vectors that serves at both ends.",
-        "Why it matters: attention moves information between words, the MLP works on each word by itself, and both only add to the",
-        "vectors that run through (the residual stream). All larger models repeat this.",
-        "Its weights were chosen by hand, so that the numbers stay simple. It was not trained.",
+        "This workbook shows one transformer block on four words. The vectors have two numbers, "
+        "so you can draw them on paper. The block has one",
+        "attention head and an MLP with four hidden cells. ReLU cuts numbers below 0 to 0. Input "
+        "and output use the same table of word vectors.",
+        "Why it matters: attention moves information between words. The MLP works on each word "
+        "separately. Attention and MLP only add to the",
+        "vectors of the residual stream. All larger models repeat such blocks.",
+        "The weights were set by hand, so that the numbers stay simple. The block was not trained.",
     ],
     errata=[
-        "The block that the notes draw (section 5.7) has a LayerNorm before each part. Their example has none, and neither has this workbook.",
-        "The notes leave out the division of the scores by the root of 2, and their tables hold slips: sheet Printed holds each against its",
-        "formula, and against what the tables before it give.",
+        "In section 5.7, the notes draw a block with a LayerNorm before each part. The example "
+        "of the notes has no LayerNorm, and this workbook has none.",
+        "The notes do not divide the scores by the root of 2, and their tables contain errors. "
+        "The sheet Printed compares each printed table",
+        "with its formula, and with the result of the earlier tables.",
     ],
     look=[
-        "Block 0: the scores, then the pattern. The sentence runs across; the notes give each word a row. Each row of the pattern sums to 1.",
-        "Block 0: resid_pre, attn_out, resid_mid, mlp_out, resid_post: what each part adds to the words.",
-        "Readout: logits are dot products with the table of word vectors that the words came from.",
-        "Switches: a part that is off can write its average instead of nothing. It is measured over four orders of these words.",
+        "Block 0: the scores, then the pattern. Here the sentence runs from left to right; in "
+        "the notes each word has a row. Each row of the pattern sums to 1.",
+        "Block 0: resid_pre, attn_out, resid_mid, mlp_out and resid_post show what each part "
+        "adds to the words.",
+        "Readout: a logit is a dot product with a word vector. The input uses the same table of "
+        "word vectors.",
+        "Switches: a part that is off can write its average instead of nothing. The average was "
+        "measured over four orders of these words.",
     ],
     suggestions=[
         Suggestion(
@@ -56,7 +65,8 @@ STORY = Story(
             (f"{HEAD}.pattern", WORDS.index("forest"), WORDS.index("blue")),
         ),
         Suggestion(
-            "Choose ‘creature’ as the last word: it now leads, and ‘forest’ falls from {now:.0%} to {then:.0%}.",
+            "Choose ‘creature’ as the last word: ‘creature’ now leads, and ‘forest’ falls from "
+            "{now:.0%} to {then:.0%}.",
             3,
             "creature",
             FOREST,

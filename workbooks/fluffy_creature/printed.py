@@ -9,15 +9,15 @@ from cellformer.engine.cells.functions import EXP, MATCH, MAX, SUM, added, dot
 from cellformer.exporters.compose.story import Printed
 from cellformer.workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
-QUERIES = "4. Q, which is X: W_Q is the identity"
+QUERIES = "4. Q, which equals X: W_Q is the identity"
 KEYS, VALUES = "4. K", "4. V"
 SCORES, EXPS = "5. Scores, not divided by sqrt 2", "7. Exponentials of the scores"
 SUMS, SHARES, MIXED = "7. Their sums", "7. Attention weights", "9. Attention times V"
-TERMS, SUMMED = "Times W_O: the products", "Times W_O: their sums"
+TERMS, SUMMED = "Products with W_O", "Sums of the products"
 WRITES, MIDDLE, HIDDEN = "What attention writes", "After attention", "The hidden layer, before ReLU"
-MLP, AFTER = "What the MLP writes", "After the block"
+MLP, AFTER = "Output of the MLP", "After the block"
 LOGITS, TABLED = "Logits, as multiplied out", "Logits again, in the notes' tables"
-BELOW, BLUE_EXPS = "blue, by hand: logits less the largest", "blue, by hand: exponentials"
+BELOW, BLUE_EXPS = "blue, by hand: logits minus the largest", "blue, by hand: exponentials"
 BLUE, N = 1, len(WORDS)
 Tables = Mapping[str, Area]  # the printed cells of each table, by its title
 
@@ -128,69 +128,78 @@ PRINTED = (
     Printed(SCORES, [
         [0.5, 2.75, 1.5, -0.5], [2.75, 2.88, 3.0, 2.5], [1.5, 3.0, 2.25, 0.75], [-0.5, 2.25, 0.75, -1.25],
     ], f"{HEAD}.scores", cell=score, follows=score_of_printed,
-            note="forest on blue is printed 2.25: 0.5 * 1.25 + 2.5 * 0.75 = 2.5; "
-            "forest on itself -1.25: 0.5 * 1.5 - 2.5 = -1.75."),
+            note=
+                "The notes print 2.25 for forest on blue, but 0.5 * 1.25 + 2.5 * 0.75 = 2.5. The "
+                "notes print -1.25 for forest on itself, but 0.5 * 1.5 - 2.5 = -1.75."),
     Printed(EXPS, [
         [None] * N, [15.64, 17.79, None, None], [4.48, 20.09, 9.49, None], [0.61, 9.49, 2.12, 0.29],
     ], f"{HEAD}.scores", cell=exponential, follows=exponential_of_printed,
-            note="The sheets take a row's largest score off first, and the shares are the same. "
-            "blue's own 17.79 is e^2.8785: neither e^2.875 nor e^2.88."),
+            note=
+                "The sheets first subtract the largest score of a row. The shares stay the same. "
+                "The printed 17.79 for blue on itself is e^2.8785: neither e^2.875 nor e^2.88."),
     Printed(SUMS, [[None], [33.43], [34.06], [12.51]], f"{HEAD}.row_sum",
-            cell=exponentials_summed, follows=sum_of_printed, note="Only forest's carries the slips."),
+            cell=exponentials_summed, follows=sum_of_printed, note="Only the sum of forest has the errors."),
     Printed(SHARES, [
         [1.00, None, None, None], [0.47, 0.53, None, None], [0.13, 0.59, 0.28, None],
         [0.05, 0.76, 0.17, 0.02],
     ], f"{HEAD}.pattern", follows=lambda t, i, j: weight_of_printed(t, i, j) if i else 1,
-            note="The last row inherits the two slips, and adds none."),
+            note="The last row repeats two earlier errors. It adds no new error."),
     Printed(MIXED, [[3.00, 1.00], [2.74, 1.53], [2.71, 1.73], [2.62, 1.84]],
             f"{HEAD}.z", follows=mixed_printed,
-            note="From rounded weights; forest from its slips too."),
+            note="Computed from rounded weights. The row of forest also has the earlier errors."),
     Printed(TERMS, [
         [2.4, 0.1, 0.6, 0.9], [2.192, 0.153, 0.548, 1.377], [2.168, 0.173, 0.542, 1.557],
         [2.096, 0.184, 0.524, 1.656],
     ], "logits", decimals=3, cell=term, follows=term_of_printed,
-            note="From the rounded sums of values; forest from its slips too."),
+            note=
+                "Computed from the rounded sums of values. The row of forest also has the "
+                "earlier errors."),
     Printed(SUMMED, [[2.5, 1.5], [2.345, 1.925], [2.341, 2.099], [2.280, 2.180]],
             f"{BLOCK}.attn_out", decimals=3, follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
-            note="The same, added up: 2.192 + 0.153 = 2.345."),
+            note="The products above, added: 2.192 + 0.153 = 2.345."),
     Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
             f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
-            note="As before, carried on."),
+            note="The earlier differences continue."),
     Printed(MIDDLE, [[3.5, 3.5], [4.35, 2.43], [3.84, 3.60], [2.78, 4.68]],
             f"{BLOCK}.resid_mid", follows=plus(QUERIES, WRITES),
-            note="As before, carried on."),
+            note="The earlier differences continue."),
     Printed(HIDDEN, [
         [3.5, 3.5, 3.5, 3.5], [4.35, 2.43, 2.43, 4.35], [3.84, 3.60, 3.60, 3.84],
         [2.78, 4.68, 4.68, 2.78],
     ], f"{BLOCK}.mlp.pre", follows=times(MIDDLE, "W_in"),
-            note="All are above 0, so ReLU changes none."),
+            note="All numbers are above 0, so ReLU changes nothing."),
     Printed(MLP, [[7.0, 7.0], [7.36, 6.20], [6.8, 6.5], [7.2, 6.9]],
             f"{BLOCK}.mlp_out", follows=times(HIDDEN, "W_out"),
-            note="creature and forest were ‘summarised’, not computed: the printed hidden layer "
-            "gives 7.512, 7.368 and 6.890, 8.030."),
+            note=
+                "The notes ‘summarised’ the rows of creature and forest and did not compute "
+                "them. The printed hidden layer gives 7.512, 7.368 and 6.890, 8.030."),
     Printed(AFTER, [[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]],
             f"{BLOCK}.resid_post", follows=plus(MIDDLE, MLP),
-            note="creature and forest carry what the MLP was only summarised to write."),
+            note="The rows of creature and forest use the summarised output of the MLP."),
     Printed(LOGITS, [
         [31.5, 26.25, 31.5, 31.5], [28.97, 27.755, 30.51, 27.28],
         [30.84, 26.33, 31.11, 30.595], [33.14, 25.75, 32.34, 33.94],
     ], "logits", follows=logit_of_printed,
-            note="Three of sixteen are not what the printed vectors give: blue on blue is 27.735, "
-            "blue on forest 27.43, creature on forest 30.57."),
+            note=
+                "Three of sixteen numbers do not follow from the printed vectors. Right would be "
+                "27.735 for blue on blue, 27.43 for blue on forest, 30.57 for creature on forest."),
     Printed(TABLED, [
         [31.5, 26.25, 31.5, 31.5], [28.97, 28.64, 30.51, 28.49],
         [30.84, 26.80, 31.11, 31.16], [33.14, 24.65, 31.74, 33.21],
     ], "logits", follows=logit_of_printed,
-            note="The same cells, printed again with seven other figures. By this table creature is "
-            "followed by forest (31.16), as the notes conclude; by their code, and here, by creature."),
+            note=
+                "The notes print the same cells again, with seven other numbers. In this table "
+                "forest (31.16) follows creature, and the notes conclude this. In the notes' "
+                "code and in this workbook, creature follows creature."),
     Printed("Probabilities, from the notes' code", [
         [0.3328, 0.0017, 0.3328, 0.3328], [0.1621, 0.0471, 0.7560, 0.0347],
         [0.3242, 0.0036, 0.4247, 0.2475], [0.2721, 0.0002, 0.1222, 0.6055],
     ], "probs", decimals=4, follows=softmax_of_printed,
-            note="The code starts from the rounded vectors, and computes rightly from them on."),
+            note="The code starts from the rounded vectors. The code itself computes correctly."),
     Printed("The likeliest word, from the notes' code", [[None], [2], [2], [3]], "tokens",
-            decimals=0, cell=likeliest, note="After creature comes creature, in the code and here; "
-            "the notes conclude forest. Of fluffy's three alike the code takes the first, 0."),
+            decimals=0, cell=likeliest, note=
+                "In the code and in this workbook, creature follows creature. The notes conclude "
+                "forest. For fluffy, three words are equal, and the code chooses the first (0)."),
     Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
             follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),
             note="From the second table of logits."),
@@ -199,5 +208,7 @@ PRINTED = (
             note="From the second table of logits."),
     Printed("blue, by hand: probabilities", [[0.14, 0.10, 0.67, 0.09]], "probs", rows=[BLUE],
             follows=lambda t, _, j: t[BLUE_EXPS][j] / SUM(t[BLUE_EXPS]),
-            note="From the second table of logits; their sum is printed 1.49."),
+            note=
+                "From the second table of logits. The notes print 1.49 as the sum of the "
+                "exponentials."),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from cellformer.workbooks.kv_cache import cost, numbers
 from cellformer.workbooks.kv_cache.cost import BYTES, D_K, GB, GIB, HEADS, LAYERS, TOKENS
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
-TITLE = "kv-cache: what a conversation costs in memory and money, and why"
+TITLE = "kv-cache: the cost of a conversation in memory and money, with the reason"
 STEPS = ("prefill", "step 1", "step 2", "step 3")
 N_TOKENS = 8  # rows shown: a prompt of up to five tokens, and three more
 PROMPT = 4
@@ -31,10 +31,14 @@ def book() -> Book:
     w.book.opens_on = "Cache"
     cost.add(w)
     sizes, gigabytes = w["sizes"], w["cache"]
-    ws = w.sheet("Steps", "what is computed in each step: a prompt at once, then a token at a time")
+    ws = w.sheet(
+        "Steps", "what each step computes: first the whole prompt, then one token at a time"
+    )
     count(ws, steps(ws), sizes)
     numbers.add(w)
-    ws = w.sheet("Latent", "keys and values as one small latent: multi-head latent attention")
+    ws = w.sheet(
+        "Latent", "one small latent instead of keys and values: multi-head latent attention"
+    )
     latents(ws, sizes)
     w.compare(
         [
@@ -42,7 +46,7 @@ def book() -> Book:
                 "KV cache of the 7B model, GB",
                 17,
                 gigabytes[0, 1],
-                "17,179,869,184 bytes are 17.18 GB of 10^9, and 16 GiB of 2^30",
+                "17,179,869,184 bytes are 17.18 GB (of 10^9 bytes), or 16 GiB (of 2^30 bytes)",
                 0,
             )
         ],
@@ -51,8 +55,8 @@ def book() -> Book:
     difference = gigabytes[0, 1] * GB - gigabytes[1, 1] * GIB
     w.checks(
         [
-            ("GB and GiB are the same bytes", ABS(difference) < 1),
-            ("with the cache and without, the last result is the same", near(w["z_gap"].fixed, 0)),
+            ("GB and GiB give the same number of bytes", ABS(difference) < 1),
+            ("the last result is the same with and without the cache", near(w["z_gap"].fixed, 0)),
         ]
     )
     return w.done(story(w))
@@ -63,7 +67,7 @@ def steps(ws: Composer) -> Area:
     length."""
     prompt = ws.typed("prompt", PROMPT, ["tokens in the prompt"], style="input setting")
     ws.heading(
-        "Queries are used once; keys and values are kept for the tokens to come",
+        "Queries are used once; keys and values are kept for later tokens",
         "a token's row is computed in step max(0, token - prompt + 1)",
         style="equation",
     )
@@ -96,8 +100,8 @@ def state(tokens: Area, prompt: Area, step: int, old: str) -> Callable[[int, int
 def count(ws: Composer, prompt: Area, sizes: Area) -> None:
     """Add the number of cells computed in each step, with the cache and without."""
     ws.heading(
-        "Cells computed in each step by the first model of sheet Cache",
-        "cells = L h (3 new d_k + scores); a token has a score for every key up to itself",
+        "Cells that each step computes, for the first model of sheet Cache",
+        "cells = L h (3 new d_k + scores); a token scores its own key and all earlier keys",
         style="equation",
     )
     layers, heads, d_k = sizes[LAYERS, 0], sizes[HEADS, 0], sizes[D_K, 0]
@@ -134,8 +138,9 @@ def latents(ws: Composer, sizes: Area) -> None:
     row = ws.cursor
     ws.cursor += 1
     ws.text(
-        "It keeps one short vector for each token, the latent; weights make all keys and values of it.",
-        "Only the part of the key that tells the place, the rotary key, is kept beside it.",
+        "The model keeps one short vector for each token, the latent. Weights compute all keys "
+        "and values from the latent.",
+        "The model also keeps the rotary key, the part of the key that gives the position.",
     )
     ws.cursor += 1
     values = [[n] for n in DEEPSEEK_V3.values()]
@@ -149,7 +154,8 @@ def latents(ws: Composer, sizes: Area) -> None:
     saved = ws.computed("saved", (2, 1), lambda i, _: formulas[i], rows, style="readout")
     ws.computed("factor", (1, 1), saved[0] / saved[1], ["times smaller"], tight=True)
     told = sentence(
-        "DeepSeek V3 keeps {small} GB for {thousands} thousand tokens, where all keys and values would be {all} GB.",
+        "DeepSeek V3 keeps {small} GB for {thousands} thousand tokens. All keys and values would "
+        "need {all} GB.",
         small=rounded(saved[1], 1),
         thousands=rounded(T / 1000, 0),
         all=rounded(saved[0], 0),
@@ -158,7 +164,11 @@ def latents(ws: Composer, sizes: Area) -> None:
     place = ws.rect(saved)
     labels, top = ws.sheet[place.top : place.bottom, 0], row + 4
     series = [Series("GB", labels, saved)]
-    ws.chart(Chart(top, 3, "bar", "GB kept for the same text", series, (520, 200), number="#,##0"))
+    ws.chart(
+        Chart(
+            top, 3, "bar", "GB that are kept for the same text", series, (520, 200), number="#,##0"
+        )
+    )
 
 
 def story(w: Workbook) -> Story:
@@ -166,24 +176,32 @@ def story(w: Workbook) -> Story:
     gigabytes = w["cache"][0, cost.OURS]
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), sections 3 and 4.",
+        source="Based on L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), sections 3 "
+        "and 4.",
         about=[
             worded(
-                "A chat of 32,768 words and word parts fills {gb:.1f} GB of a graphics card beside the model: {price:.2f} dollars an hour for each reader.",
+                "A chat of 32,768 words and word parts fills {gb:.1f} GB of a graphics card, in "
+                "addition to the model. Each user costs {price:.2f} dollars an hour.",
                 gb=w.now(gigabytes),
                 price=w.now(w["price"][0, cost.OURS]),
             ),
-            "A model writes a text token by token. Each new token uses its query once. Its key and its value are read again by every later",
-            "token. So keys and values are kept, and queries are not: hence the name KV cache.",
-            "Why it matters: the cache saves most of the computing. Its memory is what a long "
-            "conversation costs.",
+            "A model writes a text token by token. Each new token uses its query once. Every "
+            "later token reads the key and the value of this token",
+            "again. So the model keeps keys and values, but no queries. Hence the name KV cache.",
+            "Why it matters: the cache saves most of the computation. In return, a long "
+            "conversation needs much memory.",
         ],
         look=[
-            "Cache: gigabytes and dollars by formula, and how they grow. Type your own model, card and rent.",
-            "Steps: what is new, kept and gone in each step, and how many cells are computed with the cache and without it.",
-            "Numbers: keys and values themselves, kept from step to step, and the same result without a cache.",
-            "Latent: another way, which keeps one small vector for each token instead of all its keys and values.",
-            "GB are of 10^9 bytes: the 17.18 GB of the essay's model are 16 GiB of 2^30. GPT-2 small ends at 1,024 tokens.",
+            "Cache: gigabytes and dollars by formula, and how both grow. Type the numbers of "
+            "your own model, card and rent.",
+            "Steps: the new, kept and gone rows of each step, and the number of computed cells "
+            "with the cache and without it.",
+            "Numbers: the numbers in the keys and values, kept from step to step, and the same "
+            "result without a cache.",
+            "Latent: another method. This method keeps one small vector for each token instead "
+            "of all keys and values.",
+            "Here a GB has 10^9 bytes: the 17.18 GB of the essay's model are 16 GiB of 2^30 "
+            "bytes. GPT-2 small reads at most 1,024 tokens.",
         ],
         suggestions=suggestions(w),
     )
@@ -200,14 +218,14 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             gigabytes,
         ),
         w.suggestion(
-            "Type ‘1’, one byte per number: an hour costs {then:.2f} dollars, not {now:.2f}. "
-            "The weights become smaller, too.",
+            "Type ‘1’, one byte per number: an hour costs {then:.2f} dollars, not {now:.2f}. The "
+            "weights need less memory, too.",
             {sizes[BYTES, 1]: 1.0},
             w["price"][0, cost.OURS],
         ),
         w.suggestion(
-            "Type ‘5’: with a longer prompt, step 3 computes {then:.1%} of what it would "
-            "compute without the cache, not {now:.1%}.",
+            "Type ‘5’ for a longer prompt. With the cache, step 3 computes {then:.1%} of the "
+            "cells that it would compute without the cache, not {now:.1%}.",
             {w["prompt"][0]: 5.0},
             share,
         ),

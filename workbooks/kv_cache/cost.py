@@ -11,7 +11,7 @@ from cellformer.exporters.compose.book import Chart, Series
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
 
-MODELS = ("GPT-2 small", "the essay's 7B", "its heads in groups")
+MODELS = ("GPT-2 small", "the essay's 7B", "7B, grouped heads")
 OURS = 1  # the model of the claim
 SIZES = {
     "layers L": (12, 32, 32),
@@ -32,12 +32,14 @@ def add(w: Workbook) -> None:
     """Add the sheet: the claim, its inputs, the costs, three edits, the growth."""
     ws = w.sheet(
         "Cache",
-        "what keys and values cost: gigabytes of a graphics card, and money",
+        "the cost of keys and values: gigabytes of a graphics card, and money",
         widths={0: 32} | dict.fromkeys(range(1, 5), 17) | {5: 2},
     )
     row = ws.cursor
     ws.cursor = row + 3
-    ws.text("KV cache = 2 · L · T · h · d_k · bytes; 2 for keys and values", style="equation")
+    ws.text(
+        "KV cache = 2 · L · T · h · d_k · bytes; the 2 counts keys and values", style="equation"
+    )
     sizes = ws.typed("sizes", list(SIZES.values()), list(SIZES), MODELS, style="input setting")
     values = [[x] for x in PRICES.values()]
     prices = ws.typed("prices", values, list(PRICES), style="input setting", tight=True)
@@ -64,11 +66,11 @@ def costs(ws: Composer, sizes: Area, prices: Area) -> None:
     def price(_: int, j: int) -> Expression:
         return IF(number[0, j] < 1, worded("does not fit"), rent / number[0, j])
 
-    units = ("cache of one conversation, GB", "the same in GiB of 2^30 bytes")
+    units = ("cache of one conversation, GB", "the same in GiB (2^30 bytes)")
     gigabytes = ws.computed("cache", (2, len(MODELS)), size, units, style="readout")
     rows = ["conversations on one card"]
     number = ws.computed("fit", shape, fit, rows, style="thousands", tight=True)
-    rows = ["dollars an hour for each"]
+    rows = ["dollars an hour per conversation"]
     ws.computed("price", shape, price, rows, style="readout", tight=True)
 
 
@@ -76,8 +78,8 @@ def claim(ws: Composer, row: int) -> None:
     """Add the claim on top, with the numbers of the essay's model."""
     gigabytes, number = ws["cache"][0, OURS], ws["fit"][0, OURS]
     told = sentence(
-        "A conversation of {thousands} thousand tokens keeps {gb} GB in memory, and costs {price} "
-        "dollars an hour.",
+        "A conversation of {thousands} thousand tokens needs {gb} GB of memory, and costs "
+        "{price} dollars an hour.",
         thousands=rounded(ws["sizes"][TOKENS, OURS] / 1000, 0),
         gb=rounded(gigabytes, 1),
         price=rounded(ws["price"][0, OURS], 2),
@@ -85,14 +87,15 @@ def claim(ws: Composer, row: int) -> None:
     ws.show("claim", (row, 0), told, "heading")
     weights = ws["sizes"][WEIGHTS, OURS] * ws["sizes"][BYTES, OURS]
     told = sentence(
-        "Its keys and values fill {share} of a graphics card. So a card holds {number} such "
-        "conversations beside the model, which share its rent.",
+        "The keys and values of this conversation fill {share} of a graphics card. Besides the "
+        "model, a card can hold {number} such conversations, which share the rent.",
         share=percent(gigabytes / ws["prices"][0], 0),
         number=number,
     )
     ws.show("meaning", (row + 1, 0), told, "text")
     told = sentence(
-        "The weights take {weights} GB, once for all conversations. The cache grows with every word.",
+        "The weights of the model need {weights} GB, once for all conversations. The cache grows "
+        "with every word.",
         weights=rounded(weights, 1),
     )
     ws.show("weights", (row + 2, 0), told, "text")
@@ -105,7 +108,7 @@ def growth(ws: Composer, sizes: Area, top: int) -> None:
         L, _, h, d_k, n_bytes = (sizes[k, j] for k in range(WEIGHTS))
         return 2 * L * h * d_k * n_bytes * contexts[i] / GB
 
-    ws.heading("Against the length of the context: GB of keys and values")
+    ws.heading("GB of keys and values, by length of the context")
     contexts = ws.typed("contexts", CONTEXTS, cols=["tokens"], style="input setting", left=0)
     shape = (len(CONTEXTS), len(MODELS))
     grown = ws.computed("grown", shape, size_at, cols=MODELS, left=1, top=ws.rect(contexts).top - 1)
@@ -122,20 +125,19 @@ def suggest(w: Workbook, ws: Composer) -> None:
     ws.suggest(
         w.suggestion(
             "Type ‘8’: groups of four heads share their keys and values. The cache needs "
-            "{gb.then:.1f} GB, not {gb.now:.1f}; an hour costs {then:.2f} dollars, not "
-            "{now:.2f}.",
+            "{gb.then:.1f} GB, not {gb.now:.1f}. An hour costs {then:.2f} dollars, not {now:.2f}.",
             {sizes[HEADS, OURS]: 8.0},
             price,
             gb=gigabytes,
         ),
         w.suggestion(
-            "Type ‘131072’, a long contract: the cache needs {then:.1f} GB, not {now:.1f}. One "
-            "conversation no longer fits on the card.",
+            "Type ‘131072’ for a long contract: the cache needs {then:.1f} GB, not {now:.1f}. "
+            "One conversation no longer fits on the card.",
             {sizes[TOKENS, OURS]: 131072.0},
             gigabytes,
         ),
         w.suggestion(
-            "Type ‘1.25’, half the rent: a conversation costs {then:.2f} dollars an hour, not "
+            "Type ‘1.25’ for half the rent: a conversation costs {then:.2f} dollars an hour, not "
             "{now:.2f}.",
             {w["prices"][1]: 1.25},
             price,

@@ -14,7 +14,7 @@ from cellformer.exporters.compose.composer import Composer
 
 TOKENS = ("the", "cat", "sat", "on", "mat")
 PROMPT, N, D, D_HEAD = 3, 5, 4, 2
-STEPS = ("Prefill: the prompt at once", "Step 1: one token more", "Step 2: one more")
+STEPS = ("Prefill: the whole prompt at once", "Step 1: one more token", "Step 2: one more token")
 RNG = np.random.default_rng(6)
 X = RNG.integers(-4, 5, (N, D)) / 2
 WEIGHTS = {name: RNG.integers(-2, 3, (D, D_HEAD)) / 2 for name in ("W_Q", "W_K", "W_V")}
@@ -26,9 +26,11 @@ def add(w: Workbook) -> None:
     """Add the sheet, with suggested edits."""
     ws = w.sheet(
         "Numbers",
-        "keys and values themselves: computed once, kept, read again",
-        "Numbers in italics are new in a step: only they are multiplied with W_K and W_V. All others are",
-        "the cells of the step before: that is the cache. The query of a step is used and thrown away.",
+        "the numbers in keys and values: computed once, kept, read again",
+        "Numbers in italics are new in a step. Only the new numbers are computed with W_K and "
+        "W_V. All other numbers",
+        "come from the step before: these numbers are the cache. Each step uses its query once "
+        "and then drops the query.",
         widths={0: 16, **dict.fromkeys(range(1, 26), 7.3)},
     )
     before = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
@@ -110,7 +112,7 @@ def attend(ws: Composer, step: int) -> None:
 def without_cache(ws: Composer) -> None:
     """The last step once more, every key and value computed anew."""
     ws.heading(
-        "The last step without a cache: every key and every value again, and the same result"
+        "The last step without a cache: every key and value is computed again, with the same result"
     )
     beside = None
     for name in "KV":
@@ -155,20 +157,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     z, key = w[f"z_of_{step}"][0], w[f"K_after_{step}"][0, 0]
     ws.suggest(
         w.suggestion(
-            "Type ‘3’, in the first token. Its key is computed once, in the prefill, and every "
-            "step reads it: in the last step it is {then:.2f}, not {now:.2f}.",
+            "Type ‘3’ in the first token. The prefill computes the key of this token once, and "
+            "every step reads this key. In the last step the key is {then:.2f}, not {now:.2f}.",
             {x[0, 1]: 3.0},
             key,
         ),
         w.suggestion(
-            "Type ‘3’, in the last token: the kept key of the first stays {then:.2f}. Later "
-            "tokens change nothing that is kept.",
+            "Type ‘3’ in the last token: the kept key of the first token stays {then:.2f}. Later "
+            "tokens do not change kept keys and values.",
             {x[N - 1, 1]: 3.0},
             key,
         ),
         w.suggestion(
-            "Type ‘2’, in W_Q: keys and values stay; the last result goes from {now:.3f} to "
-            "{then:.3f}.",
+            "Type ‘2’ in W_Q: keys and values stay the same. The last result goes from {now:.3f} "
+            "to {then:.3f}.",
             {w["W_Q"][0, 0]: 2.0},
             z,
         ),

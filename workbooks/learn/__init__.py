@@ -102,19 +102,26 @@ def story(w: Workbook) -> Story:
     n = sum(math.prod(shape) for shape in weight_shapes(decoder.forward, SPEC).values())
     return Story(
         title=TITLE,
-        source="Written for this workbook; the game is after L. Erzegovesi, The Final Step (2026).",
+        source="Written for this workbook. The game is based on L. Erzegovesi, The Final Step "
+        "(2026).",
         about=[
             f"A transformer of {n} numbers, all random at first, learns a small game from {len(game.sentences())} sentences on the sheet Corpus.",
-            "One step of learning is: read a few sentences, measure how surprising each next word was (the loss), find out by the chain",
-            "rule how the loss changes with every weight (the gradient), and move every weight a little against its gradient.",
-            "Why it matters: this is all that training is. A model that costs millions only has more weights, steps and sentences.",
+            "One step of learning reads a few sentences. The loss measures how surprising each "
+            "next word was. The chain rule then gives the",
+            "gradient: how the loss changes with every weight. The step moves every weight a "
+            "little against its gradient.",
+            "Why it matters: training consists only of such steps. A model that costs millions "
+            "only has more weights, steps and sentences.",
             "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step.",
-            f"The least loss that is possible is known here: {game.FLOOR:.3f}. After 450 steps the loss over all 24 sentences is within 0.02 of it.",
+            f"The lowest possible loss of this game is {game.FLOOR:.3f}. After 450 steps, the "
+            "loss over all 24 sentences is less than 0.02 above this value.",
         ],
         look=[
-            "Learn: the curve of the loss, and below the settings what the model expects of each next word.",
-            "Step 1 to Step 3: every number of the step, from the words forward to the loss, from the loss back, to the next weights.",
-            "How: what to do in Excel and in LibreOffice, and what to do when nothing moves.",
+            "Learn: the curve of the loss. Below the settings, the sheet shows the probability "
+            "that the model gives to each next word.",
+            "Step 1 to Step 3: every number of the step. The order is: forward to the loss, back "
+            "from the loss, then the next weights.",
+            "How: instructions for Excel and for LibreOffice, and help if nothing moves.",
         ],
         suggestions=suggestions(w),
     )
@@ -129,17 +136,23 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     now = w.now(moved)
     return [
         w.suggestion(
-            "Type ‘0.2’, ten times as much: this step moves the first weight by {then:+.2f}, not {now:+.2f}. Let it learn: the loss rises far above its start, and never settles.",
+            "Type ‘0.2’, ten times the rate: this step moves the first weight by {then:+.2f}, "
+            "not {now:+.2f}. Then let the model learn: the loss rises far above its start, and "
+            "never settles.",
             {rate: 0.2},
             moved,
         ),
         w.suggestion(
-            f"Choose ‘SGD’, plain gradient descent: this step moves the first weight by {{then:.5f}}, where Adam moves every weight by {abs(now):.2f}. Let it learn: after 1,000 steps the loss is still 0.3 above the least.",
+            "Choose ‘SGD’, plain gradient descent: this step moves the first weight by "
+            f"{{then:.5f}}. Adam moves every weight by {abs(now):.2f}. Then let the model learn: "
+            "after 1,000 steps the loss is still 0.3 above the minimum.",
             plain,
             moved,
         ),
         w.suggestion(
-            "Choose ‘uno’ as the third word of the first sentence, which breaks a rule: the loss of its batch is {then:.3f}, not {now:.3f}. Let it learn: the loss ends a little higher, because the rule now has an exception.",
+            "Choose ‘uno’ as the third word of the first sentence. This word breaks a rule: the "
+            "loss of the batch is {then:.3f}, not {now:.3f}. Then let the model learn: the final "
+            "loss is a little higher, because the rule now has an exception.",
             {corpus[0, 2]: "uno"},
             loss,
         ),

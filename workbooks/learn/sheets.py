@@ -20,51 +20,54 @@ OPTIMIZERS = ("SGD", "momentum", "Adam")  # methods 0, 1 and 2
 N_POINTS = 250  # passes through the corpus that the curve has room for
 SETTINGS: dict[str, tuple[str, ...]] = {  # block -> what it is called, what it is for, its style
     "optimizer": ("optimizer", "SGD, momentum or Adam", "dial"),
-    "rate": ("learning rate", "how far each step goes"),
-    "beta1": ("momentum", "kept of the last direction; SGD: none"),
-    "beta2": ("memory of sizes", "Adam: kept of gradients' usual sizes"),
-    "epsilon": ("epsilon", "Adam: keeps its divisor above zero"),
+    "rate": ("learning rate", "size of each step"),
+    "beta1": ("momentum", "share of last direction kept; SGD: 0"),
+    "beta2": ("memory of sizes", "Adam: share kept of gradient sizes"),
+    "epsilon": ("epsilon", "Adam: keeps the divisor above zero"),
     "decay": ("weight decay", "pulls every weight towards 0"),
 }
 SWITCH = {  # the same
     "state": ("learning", "start, learn or pause", "switch"),
-    "latch.tick": ("recalculations", "counted while it learns", "count"),
-    "made": ("steps made", "each has changed every weight once", "count"),
-    "ready": ("ready", "the beat in which all that this step writes was written", "count"),
+    "latch.tick": ("recalculations", "counted during learning", "count"),
+    "made": ("steps made", "each step changes every weight once", "count"),
+    "ready": ("ready", "the beat in which this step finished its writing", "count"),
 }
 PROGRESS = {
-    "passed": ("passes", "through the whole corpus", "step"),
-    "this_loss": ("loss of this batch", "surprise at each word, in nats", "step green"),
-    "mean_loss": ("loss of this pass", "mean of its batches so far", "step green"),
+    "passed": ("passes", "number through the corpus so far", "step"),
+    "this_loss": ("loss of this batch", "surprise per word, in nats", "step green"),
+    "mean_loss": ("loss of this pass", "mean of the batches so far", "step green"),
     "floor": ("the least possible", "(ln 3 + ln 2) / 7", "constant"),
-    "moved": ("a weight moves by", "the first of W_E", "change fine"),
+    "moved": ("change of a weight", "the first weight of W_E", "change fine"),
 }
 RECALCULATIONS = {
-    "recalculations": ("of them for each step", "2; type more where the sheet How says so"),
+    "recalculations": ("recalculations a step", "2; the sheet How says when to type more"),
 }
 CLOCK = {
-    "beat": ("beat", "recalculations in fours, say, where four are typed above"),
-    "phase": ("phase", "which recalculation of its beat it is, from 0"),
-    "latch.count": ("count", "steps made: one more if the beat before wrote everything"),
-    "turn": ("turn", "a copy, for the next cell, which waits for the latches in use"),
-    "steps": ("steps", "the count, for all that makes a step"),
-    "step": ("this step", "which the sheets Step 1 to Step 3 show"),
-    "pass.count": ("of its pass", "which step of the pass it is"),
+    "beat": ("beat", "number of groups of recalculations, of the size above"),
+    "phase": ("phase", "number of the recalculation in its beat, from 0"),
+    "latch.count": ("count", "completed steps: plus one if the last beat wrote everything"),
+    "turn": ("turn", "a copy of count, for the next cell, which waits for the latches"),
+    "steps": ("steps", "the count that the whole step reads"),
+    "step": ("this step", "the step on the sheets Step 1 to Step 3"),
+    "pass.count": ("of its pass", "number of the step in its pass"),
     "late": ("late", "a copy of the recalculations"),
-    "later": ("later", "a copy of that"),
-    "beat.even": ("write even beat", "the beat if it is even, for its ‘ready’; else -1"),
-    "beat.odd": ("write odd beat", "the same for odd beats"),
-    "write.even": ("latch even", "0 holds its value, 1 takes the next one, 2 begins"),
-    "write.odd": ("latch odd", "the same, at odd numbers of steps"),
+    "later": ("later", "a copy of ‘late’"),
+    "beat.even": ("write even beat", "the beat if even, for ‘ready’; otherwise -1"),
+    "beat.odd": ("write odd beat", "the beat if odd; otherwise -1"),
+    "write.even": ("latch even", "0 keeps the value, 1 stores the next value, 2 resets"),
+    "write.odd": ("latch odd", "the same for odd numbers of steps"),
 }
-LATCHES = "A step reads the cells of one latch and writes the other: ‘even’ is read after an even number of steps, ‘odd’ after an odd one."
+LATCHES = (
+    "A step reads the cells of one latch and writes the other. After an even number of steps, it "
+    "reads ‘even’. After an odd number of steps, it reads ‘odd’."
+)
 HEADINGS = {
-    "tokens": "The batch, as ids: every sentence without its last word",
+    "tokens": "The batch, as token ids: every sentence without its last word",
     "embed": "A vector for each word, and one for its place",
-    "blocks.0.attn.scale": "Attention: each word looks at those before it in its sentence",
-    "blocks.0.mlp.W_in": "MLP: each word by itself",
-    "logits": "Readout: a score for every word that could follow, then probabilities",
-    "loss.targets": "Loss: how surprising the words are that do follow",
+    "blocks.0.attn.scale": "Attention: each word looks at earlier words of its sentence",
+    "blocks.0.mlp.W_in": "MLP: each word separately",
+    "logits": "Readout: a score for every possible next word, then probabilities",
+    "loss.targets": "Loss: how surprising the actual next words are",
 }
 
 
@@ -110,8 +113,9 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
     """Add the training sentences, and the vocabulary."""
     ws = w.sheet(
         "Corpus",
-        "the sentences that the model learns from, and the words that there are",
-        "Each row is a sentence. A step takes the next ones in turn, and begins again at the top.",
+        "the sentences that the model learns from, and the vocabulary",
+        "Each row is a sentence. Each step reads the next sentences. After the last row, the "
+        "steps begin again at the top.",
         widths={0: 12, **dict.fromkeys(range(1, 9), 10), 9: 4, 10: 11, 11: 8},
     )
     top = ws.cursor
@@ -146,14 +150,16 @@ def read(g: Graph, words: Area, sentences: Sequence[Sequence[str]]) -> None:
 def control(ws: Composer, p: Parts) -> None:
     """Add the switch, the settings, the progress, and the model's current predictions."""
     ws.text(
-        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations make a step.  3. ‘start’ forgets what it has learnt.",
-        "Choose ‘pause’ before you change anything else. If nothing moves at ‘learn’, or a program warns of a circular reference, see the sheet How.",
+        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations "
+        "make a step.  3. ‘start’ resets all weights.",
+        "Choose ‘pause’ before you change anything else. If nothing moves after ‘learn’, or a "
+        "program warns of a circular reference, see the sheet How.",
     )
     ws.cursor += 1
     settings(ws, SWITCH, state=clock.STATES)
     ws.cursor += 1
     settings(ws, SETTINGS, optimizer=OPTIMIZERS)
-    ws.heading("How far it is")
+    ws.heading("Progress")
     settings(ws, PROGRESS)
     expected(ws, p)
     ws.heading("The clock")
@@ -169,7 +175,7 @@ def expected(ws: Composer, p: Parts) -> None:
     def given(b: int) -> Callable[[int, int], Expression]:
         return lambda i, j: EXP(-surprise[b * n + j, 0])
 
-    ws.heading("What it expects: under each word, the probability that the model gives to it")
+    ws.heading("Predictions: under each word, the probability that the model gives to the word")
     for b in range(p.batch):
         sentence = ws.table(f"sentence.{b}", (ws.cursor, 1), (1, game.LENGTH))
         for t in range(game.LENGTH):
@@ -202,7 +208,7 @@ def curve(ws: Composer) -> None:
         Series("loss", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6"),
         Series("the least possible", g["curve.least"][:, 0], g["curve.least"][:, 1], joined=True),
     ]
-    axes = ("passes through the corpus", "nats for each word")
+    axes = ("passes through the corpus", "nats per word")
     ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
 
 
@@ -211,8 +217,9 @@ def track(p: Parts) -> None:
     g = p.w.book.graph
     ws = p.w.sheet(
         "Track",
-        "the mean loss of each pass through the corpus, as the chart shows it",
-        "A pass that has ended keeps its loss. Those to come stand where learning is now: so the curve grows.",
+        "the mean loss of each pass through the corpus, for the chart",
+        "A completed pass keeps its loss. All later points show the current pass, so the curve "
+        "grows during learning.",
     )
     points, passed, mean = g["points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))
@@ -238,7 +245,9 @@ def step_sheets(p: Parts) -> None:
     g, w = p.w.book.graph, p.w
     placed = w.book.places
     forward = w.sheet("Step 1 Forward", "from the words of the batch to the loss")
-    back = w.sheet("Step 2 Backward", "how the loss changes with every number: from the end back")
+    back = w.sheet(
+        "Step 2 Backward", "how the loss changes with every number: from the loss back to the start"
+    )
     update = w.sheet("Step 3 Update", "every weight after this step")
     forward.heading("The batch: the next sentences of the corpus")
     put(forward, g["batch.words"], forward.cursor, 1, {}, style="word")
@@ -260,16 +269,16 @@ def weights(p: Parts) -> None:
     """Add the initial weights, and the two latches of every state."""
     ws = p.w.sheet(
         "Weights",
-        "what learning starts from, and what each weight is after every step",
+        "the initial weights, and each weight after every step",
         LATCHES,
-        "The weights as they are now stand on Step 1 Forward, where they are used.",
+        "The sheet Step 1 Forward shows the current weights, in their place of use.",
     )
     states = {"": "{}", "speed ": "speed.{}", "size ": "size.{}"}
     latches(ws, p.step.updated, ("start",), states, p.labels)
     small_latches(
         ws,
         {
-            "pass.total": "The sum of this pass's losses, for the curve",
+            "pass.total": "The sum of the losses of this pass, for the curve",
             "points": "The points of the curve",
         },
     )
@@ -307,7 +316,7 @@ def small_latches(ws: Composer, told: Mapping[str, str]) -> None:
     for state, heading in told.items():
         ws.heading(heading)
         _sides(ws, {side: g[f"latch.{side}.{state}"] for side in clock.SIDES})
-    ws.heading("Ready: the beat in which every latch that is written was read")
+    ws.heading("Ready: the beat in which all written latches were read")
     _sides(ws, {f"{side} beats": g[f"latch.ready.{side}"] for side in clock.SIDES})
     put(ws, g["settled"], ws.cursor + 3, 1, {})
 

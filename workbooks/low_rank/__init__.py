@@ -22,11 +22,11 @@ def book() -> Book:
     w = Workbook("low-rank")
     w.book.opens_on = "Table"
     first = w.sheet(
-        "Table", "a table of words, rebuilt from a few numbers for each", widths=example.WIDTHS
+        "Table", "a table of words, rebuilt from a few numbers for each word", widths=example.WIDTHS
     )
     ws = w.sheet(
         "Heads",
-        "two heads, each in two ways; a word is a row: x W",
+        "two heads, each computed in two ways; a word is a row: x W",
         widths=dict.fromkeys(range(1, 22), 6.6),
     )
     page = MatrixSheet(ws, heads.typed(), heads.labels)
@@ -38,14 +38,16 @@ def book() -> Book:
     heads.add_heads(page)
     ws = w.sheet(
         "Rank",
-        "a rank is the size of the largest minor that is not 0",
+        "the rank of a matrix is the size of its largest minor that is not 0",
         widths=dict.fromkeys(range(1, 22), 6.6),
     )
     ranking = MatrixSheet(ws)
     ranks.outer(ranking)
     for name in ranks.RANKED:
         ranks.rank(ranking, name)
-    sizes.fill(w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all"))
+    sizes.fill(
+        w.sheet("Sizes", "numbers that two thin matrices save, in one head and in all heads")
+    )
     example.fill(w, first)
     w.compare(sizes.printed(w), "Slides, Output Matrix")
     check(w, page)
@@ -62,9 +64,9 @@ def check(w: Workbook, page: MatrixSheet) -> None:
     w.checks(
         [
             ("scores from Q and K equal x QK xᵀ", scores),
-            ("what a head writes from V and W_O equals pattern x OV", outputs),
+            ("a head's output from V and W_O equals pattern x OV", outputs),
             (
-                "the heads added equal all z concatenated times the stacked W_O",
+                "the sum of the heads equals the concatenated z times the stacked W_O",
                 near(page["out_difference"].area.fixed, 0),
             ),
             ("the rank of QK and of OV is at most d_head", MAX(rank_QK, rank_OV) <= D_HEAD),
@@ -76,27 +78,38 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After M. Sinclair, Transformers (lecture slides), Output Matrix, and A Gentle Introduction to Transformers.",
+        source="Based on M. Sinclair, Transformers (lecture slides), Output Matrix, and A Gentle "
+        "Introduction to Transformers.",
         about=[
             worded(
-                "Two numbers for each word rebuild {share:.0%} of a table of eight words: {kept:.0f} numbers do the work of 48. Such a table has a low rank.",
+                "Two numbers for each word rebuild {share:.0%} of a table of eight words: "
+                "{kept:.0f} numbers replace 48. Such a table has a low rank.",
                 share=w.now(w["share_kept"][0, 0]),
                 kept=w.now(w["n_kept"][0, 0]),
             ),
-            "Why it matters: the weights of a head have a low rank, and so has LoRA, which adapts a large model with few numbers.",
-            "A head reads and writes vectors of d_model numbers, but inside it works with only d_head. W_Q and W_K decide where it looks,",
-            "W_V and W_O what it writes. Each pair can be multiplied out into one large matrix, QK and OV, whose rank is d_head. The large",
-            "matrices show what a head does (Elhage et al. 2021).",
+            "Why it matters: the weights of a head have a low rank. LoRA also uses a low rank, "
+            "to adapt a large model with few numbers.",
+            "A head reads and writes vectors of d_model numbers, but inside the head they have "
+            "only d_head numbers. W_Q and W_K decide where the head looks.",
+            "W_V and W_O decide what the head writes. Each pair can be multiplied to one large "
+            "matrix of rank d_head, called QK or OV. These large",
+            "matrices show the function of a head (Elhage et al. 2021).",
         ],
         errata=[
-            "The slides say that the thin matrices approximate a full one. There is no full one: the thin ones are what is learned.",
-            "In the slides a word is a column, and their product stands the other way round. Here a word is a row, so it is W_V W_O.",
+            "The slides say that the thin matrices approximate a full matrix. But no full matrix "
+            "exists: training learns only the thin matrices.",
+            "In the slides a word is a column, so the product has the opposite order. Here a "
+            "word is a row, so the product is W_V W_O.",
         ],
         look=[
-            "Table: words with names, the numbers kept for them, and the table that these rebuild. Type another rank.",
-            "Heads: S and S_circuit, out and out_circuit: the same numbers, by the thin matrices and by the large ones.",
-            "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2; OV of both heads added has rank 4.",
-            "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
+            "Table: eight words, the few numbers kept for each word, and the table that these "
+            "numbers rebuild. Type another rank.",
+            "Heads: the thin matrices give S and out. The large matrices give the same numbers, "
+            "as S_circuit and out_circuit.",
+            "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2. The sum of "
+            "the OV of both heads has rank 4.",
+            "Sizes: the numbers that thin matrices save in GPT-3. In a toy model, thin matrices "
+            "save nothing.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
         ],
         suggestions=suggestions(w),
@@ -121,7 +134,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
         ),
         w.suggestion(
             "Type ‘12888’, a misprint of the slides: d_head goes from {now:.0f} to {then:.2f}. "
-            "It must be a whole number, so 12888 is wrong.",
+            "But d_head must be a whole number, so 12888 is wrong.",
             {w["sizes"][0, sizes.GPT_3]: sizes.MISPRINTED},
             w["d_head"][0, sizes.GPT_3],
         ),

@@ -79,15 +79,14 @@ def counted(ws: Composer, rank: Area, table: Area, made: Area) -> None:
     share = 1 - added(missed) / SUMPRODUCT(table, table)
     rows, kept = ["numbers kept"], rank[0, 0] * (n + m)
     ws.computed("n_kept", (1, 1), kept, rows, style="thousands", top=TOP + 1)
-    rows = ["of the table rebuilt"]
+    rows = ["share rebuilt"]
     ws.computed("share_kept", (1, 1), share, rows, style="live percent", top=TOP + 2)
 
 
 def claim(ws: Composer) -> None:
     """Add the claim, and the use of low-rank matrices."""
     told = sentence(
-        "{rank} numbers for each word rebuild {share} of this table: {kept} numbers do the work of "
-        "{all}.",
+        "{rank} numbers for each word rebuild {share} of this table: {kept} numbers replace {all}.",
         rank=ws["rank"][0, 0],
         share=percent(ws["share_kept"][0, 0], 0),
         kept=ws["n_kept"][0, 0],
@@ -96,13 +95,13 @@ def claim(ws: Composer) -> None:
     ws.show("claim", (ws.cursor, 0), told, "heading")
     ws.cursor += 1
     ws.text(
-        "A low-rank matrix is a product of two thin ones. Its rank is how many numbers it keeps for "
-        "each row: here for each word."
+        "A low-rank matrix is a product of two thin matrices. The rank is the count of numbers "
+        "kept for each row: here for each word."
     )
     thin, full = ws["sums"][0, GPT_3], ws["parts"][0, GPT_3]
     told = sentence(
-        "Each head of a transformer is made so, and so is LoRA, which adapts a model cheaply. In GPT-3 "
-        "a head has {thin} million numbers, not {full} million.",
+        "Each head of a transformer uses low-rank matrices. LoRA uses them, too, to adapt a "
+        "model cheaply. In GPT-3 a head has {thin} million numbers, not {full} million.",
         thin=rounded(thin / 1000000, 1),
         full=rounded(full / 1000000, 0),
     )
@@ -120,13 +119,15 @@ def suggest(w: Workbook, ws: Composer) -> None:
             share,
         ),
         w.suggestion(
-            "Type ‘3’: {then:.1%} of the table is rebuilt, from {kept.then:.0f} numbers. The table has hardly more.",
+            "Type ‘3’: {kept.then:.0f} numbers rebuild {then:.1%} of the table. The whole table "
+            "has only a few more numbers.",
             {rank: 3.0},
             share,
             kept=w["n_kept"][0, 0],
         ),
         w.suggestion(
-            "This is the first number of option. Type ‘0’: its whole row changes, and its risk falls from {now:.1f} to {then:.1f}.",
+            "This is the first number of the word option. Type ‘0’: the whole row of option "
+            "changes, and the risk of option falls from {now:.1f} to {then:.1f}.",
             {w["down"][option, 0]: 0.0},
             w["rebuilt"][option, risk],
         ),

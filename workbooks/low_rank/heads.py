@@ -48,7 +48,7 @@ def labels(name: str, shape: Span) -> tuple[Texts, Texts]:
 def match(page: MatrixSheet, h: int) -> None:
     """The scores of a head, through queries and keys and through QK; then its pattern."""
     page.section(
-        f"Head 0.{h - 1}: where it looks",
+        f"Head 0.{h - 1}: attention weights",
         "Q = x W_Q,  K = x W_K    [n × d_head]",
         "S = Q Kᵀ / √d_head    [n × n],  A = softmax of each row up to its own word",
         "QK = W_Q W_Kᵀ    [d_model × d_model];  S = x QK xᵀ / √d_head",
@@ -81,12 +81,14 @@ def causal_exponentials(S: Cells) -> Matrix:
 def write(page: MatrixSheet, h: int) -> None:
     """Add the output of a head, through values and W_O and through OV."""
     page.section(
-        f"Head 0.{h - 1}: what it writes",
+        f"Head 0.{h - 1}: output",
         "V = x W_V,  z = A V    [n × d_head]",
         "out = z W_O    [n × d_model]",
-        "OV = W_V W_O    [d_model × d_model];  out = A x OV, the same",
+        "OV = W_V W_O    [d_model × d_model];  out = A x OV, the same numbers",
     )
-    page.ws.text("W_V is value-down, and W_O value-up: down to d_head numbers, and up again.")
+    page.ws.text(
+        "W_V is also called value-down, and W_O value-up: down to d_head numbers, and up again."
+    )
     x, A = page["x"], page[f"A_h{h}"]
     W_V = page.given(f"W_V_h{h}")
     W_O = page.given(f"W_O_h{h}", W_V)
@@ -102,7 +104,7 @@ def write(page: MatrixSheet, h: int) -> None:
 def add_heads(page: MatrixSheet) -> None:
     """Add the sum of the heads, and the same as one product with the stacked W_O."""
     page.section(
-        "The heads together, in two ways",
+        "All heads together, in two ways",
         "out_sum = Σ z_h W_O_h    [n × d_model]",
         "out_all = z_all W_O_all,  z_all = [z_h1 | z_h2]    [n × heads · d_head]",
         "OV_all = W_V_all W_O_all = Σ OV_h    [d_model × d_model]",

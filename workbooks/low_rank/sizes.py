@@ -27,12 +27,12 @@ def fill(ws: Composer) -> None:
     ws.heading(
         "Full or thin",
         "d_head = d_model / n_heads;  full = d_model²;  thin = 2 d_model d_head",
-        "full / thin = d_model / (2 d_head): nothing is saved where d_head = d_model / 2",
+        "full / thin = d_model / (2 d_head): thin saves nothing if d_head = d_model / 2",
         style="equation",
     )
     ws.text(
-        "OV is counted here; QK has as many, as W_Q and W_K are just as thin.",
-        "To compare: all of GPT-3 is 175 billion parameters.",
+        "This table counts OV. QK has the same count, because W_Q and W_K are just as thin.",
+        "To compare: GPT-3 has 175 billion parameters in all.",
     )
     d_head = ws.computed("d_head", (1, width), lambda i, j: d_model[j] / n_heads[j], ["d_head"])
     parts = ws.computed(
@@ -74,21 +74,21 @@ def printed(w: Workbook) -> list[Comparison]:
     slip = w.edited({sizes[0]: MISPRINTED})
     return [
         Comparison(
-            "GPT-3: rows of the slides' Q, K and value-down: d_head", 128, d_head, decimals=0
+            "GPT-3: rows of Q, K and value-down in the slides (d_head)", 128, d_head, decimals=0
         ),
         Comparison(
-            "GPT-3: rows of W_E, where it is introduced",
+            "GPT-3: rows of W_E, at its first mention",
             MISPRINTED,
             sizes[0],
-            f"printed 12,888, elsewhere 12,288; W_E "
-            f"would have {slip(W_E):.1f} million, not {w.now(W_E):.1f}",
+            "the slides print 12,888 here and 12,288 elsewhere; with 12,888, W_E would have "
+            f"{slip(W_E):.1f} million numbers, not {w.now(W_E):.1f}",
             0,
         ),
         Comparison(
-            "GPT-3: columns of W_E, where sentences are embedded",
+            "GPT-3: columns of W_E, at the embedding of sentences",
             50527,
             sizes[3],
-            "printed 50,527, in the same sentence 50,257: two digits changed places",
+            "the slides print 50,527, but 50,257 in the same sentence: two digits are swapped",
             0,
         ),
     ]

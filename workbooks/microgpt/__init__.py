@@ -33,10 +33,13 @@ TITLE = "microgpt: a GPT that learns to write names while you watch"
 FOLDER = Path(__file__).parent.parent / "models" / "microgpt"
 SEED = program.SEED
 LEARNT = {  # the last lines of the sheet How
-    "What it has learnt": (
-        "The weights as they are now stand on the sheet Part 3 Weights: wte, wpe, and so on. Save the workbook; then they are in the file.",
-        '‘cellformer import microgpt.xlsx -o DIR’ takes them out as a model that every command takes: ‘cellformer build DIR --prompt "<BOS> a n n"’.',
-        "‘cellformer train microgpt -o DIR’ makes the 1,000 steps in seconds, without a spreadsheet: these are the weights of ‘trained’.",
+    "The learnt weights": (
+        "The sheet Part 3 Weights shows the current weights: wte, wpe, and so on. Save the "
+        "workbook to keep these weights in the file.",
+        "‘cellformer import microgpt.xlsx -o DIR’ saves the weights as a model. Every command "
+        'can use this model, for example ‘cellformer build DIR --prompt "<BOS> a n n"’.',
+        "‘cellformer train microgpt -o DIR’ makes the 1,000 steps in seconds, without a "
+        "spreadsheet. The resulting weights are those of ‘trained’.",
     ),
 }
 save, is_part = checkpoint.save, checkpoint.is_part
@@ -130,9 +133,11 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After A. Karpathy, microgpt (February 2026), a GPT in 200 lines of Python: retold in cells, its names and its random numbers included.",
+        source="Based on A. Karpathy, microgpt (February 2026), a GPT in 200 lines of Python. This "
+        "workbook repeats that GPT in cells, with the same names and random numbers.",
         about=[
-            "A GPT of 4,192 numbers, all random at first, learns to write first names, letter by letter. It is small, and whole: the names that it",
+            "A GPT of 4,192 numbers, all random at first, learns to write first names, letter by "
+            "letter. The GPT is small but complete: the names that it",
             "reads, letters as numbers, the forward pass, the loss, every gradient, the optimizer Adam, and the names that it writes.",
             "Why it matters: nothing is left out. A chatbot’s model differs in the number of weights, and in the text, but not in what is done.",
             "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step: it reads one",
@@ -142,7 +147,7 @@ def story(w: Workbook) -> Story:
         look=[
             "Learn: the switch, the names that it writes, the curve of the loss, and what it expects of each letter.",
             "Part 1 to Part 8: the program in its order: data, tokenizer, weights, forward pass, loss, gradients, Adam, names.",
-            "How: what to do in Excel and in LibreOffice, and what to do when nothing moves.",
+            "How: instructions for Excel and for LibreOffice, and help if nothing moves.",
         ],
         suggestions=suggestions(w),
     )

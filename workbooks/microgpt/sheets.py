@@ -53,7 +53,7 @@ LABELS = {
 SWITCH = {  # block -> what it is called, what it is for, its style
     "state": ("learning", "start, learn or pause", "switch"),
     "begin": ("begin with", "new: random; trained: after 1,000 steps", "dial"),
-    "made": ("steps made", "each has changed every weight once", "count"),
+    "made": ("steps made", "each step changes every weight once", "count"),
     "doc.now": ("it reads", "the name of this step", "word"),
     "this_loss": ("loss", "surprise at each next letter, in nats", "step green"),
     "mean_loss": ("mean loss", "of up to 20 steps: a point of the curve", "step green"),
@@ -68,11 +68,11 @@ SETTINGS: dict[str, tuple[str, ...]] = {  # the same
     "epsilon": ("epsilon", "Adam: its divisor is not 0; eps_adam"),
     f"{WRITES}.temperature": ("temperature", "of names: lower is safer, higher bolder"),
     "lr_t.now": ("rate of this step", "lr_t: it falls to 0 after the last step", "step green"),
-    "moved": ("a weight moves by", "the first of <BOS> in wte", "change fine"),
+    "moved": ("change of a weight", "the first of <BOS> in wte", "change fine"),
 }
 TICKS = {
-    "latch.tick": ("recalculations", "counted while it learns"),
-    "ready": ("ready", "the beat in which all that this step writes was written"),
+    "latch.tick": ("recalculations", "counted during learning"),
+    "ready": ("ready", "the beat in which this step finished its writing"),
 }
 NAME = {
     "write.name": ("name", "of the list that this step writes; -1: those of the beginning"),

@@ -180,7 +180,7 @@ def masked_exponentials(page: MatrixSheet, S: Cells) -> Matrix:
 def add_heads(page: MatrixSheet) -> None:
     """Add the sum of the heads' outputs, the same as one product, and x_1."""
     page.section(
-        "The heads together, in two ways",
+        "All heads together, in two ways",
         "one by one: o_sum = Σ W_O_h r_h;   at once: o_concat = W_O R, R = all r stacked",
         "x_1 = x_0 + o_sum    [d_model × n]",
     )
