@@ -247,7 +247,7 @@ LIBRARY: dict[str, dict[str, Any]] = {
     "filled to 10^12": {"padding": {
         "strategy": {"Fixed": 10**12}, "direction": "Right", "pad_to_multiple_of": None,
         "pad_id": 0, "pad_type_id": 0, "pad_token": "a"}},
-    "cut to 0": {"truncation": {
+    "become 0.": {"truncation": {
         "direction": "Right", "max_length": 0, "strategy": "LongestFirst", "stride": 9}},
     "an empty added token": added("", 5),
     "an added token beyond": added("zz", 4 * 10**9),

@@ -221,7 +221,7 @@ def results_below_the_screen(screen: Screen) -> Iterator[str]:
         if _on_first(screen.box(at)) and target.rpartition("!")[0].strip("'") == screen.name
     }
     if green and not seen and not any(row > 0 for row in linked):
-        yield screen.says(min(green), "the first result is below the first screen")
+        yield screen.says(min(green), "first result is below the first screen")
 
 
 def _on_first(box: Box) -> bool:

@@ -50,31 +50,29 @@ PLAYS = (  # different n-grams, those that occur once, share of a new tenth that
 MOST_SHOWN = 10**11  # a number above it is written as a power of ten
 NEW = 0.1  # share of the plays that counts as new
 ROWS = (
-    "rows that there could be",
-    "places in the text",
-    "different ones in it",
-    "of these, once only",
-    "share that occurs once only",
-    "of a new text, known",
+    "possible rows",
+    "n-grams in the text",
+    "different n-grams",
+    "n-grams seen once",
+    "share seen only once",
+    "share known in new text",
 )
 SHARES = (4, 5)  # which of the ROWS are shares
 NOTES = (
     "different words to the power n",
-    "words less n, plus 1",
+    "number of words − n + 1",
     "rows of the table that the text fills",
-    "rows that know a single example",
-    "a row that has seen one word follow predicts it as if it were certain",
-    "of the n-grams that end in the rest of the text, those that its beginning has, too",
+    "rows with a single example",
+    "with one example, a row predicts the next word with certainty",
+    "of the n-grams that end in the new text, the share that the table contains",
 )
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("n-grams")
-    growth = w.sheet(
-        "Growth", "one word, two, three ...: rows of the table, and how many are known"
-    )
-    text = w.sheet("Text", "the text a word a row, and what ends at each")
+    growth = w.sheet("Growth", "tables of one to five words: the possible rows, and the known rows")
+    text = w.sheet("Text", "one word per row, with the n-grams that end there")
     of_text(text)
     of_growth(growth)
     # longer n-grams occur at most as often as shorter ones that end alike
@@ -83,7 +81,7 @@ def book() -> Book:
     w.checks(
         [
             (
-                "as many different single words as first occurrences",
+                "number of different words = number of first occurrences",
                 different_of(counts, 1) == w["growth"][2, 0],
             ),
             ("no n-gram occurs more often than its beginning", never_rises),
@@ -98,8 +96,9 @@ def of_text(ws: Composer) -> None:
     widths = {0: 8, 1: 14, 2: 14, 3: 20, 4: 22, 5: 27, 6: 32, 7: 3, 13: 3}
     ws.widths(dict.fromkeys(range(8, 19), 8) | widths)
     ws.text(
-        "Hamlet's words, without marks (W. Shakespeare, Hamlet, act 3, scene 1). Type over any: all counts follow.",
-        f"The table is made from the first {KNOWN} words; the others are the new text.",
+        "The words of Hamlet's speech, without punctuation (W. Shakespeare, Hamlet, act 3, scene "
+        "1). Type over any word: all counts change.",
+        f"The first {KNOWN} words make the table. The other words are the new text.",
         style="note",
     )
     ws.cursor += 1
@@ -125,8 +124,8 @@ def of_text(ws: Composer) -> None:
     keys = ws.computed("ends_here", shape, key, cols=heads, style="text", left=2, top=top)
     ws.computed("times", shape, count, cols=heads, style="activation count", left=8, top=top)
     ws.computed("known", shape, known, cols=heads, style="activation count", left=14, top=top)
-    ws.sheet.put(top - 1, 2, "the words that end here", "block")
-    ws.sheet.put(top - 1, 8, "how often they occur", "block")
+    ws.sheet.put(top - 1, 2, "n-grams that end here", "block")
+    ws.sheet.put(top - 1, 8, "count of each n-gram", "block")
     ws.sheet.put(top - 1, 14, "new, and known", "block")
 
 
@@ -134,10 +133,12 @@ def of_growth(ws: Composer) -> None:
     """Add the figures of the text by n, the figures of the plays, and the chart."""
     ws.widths({0: 28} | dict.fromkeys(range(1, 6), 13) | {6: 3})
     ws.text(
-        "A bigram table looks the last word up, and says what followed it. Four words say more about what comes next than one.",
-        "But a table of four words has a row for every four words there could be, and hardly any of them were ever read.",
+        "A bigram table looks up the last word and says which words followed it. Four words say "
+        "more about the next word than one word.",
+        "But a table of four words has a row for every possible group of four words. Hardly any "
+        "of these groups were ever read.",
     )
-    ws.heading("Hamlet's speech: the sheet Text")
+    ws.heading("Hamlet's speech (sheet Text)")
     known, counts, n = ws["known"], ws["times"], len(WORDS)
     heads = [f"n = {j}" for j in SIZES]
     table = ws.promised("growth", (len(ROWS), LONGEST), ROWS, heads)
@@ -162,7 +163,9 @@ def of_growth(ws: Composer) -> None:
 
 def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
     """Add the same of Shakespeare's plays, constants; and the chart of both."""
-    ws.heading(f"Shakespeare's plays, {PLAYS_WORDS:,} words, the last tenth of them new: constants")
+    ws.heading(
+        f"Shakespeare's plays: {PLAYS_WORDS:,} words (constants); the last tenth is the new text"
+    )
     values: list[list[Any]] = [
         [float(PLAYS_DIFFERENT) ** j for j in SIZES],
         [float(PLAYS_WORDS - j + 1) for j in SIZES],
@@ -183,8 +186,8 @@ def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
         Series("Hamlet's speech", sizes, table[5, :]),
         Series("the plays", sizes, found[5, :]),
     ]
-    axes = ("n", "known, of a new text")
-    title = "Of a new text, how many of its n-grams are in the table?"
+    axes = ("n", "share known in new text")
+    title = "How many n-grams of a new text are in the table?"
     ws.chart(Chart(top - 3, 7, "scatter", title, series, (480, 235), axes, joined=True))
 
 
@@ -210,21 +213,27 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After A Gentle Introduction to Transformers (2025), Bigrams; the text is by W. Shakespeare.",
+        source="Based on A Gentle Introduction to Transformers (2025), Bigrams. The text is by W. "
+        "Shakespeare.",
         about=[
-            "A table of bigrams says which word follows which: it looks back one word. Why not two, three or four? A table of n-grams looks back n - 1.",
+            "A bigram table says which word follows which: the table looks back one word. Why "
+            "not two, three or four? A table of n-grams looks back n - 1 words.",
             "Each further word multiplies the possible rows of the table by the number of "
-            "different words. The text does not grow: soon every row has",
-            "one example or none. A new text has hardly any four words in a row that stood in "
-            "the old one, however much was read.",
-            "Why it matters: a language model has to say something sensible after words that nobody has written before. It cannot look them up; it needs",
-            "a way to treat new words like similar ones. That is what vectors are for, and attention, which finds what matters further back.",
+            "different words. The text does not grow. Soon every row has one example or none.",
+            "A new text has hardly any four words in a row from the old text. A very long old "
+            "text changes little.",
+            "Why it matters: a language model must say something sensible after words that "
+            "nobody has written before. A table does not contain these words.",
+            "The model must treat new words like similar words. Vectors make this possible. "
+            "Attention finds what matters further back.",
         ],
         look=[
-            "Growth: the rows that a table of n words could have, those that are filled, and how much of a new text it knows.",
-            "Growth, below: the same for 200,000 words of Shakespeare's plays. More text helps "
-            "n = 2, but hardly n = 4.",
-            "Text: Hamlet's speech, word by word, with the n-grams that end at each word, and how often each occurs.",
+            "Growth: the possible rows of a table of n words, the filled rows, and the known "
+            "share of a new text.",
+            "Growth, below: the same numbers for 200,000 words of Shakespeare's plays. More text "
+            "helps for n = 2, but hardly for n = 4.",
+            "Text: Hamlet's speech, word by word, with the n-grams that end at each word, and "
+            "the count of each n-gram.",
         ],
         suggestions=suggestions(w),
     )
@@ -236,20 +245,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     first = KNOWN + 3
     return [
         w.suggestion(
-            "Type ‘zebra’, a word that the speech does not have: it has now {then:.0f} "
-            "different words, not {now:.0f}. See how many rows of five words there could be.",
+            "Type ‘zebra’, a new word: the speech now has {then:.0f} different words, not "
+            "{now:.0f}. See how many rows of five words are possible.",
             {words[0, 0]: "zebra"},
             growth[2, 0],
         ),
         w.suggestion(
-            "Type ‘to’, ‘be’, ‘or’, ‘not’, ‘to’ over five words of the new text: the table "
-            "knows {then:.1%} of its rows of four words, not {now:.1%}.",
+            "Type ‘to’, ‘be’, ‘or’, ‘not’, ‘to’ over five words of the new text. The table now "
+            "knows {then:.1%} of the groups of four words in the new text, not {now:.1%}.",
             {words[first + k, 0]: word for k, word in enumerate(WORDS[:5])},
             growth[5, 3],
         ),
         w.suggestion(
             "Replace a word that the table does not know: type ‘the’. The share of known words "
-            "goes from {now:.1%} to {then:.1%}.",
+            "rises from {now:.1%} to {then:.1%}.",
             {words[WORDS.index("conscience"), 0]: "the"},
             growth[5, 0],
         ),

@@ -168,7 +168,9 @@ def followed(root: Traceable, depth: int, force: bool, edits: Mapping[str, WasNo
             branch.reads = [Read(read, level, edits.get(read.name)) for read in found]
             lowest += branch.reads
             n_more = n_lines + len(lowest)
-            budget.within(budget.MOST_LINES, n_more, "lines in this tree, or more", force)
+            budget.within(
+                budget.MOST_LINES, n_more, "lines in this tree (at least this many)", force
+            )
         n_lines += len(lowest)
     return top
 

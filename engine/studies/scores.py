@@ -303,7 +303,7 @@ ADDITION = Addition(
             "Include the reasons why a head attends to a token, and the parts that carry the "
             "answer.",
         ),
-        Option("head", str, "With --why: the head to start from. Write ‘1.2’ for layer 1, head 2."),
+        Option("head", str, "With --why: the head to start from, such as 1.2 (layer 1, head 2)."),
     ),
     lambda given: given.options.get("head", ""),  # "": one that is chosen
     instead="‘cellformer why’ works with any model",

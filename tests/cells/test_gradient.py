@@ -217,13 +217,13 @@ def test_only_blocks_between_weights_and_loss() -> None:
 
 def test_op_without_gradient_is_refused() -> None:
     graph = cat_sat()
-    with pytest.raises(InputError, match=r"^logits is 3 x \d+ cells; a gradient is of one"):
+    with pytest.raises(InputError, match=r"^logits has 3 x \d+ cells; a gradient needs one"):
         backward(graph, graph["logits"])
     with pytest.raises(InputError, match="no operation computes them"):
         backward(graph, graph["blocks.0.attn.h0.switch"])
-    with pytest.raises(InputError, match="there is no word 99; they run from 0 to"):
+    with pytest.raises(InputError, match="there is no word 99; choose a number from 0 to"):
         objective.logit(graph, 0, 99)
-    with pytest.raises(InputError, match="there is no token 3; they run from 0 to 2"):
+    with pytest.raises(InputError, match="there is no token 3; choose a number from 0 to 2"):
         objective.logit(graph, 3, 0)
 
 

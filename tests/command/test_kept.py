@@ -122,7 +122,7 @@ def test_results_of_other_prompts_and_weights_are_left_alone(tmp_path: Path) -> 
     cf.save(replace(model, weights=weights | {"W_E": weights["W_E"] * 2}), folder, force=True)
     for held in (other, before):
         partial.write_bytes(held)
-        with pytest.raises(cf.InputError, match="is of other work"):
+        with pytest.raises(cf.InputError, match="has results of another run"):
             computed(tmp_path / "t.csv", name=str(folder))
         assert partial.read_bytes() == held and not (tmp_path / "t.csv").exists()
 
@@ -133,10 +133,16 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a device": (lambda path: path.symlink_to("/dev/zero"), "is a symbolic link"),
     "a link to nothing": (lambda path: path.symlink_to("nowhere"), "is a symbolic link"),
     "a link": (lambda path: path.symlink_to("precious"), "is a symbolic link"),
-    "another file": (lambda path: path.write_text("precious\n"), "does not begin like a results"),
-    "its one line": (lambda path: path.write_text("precious"), "does not begin like a results"),
-    "binary": (lambda path: path.write_bytes(b"\xff\0" * 99), "does not begin like a results"),
-    "large": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "is larger than 2,048 MB"),
+    "another file": (
+        lambda path: path.write_text("precious\n"),
+        "does not begin like a results file",
+    ),
+    "its one line": (
+        lambda path: path.write_text("precious"),
+        "does not begin like a results file",
+    ),
+    "binary": (lambda path: path.write_bytes(b"\xff\0" * 99), "does not begin like a results file"),
+    "large": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "more than 2,048 MB"),
 }
 
 

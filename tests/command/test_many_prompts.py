@@ -170,13 +170,13 @@ def test_a_stopped_run_goes_on(tmp_path: Path, capsys) -> None:
     with pytest.raises(KeyboardInterrupt):
         studies.run(asked, given, output=output, advance=stop)
     partial = tmp_path / "table.csv.partial"
-    assert f"2 of 4 prompts are kept in {partial}" in capsys.readouterr().err
+    assert f"2 of 4 prompts are saved in {partial}" in capsys.readouterr().err
     assert not output.exists() and len(partial.read_text().splitlines()) == 3
     with open(partial, "a") as file:
         file.write("[3, [[4, 'half a li")
-    with pytest.raises(cf.InputError, match="with --resume, or delete the file"):
+    with pytest.raises(cf.InputError, match="continue that run with --resume, or delete the file"):
         studies.run(asked, given, output=output)
-    with pytest.raises(cf.InputError, match="is of other work"):
+    with pytest.raises(cf.InputError, match="has results of another run"):
         studies.run(
             studies.Task("ablate", "cat-sat", options=Options(mean=True)),
             given,
@@ -273,7 +273,7 @@ def test_a_table_as_json(tmp_path: Path) -> None:
             "build cat-sat --jobs 2",
             "--jobs works only with many prompts or workbooks: build them with --all",
         ),
-        ("build --all --prompt cat", "prompt. Combine --all only with -o"),
+        ("build --all --prompt cat", "Combine --all only with -o"),
         ("build cat-sat --all", "cat-sat is not a folder of models"),
         ("build . --all", "contains no models"),
         ("ablate cat-sat --prompts p.txt --jobs 2 --dask tcp://x:1", "give only one of them"),

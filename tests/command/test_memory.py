@@ -13,8 +13,8 @@ SMOLLM2 = Forecast(139_927_759, 3_579_646, 1031.6, shared=True)  # LibreOffice h
 def test_one_layer_is_offered_when_memory_is_short() -> None:
     told = memory.advice(SMOLLM2, 3_655_940, 4.0)
     assert told == (
-        "LibreOffice needs 5.3 GB for it, and 4.0 GB are free here; --live blocks.0 keeps one "
-        "layer live, the rest as constants: about 3,655,940 cells"
+        "LibreOffice needs 5.3 GB for this workbook, but only 4.0 GB are free. With --live "
+        "blocks.0, one layer is live and the rest is constant: about 3,655,940 cells"
     )
 
 

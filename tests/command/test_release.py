@@ -31,7 +31,7 @@ def test_open_never_overwrites(tmp_path: Path, screen, monkeypatch) -> None:
     path = tmp_path / "loss.xlsx"
     path.write_bytes(path.read_bytes() + b"edited")
     done = cli("open", "loss", cwd=tmp_path)
-    assert done.code == 0 and "opened as it is" in done.out
+    assert done.code == 0 and "opens without changes" in done.out
     assert path.read_bytes().endswith(b"edited")
     assert cli("open", "loss.xlsx", cwd=tmp_path).code == 0
     assert opened == 3 * [["/bin/soffice", "--calc", "loss.xlsx"]]
@@ -74,7 +74,7 @@ def test_open_without_a_screen(tmp_path: Path) -> None:
             "cat-sat --prompt cat",
             "cat-sat.xlsx exists already, and its prompt cannot change; name a new file",
         ),
-        ("cat-sat.xlsx --prompt cat", "is opened as it is"),
+        ("cat-sat.xlsx --prompt cat", "opens without changes"),
         ("nowhere.xlsx", "there is no file nowhere.xlsx"),
     ],
 )

@@ -238,14 +238,14 @@ NAMED: dict[str, tuple[Callable[[], Any], str]] = {
         "what must be a text or a path or of the class Model",
     ),
     "a list": (lambda: cf.variants(graph(), 5), "changes must be a list"),
-    "a path": (lambda: cf.save(model(), 5), "folder must be a text or a path, and it is 5"),
+    "a path": (lambda: cf.save(model(), 5), "folder must be a text or a path; you gave 5"),
     "a choice": (lambda: cf.ModelSpec(2, 2, 2, norm=[]), "norm"),
     "an executor": (lambda: cf.study("ablate", "cat-sat", ["the"], executor=[]), "submit"),
     "steps": (lambda: cf.study("sweep", "cat-sat", ["the"], n_steps=-1), "at least 1"),
     "a long name": (lambda: cf.study("ablate", "x" * 5000, ["the"]), "too long"),
     "a long file": (lambda: cf.study("ablate", "cat-sat", "x" * 5000), "too long"),
     "a long list": (lambda: cf.steer("cat-sat", "x" * 5000, prompt="the"), "too long"),
-    "a text of words": (lambda: cf.WordList(""), "but it must be a list of texts"),
+    "a text of words": (lambda: cf.WordList(""), "must be a list of texts"),
 }
 
 
@@ -271,7 +271,7 @@ def test_error_that_is_no_arguments_fault_stays() -> None:
 
     with pytest.raises(TypeError, match="from inside"):
         broken(1, ["x"])
-    with pytest.raises(cf.InputError, match=r"words must be a list, each a text, and it is \[1\]"):
+    with pytest.raises(cf.InputError, match=r"words must be a list, each a text; you gave \[1\]"):
         broken(1, [1])
     with pytest.raises(cf.InputError, match="n must be a whole number; you gave 'x'"):
         broken("x")  # type: ignore[arg-type]

@@ -48,7 +48,9 @@ def test_hidden_attention_shows_a_channel_and_its_changes() -> None:
         live.set("blocks.1.ssm.h2.A_log", 0, 0, value)
         found = squares(cf.plot.hidden_attention(live, "1.2.0"))
         assert np.array_equal(found, hidden_attention.weights(live, of, channel))
-    with pytest.raises(cf.InputError, match="states of layer 1 are in heads: name one, as 1"):
+    with pytest.raises(
+        cf.InputError, match=r"states of layer 1 are divided into heads; name a head, too: 1\.0\.0"
+    ):
         cf.plot.hidden_attention(live, "1.0")
 
 
@@ -89,7 +91,7 @@ def test_pictures_are_the_same_bytes(game, tmp_path: Path) -> None:
         one, other = (cf.plot.save(cf.plot.pattern(game, "1.2"), p).read_bytes() for p in paths)
         assert one == other
     assert cf.plot.pattern(game, "1.2")._repr_png_().startswith(b"\x89PNG")
-    with pytest.raises(cf.InputError, match="ends in"):
+    with pytest.raises(cf.InputError, match="the name of a picture must end in"):
         cf.plot.save(cf.plot.pattern(game, "1.2"), tmp_path / "a.gif")
 
 

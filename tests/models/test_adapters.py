@@ -101,20 +101,17 @@ def test_model_with_an_adapter_is_saved_merged(tmp_path: Path) -> None:
     ("said", "fault"),
     [
         ({"peft_type": "IA3"}, "peft_type IA3 is not supported"),
-        ({"use_dora": True}, "use_dora = True is not supported, which"),
+        ({"use_dora": True}, "use_dora = True is not supported"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"rank_pattern": {"c_attn": 4}}, "rank_pattern"),
         ({"alpha_pattern": {"c_attn": 4}}, "alpha_pattern"),
         ({"bias": "all"}, "bias 'all' is not supported"),
         ({"lora_bias": True}, "lora_bias"),
-        (
-            {"init_lora_weights": "pissa_niter_4"},
-            "changes the base model's weights; convert the adapter to LoRA, and",
-        ),
-        ({"brand_new": 3}, "brand_new = 3 is not supported, which"),
+        ({"init_lora_weights": "pissa_niter_4"}, "changes the base model's weights"),
+        ({"brand_new": 3}, "brand_new = 3 is not supported"),
         ({"r": 0}, "r is 0"),
-        ({"r": 4}, "of another rank than 4"),
-        ({"r": "x"}, "'r' is 'x', not int"),
+        ({"r": 4}, "or its rank is not 4"),
+        ({"r": "x"}, "'r' is 'x', but must have the type int"),
     ],
 )
 def test_adapter_that_is_not_supported(tmp_path: Path, said: dict[str, object], fault: str) -> None:
@@ -138,9 +135,12 @@ def test_damaged_adapter(tmp_path: Path) -> None:
     tensors = load_file(folder / "adapter_model.safetensors")
     first = next(iter(tensors))
     for changed, fault in (
-        ({k: v for k, v in tensors.items() if k != first}, "one of the two matrices"),
+        ({k: v for k, v in tensors.items() if k != first}, "only one of the two matrices"),
         (tensors | {first: tensors[first] * np.nan}, "not finite"),
-        (tensors | {f"{first}_magnitude": tensors[first]}, "only lora_A and lora_B of an adapter"),
+        (
+            tensors | {f"{first}_magnitude": tensors[first]},
+            "reads only lora_A and lora_B of an adapter",
+        ),
         ({}, "no lora_A and lora_B"),
     ):
         save_file(changed, folder / "adapter_model.safetensors")
@@ -149,7 +149,7 @@ def test_damaged_adapter(tmp_path: Path) -> None:
     (folder / "adapter_model.safetensors").unlink()
     with pytest.raises(InputError, match="as safetensors"):
         cf.load(GOLDEN / "gpt2", folder)
-    with pytest.raises(InputError, match=r"holds no adapter_config\.json"):
+    with pytest.raises(InputError, match=r"contains no adapter_config\.json"):
         cf.load(GOLDEN / "gpt2", tmp_path)
 
 
@@ -194,5 +194,8 @@ def test_run_and_generate_take_an_adapter() -> None:
     assert not done.code, done.err
     whole, plain = cli("run", *given).out, cli("run", *given[:3]).out
     assert whole != plain
-    assert "takes no --adapter" in cli("run", "gram-schmidt", "--adapter", "x").err
+    assert (
+        "has no model, so --adapter does not work"
+        in cli("run", "gram-schmidt", "--adapter", "x").err
+    )
     assert checkpoint.load(GOLDEN / "gpt2").adapter is None

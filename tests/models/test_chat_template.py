@@ -105,7 +105,7 @@ HOSTILE = {
     "a long loop": ("{% for i in range(10 ** 9) %}{% endfor %}", "Range too big"),
     "loops in loops": (
         "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-        "time or memory|no end",
+        "time or memory|did not finish within",
     ),
     "a large text": ("{{ 'a' * 10 ** 10 }}", "Memory"),
     "a long text": ("{% for i in range(99999) %}{{ 'much' * 9 }}{% endfor %}", "characters"),
@@ -134,7 +134,7 @@ def test_pieces_around_what_is_typed() -> None:
     assert (found.system, found.strips_you, found.strips_system) == ("", True, True)
     assert ChatTemplate(GEMMA, TOKENS).pieces.opening is None
     assert ChatTemplate(THINKS).pieces.following is None  # what it thought is left out later
-    with pytest.raises(InputError, match="no formulas"):
+    with pytest.raises(InputError, match="in a way that formulas cannot follow"):
         _ = ChatTemplate(TEMPLATES["upper"]).pieces
 
 

@@ -83,7 +83,7 @@ def test_decoder_without_a_head_says_which_heads_are_read(tmp_path: Path) -> Non
     config = json.loads((DECODERS[0] / "config.json").read_text())
     bare = config | {"architectures": ["Qwen3Model"]}
     (tmp_path / "model" / "config.json").write_text(json.dumps(bare))
-    with pytest.raises(InputError, match=r"Qwen3Model has no file head.*ForSequenceClassification"):
+    with pytest.raises(InputError, match=r"Qwen3Model has no head.*ForSequenceClassification"):
         checkpoint.load(tmp_path / "model")
 
 
@@ -100,8 +100,8 @@ def in_ironcalc(folder: Path, tmp_path: Path, ids: list[int] = IDS):
 
 REFUSED = {
     "one label": ({"id2label": {"0": "score"}}, "has 1 label"),
-    "several at once": ({"problem_type": "multi_label_classification"}, "one label"),
-    "numbers": ({"id2label": {"0": 1, "1": 2}}, "not a list of labels"),
+    "several at once": ({"problem_type": "multi_label_classification"}, "choose one label"),
+    "numbers": ({"id2label": {"0": 1, "1": 2}}, "is not a list of labels"),
     "gap": ({"id2label": {"0": "a", "5": "b"}}, "with the numbers 0 to 1"),
 }
 
@@ -136,7 +136,7 @@ def test_page_names_the_classes() -> None:
 
 def test_image_of_another_size_and_a_workbook_of_it_are_refused() -> None:
     few = cli("run", IMAGE, "--ids", "3,1,5")
-    assert few.code == 2 and "an image of 48 pixels" in few.err
+    assert few.code == 2 and "this model needs an image of 48 pixels" in few.err
     built = cli("build", IMAGE, "--ids", ",".join(["7"] * 48))
     assert built.code == 2 and "reads an image" in built.err
     beyond = cli("run", IMAGE, "--ids", ",".join(["256"] * 48))

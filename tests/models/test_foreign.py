@@ -411,7 +411,10 @@ REFUSED = {  # a golden model, options, and what the message names
     "bloom": ({"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact = True"),
     "falcon": ({"num_ln_in_parallel_attn": 3}, "num_ln_in_parallel_attn is 3"),
     "gptj": ({"rotary_dim": 20}, "d_rotary is 20"),
-    "phi": ({"hidden_act": "laplace"}, "hidden_act = 'laplace' is not supported; use relu or"),
+    "phi": (
+        {"hidden_act": "laplace"},
+        "hidden_act = 'laplace' is not supported; choose one of relu",
+    ),
 }
 
 
@@ -463,6 +466,8 @@ def test_an_architecture_is_one_file(tmp_path: Path, monkeypatch) -> None:
 def test_missing_declaration_is_one_line(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "unfinished.py").write_text("MODEL_TYPES = ('unfinished',)\n")
     monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(tmp_path)])
-    wanted = r"unfinished\.py is an architecture without EPS, forward, read_config, pieces"
+    wanted = (
+        r"unfinished\.py is an architecture, but does not declare EPS, forward, read_config, pieces"
+    )
     with pytest.raises(InputError, match=wanted):
         architectures.find("gpt2")

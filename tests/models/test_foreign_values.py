@@ -46,11 +46,12 @@ def refused(*args: object, says: str) -> None:
 VALUES: list[tuple[str, Any, str]] = [
     *(("general.alignment", value, "general.alignment") for value in (0, "x", NAN, [32], 33)),
     ("general.alignment", -32, "general.alignment is -32, which is not a power of two"),
-    ("general.architecture", ["llama"], "'general.architecture' is ['llama'], not str"),
+    ("general.architecture", ["llama"],
+     "'general.architecture' is ['llama'], but must have the type str"),
     ("general.name", DEEP, "an array of arrays"),
     ("llama.attention.head_count", 0, "num_attention_heads = 0 must divide"),
-    ("llama.attention.head_count", "2", "'num_attention_heads' is '2', not int"),
-    ("llama.rope.freq_base", "x", "'rope_theta' is 'x', not float"),
+    ("llama.attention.head_count", "2", "'num_attention_heads' is '2', but must have the type int"),
+    ("llama.rope.freq_base", "x", "'rope_theta' is 'x', but must have the type float"),
     ("llama.rope.freq_base", NAN, "no model can use such a number"),
     ("llama.embedding_length", 2**63, "no model can use such a number"),
     *((f"tokenizer.ggml.{key}", value, f"tokenizer.ggml.{key}") for key, value in (
@@ -71,12 +72,12 @@ def test_metadata_of_gguf_of_the_wrong_kind(key: str, value: Any, says: str, tmp
 
 SIDES: list[tuple[str, tuple[int, ...], str]] = [
     ("x", (), "x in "),
-    ("x", (1,) * 9, "has 9 sides, not 1 to 4"),
+    ("x", (1,) * 9, "has 9 dimensions, not 1 to 4"),
     ("blk.0.ffn_up_exps.weight", (10**6, 4, 0), "has a dimension of size 0"),
     ("blk.0.ffn_up_exps.weight", (1, 1, 20_000), "20,000 experts"),
     ("blk.{0.x}.ffn_up_exps.weight", (3, 3, 3), "is not a weight of this model"),
-    ("rope_freqs.weight", (2, 2), "and all these numbers must be positive"),
-    ("rope_freqs.weight", (4,), "but these are not the numbers of Llama 3"),
+    ("rope_freqs.weight", (2, 2), "all these numbers must be positive"),
+    ("rope_freqs.weight", (4,), "these are not the numbers of Llama 3"),
 ]
 
 
@@ -90,7 +91,11 @@ def test_gguf_tensors_of_impossible_shape(name, sides, says, tmp_path: Path) -> 
 def test_pre_tokenizer_of_the_wrong_type(tmp_path: Path) -> None:
     said = BASE | {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": ["x"]}
     (tmp_path / "m.gguf").write_bytes(gguf(said))
-    refused("info", tmp_path / "m.gguf", says="'tokenizer.ggml.pre' is ['x'], not str")
+    refused(
+        "info",
+        tmp_path / "m.gguf",
+        says="'tokenizer.ggml.pre' is ['x'], but must have the type str",
+    )
 
 
 def test_unchanged_gguf_is_read(tmp_path: Path) -> None:
@@ -109,7 +114,7 @@ def test_lying_llama2c_header(version: int, n_layers: int, tmp_path) -> None:
     if version:
         head = struct.pack("<Ii", llama2c.MAGIC, version) + head + struct.pack("<?i", True, 8)
     (tmp_path / "m.bin").write_bytes(head.ljust(5000, b"\0"))
-    says = "its header requires" if n_layers == 10_000 else "its header are not valid; download"
+    says = "its header requires" if n_layers == 10_000 else "the values in its header are not valid"
     refused("info", tmp_path / "m.bin", says=says)
 
 
@@ -136,7 +141,7 @@ def test_piece_of_ten_million_characters() -> None:
 def test_tokenizer_bin_of_100_mb_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "tokenizer.bin").open("wb") as file:
         file.truncate(100_000_000)
-    with pytest.raises(InputError, match="is larger than 20 MB, which no model needs"):
+    with pytest.raises(InputError, match="is larger than 20 MB; no model needs so large a file"):
         llama2c.in_tokenizer(tmp_path / "tokenizer.bin")
 
 
@@ -150,14 +155,12 @@ def test_a_module_stays_inside_its_folder(path: str, tmp_path: Path) -> None:
     model = folder_of("minilm", tmp_path)
     listed = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": path}]
     (model / "modules.json").write_text(json.dumps(listed))
-    refused(
-        "info", model, says="is outside the model's folder, so cellformer does not read it; put"
-    )
+    refused("info", model, says="is outside the model's folder, so cellformer does not read it")
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [(DEEP, "too deep"), ("[1]", "must contain a list of modules")],
+    [(DEEP, "the nesting in the file is too deep"), ("[1]", "must contain a list of modules")],
     ids=["deep", "one"],
 )
 def test_malformed_list_of_modules(text: str, says: str, tmp_path: Path) -> None:
@@ -177,7 +180,7 @@ def test_a_shard_stays_inside_its_folder(tmp_path: Path) -> None:
 
 def test_a_safetensors_file_of_a_million_tensors(tmp_path: Path) -> None:
     many_tensors(tmp_path, 1_000_000)
-    refused("info", tmp_path / "model", says="MB; no model needs")
+    refused("info", tmp_path / "model", says="bytes, too large for a model")
 
 
 @pytest.mark.parametrize("how", TORCH)
@@ -199,9 +202,10 @@ def test_hostile_pickle_of_characters(pickled: bytes, tmp_path, torch) -> None:
 LIES: list[tuple[str, dict[str, Any], str]] = [
     ("phi", {"partial_rotary_factor": NAN}, "no model can use such a number"),
     ("phi", {"rope_parameters": {"partial_rotary_factor": NAN}}, "partial_rotary_factor is nan"),
-    ("phi", {"partial_rotary_factor": -1}, "partial_rotary_factor is -1.0, not positive"),
-    ("llama", {"rope_theta": 0}, "rope_theta is 0.0, not positive"),
-    ("llama", {"rope_theta": -2.5}, "rope_theta is -2.5, not positive"),
+    ("phi", {"partial_rotary_factor": -1},
+     "partial_rotary_factor is -1.0, but it must be positive"),
+    ("llama", {"rope_theta": 0}, "rope_theta is 0.0, but it must be positive"),
+    ("llama", {"rope_theta": -2.5}, "rope_theta is -2.5, but it must be positive"),
     *((name, {"layer_types": ["telepathy"] * 2}, "layer_types has 'telepathy'")
         for name in ("qwen2", "qwen3", "gemma2", "gemma3", "qwen3_moe")),
     ("qwen2", {"layer_types": ["full_attention"]}, "layer_types lists 1 layers"),
@@ -239,9 +243,9 @@ BEYOND: list[tuple[str, Callable[[Path], object], tuple[str, ...], str]] = [
     ("build", wide, ("build", "MODEL", "--ids", "0", "--live", "blocks.0"),
      "cells of the workbook: 5"),
     ("edit", endless, ("edit", "MODEL", "--ids", ",".join(["0"] * 3_000), "--say", "1"),
-     "numbers in the gradients of a step by the weights that may change, see --only: 6,9"),
+     "numbers in the gradients of one step by the weights that may change (see --only): 6,9"),
     ("trace", endless, ("trace", "dialogue-game", "logits[3,3]", "--depth", "1000000"),
-     "lines of this tree, or more: 5,0"),
+     "lines in this tree (at least this many): 5,0"),
 ]  # fmt: skip
 
 

@@ -61,11 +61,14 @@ def changed(folder: Path, change: dict) -> Path:
 @pytest.mark.parametrize(
     "change, said",
     [
-        ({"head_dim": 4}, "4 times head_dim = 4 are not expand times hidden_size = 12 channels"),
-        ({"n_groups": 3}, "n_groups = 3 does not divide num_heads = 4"),
+        (
+            {"head_dim": 4},
+            "num_heads = 4 times head_dim = 4 must equal expand times hidden_size = 12",
+        ),
+        ({"n_groups": 3}, "n_groups = 3 must divide num_heads = 4"),
         ({"time_step_limit": [0.1]}, "give the lowest and the highest number"),
         ({"time_step_limit": [0.1, "high"]}, "give the lowest and the highest number"),
-        ({"state_size": 0}, "state_size gives 0 numbers; it must leave at least 1"),
+        ({"state_size": 0}, "state_size gives 0 numbers; the result must be at least 1"),
     ],
 )
 def test_refused(change: dict, said: str, tmp_path: Path) -> None:

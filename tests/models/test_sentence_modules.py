@@ -67,7 +67,7 @@ def test_last_token_of_a_decoder(tmp_path: Path) -> None:
     values = json.loads((where / "config.json").read_text()) | {"architectures": ["Qwen3Model"]}
     (where / "config.json").write_text(json.dumps(values | {"tie_word_embeddings": False}))
     with pytest.raises(
-        cf.InputError, match=r"a Qwen3Model has no head. For a decoder, use ForCausalLM"
+        cf.InputError, match=r"a Qwen3Model has no head\. For a decoder, use ForCausalLM"
     ):
         cf.load(where)
     (where / "1_Pooling").mkdir()
@@ -91,7 +91,7 @@ def test_other_heads_of_decoders_are_named(name: str, tmp_path: Path, monkeypatc
     where = Path(shutil.copytree(GOLDEN / "llama", "model"))
     values = json.loads((where / "config.json").read_text()) | {"architectures": [name]}
     (where / "config.json").write_text(json.dumps(values))
-    with pytest.raises(cf.InputError, match=f"a {name} has a head that is not known here"):
+    with pytest.raises(cf.InputError, match=f"a {name} has a head that cellformer does not know"):
         cf.load(where)
 
 
@@ -115,7 +115,7 @@ def test_unsupported_encoder_options_are_one_line(tmp_path: Path) -> None:
     assert "9" in cli("run", minilm, "--ids", "1,2,3,4,5,6,7,8,9,10").err  # max_seq_length
     for arguments, message in (
         (("generate", minilm, "--ids", "1,2"), "cannot continue"),
-        (("ablate", minilm, "--ids", "1,2"), "ranks no words"),
+        (("ablate", minilm, "--ids", "1,2"), "predicts no words"),
         (("run", bert, "--ids", "1,2", "--second", "a"), "not a sentence encoder"),
         (("run", GOLDEN / "roberta", "--ids", "3,16"), "padding token"),
     ):

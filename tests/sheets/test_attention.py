@@ -98,7 +98,7 @@ def assert_is_the_models(book: ModelBook, reading: Reading, step: Step, word: in
         near(stream, step.result.name, word, slice(len(stream)))
     head, check, _ = (line[0] for line in numbers(book, reading, "said"))
     assert str(head).startswith(f"Head {step.layer}.{step.number} (layer {step.layer}, ")
-    assert str(check).startswith("Check: the model gets the same")
+    assert str(check).startswith("Check: the model gets the same sum")
 
 
 def choose(book: ModelBook, layer: object, head: object, word: object) -> Reading:
@@ -187,7 +187,7 @@ def test_layers_without_such_heads_are_no_choice() -> None:
     assert rule["source"] == [str(layer)] and layer != 0
     reading = choose(book, 0, 0, 0)
     said = numbers(book, reading, "said")[0][0]
-    assert said == f"‘0’ is no layer with heads: type one of {layer}."
+    assert said == f"‘0’ is not a layer with heads: type one of {layer}."
 
 
 def assert_steps_are_the_models(book: ModelBook) -> None:
@@ -265,12 +265,12 @@ def test_cat_sat_opens_on_it(files: Files) -> None:
 @pytest.mark.parametrize(
     ("k", "typed", "said"),
     [
-        (0, 7.0, "‘7’ is no layer with heads: type a whole number from 0 to 1."),
-        (0, "first", "‘first’ is no layer with heads: type a whole number from 0 to 1."),
+        (0, 7.0, "‘7’ is not a layer with heads: type a whole number from 0 to 1."),
+        (0, "first", "‘first’ is not a layer with heads: type a whole number from 0 to 1."),
         (1, -1.0, "‘-1’ is not a head of this layer: type a whole number from 0 to 3."),
         (1, 1.5, "‘1.5’ is not a head of this layer: type a whole number from 0 to 3."),
-        (2, 99.0, "‘99’ is no word of the sentence: type a whole number from 0 to 3."),
-        (2, "", "‘’ is no word of the sentence: type a whole number from 0 to 3."),
+        (2, 99.0, "‘99’ is not the number of a word: type a whole number from 0 to 3."),
+        (2, "", "‘’ is not the number of a word: type a whole number from 0 to 3."),
     ],
 )
 def test_a_choice_of_nothing_is_a_line_beside_its_cell(
@@ -292,7 +292,11 @@ def assert_blank(book: ModelBook, sheet: InIronCalc, k: int, said: str) -> None:
     beside = book.shown["attention.said"]
     lines = [sheet["Attention", beside.top + j, beside.left] or "" for j in range(3)]
     assert lines[k] == said
-    assert all(line == "" or "that looks" in str(line) for j, line in enumerate(lines) if j != k)
+    assert all(
+        line == "" or "the query comes from the word" in str(line)
+        for j, line in enumerate(lines)
+        if j != k
+    )
     for name in ("query", "key", "score", "scale", "scaled", "exp", "share", "value", "taken"):
         place = book.shown[f"attention.{name}"]
         for i, j in np.ndindex(*place.size):
@@ -421,7 +425,7 @@ def assert_follows(book: ModelBook, shown: Mapping[CellAt, Any], typed: CellAt) 
     assert written == pytest.approx([float(np.dot(share[:n], line)) for line in values])
     before = [x for (x,) in numbers(book, book.clean, "written")]
     assert written != pytest.approx(before, abs=1e-4)
-    assert str(numbers(book, found, "said")[1][0]).startswith("You typed over")  # type: ignore[arg-type]
+    assert str(numbers(book, found, "said")[1][0]).startswith("You typed over a number below")  # type: ignore[arg-type]
 
 
 def of_sheet(cells: FormulaCells) -> FormulaCells:

@@ -194,44 +194,50 @@ BREAKS = {
     "a name like a cell": ({"names": named("AB12")}, "looks like the address of a cell"),
     "a name like R1C1": ({"names": named("r2c3")}, "looks like the address of a cell"),
     "a name with a space": ({"names": named("a b")}, "no digit first"),
-    "a name that leads nowhere": ({"names": named("w", to="Gone!$A$1")}, "not there"),
+    "a name that leads nowhere": (
+        {"names": named("w", to="Gone!$A$1")},
+        "a sheet that does not exist",
+    ),
     "a sheet's name too long": ({"other": "s" * 32}, "1 to 31 characters"),
-    "a sheet's name with a colon": ({"other": "a:b"}, "none of"),
+    "a sheet's name with a colon": ({"other": "a:b"}, "must not contain []:*?/"),
     "a sheet twice": ({"other": "ONE"}, "two sheets have the same name"),
     "a formula too long": ({"rows": cells("1" + "+B1234" * 1366)}, "longer than 8,192"),
     "too many arguments": ({"rows": cells(f"MAX({','.join(['B1'] * 256)})")}, "255 arguments"),
-    "too deep": ({"rows": cells("ABS(" * 65 + "B1" + ")" * 65)}, "more than 64 deep"),
-    "a text in a formula": ({"rows": cells(f"LEN({LONG})")}, "has more than 255 characters"),
+    "too deep": ({"rows": cells("ABS(" * 65 + "B1" + ")" * 65)}, "more than 64 levels deep"),
+    "a text in a formula": ({"rows": cells(f"LEN({LONG})")}, "longer than 255 characters"),
     "a small e": ({"rows": cells("B1*1e-9")}, "a small e"),
-    "a later function": ({"rows": cells("_xlfn.TEXTJOIN(B1,TRUE,B2)")}, "Excel 2010"),
+    "a later function": ({"rows": cells("_xlfn.TEXTJOIN(B1,TRUE,B2)")}, "Excel 2010 does not have"),
     "a bare later function": ({"rows": cells("UNICODE(B1)")}, "_xlfn.UNICODE"),
     "ROW() in SUMPRODUCT": ({"rows": cells("SUMPRODUCT(B1:B2,INDEX(C1:D2,0,ROW()))")}, "an array"),
-    "a sheet that does not exist": ({"rows": cells("Gone!A1")}, "not exist, Gone"),
-    "shared over sheets": ({"rows": shared("Other!A1+A1")}, "One!B1: a shared formula names"),
+    "a sheet that is not there": ({"rows": cells("Gone!A1")}, "does not exist, Gone"),
+    "shared over sheets": ({"rows": shared("Other!A1+A1")}, "One!B1: a shared formula refers to"),
     "shared from below": (
         {"rows": shared("A1", "A1:B3")},
-        "formula must begin with its first cell",
+        "must begin with its first cell",
     ),
     "shared out of its range": (
         {"rows": shared("A1", "B1:B2")},
-        "outside the range of that formula, or before",
+        "outside the range of that formula",
     ),
-    "an array elsewhere": ({"rows": array("B1")}, "formula must begin with its cell"),
+    "an array elsewhere": ({"rows": array("B1")}, "must begin with its cell"),
     "arrays that overlap": ({"rows": array("A1:B2", "A2:A3")}, "overlap"),
-    "a list too long": ({"after": validated(formula=LONG)}, "has more than 255 characters"),
+    "a list too long": ({"after": validated(formula=LONG)}, "longer than 255 characters"),
     "a title too long": ({"after": validated(errorTitle="t" * 33)}, "errorTitle"),
     "a message too long": ({"after": validated(error="t" * 256)}, "error is longer"),
     "a small e in a rule": ({"after": validated("decimal", "1e-09")}, "a small e"),
     "a format over sheets": ({"after": dressed("Other!A1&gt;0"), "styles": DXFS}, "another sheet"),
-    "a format without style": ({"after": dressed("A1&gt;0", 1), "styles": DXFS}, "not there"),
-    "a number format": ({"styles": format_of("0.##")}, "a whole number with a decimal point, as"),
+    "a format without style": (
+        {"after": dressed("A1&gt;0", 1), "styles": DXFS},
+        "a style that does not exist",
+    ),
+    "a number format": ({"styles": format_of("0.##")}, "a whole number with a decimal point"),
     "a number format's parts": ({"styles": format_of("0;0;0;@;0")}, "4 parts"),
     "a text too long": ({"texts": f"<si><t>{'x' * 32_768}</t></si>"}, "32,767"),
     "a text in its cell": (
         {"rows": f'<row r="1"><c r="A1" t="inlineStr"><is><t>{"é" * 32_768}</t></is></c></row>'},
         "32,767",
     ),
-    "a chart of nothing": ({"chart": "wow!A1"}, "not there"),
+    "a chart of nothing": ({"chart": "wow!A1"}, "cells that do not exist"),
     "a pane": ({"before": PANE.format("")}, "does not split the sheet"),
     "merged twice": (
         {"after": '<mergeCells><mergeCell ref="A1:B2"/><mergeCell ref="B2:C3"/></mergeCells>'},
@@ -245,27 +251,30 @@ BREAKS = {
     **{
         formula: (
             {"rows": cells(formula), "names": named("Range", to="One!$F$1:$F$3")},
-            f"A1: {who} gets a range where Excel takes one value",
+            f"A1: {who} gets a range where Excel expects one value",
         )
         for formula, who in SPREAD.items()
     },
     "ERF of a negative number": (
         {"rows": cells("0.5*B1*(1+ERF(B1*0.7))")},
-        "A1: ERF gets what may",
+        "A1: ERF may get a negative number",
     ),
     "half a character": (
         {"rows": cells("_xlfn.UNICODE(MID(B1,2,1))")},
-        "A1: UNICODE gets what may",
+        "A1: UNICODE may get half a character",
     ),
     "a text with a space before": (
         {"rows": SPOKEN.format("", " a")},
-        "One: a text has outer spaces",
+        "One: a text with spaces at its ends",
     ),
     "a text with a space behind": (
         {"rows": SPOKEN.format("", "a ")},
-        "One: a text has outer spaces",
+        "One: a text with spaces at its ends",
     ),
-    "a shared text with spaces": ({"texts": "<si><t> a</t></si>"}, "' a': a text has outer spaces"),
+    "a shared text with spaces": (
+        {"texts": "<si><t> a</t></si>"},
+        "' a': a text with spaces at its ends",
+    ),
     **{
         formula: ({"rows": cells(formula)}, f"A1: {formula[11:14]}")
         for formula in (
@@ -388,7 +397,7 @@ def test_headers_that_disagree(offset: int, kind: str, tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     struct.pack_into(kind, data, begin + offset, 1)
     path.write_bytes(data)
-    assert "xl/styles.xml: its local and its central header disagree" in audit(path)
+    assert "xl/styles.xml: its local header and its central header disagree" in audit(path)
 
 
 def test_files_of_others(tmp_path: Path) -> None:
@@ -401,7 +410,7 @@ def test_files_of_others(tmp_path: Path) -> None:
     book.save(tmp_path / "broken.xlsx")
     assert audit(tmp_path / "whole.xlsx") == []
     first, second = audit(tmp_path / "broken.xlsx")
-    assert first == "R1C1: a name reads as a cell" and "Sheet!A1" in second
+    assert first == "R1C1: a name looks like the address of a cell" and "Sheet!A1" in second
 
     with xlsxwriter.Workbook(tmp_path / "other.xlsx") as written:
         sheet = written.add_worksheet("it's")
@@ -410,7 +419,7 @@ def test_files_of_others(tmp_path: Path) -> None:
         sheet.freeze_panes(0, 0)
     assert audit(tmp_path / "other.xlsx") == [
         "it's!B1: a number has a small e, 1e-9 (and 299 more)",
-        "it's: a pane is frozen that splits nothing",
+        "it's: a frozen pane does not split the sheet",
     ]
 
 
@@ -468,7 +477,7 @@ def test_overlapping_areas_are_found() -> None:
     [
         (
             {"rows": cells("(" * 50_000 + "ABS(" * 65 + "B1" + ")" * 50_065)},
-            ["One!A1: functions are nested more than 64 deep", "longer than 8,192"],
+            ["One!A1: functions are nested more than 64 levels deep", "longer than 8,192"],
         ),
         (
             {

@@ -156,16 +156,16 @@ def test_files_of_other_programs_get_the_same_marks(libreoffice: None, tmp_path:
 def test_diff_lists_what_was_filled_in(tmp_path: Path) -> None:
     book, (one, two, *_) = exercises.recipe("loss").asked()
     path = xlsx.write(book, tmp_path / "loss.xlsx")
-    assert "0 of 6 yellow cells are filled in" in cli("diff", path).out
+    assert "0 of 6 yellow cells of the exercises are filled in" in cli("diff", path).out
     _put(book, one, 0.123)
     _put(book, two, formula(book)(two))
     book.refresh()
     printed = cli("diff", xlsx.write(book, path)).out
     assert "code_P[2,0]  Entropy!F11  0.123" in printed
     assert "=IFERROR(-LN(MAX(E12" in printed
-    assert "2 of 6 yellow cells are filled in" in printed
+    assert "2 of 6 yellow cells of the exercises are filled in" in printed
     refused = cli("import", path, "-o", tmp_path / "folder")
-    assert (refused.code, "‘cellformer grade FILE’" in refused.err) == (2, True)
+    assert (refused.code, "grade it with ‘cellformer grade FILE’" in refused.err) == (2, True)
 
 
 def test_no_visible_sheet_shows_a_blank_number_of_the_step() -> None:
@@ -209,9 +209,9 @@ def test_a_changed_hidden_sheet_is_refused(tmp_path: Path) -> None:
     path = asked("loss").write(tmp_path, "loss")
     changes = {
         "the hidden sheet Key was changed at": ("B30", 1.0),
-        "version of cellformer; use a new file, or": ("A2", "0123456789abcdef"),
-        "someone changed the sheet Key of the file; use": ("A2", None),
-        "its exercises are of version 9": ("A2", 9),
+        "do not match this version of cellformer; use a new file": ("A2", "0123456789abcdef"),
+        "someone changed the sheet Key of the file": ("A2", None),
+        "the file's exercises have version 9": ("A2", 9),
     }
     for said, (where, change) in changes.items():
         workbook = openpyxl.load_workbook(path)

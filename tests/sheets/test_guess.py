@@ -32,7 +32,7 @@ def test_an_answer_is_blank_until_there_is_a_guess() -> None:
     book = default_book(NAME)
     for sheet, row, _ in answers(book):
         assert book.clean.cell(sheet, row, ANSWER) == ""
-    assert "0 right of 0 guesses; 8 questions" in book.clean.cell(*TALLY)
+    assert "0 of 0 guesses are right. There are 8 questions." in book.clean.cell(*TALLY)
 
 
 def test_right_and_wrong_guesses_are_told_apart(built: Built) -> None:
@@ -40,12 +40,12 @@ def test_right_and_wrong_guesses_are_told_apart(built: Built) -> None:
     right = answers(book)
     sheet = InIronCalc(built[NAME])
     with sheet.typed(right):
-        assert str(sheet[TALLY]).startswith("8 right of 8 guesses; 8 questions")
+        assert str(sheet[TALLY]).startswith("8 of 8 guesses are right. There are 8 questions.")
         for _, row, _ in right:
             assert str(sheet[SHEET, row, ANSWER]).startswith("Right: ")
     for odd in ("nothing", 99.0, "*", "#N/A"):
         with sheet.typed(dict.fromkeys(right, odd)):
-            assert str(sheet[TALLY]).startswith("0 right of 8 guesses")
+            assert str(sheet[TALLY]).startswith("0 of 8 guesses are right")
             for _, row, _ in right:
                 assert sheet[SHEET, row, RIGHT] == 0
                 assert str(sheet[SHEET, row, ANSWER]).startswith("No: ")
@@ -57,6 +57,6 @@ def test_libreoffice_counts_right_guesses(built: Built, tmp_path: Path) -> None:
     row = next(iter(right))[1]
     wrong = {(SHEET, row, GUESS): "dog"}
     first, second = libreoffice_after(built[NAME], [right, wrong], tmp_path / "after")
-    assert str(first[SHEET][TALLY[1:]]).startswith("8 right of 8 guesses")
-    assert str(second[SHEET][TALLY[1:]]).startswith("0 right of 1 guesses")
-    assert str(second[SHEET][row, ANSWER]).startswith("No: the model says")
+    assert str(first[SHEET][TALLY[1:]]).startswith("8 of 8 guesses are right")
+    assert str(second[SHEET][TALLY[1:]]).startswith("0 of 1 guesses are right")
+    assert str(second[SHEET][row, ANSWER]).startswith("No: the model predicts")

@@ -69,7 +69,7 @@ def test_compositions_are_norms_of_products_of_weights() -> None:
 
 
 def test_what_is_too_large_or_has_no_words_is_refused() -> None:
-    with pytest.raises(InputError, match="reads out no words"):
+    with pytest.raises(InputError, match="output is not words, so the model has no circuits"):
         circuits.ov(golden_models()["minilm"], HEAD)
     with pytest.raises(InputError, match="not linear in the output of the heads"):
         circuits.ov(golden_models()["bert"], HEAD)

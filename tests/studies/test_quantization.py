@@ -115,11 +115,17 @@ def test_quantize_in_python_and_as_a_command() -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("quantize cat-sat --bits 1", "cannot be rounded to 1 bits; give a list of 8, 4, 3, 2"),
+        (
+            "quantize cat-sat --bits 1",
+            "cannot be rounded to 1 bits; give a list with only 8, 4, 3, 2",
+        ),
         ("quantize cat-sat --bits 4,x", "cannot be rounded to 'x' bits"),
         ("quantize cat-sat --bits=", "cannot be rounded to '' bits"),
-        ("quantize cat-sat --groups 7", "groups of 7 divide no row of weights; here rows have"),
-        (f"quantize {GOLDEN}/minilm --ids 1,2", "ranks no words"),
+        (
+            "quantize cat-sat --groups 7",
+            "no row of weights can be divided into groups of 7; rows have",
+        ),
+        (f"quantize {GOLDEN}/minilm --ids 1,2", "predicts no words"),
     ],
 )
 def test_quantize_refuses(line: str, fault: str) -> None:

@@ -95,7 +95,9 @@ def test_a_head_is_named_in_two_ways_and_others_are_refused() -> None:
     assert scores.head_of(graph, "1.2") == scores.head_of(graph, "blocks.1.attn.h2")
     with pytest.raises(InputError, match=r"no head is named '1.7'; nearest: 1\."):
         scores.head_of(graph, "1.7")
-    with pytest.raises(InputError, match=r"token 1 does not see token 3 in head 1.2; name a token"):
+    with pytest.raises(
+        InputError, match=r"token 1 does not see token 3 in head 1.2; name an earlier token"
+    ):
         scores.Head(graph, "blocks.1.attn.h2").split(1, 3)
 
 

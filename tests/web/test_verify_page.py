@@ -76,8 +76,8 @@ def test_a_changed_formula_is_found(html, tmp_path: Path, node) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda html: "<html></html>", "MB, too large for a page of cellformer"),
-        (lambda html: html[: len(html) // 3], "MB, too large for a page of cellformer"),
+        (lambda html: "<html></html>", "is not a page of cellformer"),
+        (lambda html: html[: len(html) // 3], "is not a page of cellformer"),
         (lambda html: html.replace('id="data">', 'id="data">AAAA'), "its data cannot be unpacked"),
         (lambda html: with_part(html, "data", lambda raw: b"[]"), "its data cannot be read"),
         (

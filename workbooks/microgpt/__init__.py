@@ -139,14 +139,19 @@ def story(w: Workbook) -> Story:
             "A GPT of 4,192 numbers, all random at first, learns to write first names, letter by "
             "letter. The GPT is small but complete: the names that it",
             "reads, letters as numbers, the forward pass, the loss, every gradient, the optimizer Adam, and the names that it writes.",
-            "Why it matters: nothing is left out. A chatbot’s model differs in the number of weights, and in the text, but not in what is done.",
-            "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step: it reads one",
-            "name, changes every weight, and writes a name of its own. At first they are nonsense; after some hundred steps they sound like names.",
+            "Why it matters: this workbook leaves nothing out. A chatbot’s model has more "
+            "weights and learns from more text, but the steps are the same.",
+            "What to do: on the sheet Learn, choose ‘learn’ in the green cell. Then hold down "
+            "F9. Two presses of F9 make one training step.",
+            "A step reads one name, changes every weight, and writes a name. The first written "
+            "names make no sense. After a few hundred steps, the written names sound real.",
             "Choose ‘trained’ at ‘begin with’ to see at once what 1,000 steps change.",
         ],
         look=[
-            "Learn: the switch, the names that it writes, the curve of the loss, and what it expects of each letter.",
-            "Part 1 to Part 8: the program in its order: data, tokenizer, weights, forward pass, loss, gradients, Adam, names.",
+            "Learn: the switch, the names that the model writes, the loss curve, and the "
+            "probability of each letter.",
+            "Part 1 to Part 8: the parts of the program, in order (data, tokenizer, weights, "
+            "forward pass, loss, gradients, Adam, names).",
             "How: instructions for Excel and for LibreOffice, and help if nothing moves.",
         ],
         suggestions=suggestions(w),
@@ -160,21 +165,22 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     rare = w.edited({begin: sheets.TRAINED, docs: "zzz"})(loss)
     return [
         w.suggestion(
-            "Choose ‘trained’: the model writes ‘{then}’, not ‘{now}’. The 20 names are those "
-            "of the program after 1,000 steps.",
+            "Choose ‘trained’: the model now writes ‘{then}’, not ‘{now}’. The program writes "
+            "the same 20 names after 1,000 steps.",
             {begin: sheets.TRAINED},
             writes,
         ),
         w.suggestion(
-            "Type ‘zzz’ as the first name: its loss is {then:.2f}, not {now:.2f}, because random weights find all names alike. "
-            f"With ‘trained’ it is {rare:.2f}, because no name is spelt so.",
+            "Type ‘zzz’ as the first name: the loss is {then:.2f}, not {now:.2f}. Random weights "
+            f"give all names about the same loss. With ‘trained’ the loss is {rare:.2f}, because "
+            "no real name looks like ‘zzz’.",
             {docs: "zzz"},
             loss,
         ),
         w.suggestion(
-            "Type ‘0.1’, ten times as much: this step moves the first weight of <BOS> by "
-            "{then:+.2f}, not {now:+.2f}. Let it learn: at first the loss rises above that of "
-            "a guess.",
+            "Type ‘0.1’, a rate ten times as large: this step moves the first weight of <BOS> by "
+            "{then:+.2f}, not {now:+.2f}. Let the model learn: at first, the loss rises above "
+            "the loss of a guess.",
             {rate: 0.1},
             moved,
         ),

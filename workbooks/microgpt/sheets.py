@@ -52,33 +52,33 @@ LABELS = {
 }
 SWITCH = {  # block -> what it is called, what it is for, its style
     "state": ("learning", "start, learn or pause", "switch"),
-    "begin": ("begin with", "new: random; trained: after 1,000 steps", "dial"),
+    "begin": ("begin with", "new: random weights; trained: 1,000 steps", "dial"),
     "made": ("steps made", "each step changes every weight once", "count"),
     "doc.now": ("it reads", "the name of this step", "word"),
-    "this_loss": ("loss", "surprise at each next letter, in nats", "step green"),
-    "mean_loss": ("mean loss", "of up to 20 steps: a point of the curve", "step green"),
-    "guess": ("a guess", "the loss without knowledge: ln 27", "constant"),
-    "name.now": ("it writes", "a name, with the weights as they are", "word"),
+    "this_loss": ("loss", "mean surprise per letter, in nats", "step green"),
+    "mean_loss": ("mean loss", "mean of up to 20 steps: one curve point", "step green"),
+    "guess": ("a guess", "the loss of a random guess: ln 27", "constant"),
+    "name.now": ("it writes", "a name from the current weights", "word"),
 }
 SETTINGS: dict[str, tuple[str, ...]] = {  # the same
-    "rate": ("learning rate", "of the first step; learning_rate"),
-    "num_steps": ("steps", "until the rate is 0; num_steps"),
-    "beta1": ("beta1", "Adam: how much of m is kept"),
-    "beta2": ("beta2", "Adam: how much of v is kept"),
-    "epsilon": ("epsilon", "Adam: its divisor is not 0; eps_adam"),
-    f"{WRITES}.temperature": ("temperature", "of names: lower is safer, higher bolder"),
-    "lr_t.now": ("rate of this step", "lr_t: it falls to 0 after the last step", "step green"),
-    "moved": ("change of a weight", "the first of <BOS> in wte", "change fine"),
+    "rate": ("learning rate", "at the first step (learning_rate)"),
+    "num_steps": ("steps", "until the rate is 0 (num_steps)"),
+    "beta1": ("beta1", "Adam: share of m that is kept"),
+    "beta2": ("beta2", "Adam: share of v that is kept"),
+    "epsilon": ("epsilon", "Adam: avoids division by 0 (eps_adam)"),
+    f"{WRITES}.temperature": ("temperature", "lower: safer names; higher: bolder names"),
+    "lr_t.now": ("rate of this step", "lr_t: the rate is 0 after the last step", "step green"),
+    "moved": ("change of a weight", "first weight of <BOS> in wte", "change fine"),
 }
 TICKS = {
     "latch.tick": ("recalculations", "counted during learning"),
     "ready": ("ready", "the beat in which this step finished its writing"),
 }
 NAME = {
-    "write.name": ("name", "of the list that this step writes; -1: those of the beginning"),
+    "write.name": ("name", "place in the list of the new name; -1: the names of the beginning"),
 }
 FORWARD = {  # the first block of each part of `gpt(token_id, pos_id, keys, values)`
-    "tokens": "x = wte[token_id] + wpe[pos_id]: a vector for each letter, and one for its place",
+    "tokens": "x = wte[token_id] + wpe[pos_id]: the vector of a letter plus the vector of its place",
     "ln_embed.eps": "x = rmsnorm(x): each letter's vector, divided by its root mean square",
     "blocks.0.resid_pre": "1) Multi-head attention: x_residual = x, then x = rmsnorm(x)",
     "blocks.0.attn.sqrt_d_head": "attn_logits = q · k / head_dim ** 0.5, attn_weights = softmax(attn_logits), for each of four heads",
@@ -87,9 +87,9 @@ FORWARD = {  # the first block of each part of `gpt(token_id, pos_id, keys, valu
     "resid_final": "logits = linear(x, lm_head), and probs = softmax(logits)",
 }
 DRAWING = {  # the blocks that draw a name
-    f"{WRITES}.start": "where the probability of each letter begins on a line from 0 to their sum",
+    f"{WRITES}.start": "start of each letter's probability, on a line from 0 to the sum of all",
     f"{WRITES}.chance": "the random number of each letter",
-    f"{WRITES}.picked": "the letter on which it falls, as its id: random.choices",
+    f"{WRITES}.picked": "id of the letter that the random number picks: random.choices",
     f"{WRITES}.length": "number of letters before the first <BOS>",
     f"{WRITES}.drawn": "number of random numbers for this name",
 }
@@ -112,11 +112,12 @@ def part(p: Parts, number: int, name: str, purpose: str) -> Composer:
 
 def data(p: Parts) -> None:
     """Add the names, and the name of this step."""
-    ws = part(p, 1, "Data", "docs: the names that the model learns from, one at each step")
+    ws = part(p, 1, "Data", "docs: the model learns from these names, one name per step")
     g, names = ws.book.graph, program.names()
     ws.text(
-        "The program shuffles 32,033 names and makes 1,000 steps: it sees these, in this order. Others may be typed, of letters from a to z.",
-        "What is no such letter counts as <BOS>, which begins and ends a name.",
+        "The program shuffles 32,033 names and makes 1,000 steps. The program reads these names "
+        "in this order. You can type other names, with letters from a to z.",
+        "Every other character counts as <BOS>, the token that begins and ends a name.",
     )
     ws.cursor += 1
     ws.widths({0: 12, 1: 20})
@@ -134,7 +135,7 @@ def data(p: Parts) -> None:
 def tokenizer(p: Parts) -> None:
     """Add the ids of letters, and this step's name as ids."""
     ws = part(
-        p, 2, "Tokenizer", "uchars and BOS: each letter is a number; a name is a list of them"
+        p, 2, "Tokenizer", "uchars and BOS: letters become numbers, and names lists of numbers"
     )
     g = ws.book.graph
     ws.widths({0: 12, 1: 32})
@@ -160,7 +161,7 @@ def tokenizer(p: Parts) -> None:
     g.table("letters", (PLACES + 1, 1), letter)
     g.table("ids", (PLACES + 1, 1), number)
     g.table("n", (1, 1), lambda i, j: MIN(PLACES, LEN(doc) + 1))
-    settings(ws, {"n": ("n", "how many letters it predicts: with the <BOS> at its end", "count")})
+    settings(ws, {"n": ("n", "number of predicted letters, including the final <BOS>", "count")})
     ws.cursor += 1
     top = ws.cursor + 1
     for col, (name, style) in enumerate((("letters", "word"), ("ids", "id")), 1):
@@ -254,8 +255,10 @@ def counted(p: Parts) -> None:
 def control(ws: Composer, p: Parts) -> None:
     """Add the switch, the settings, the progress, and the names."""
     ws.text(
-        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations make a step, of one name.  3. ‘start’ forgets what it has learnt.",
-        "Every step also writes a name with the weights as they are. Choose ‘pause’ before you change anything else; see the sheet How if nothing moves.",
+        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold down F9: two recalculations "
+        "make one step, with one name.  3. Choose ‘start’ to forget all learning.",
+        "Every step also writes a name with the current weights. Choose ‘pause’ before you "
+        "change anything else. If nothing moves, see the sheet How.",
     )
     ws.cursor += 1
     top = ws.cursor
@@ -278,7 +281,7 @@ def _copied(texts: Area) -> Callable[[int, int], Expression]:
 def _names(ws: Composer, top: int) -> None:
     """The names, in two columns."""
     g, half = ws.book.graph, N_NAMES // 2
-    ws.sheet.put(top - 1, 4, "Names that it wrote: a new one replaces the oldest", "block")
+    ws.sheet.put(top - 1, 4, "Written names: a new name replaces the oldest name", "block")
     for k in range(2):
         of_it = g["names"][k * half : (k + 1) * half, 0]
         block = g.table(f"listed.{k}", (half, 1), _copied(of_it))
@@ -291,7 +294,7 @@ def _expected(ws: Composer) -> None:
     """Add this step's name below the names, with the probability of each letter."""
     g, top = ws.book.graph, ws.book.places["listed.0"].top + N_NAMES // 2 + 1
     surprise, letters, n = g["loss.of_token"], g["letters"], g["n"][0, 0]
-    ws.sheet.put(top, 4, "What it reads, and how likely it took each letter", "block")
+    ws.sheet.put(top, 4, "Current name, and the probability of each letter", "block")
     g.table("expected", (PLACES, 1), lambda t, _: IF(t < n, EXP(-surprise[t, 0]), ""))
     g.table("spelt", (PLACES, 1), lambda t, _: letters[t + 1, 0] & "")
     for col, name, style in ((5, "spelt", "word"), (7, "expected", "percent")):
@@ -313,7 +316,7 @@ def curve(ws: Composer) -> None:
         "Loss, mean of 20 steps",
         series,
         (390, 300),
-        ("steps", "nats for each letter"),
+        ("steps", "nats per letter"),
         joined=True,
         number="General",
     )
@@ -325,8 +328,9 @@ def track(p: Parts) -> None:
     g = p.w.book.graph
     ws = p.w.sheet(
         "Track",
-        "the mean loss of every 20 steps, as the chart shows it",
-        "A point that is complete is kept. Those to come stand where learning is now: so the curve grows.",
+        "the mean loss of every 20 steps, for the chart",
+        "The sheet keeps each complete point. All later points show the current step and loss, "
+        "so the curve grows step by step.",
     )
     points, made, mean = g["points"], g["made"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * A_POINT, made + 1))
@@ -338,9 +342,9 @@ def track(p: Parts) -> None:
 def step_sheets(p: Parts) -> None:
     """Add every block of the step, part by part, in the order of computation."""
     sheets = {
-        "weights": part(p, 3, "Weights", "state_dict: 4,192 numbers, as they are now"),
-        "forward": part(p, 4, "Forward", "gpt(): from the letters to the probabilities of the next one"),
-        "loss": part(p, 5, "Loss", "-log(probs[target_id]) at each place, and their mean"),
+        "weights": part(p, 3, "Weights", "state_dict: the current 4,192 numbers"),
+        "forward": part(p, 4, "Forward", "gpt(): from the letters to the probabilities of the next letter"),
+        "loss": part(p, 5, "Loss", "-log(probs[target_id]) at each place, and the mean"),
         "back": part(p, 6, "Backward", "loss.backward(): how the loss changes with every number"),
         "adam": part(p, 7, "Adam", "m, v, their corrections, the rate, and every weight after this step"),
         "names": part(p, 8, "Names", "inference: the model writes a name, letter by letter"),
@@ -356,7 +360,7 @@ def step_sheets(p: Parts) -> None:
         elsewhere = block.part in (*BEGINNINGS, "latch", "start") or block.name in ELSEWHERE
         if block.name not in placed and not elsewhere:
             _one(sheets[_kind(p, block)], block)
-    told = "its letters: the name that this step writes"
+    told = "the name that this step writes"
     settings(sheets["names"], {"name": ("name", told, "word")})
 
 
@@ -390,8 +394,10 @@ def _one(ws: Composer, block: Block) -> None:
 def _random(ws: Composer, p: Parts) -> None:
     """The random numbers, and how many of them are used."""
     ws.text(
-        "Python's random numbers after those of the weights, in the order in which the program draws them. Every 20 names begin with the first again.",
-        "After 1,000 steps the rate is 0: the next 20 steps change no weight, and write the 20 names that the program prints.",
+        "The program draws the random weights first. Then the program draws these random "
+        "numbers, in this order. Every 20 names start again with the first number.",
+        "After 1,000 steps the learning rate is 0. The next 20 steps change no weight. These "
+        "steps write the 20 names that the program prints.",
     )  # fmt: skip
     ws.cursor += 1
     g = ws.book.graph
@@ -404,13 +410,13 @@ def kept(p: Parts) -> None:
     """Add the weights that it begins with, and the two latches of every state."""
     ws = p.w.sheet(
         "Kept",
-        "the weights that it begins with, and what is kept from step to step",
+        "the initial weights, and the values kept from step to step",
         LATCHES,
-        "The weights as they are now stand on Part 3 Weights.",
+        "The sheet Part 3 Weights shows the current weights.",
     )
     g, states = ws.book.graph, {"": "{}", "m ": "m.{}", "v ": "v.{}"}
     latches(ws, p.step.moved, (*BEGINNINGS, "start"), states, LABELS)
-    ws.heading("The names as ids: those that each beginning writes, and those that are kept")
+    ws.heading("The names as ids: the names of each beginning, and the names that are kept")
     col = 1
     for title in (*BEGINNINGS, "latch"):
         ws.sheet.put(ws.cursor, col, title, "block")

@@ -28,11 +28,13 @@ def book() -> Book:
     w.book.opens_on = "Napkin"
     on_first = w.sheet(
         "Napkin",
-        "the rule of thumb, and what each total is made of",
+        "the rule of thumb, and the parts of each total",
         widths={0: 14, 1: 9, 2: 10, 3: 15, 4: 18, 5: 14, 6: 16},
     )
-    on_sizes = w.sheet("Sizes", "one model a column: its total, and what is typed")
-    on_counts = w.sheet("Count", "the weights: in one layer, part by part, in all, and as shares")
+    on_sizes = w.sheet("Sizes", "one column per model: the typed sizes and the total")
+    on_counts = w.sheet(
+        "Count", "the weights of one layer and of each part, in total and as shares"
+    )
     on_rule = w.sheet("Rule", "12 · n_layers · d_model² beside the exact count")
     totals = promised(on_sizes, "units", counts.UNITS)
     rows = typed_sizes(on_sizes)
@@ -48,7 +50,7 @@ def book() -> Book:
     w.compare([*comparisons(rows), *training.comparisons(w)], "Slides, Large and In Charge")
     w.checks([
         ("the shares of every model sum to 1", near(SUM(shares.fixed), len(MODELS))),
-        ("for a token no model uses more than it has", MIN(rows["idle"]) >= 0),
+        ("no token uses more weights than the model has", MIN(rows["idle"]) >= 0),
     ])  # fmt: skip
     return w.done(story(w, rows))
 
@@ -59,7 +61,9 @@ def typed_sizes(ws: Composer) -> Rows:
     values = [[getattr(SIZES[model], name) for model in MODELS] for name in names]
     labels = [sizes.LABELS[name] for name in names]
     table = ws.typed("sizes", values, labels, MODELS, style="input setting")
-    ws.text("n_ctx of ViT: 14 · 14 patches and a class token. GPT-3: taken to be built as GPT-2")
+    ws.text(
+        "n_ctx of ViT: 14 · 14 patches and a class token. GPT-3 is assumed to be built like GPT-2"
+    )
     return {name: table[i, :] for i, name in enumerate(names)}
 
 
@@ -67,12 +71,15 @@ def parts_and_totals(ws: Composer, rows: Rows) -> Area:
     """Add the weights of one layer, of all layers, and in total; returns the parts' shares."""
     ws.heading(
         "The weights of one layer",
-        "W_Q, W_K, W_V: d_model × n_heads · d_head, or d_model × r and r × n_heads · d_head",
-        "MLP: d_model × d_mlp and back; gated, d_model × d_mlp twice and back",
+        "W_Q, W_K, W_V: d_model × n_heads · d_head, or (low rank) d_model × r and r × n_heads · "
+        "d_head",
+        "MLP: d_model × d_mlp and d_mlp × d_model; a gated MLP has the first twice",
         style="equation",
     )
     add(ws, "layer", counts.LAYER, rows)
-    ws.heading("All weights: a part of one layer times n_layers, and what stands outside them")
+    ws.heading(
+        "All weights: each part of a layer times n_layers, plus the weights outside the layers"
+    )
     add(ws, "parts", counts.PARTS, rows)
     add(ws, "totals", counts.TOTALS, rows)
     add(ws, "active", counts.ACTIVE, rows)
@@ -107,7 +114,7 @@ def formulas(table: Mapping[str, Count], rows: Rows) -> Formula:
 
 def rule_of_thumb(ws: Composer, rows: Rows) -> None:
     """Add the rule, its ratio to the exact count, and a chart of that."""
-    ws.heading("Attention is 4 · d_model² a layer, an MLP 8: the rule leaves out the rest")
+    ws.heading("Attention: 4 · d_model² per layer; MLP: 8 · d_model². The rule omits the rest")
     add(ws, "rule", counts.RULE, rows)
     top, _, left, right = ws.rect(add(ws, "ratios", counts.RATIOS, rows, "live percent"))
     models = ws.sheet[top - 1, left:right]
@@ -130,36 +137,52 @@ def story(w: Workbook, rows: Rows) -> Story:
     more_of_large = w.edited({large.tied: 0.0})(large.total) / w.now(large.total) - 1
     return Story(
         title=TITLE,
-        source="After M. Sinclair, Transformers (lecture slides), A Gentle Introduction to Transformers, lecture notes, and L. Erzegovesi, QKV Attention, section 4.",
+        source="Based on M. Sinclair, Transformers (lecture slides), A Gentle Introduction to "
+        "Transformers, lecture notes, and L. Erzegovesi, QKV Attention, section 4.",
         about=[
-            "A model's weights can be counted on a napkin: 12 · layers · width². Here thirteen models are counted part by part, too, and every",
-            "total follows when you change a size. Memory, price and speed follow from this number. The rule is good for",
-            f"large models: it gives {w.now(large.r_total):.1%} of all weights of GPT-3, but only {w.now(small.r_total):.0%} of GPT-2 small's, whose table of words is large beside the rest.",
-            f"Of attention and MLPs alone it gives {w.now(small.r_layers):.2%} even there.",
-            "GPT-1 has 117 million weights, as the slides say. GPT-2 small was long said to have 117 million too; it has 124 million.",
-            "DeepSeek V3 follows other rules: its queries, keys and values pass through low ranks, its heads are wider than d_model / n_heads,",
-            "and in 58 of its 61 layers the MLP is replaced by 256 experts, of which each token uses 8.",
+            "You can count a model's weights on a napkin: 12 · layers · width². This workbook "
+            "also counts the weights of thirteen models part by part.",
+            "If you change a size, every total follows. Memory, price and speed depend on the "
+            "number of weights. The rule works well for large models.",
+            f"The rule gives {w.now(large.r_total):.1%} of all weights of GPT-3, but only "
+            f"{w.now(small.r_total):.0%} of the weights of GPT-2 small. In GPT-2 small, the "
+            "table of words is a large part.",
+            f"Of attention and MLPs alone, the rule gives {w.now(small.r_layers):.2%} even for "
+            "GPT-2 small.",
+            "GPT-1 has 117 million weights, as the slides say. People long gave the same number "
+            "for GPT-2 small. In fact, GPT-2 small has 124 million.",
+            "DeepSeek V3 follows other rules. Its queries, keys and values pass through low "
+            "ranks, and its heads are wider than d_model / n_heads.",
+            "In 58 of the 61 layers of DeepSeek V3, 256 experts replace the MLP. Each token uses "
+            "8 of the experts.",
         ],
         look=[
-            "Napkin: type two sizes of a model from the news; read what each of the thirteen totals is made of.",
-            "Sizes: all that is typed, with the totals. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
-            "Training: text, computing (FLOP: sums and products), days and dollars, beside the slides' figures, two of which are 26 times the rule's.",
-            "Printed: the sizes, totals and training figures that the sources print; those that differ are marked.",
+            "Napkin: type two sizes of a model from the news. Below, read the parts of each of "
+            "the thirteen totals.",
+            "Sizes: all typed numbers, with the totals. Count: every part of a model, with its "
+            "share. Rule: the rule of thumb, with a chart.",
+            "Training: text, computing (FLOP: sums and products), days and dollars, beside the "
+            "figures of the slides. Two of these figures are 26 times the result of the rule.",
+            "Printed: the sizes, totals and training figures from the sources. Figures that "
+            "differ are marked.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘5025’, as one source misprints the vocabulary: GPT-2 small has {then:.1f} million weights, not {now:.1f}.",
+                "Type ‘5025’, a misprint of the vocabulary size in one source: GPT-2 small has "
+                "{then:.1f} million weights, not {now:.1f}.",
                 {small.d_vocab: 5025.0},
                 small.millions,
             ),
             w.suggestion(
-                "Type ‘0’ to give it a W_U of its own: GPT-2 small has {then:.1f} million weights, not {now:.1f}, "
-                f"{100 * (more / was - 1):.0f} % more. GPT-3 would have {100 * more_of_large:.1f} % more.",
+                "Type ‘0’ to give GPT-2 small a separate W_U: the model has {then:.1f} million "
+                f"weights, not {{now:.1f}}. That is {100 * (more / was - 1):.0f} % more. GPT-3 "
+                f"would have {100 * more_of_large:.1f} % more.",
                 untied,
                 small.millions,
             ),
             w.suggestion(
-                "Type ‘8’, as if there were 8 experts, not 256: {then:.1f} of {now:.0f} billion weights are left. About as many are used for one token.",
+                "Type ‘8’, for 8 experts instead of 256: {then:.1f} of {now:.0f} billion weights "
+                "are left. One token uses about as many weights.",
                 {deep.routed: 8.0},
                 deep.billions,
             ),

@@ -81,11 +81,11 @@ PARTS = {
 TOTALS = {
     "total": Count("total", lambda m: m.embed + m.place + m.attn + m.mlps + m.norms + m.out),
     "idle": Count(
-        "experts left out for a token",
+        "expert weights unused by a token",
         lambda m: m.moe * (m.routed - MIN(m.used, m.routed)) * m.expert,
     ),
 }
-ACTIVE = {"active": Count("used for one token", lambda m: m.total - m.idle)}
+ACTIVE = {"active": Count("weights used per token", lambda m: m.total - m.idle)}
 
 
 def share(part: str) -> Count:
@@ -102,9 +102,9 @@ RULE = {"rule": Count("12 · n_layers · d_model²", lambda m: 12 * m.n_layers *
 RATIOS = {
     "r_total": Count("rule / total", lambda m: m.rule / m.total),
     "r_layers": Count("rule / attention and MLPs", lambda m: m.rule / (m.attn + m.mlps)),
-    "r_active": Count("rule / used for one token", lambda m: m.rule / m.active),
+    "r_active": Count("rule / weights used per token", lambda m: m.rule / m.active),
     "ends": Count(
-        "share of W_E and W_U, both kept",
+        "share of W_E and W_U, if untied",
         lambda m: 2 * m.d_vocab * m.d_model / (m.total + m.tied * m.d_vocab * m.d_model),
     ),
 }

@@ -12,7 +12,7 @@ from cellformer.workbooks.napkin.sizes import MODELS
 YOURS = (12, 768)  # layers and width: GPT-2 small's
 GPT_3 = MODELS.index("GPT-3")
 HEADS = ("layers", "width", "rule, millions", "counted, millions", "rule / counted")
-WORDS = "what the total is made of"
+WORDS = "the parts of the total"
 
 
 def fill(w: Workbook, ws: Composer, rows: Rows) -> None:
@@ -20,16 +20,16 @@ def fill(w: Workbook, ws: Composer, rows: Rows) -> None:
     models = [Model(rows, j) for j in range(len(MODELS))]
     large = models[GPT_3]
     told = sentence(
-        "A model's weights follow from two sizes, 12 · layers · width²: for GPT-3 {rule} of {total} "
-        "billion.",
+        "Two sizes give the number of weights, 12 · layers · width²: for GPT-3, {rule} of "
+        "{total} billion.",
         rule=rounded(large.rule / TEN**9, 1),
         total=rounded(large.billions, 1),
     )
     ws.show("claim", (ws.cursor, 0), told, "heading")
     ws.cursor += 1
     ws.text(
-        "In each layer attention has 4 · width² weights, and the MLP 8 · width². The table of words is "
-        "left out: it counts in small models."
+        "In each layer, attention has 4 · width² weights, and the MLP has 8 · width². The rule "
+        "omits the table of words, which matters in small models."
     )
     yours(w, ws)
     listed(ws, models)
@@ -99,20 +99,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     layers, width, weights = w["yours"][0, 0], w["yours"][0, 1], w["yours_rule"][0, 0]
     ws.suggest(
         w.suggestion(
-            "Type ‘96’, and ‘12288’ as the width, the sizes of GPT-3: the rule gives "
-            "{then:,.0f} million weights.",
+            "Type ‘96’ for the layers and ‘12288’ for the width, the sizes of GPT-3: the rule "
+            "gives {then:,.0f} million weights.",
             {layers: 96.0, width: 12288.0},
             weights,
         ),
         w.suggestion(
-            "Type ‘1536’, twice the width: four times as many weights, {then:.1f} million, not "
-            "{now:.1f}.",
+            "Type ‘1536’, twice the width: the rule gives four times as many weights, {then:.1f} "
+            "million, not {now:.1f}.",
             {width: 1536.0},
             weights,
         ),
         w.suggestion(
-            "Type ‘24’, twice the layers: twice as many weights, {then:.1f} million, not "
-            "{now:.1f}.",
+            "Type ‘24’, twice the layers: the rule gives twice as many weights, {then:.1f} "
+            "million, not {now:.1f}.",
             {layers: 24.0},
             weights,
         ),

@@ -83,31 +83,34 @@ SECTIONS = {
     "notes": "Lecture notes, typical counts",
     "essay": "QKV Attention, section 4",
 }
-FIRST_COUNT = "printed 1.5; the sizes give 1.558. OpenAI's own first count, 1.542, was too low"
+FIRST_COUNT = (
+    "The source prints 1.5; the sizes give 1.558. OpenAI's own first count, 1.542, was too low"
+)
 NOTES = {  # by source, model and row
     "introduction": {
         ("GPT-2 XL", "billions"): FIRST_COUNT,
         (
             "DeepSeek V3",
             "d_head",
-        ): "printed 56 = 7168 / 128; its heads are 128 wide, together 16384, wider than d_model",
-        ("GPT-2 small", "d_vocab"): "printed 5025: the last digit of 50257 is lost",
-        ("GPT-2 XL", "n_ctx"): "printed 2048; every GPT-2 has 1024 positions",
+        ): "The source prints 56 = 7168 / 128. The heads are 128 wide, in total 16384, more "
+        "than d_model",
+        ("GPT-2 small", "d_vocab"): "misprint: 5025 lacks the last digit of 50257",
+        ("GPT-2 XL", "n_ctx"): "printed 2048, but every GPT-2 has 1024 positions",
     },
     "slides": {
         ("GPT-2 XL", "billions"): FIRST_COUNT,
         (
             "DeepSeek V3",
             "n_ctx",
-        ): "printed 128k, the length it was made for; its published settings allow 163840",
-        ("DeepSeek V3", "d_vocab"): "printed 128k, rounded; 129280 tokens",
+        ): "The source prints 128k, the intended length. The published settings allow 163840",
+        ("DeepSeek V3", "d_vocab"): "printed 128k, rounded from 129280 tokens",
     },
     "slides, size of W_E": {
-        ("GPT-3", "d_model"): "printed 12888; W_U beside it has 12288",
+        ("GPT-3", "d_model"): "printed 12888; W_U in the source has 12288",
         ("GPT-3", "d_vocab"): "printed 50527 once; 50257 elsewhere",
     },
-    "slides, about 1%": {("DeepSeek V3", "ends"): "printed about 1%; 0.3%"},
-    "slides, about 2/3": {("GPT-3", "mlps_share"): "printed about 2/3; 66.4%"},
+    "slides, about 1%": {("DeepSeek V3", "ends"): "printed about 1%; exact 0.3%"},
+    "slides, about 2/3": {("GPT-3", "mlps_share"): "printed about 2/3; exact 66.4%"},
 }
 
 

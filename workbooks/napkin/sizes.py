@@ -44,7 +44,7 @@ class Sizes:
 LABELS = {field.name: field.name for field in fields(Sizes)} | {
     "matrices": "MLP matrices (3: gated)",
     "biases": "biases (1: yes)",
-    "vectors": "vectors of a norm (2: with bias)",
+    "vectors": "vectors per norm (2: with bias)",
     "outer": "norms outside the layers",
     "learned": "positions are learned (1: yes)",
     "tied": "unembedding is tied (1: yes)",
@@ -57,7 +57,7 @@ LABELS = {field.name: field.name for field in fields(Sizes)} | {
     "d_rope": "d_rope: rotated part of Q and K",
     "moe": "layers with experts",
     "routed": "routed experts",
-    "used": "of these used for a token",
+    "used": "experts used for a token",
     "shared": "shared experts",
 }
 

@@ -28,8 +28,8 @@ def add(w: Workbook, rows: Mapping[str, Area]) -> None:
     """Add the sheet, with suggested edits. `rows` are the counts by name: [1, models]."""
     ws = w.sheet(
         "Training",
-        "what training takes: tokens, FLOP, days and dollars, on a napkin",
-        "FLOP = 6 · weights · tokens: 2 a weight forwards, 4 backwards",
+        "the cost of training on a napkin: tokens, FLOP, days and dollars",
+        "FLOP = 6 · weights · tokens: 2 per weight forwards, 4 backwards",
         style="equation",
         widths={0: 40, **dict.fromkeys(range(1, 5), 18)},
     )
@@ -39,12 +39,12 @@ def add(w: Workbook, rows: Mapping[str, Area]) -> None:
         "trained",
         n,
         lambda _, j: counted[j],
-        ["weights, counted on Count"],
+        ["weights (from sheet Count)"],
         TRAINED,
         style="thousands",
     )
-    ws.typed("corpus", [CORPUS], ["corpus, 10^9 tokens, as printed"], style="input setting")
-    ws.typed("passes", [PASSES], ["times the corpus is read"], style="input setting")
+    ws.typed("corpus", [CORPUS], ["printed corpus, 10^9 tokens"], style="input setting")
+    ws.typed("passes", [PASSES], ["passes over the corpus"], style="input setting")
     price(ws, n, work(ws, n))
     suggest(w, ws)
 
@@ -60,10 +60,14 @@ def work(ws: Composer, n: tuple[int, int]) -> Area:
         style="readout",
     )
     printed = ws.typed(
-        "flop_printed", [FLOP], ["10^18 FLOP, as the slides print it"], style="input setting"
+        "flop_printed", [FLOP], ["printed in the slides, 10^18 FLOP"], style="input setting"
     )
     ws.computed(
-        "flop_ratio", n, lambda _, j: printed[j] / flop[j], ["printed / by the rule"], style="live"
+        "flop_ratio",
+        n,
+        lambda _, j: printed[j] / flop[j],
+        ["printed FLOP / rule FLOP"],
+        style="live",
     )
     ws.computed(
         "tokens_a_weight",
@@ -77,14 +81,14 @@ def work(ws: Composer, n: tuple[int, int]) -> Area:
 def price(ws: Composer, n: tuple[int, int], flop: Area) -> None:
     """Chips, days, dollars."""
     ws.heading(
-        "What it costs: type the chips that you have",
+        "The cost of training: type your own chips",
         "chip hours = FLOP / (FLOP/s · share used) / 3600;   days = chip hours / chips / 24",
         style="equation",
     )
     chip = ws.typed(
         "chip",
         [[CHIP], [BUSY], [CHIPS], [PRICE]],
-        ["10^12 FLOP/s of a chip (V100: 125)", "share of it used", "chips", "dollars an hour"],
+        ["10^12 FLOP/s per chip (V100: 125)", "share of FLOP/s used", "chips", "dollars an hour"],
         style="input setting",
     )
     hours = ws.computed(
@@ -98,7 +102,8 @@ def price(ws: Composer, n: tuple[int, int], flop: Area) -> None:
     ws.computed("days", n, lambda _, j: hours[j] / chip[2] / 24, ["days"])
     ws.computed("dollars", n, lambda _, j: hours[j] * chip[3], ["dollars"], style="thousands")
     ws.text(
-        "The slides also have GPT-4, of about 1T weights (estimates): 1-4e25 FLOP, about $50M, no corpus."
+        "The slides also estimate GPT-4: about 1T weights, 1-4e25 FLOP and about $50M, without a "
+        "corpus."
     )
 
 
@@ -110,11 +115,11 @@ def comparisons(w: Workbook) -> list[Comparison]:
         what = f"slides: corpus of {model}, 10^9 tokens"
         rows.append(Comparison(what, CORPUS[j], w["corpus"][j], "", 0))
         ratio = w.now(w["flop_ratio"][j])
-        note = FACTOR_NOTE.format(ratio=ratio) if ratio > 1 else "a quarter more than printed"
+        note = FACTOR_NOTE.format(ratio=ratio) if ratio > 1 else "the rule gives a quarter more"
         rows.append(Comparison(f"slides: FLOP of {model}, 10^18", FLOP[j], flop, note, 0))
         if cost := COSTS[j]:
-            note = "of these chips at this price; the slides give no chips"
-            what = f"slides: cost of {model}, in thousands of dollars"
+            note = "for these chips at this price; the slides name no chips"
+            what = f"slides: cost of {model}, thousands of dollars"
             other = Comparison(what, cost / 1e3, dollars / 1000, note, 0, other="other settings")
             rows.append(other)
     return rows
@@ -124,20 +129,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: several passes over the corpus, a newer chip, and a larger corpus."""
     ws.suggest(
         w.suggestion(
-            "Type ‘26’: if GPT-1 read its corpus 26 times, the printed FLOP is {then:.2f} "
-            "times the rule's, not {now:.1f} times.",
+            "Type ‘26’, for 26 passes of GPT-1 over the corpus: the printed FLOP is {then:.2f} "
+            "times the FLOP by the rule, not {now:.1f} times.",
             {w["passes"][0]: 26.0},
             w["flop_ratio"][0],
         ),
         w.suggestion(
             "Type ‘312’, the speed of an A100: training GPT-3 takes {then:.0f} days on 1,000 "
-            "chips, not {now:.0f}. At the same price an hour it costs less than half.",
+            "chips, not {now:.0f}. At the same price per hour, training costs less than half.",
             {w["chip"][0]: 312.0},
             w["days"][2],
         ),
         w.suggestion(
             "Type ‘3500’: GPT-3 has {then:.0f} tokens for each weight, not {now:.1f}. Hoffmann "
-            "et al. (2022) advise 20. FLOP, days and dollars grow as much.",
+            "et al. (2022) advise 20. FLOP, days and dollars grow by the same factor.",
             {w["corpus"][2]: 3500.0},
             w["tokens_a_weight"][2],
         ),

@@ -34,28 +34,41 @@ EMPIRE = "<BOS> The Empire State Building is in New"
 UNREAD = "<BOS> Dartmouth University is in New"
 
 STORY = Story(
-    title="new-york: one last word, and the words before it decide what follows",
-    source="After A Gentle Introduction to Transformers (2025), A hypothetical language model. Sentences and weights made for this workbook.",
+    title="new-york: the same last word, but the words before it decide what follows",
+    source=
+        "Based on A Gentle Introduction to Transformers (2025), A hypothetical language model. "
+        "The sentences and weights were made for this workbook.",
     about=[
-        "After ‘The Empire State Building is in New’ hardly anything but ‘York’ can follow. After ‘The state of New’ it may be ‘York’, and as well",
-        "‘Jersey’, ‘Mexico’ or ‘Hampshire’. The last word is the same. A table of the last word has one answer for both sentences, and a table of the",
-        "last three, ‘is in New’, one answer for ten places. What decides stands further back, and not always at the same distance.",
-        "Here a small model, one layer of two heads, was trained on twenty sentences. At ‘New’ a head looks back, at ‘state’ or at ‘Empire’ and ‘Building’,",
-        "and adds to the vector of ‘New’ what it finds there. So the same word leads to other words, or to four of them with fair shares.",
-        "Why it matters: this is what attention is for. And its limit shows: twelve places are all that the model knows. Of a mix of two, which it never",
-        "read, it speaks almost as surely as of the others.",
+        "After ‘The Empire State Building is in New’, the next word is almost always ‘York’. But "
+        "the last word, ‘New’, does not decide this alone.",
+        "After ‘The state of New’, ‘York’, ‘Jersey’, ‘Mexico’ or ‘Hampshire’ can follow. A table "
+        "of the last word has one answer for both sentences.",
+        "A table of the last three words, ‘is in New’, has one answer for ten places. The "
+        "deciding word stands further back, at different distances.",
+        "A small model, with one layer and two heads, was trained on twenty sentences. At ‘New’, "
+        "a head looks back at ‘state’, or at ‘Empire’ and ‘Building’.",
+        "The head adds the information from these words to the vector of ‘New’. So ‘New’ can "
+        "lead to different words, or to four words with fair shares.",
+        "Why it matters: this is the purpose of attention. The model also has a limit: it knows "
+        "only twelve places. It never read a mix of two places.",
+        "Yet the model is almost as sure about a mix as about a place.",
     ],
     look=[
-        "Contexts: the next words by the model, and by tables of the last one, two and three words; where each head looks.",
-        "Play: type one of the sentences on Contexts up to ‘New’; it continues itself.",
-        "Switches: type 0 for both heads, and the model has nothing but its last word and the word’s place.",
+        "Contexts: the next words from the model, and from tables of the last one, two and three "
+        "words. The sheet also shows where each head looks.",
+        "Play: type one of the sentences on Contexts up to ‘New’. The model continues the "
+        "sentence.",
+        "Switches: type ‘0’ for both heads. The model then uses only the last word and the place "
+        "of that word.",
     ],
     suggestions=[
         Suggestion("Type ‘The Empire State Building is in New’ as the sentence: ‘York’ rises from {now:.0%} to {then:.1%}, and all other words fall.",
                    ("sentence", 0, 0), EMPIRE, ("contexts.next", 0, contexts.MODEL)),
         Suggestion("Choose ‘country’ as the third word: ‘Zealand’ rises from {now:.1%} to {then:.1%}.",
                    2, "country", ("contexts.next", texts.NAMES.index("Zealand"), contexts.MODEL)),
-        Suggestion("Type ‘Dartmouth University is in New’, which no sentence had: the model knows Dartmouth College and Yale University. ‘Hampshire’ rises from {now:.0%} to {then:.0%}.",
+        Suggestion(
+            "Type ‘Dartmouth University is in New’, a new sentence. The model knows Dartmouth "
+            "College and Yale University. ‘Hampshire’ rises from {now:.0%} to {then:.0%}.",
                    ("sentence", 0, 0), UNREAD, ("contexts.next", 3, contexts.MODEL)),
     ],
 )  # fmt: skip

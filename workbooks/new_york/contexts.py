@@ -14,10 +14,12 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.new_york import texts
 
 SHEET = "Contexts"
-PURPOSE = "what follows New: by the model, and by tables of the last words"
+PURPOSE = "what follows New, from the model and from tables of the last words"
 ABOUT = (
-    "The model reads all words of the sentence on Play. A table of the last words adds up what followed them in the texts below, and knows no more.",
-    "Type other sentences on Play. Where they end alike, the tables say the same; what the model says depends on what its heads look at.",
+    "The model reads all words of the sentence on Play. A table only counts which words followed "
+    "the last words in the texts below.",
+    "Type other sentences on Play. If two sentences end with the same words, the tables give the "
+    "same answer. The model's answer depends on where the heads look.",
 )
 LOOKS_ROW, NEXT_ROW, TRIES_ROW, TEXTS_ROW = 7, 12, 22, 29
 HEADS = ("the model", "last word", "last two", "last three", "all words")
@@ -51,7 +53,7 @@ def _looks(book: ModelBook, page: Composer) -> None:
         return IF(expression(t) < n_prompt, Nth(pattern[:, t], n_prompt), "")
 
     n_heads = book.model.spec.n_heads
-    page.sheet.put(LOOKS_ROW, 0, "its last word looks at", "row label")
+    page.sheet.put(LOOKS_ROW, 0, "last word attends to", "row label")
     page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
     heads = (said(f"blocks.0.attn.h{h}") for h in range(n_heads))
     page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
@@ -66,7 +68,7 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
     g, top, n = book.graph, TEXTS_ROW + 2, len(texts.SENTENCES)
     vocabulary, n_prompt = g["vocabulary"].area.fixed, g["n_prompt"][0, 0]
     page.sheet.put(
-        TEXTS_ROW - 1, 0, "The texts, aligned by their last word before the next", "heading"
+        TEXTS_ROW - 1, 0, "The texts, aligned at the last word before the next word", "heading"
     )
 
     def said(_: int, j: int) -> Expression:
@@ -106,7 +108,7 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
     probs, n_prompt = book.graph["probs"].area, book.graph["n_prompt"][0, 0]
     page.heads_at((NEXT_ROW - 1, 0), "next word", *HEADS, style="label")
     names, read = texts.NAMES, NEXT_ROW + len(texts.NAMES)
-    page.sheet.down(NEXT_ROW, 0, (*names, "share of what was read"), "row label")
+    page.sheet.down(NEXT_ROW, 0, (*names, "share of the texts used"), "row label")
 
     def share(k: int, c: int) -> Expression:
         if c == MODEL:
@@ -132,11 +134,13 @@ def _suggestions() -> list[Suggestion]:
     city = read.index(("The city of New", "Haven"))
     return [
         Suggestion(
-            "Type ‘80’, as if ‘The state of New York’ had been read 80 times: in the table of one word, ‘York’ rises from {now:.0%} to {then:.0%}.",
+            "Type ‘80’, for 80 readings of ‘The state of New York’. In the table of one word, "
+            "‘York’ rises from {now:.0%} to {then:.0%}.",
             ("contexts.times", state, 0), 80, ("contexts.next", 0, BEFORE[0]),
         ),
         Suggestion(
-            "Type ‘Zealand’: in the table ‘York’ falls from {now:.0%} to {then:.0%}. The model was not trained again, and keeps its {model.then:.0%}.",
+            "Type ‘Zealand’: in the table, ‘York’ falls from {now:.0%} to {then:.0%}. The model "
+            "was not trained again, so its answer for ‘York’ stays {model.then:.0%}.",
             ("contexts.follows", state, 0), "Zealand", ("contexts.next", 0, BEFORE[-1]),
             others={"model": ("contexts.next", 0, MODEL)},
         ),

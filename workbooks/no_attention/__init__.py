@@ -32,7 +32,10 @@ from cellformer.workbooks.two_layers import fitting
 from cellformer.workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
 
 TOPIC, AFTER, LEVEL = "A whole model", "two-layers", 3
-TITLE = "no-attention: one model whole, with transparent attention, and without attention"
+TITLE = (
+    "no-attention: one model in three forms: whole, with transparent attention, and without "
+    "attention"
+)
 HEADS = [f"head {n}.{h}" for n in range(2) for h in range(N_HEADS)]  # layer and number
 MUTE = ((0,) * len(HEADS), (1,) * len(HEADS))  # the switches as built: W_O = 0
 
@@ -42,7 +45,7 @@ def book() -> Book:
     w = Workbook("no-attention")
     ws = w.sheet("Streams", "three streams side by side: what attention brings to each word")
     sheets = [w.sheet(f"Layer {n}", f"layer {n} of the three models, step by step") for n in (0, 1)]
-    weights = w.sheet("Weights", "what all three models share; blue: type over any of them")
+    weights = w.sheet("Weights", "the weights of all three models; you can type over blue cells")
     for sheet in (ws, *sheets, weights):
         sheet.widths({0: 20} | dict.fromkeys(range(1, 27), 6.0))
     switches, h0 = inputs(ws)
@@ -72,10 +75,10 @@ def book() -> Book:
 def inputs(ws: Composer) -> tuple[Area, Area]:
     """Add the inputs at the top of the streams: the switches, and h⁰."""
     ws.text(
-        "whole: attention as it is.   transparent: it runs, and each head's rows of W_O and columns "
-        "of W_V are multiplied by its switches.   deleted: no attention at all."
+        "whole: normal attention.   transparent: attention runs, but switches multiply the rows "
+        "of W_O and the columns of W_V of each head.   deleted: no attention."
     )
-    ws.heading("Type here: the transparent model's switches (1 on, 0 off), the words' vectors")
+    ws.heading("Type here: switches of the transparent model (1 on, 0 off), and word vectors")
     top, rows = ws.cursor, ("W_O times", "W_V times")
     switches = ws.typed("switches", MUTE, rows, HEADS, "switches", "switch")
     title = "h⁰: embedding + position"
@@ -109,7 +112,7 @@ def compared(w: Workbook) -> list[Comparison]:
         Comparison(f"whole model: h² of the last word, number {j + 1}", float(x), stream[LAST, j])
         for j, x in enumerate(fitting.POST[1][LAST])
     ]
-    notes = {"the": "the printed logit, -0.48, gives 0.0348 too"}
+    notes = {"the": "the printed logit -0.48 also gives 0.0348"}
     return of_stream + [
         Comparison(
             f"whole model: probability of {word}", float(p), probs[0, j], notes.get(word, "")
@@ -124,19 +127,20 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
     both_rows = (on[0, :], on[1, :])
     return [
         (
-            "while no head is on in both rows of switches, the transparent stream is the deleted one",
+            "if every head has a switch at 0, the transparent stream equals the deleted stream",
             OR(SUMPRODUCT(*both_rows * 2) > 0, near(w["gap_transparent_deleted"].fixed, 0)),
         ),
         (
-            "with all eight switches at 1, the transparent stream is the whole one",
+            "with all eight switches at 1, the transparent stream equals the whole stream",
             OR(COUNTIF(on.fixed, 1) < 8, near(w["gap_whole_transparent"].fixed, 0)),
         ),
         (
-            "in the transparent model too, the rows of patterns sum to 1, the six of a layer to 6",
+            "in the transparent model, too, each pattern row sums to 1, and the six rows of a "
+            "layer to 6",
             AND(*(near(SUM(pattern.fixed), 6) for pattern in patterns)),
         ),
         (
-            "on Must differ, no word is followed by itself more than once in 10,000 times",
+            "on Must differ, each word follows itself less than once in 10,000 times",
             MAX(w["repeats"].fixed) < 0.0001,
         ),
     ]
@@ -147,26 +151,37 @@ def story(w: Workbook) -> Story:
     stares = w.now(w["whole_pattern_1"][LAST, 1])
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
+        source="Based on L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
         about=[
-            "What is lost without attention? The model of two-layers on ‘the cat sat’, three times: whole; with its attention transparent,",
-            "so that it runs and adds zero (W_O = 0, or W_V = 0); and with its attention deleted, so that h becomes h + MLP(h).",
-            "The last two give the same stream: without attention every word is by itself, and no word hears of another.",
-            "Why it matters: a head that is switched off alone, and all others left on, shows what that head does. This is ablation. Its",
-            f"pattern shows only where it looks: head 1.0 stares at the word before ({stares:.2f}) and writes little.",
+            "What is lost without attention? This workbook runs the model of two-layers on ‘the "
+            "cat sat’ in three forms. The first form is whole.",
+            "In the transparent form, attention runs and adds zero (W_O = 0, or W_V = 0). In the "
+            "deleted form, h becomes h + MLP(h).",
+            "The last two forms give the same stream. Without attention, no word gets "
+            "information from another word.",
+            "Why it matters: switch off one head, and leave all others on. The change shows what "
+            "this head does. The method is called ablation.",
+            "A pattern shows only where a head looks: head 1.0 gives the word before "
+            f"{stares:.2f} of its attention, and writes little.",
             "Layers and heads are counted from 0: head 1.0 is number 0 in layer 1. The essay counts from 1.",
         ],
         errata=[
-            "The appendix prints no numbers, so sheet Printed holds the whole model against section 6, where it is worked. The patterns of",
-            "layer 1 are chosen, not printed.",
-            "The appendix says that a head which looks at its own word alone doubles the word's vector. It does only if W_V W_O changes nothing.",
-            "And it says that ‘the next item must differ from the current one’ needs attention. It does not: see sheet Must differ.",
+            "The appendix prints no numbers. So the sheet Printed compares the whole model with "
+            "section 6, which works through the numbers.",
+            "The patterns of layer 1 are chosen here, not printed.",
+            "The appendix says: if a head looks only at its own word, it doubles the word's "
+            "vector. This holds only if W_V W_O leaves the vector unchanged.",
+            "The appendix also says that ‘the next item must differ from the current one’ needs "
+            "attention. This rule needs none: see the sheet Must differ.",
         ],
         look=[
-            "Tables stand as in the source: a row for each word.",
-            "Streams: as built, transparent and deleted agree in every number, and the whole model is elsewhere.",
-            "Layer 0, Layer 1: the transparent model has scores and patterns as the whole one has, and they have no effect.",
-            "Must differ: a table of one word keeps the appendix's example of a rule that is said to need attention.",
+            "The tables have one row for each word, as in the source.",
+            "Streams: as built, the transparent and the deleted model have the same numbers. The "
+            "whole model has other numbers.",
+            "Layer 0, Layer 1: the transparent model has scores and patterns, like the whole "
+            "model. These scores and patterns have no effect.",
+            "Must differ: the appendix says that a certain rule needs attention. A table of one "
+            "word follows this rule.",
         ],
         suggestions=suggestions(w),
     )
@@ -178,13 +193,13 @@ def suggest(w: Workbook, ws: Composer) -> None:
     the, cat, sat = (WORDS.index(word) for word in ("the", "cat", "sat"))
     ws.suggest(
         w.suggestion(
-            "Type ‘0’ to lift the rule for ‘the’: it may now follow itself, with {then:.0%}.",
+            "Type ‘0’ to remove the rule for ‘the’: now ‘the’ can follow ‘the’, with {then:.0%}.",
             {logits[the, the]: 0.0},
             repeats[the],
         ),
         w.suggestion(
-            "Type ‘3’: after ‘cat’ comes ‘sat’ with {then:.0%}, not {now:.0%}. A table can "
-            "prefer words as well as forbid them.",
+            "Type ‘3’: ‘sat’ follows ‘cat’ with {then:.0%}, not {now:.0%}. A table can forbid "
+            "words, and can also prefer words.",
             {logits[cat, sat]: 3.0},
             shares[cat, sat],
         ),
@@ -209,21 +224,23 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     first = w.edited(all_but(0))(lost)
     return [
         w.suggestion(
-            "Type ‘0.9’, which changes the vector of ‘the’: in the whole model ‘sat’ goes from "
-            "{whole.now:.2f} to {whole.then:.2f}. Without attention it stays {now:.2f}.",
+            "Type ‘0.9’, which changes the vector of ‘the’. In the whole model, the last number "
+            "of ‘sat’ goes from {whole.now:.2f} to {whole.then:.2f}. Without attention, this "
+            "number stays {now:.2f}.",
             {w["h_start"][0, 0]: 0.9},
             deleted,
             whole=whole,
         ),
         w.suggestion(
-            "Type ‘1’, also for heads 0.1 and 1.1: with only head 1.0 off, ‘sat’ is {then:.2f} away from the whole model; "
-            f"with only head 0.0 off, {first:.2f}.",
+            "Type ‘1’, also for heads 0.1 and 1.1. With only head 1.0 off, the distance of ‘sat’ "
+            "from the whole model is {then:.2f}. With only head 0.0 off, this distance is "
+            f"{first:.2f}.",
             all_but(2),
             lost,
         ),
         w.suggestion(
-            "Type ‘9’: in the transparent model ‘cat’ gives ‘the’ {then:.0%} of its attention, "
-            "not {now:.0%}. Its stream stays.",
+            "Type ‘9’: in the transparent model, ‘cat’ gives ‘the’ {then:.0%} of its attention, "
+            "not {now:.0%}. The stream of ‘cat’ does not change.",
             {w["W_Q_0"][0, 0]: 9.0},
             w["transparent_pattern_0"][1, 0],
         ),

@@ -79,12 +79,12 @@ ATTENTION = (
     ),
     Step(
         "scores",
-        "scores = Q Kᵀ / √3    [queries × keys, for each head]; a later key is not seen",
+        "scores = Q Kᵀ / √3    [queries × keys, for each head]; later keys are hidden",
         score,
     ),
     Step(
         "exps",
-        "exponentials of the scores that are seen",
+        "exponentials of the visible scores",
         lambda t, i, j: EXP(t["scores"][i, j]) if j % N_TOKENS <= i else 0,
     ),
     Step(
@@ -99,7 +99,7 @@ ATTENTION = (
     ),
     Step(
         "attn",
-        "write-back = z W_O    [3 × 6]; transparent: each head's share times its switch",
+        "write-back = z W_O    [3 × 6]; transparent: each head's part times its switch",
         write_back,
     ),
     Step(
@@ -142,7 +142,7 @@ def layer(
     tables = {model: {"x": stream} | weights for model, stream in streams.items()}
     tables[TRANSPARENT]["switches"] = switches
     tables[DELETED]["mid"] = streams[DELETED]  # nothing is added before the MLP
-    ws.sheet.put(ws.cursor + 1, LEFT[2], "deleted: nothing down to pre", "note")
+    ws.sheet.put(ws.cursor + 1, LEFT[2], "deleted: no steps before pre", "note")
     for step in ATTENTION:
         put(ws, n, step, {model: tables[model] for model in (WHOLE, TRANSPARENT)})
     for step in MLP:

@@ -90,8 +90,8 @@ def differences(ws: Composer, after: Streams) -> None:
 def read_out(ws: Composer, streams: Streams, U: Area) -> None:
     """Logits, exponentials and probabilities after the last word: [models, d_vocab]."""
     ws.heading(
-        "After the last word: what comes next",
-        "logits = last row of h² U; probability = exponential / row's sum",
+        "The next word, after the last word",
+        "logits = last row of h² U; probability = exponential / sum of the row",
         style="equation",
     )
     last = [streams[model][LAST, :] for model in MODELS]
@@ -114,14 +114,14 @@ def never_the_same(ws: Composer) -> Area:
     """A model without attention that keeps the essay's example of a rule: [1, d_vocab], the
     probabilities that it gives to the word itself."""
     ws.text(
-        "The essay says of a model without attention that ‘the next item must differ from the current "
-        "one’ cannot be expressed.",
-        "It can: the current word is all that such a model sees, and a table may forbid it. What it "
-        "cannot keep is a rule about a word before that.",
+        "The essay says that a model without attention cannot express ‘the next item must differ "
+        "from the current one’.",
+        "But such a model sees the current word, and a table can forbid that word. The model "
+        "only cannot follow a rule about an earlier word.",
     )
     ws.heading(
-        "One row of logits for each current word: what comes next, and the word itself hardly",
-        "probability = exp(logit) / sum of the row's    [d_vocab, d_vocab]",
+        "One row of logits for each current word: the same word almost never comes next",
+        "probability = exp(logit) / sum of exps in the row    [d_vocab, d_vocab]",
         style="equation",
     )
     n = len(WORDS)
@@ -145,8 +145,8 @@ def copies(ws: Composer, h0: Area) -> None:
     """The stricter case, which is not transparent: every word attends only to itself, and its
     vector is copied."""
     ws.heading(
-        "Not transparent: each word attends to itself alone, and values are copies (W_V W_O = I)",
-        "h_mid = h⁰ + pattern h⁰ = 2 h⁰: the stream is doubled, not left alone",
+        "Not transparent: each word attends only to itself, and values are copies (W_V W_O = I)",
+        "h_mid = h⁰ + pattern h⁰ = 2 h⁰: attention doubles the stream",
         style="equation",
     )
     top = ws.cursor

@@ -27,7 +27,7 @@ def book() -> Book:
     w.checks([
         ("LayerNorm: the entries of every row have mean 0", near(w["layer_after"][:, 0], 0)),
         (
-            "RMSNorm: the entries' mean square is mean square / (mean square + eps)",
+            "RMSNorm: new mean square = mean square / (mean square + eps)",
             near(after[0, 1] + after[0, 0] ** 2, square / (square + w["settings"][2])),
         ),
         ("LayerNorm ignores the offset", near(w["layer_moved"][1, :], 0)),
@@ -50,24 +50,32 @@ def story(w: Workbook) -> Story:
     none, pre, post = (w["sizes"][LAYERS, kind] for kind in (NONE, PRE, POST))
     return Story(
         title=TITLE,
-        source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; pre-norm and post-norm: Xiong et al. 2020.",
+        source="Based on M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to "
+        "Transformers; pre-norm and post-norm: Xiong et al. 2020.",
         about=[
-            "Every sublayer adds to a word's vector, so its size changes from layer to layer. A norm gives each sublayer an input of the same size.",
+            "Every sublayer adds to a word's vector, so the size of the vector changes. A norm "
+            "gives each sublayer an input of the same size.",
             "LayerNorm subtracts the mean and divides by the root of the variance. RMSNorm divides by the root of the mean square and keeps the mean.",
-            "Why it matters: LayerNorm ignores both the size of a vector and an offset of all its entries, RMSNorm only the size. The second thing",
-            "to try makes this difference large.",
+            "Why it matters: LayerNorm ignores the size of a vector and an offset of all its "
+            "entries. RMSNorm ignores only the size.",
+            "The second thing to try makes this difference large.",
             "After the division each entry has its own gain γ and its own shift β. A small number, eps, is added under the root.",
-            "A norm may stand before a sublayer (pre-norm: the stream itself is never divided, and may grow) or after it (post-norm).",
+            "A pre-norm stands before a sublayer: the stream itself is never divided, and can "
+            "grow. A post-norm stands after a sublayer.",
         ],
         errata=[
-            "The slides say that both norms do essentially the same. The difference is the mean.",
-            "The introduction says that the result has mean β and deviation γ. In fact each entry has its own β and γ. It leaves out eps, and in its",
-            "table the norm before the logits.",
+            "The slides say that both norms do essentially the same. But only LayerNorm "
+            "subtracts the mean.",
+            "The introduction says that the result has mean β and deviation γ. In fact, each "
+            "entry has its own β and γ. The introduction omits eps.",
+            "The introduction's table omits the norm before the logits.",
         ],
         look=[
-            "Norms: one vector as typed, scaled and offset, through both norms. The rows ‘change’ show what each norm lets through.",
-            "Stack: eight layers. Without norms the stream grows by a factor each time, with pre-norm by steps of about one size, and",
-            "with post-norm it keeps its size, the root of d.",
+            "Norms: one vector as typed, scaled and offset, with both norms of each version. The "
+            "rows ‘change’ show which changes remain after a norm.",
+            "Stack: eight layers. Without norms, each layer multiplies the stream by a factor. "
+            "With pre-norm, each layer adds about the same size.",
+            "With post-norm, the stream keeps its size, the root of d.",
         ],
         suggestions=[
             w.suggestion(
@@ -76,12 +84,15 @@ def story(w: Workbook) -> Story:
                 w["layer_out"][1, 3],
             ),
             w.suggestion(
-                "Type ‘100’: RMSNorm gives {then:.3f} for x2, not {now:.3f}. That is nearly its gain, whatever x2 was. LayerNorm's rows stay.",
+                "Type ‘100’: RMSNorm gives {then:.3f} for x2, not {now:.3f}. This value is "
+                "nearly the gain of x2, for any x2. The rows of LayerNorm do not change.",
                 {w["settings"][1]: 100},
                 w["rms_out"][2, 1],
             ),
             w.suggestion(
-                "Type ‘3’: pre-norm ends at {then:.1f}, not {now:.1f}; without norms at {none.then:.0f}, not {none.now:.0f}; post-norm stays at {post.then:.1f}.",
+                "Type ‘3’: the pre-norm stream ends at {then:.1f}, not {now:.1f}. The stream "
+                "without norms ends at {none.then:.0f}, not {none.now:.0f}. The post-norm stream "
+                "stays at {post.then:.1f}.",
                 {w["strength"]: 3},
                 pre,
                 none=none,

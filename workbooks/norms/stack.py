@@ -23,7 +23,7 @@ def add(w: Workbook) -> None:
     """Add the sheet, and charts of the sizes of the streams."""
     ws = w.sheet(
         "Stack",
-        "the same sublayer eight times, its norm before it, after it or left out",
+        "the same sublayer eight times: with the norm before, with the norm after, without",
         widths={0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)},
     )
     typed(ws)
@@ -35,7 +35,7 @@ def add(w: Workbook) -> None:
         x = streams[kind][n, :]
         return SQRT(SUMPRODUCT(x, x))
 
-    ws.heading("Sizes of the streams, sqrt(sum of x²), after so many layers")
+    ws.heading("Sizes of the streams, sqrt(sum of x²), by number of layers")
     shape = (LAYERS + 1, len(KINDS))
     sizes = ws.computed("sizes", shape, size, range(LAYERS + 1), KINDS)
     chart(ws, (top - 1, 7), "Before or after", sizes, (PRE, POST))
@@ -64,7 +64,7 @@ def stream(ws: Composer, kind: int) -> Area:
     x_0, strength, weights = ws["x_0"], ws["strength"], ws["W"]
     ws.heading(KINDS[kind])
     name = KINDS[kind].replace("-", "_").replace(" ", "_")
-    x = ws.promised(name, (LAYERS + 1, D), range(LAYERS + 1), ENTRIES, "x, after so many layers")
+    x = ws.promised(name, (LAYERS + 1, D), range(LAYERS + 1), ENTRIES, "x, by number of layers")
     read = layer_norm(ws, name, x) if kind == PRE else x
     f = ws.computed(
         f"{name}_f",

@@ -23,7 +23,7 @@ def add(w: Workbook) -> None:
     """Add the sheet: the inputs, LayerNorm and RMSNorm."""
     ws = w.sheet(
         "Norms",
-        "a vector as typed, scaled and offset: what each norm makes of the three",
+        "a vector as typed, scaled and offset, with both norms of each version",
         widths={0: 18, **dict.fromkeys((7, 8, 11), 2), 9: 12},
     )
     three_states(ws)
@@ -45,7 +45,7 @@ def three_states(ws: Composer) -> None:
     def entry(i: int, j: int) -> Expression:
         return (x[j], x[j] * scale, x[j] + offset)[i]
 
-    ws.heading("The vector in three states: what a norm ignores, it makes the same in two of them")
+    ws.heading("The vector in three states: if a norm ignores a change, two results are equal")
     states = ws.computed("states", ALL, entry, STATES, ENTRIES)
     ws.computed("mean", EACH, lambda i, _: AVERAGE(states[i, :]), cols=["mean"], beside=states)
 
@@ -54,7 +54,7 @@ def layer_norm(ws: Composer) -> None:
     """Add LayerNorm of the three states."""
     states, mean, (gain, bias) = ws["states"], ws["mean"], (ws["typed"][k, :] for k in (1, 2))
     ws.heading(
-        "LayerNorm: take the mean off, and divide by the root of the variance",
+        "LayerNorm: subtract the mean, and divide by the root of the variance",
         "LayerNorm(x) = (x - mean) / sqrt(variance + eps) · γ + β   [d]",
         style="equation",
     )
@@ -83,7 +83,7 @@ def rms_norm(ws: Composer) -> None:
     """Add RMSNorm of the three states."""
     states, gain = ws["states"], ws["typed"][1, :]
     ws.heading(
-        "RMSNorm: leave the mean where it is, and divide by the root of the mean square",
+        "RMSNorm: keep the mean, and divide by the root of the mean square",
         "RMSNorm(x) = x / sqrt(mean square + eps) · γ   [d]",
         style="equation",
     )

@@ -21,12 +21,12 @@ WEIGHTS = {VERTICAL: [[-1, 2, -1]] * 3, HORIZONTAL: [[-1] * 3, [2] * 3, [-1] * 3
 READ = [[1] * 4 + [0] * 4, [0] * 4 + [1] * 4]  # each class sums the features of its own filter
 SIDE_BY_SIDE = (
     ("", "filter", "attention head"),
-    ("what it keeps", "3 x 3 weights", "W_Q, W_K, W_V, and a share of W_O"),
-    ("where it looks", "a small window, always the same", "any earlier token, chosen by content"),
-    ("how it matches", "pixels times weights, summed", "a query with each key, then softmax"),
-    ("the same everywhere", "the weights", "the weights; the pattern is new each time"),
+    ("what it keeps", "3 x 3 weights", "W_Q, W_K, W_V, and part of W_O"),
+    ("where it looks", "a small window of fixed form", "any earlier token, chosen by content"),
+    ("how it matches", "sum of pixels times weights", "a query times each key, then softmax"),
+    ("the same everywhere", "the weights", "the weights, but not the pattern"),
     ("what it gives", "one number: how well the window fits", "a blend of other tokens' values"),
-    ("what data sets", "the weights, in training", "the weights in training, the pattern at use"),
+    ("what data sets", "the weights, in training", "the weights in training, the pattern in use"),
 )
 
 
@@ -35,7 +35,7 @@ def book() -> Book:
     w = Workbook("ocr-filter")
     ws = w.sheet(
         "Filter",
-        "draw in the grid; each step of the reading follows, left to right",
+        "draw in the grid; the steps of the reading stand from left to right",
         widths={0: 14} | dict.fromkeys(range(1, 40), 6.5),
     )
     ws.heading("The image, 5 x 5: type 1 for ink, 0 for blank")
@@ -52,7 +52,7 @@ def book() -> Book:
         ("probabilities sum to 1", near(SUM(w["probs"].fixed))),
         ("nothing after ReLU is below zero", MIN(w["features"].fixed) >= 0),
         (
-            "the first stop's row sums add up to its entry of the map",
+            "the row sums of the first window add up to the first map entry",
             near(SUM(w["row_sums"][:, 0]), w["conv_vertical"][0, 0]),
         ),
     ])  # fmt: skip
@@ -63,7 +63,7 @@ def convolve(ws: Composer, name: str) -> None:
     """Add one filter: weights, feature map, ReLU and pool, side by side."""
     image = ws["image"]
     ws.heading(
-        f"The {name} filter at its nine stops, ReLU, max-pool",
+        f"The {name} filter in nine windows, then ReLU and max-pool",
         "conv[i, j] = sum of window(i, j) · weights  [3, 3];  pool: largest of 2 x 2  [2, 2]",
         style="equation",
     )
@@ -96,7 +96,7 @@ def row_sums(ws: Composer) -> None:
         lambda k, j: SUMPRODUCT(image[k, j : j + 3], kernel[k, :]),
         range(3),
         ("left", "middle"),
-        "vertical filter, top stops: row sums",
+        "vertical filter, top windows: row sums",
         beside=image,
     )
 
@@ -128,7 +128,7 @@ def side_by_side(w: Workbook) -> None:
     """Add a comparison of a filter and a head, in words."""
     ws = w.sheet(
         "Filter and head",
-        "two detectors that are used everywhere, side by side",
+        "a comparison of two detectors that are used everywhere",
         widths={0: 22, 1: 40, 2: 46},
     )
     for k, line in enumerate(SIDE_BY_SIDE):
@@ -171,38 +171,50 @@ def story(w: Workbook) -> Story:
     moved = {image[i, 1]: 1.0 for i in range(N)} | {image[i, 2]: 0.0 for i in range(N)}
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix B.",
+        source="Based on L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix B.",
         about=[
-            "Before transformers, pictures were read by filters. A filter is a small pattern of weights that visits every 3 x 3 window of the",
-            "picture, and gives one number for each: large where the window looks like the pattern. Here two filters read a stroke on",
-            "5 x 5 pixels, one looking for vertical strokes and one for horizontal ones. What is below 0 is cut to 0, the largest number of each",
-            "neighbourhood is kept (this is called pooling), and a last layer says which stroke it is.",
-            "Why it matters: a filter and an attention head both take weighted sums, with the same weights at every place. But the filter's",
-            "window is small and fixed, while a head chooses by content where to look, and reaches any place in one step.",
+            "Before transformers, filters read pictures. A filter is a small pattern of weights. "
+            "The filter visits every 3 x 3 window of the picture.",
+            "The filter gives each window a number, which is large where the window looks like "
+            "the pattern. Here two filters read a stroke.",
+            "The picture has 5 x 5 pixels. One filter looks for vertical strokes, the other for "
+            "horizontal strokes. Numbers below 0 become 0.",
+            "Pooling keeps the largest number of each neighbourhood. A last layer says which "
+            "stroke the picture shows.",
+            "Why it matters: a filter and an attention head both compute weighted sums, with the "
+            "same weights at every place.",
+            "But the window of a filter is small and fixed. A head chooses by content where to "
+            "look, and reaches any place in one step.",
         ],
         errata=[
-            "The source says that pooling outlasts a shift of the stroke by one pixel. The answer does: its probability stays 1.00. But the score",
-            "behind it is halved, and after a shift by two pixels it is gone. Its windows must overlap, too: 3 x 3 numbers give 2 x 2 only so.",
+            "The source says that pooling tolerates a shift of the stroke by one pixel. The "
+            "probability of the answer does stay 1.00.",
+            "But the score of the answer is halved. After a shift by two pixels, the score is 0. "
+            "Also, 3 x 3 numbers give 2 x 2 only if the pooling windows overlap.",
         ],
         look=[
-            "Filter: type 1 and 0 into the picture, and follow the reading from pixels to probabilities.",
-            "Head: an attention head on the same pixels; what is drawn in one corner reaches the other in one step.",
-            "Filter and head: what the two have in common, and where they differ.",
+            "Filter: type ‘1’ and ‘0’ into the picture, and follow the steps from pixels to "
+            "probabilities.",
+            "Head: an attention head on the same pixels. Ink in one corner reaches the opposite "
+            "corner in one step.",
+            "Filter and head: similarities and differences of a filter and a head.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘1’ in all of row 2, and ‘0’ in the rest of column 2: horizontal goes "
-                "from {now:.0%} to {then:.0%}.",
+                "Type ‘1’ in all of row 2, and ‘0’ in the rest of column 2: the probability of "
+                "horizontal goes from {now:.0%} to {then:.0%}.",
                 lying,
                 probs[1],
             ),
             w.suggestion(
-                "Type ‘1’ down column 1, and ‘0’ down column 2: the pool keeps half of the stroke, and the logit of vertical goes from {now:.0f} to {then:.0f}.",
+                "Type ‘1’ in all of column 1, and ‘0’ in all of column 2. Pooling keeps half of "
+                "the stroke. The logit of vertical goes from {now:.0f} to {then:.0f}.",
                 moved,
                 w["logits"][0],
             ),
             w.suggestion(
-                "Type ‘-6’ in the middle of the vertical filter: its result is below zero everywhere, and vertical goes from {now:.0%} to {then:.0%}.",
+                "Type ‘-6’ in the middle of the vertical filter. All results of this filter are "
+                "now below zero. The probability of vertical goes from {now:.0%} to {then:.0%}.",
                 {w[VERTICAL][1, 1]: -6.0},
                 probs[0],
             ),

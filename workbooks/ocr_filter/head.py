@@ -29,15 +29,18 @@ def add(w: Workbook) -> None:
     ws = w.sheet(
         "Head",
         "an attention head on the same pixels: from corner to corner in one step",
-        "A filter at the top left sees 3 x 3 pixels, and never the corner at the bottom right. A head asks",
-        "every pixel. This one, set by hand, asks for the pixel opposite, and brings its ink in one step.",
+        "A filter at the top left sees 3 x 3 pixels, and never the bottom right corner. A head "
+        "compares all pixels.",
+        "This head is set by hand. The head looks for the opposite pixel, and brings the ink "
+        "from there in one step.",
         widths={0: 18, **dict.fromkeys(range(1, 30), 8)},
     )
     ws.typed("place", [[0.0, 0.0]], ["a pixel"], ("row", "col"), style="dial")
     ws.typed("sharpness", SHARPNESS, ["sharpness"], style="input setting")
     ws.heading(
-        "Every pixel is a token: place and ink. The weights turn them into queries, keys, values",
-        "q = x W_Q   k = x W_K   [4];   v = x W_V   [1];   o: the pixel opposite",
+        "Every pixel is a token with place and ink. The weights turn tokens into queries, keys, "
+        "values",
+        "q = x W_Q   k = x W_K   [4];   v = x W_V   [1];   o: the opposite pixel",
         style="equation",
     )
     wq = ws.typed("W_Q", W_Q, FEATURES, ASKS, "W_Q   [5, 4]", "weight")
@@ -70,8 +73,8 @@ def look(ws: Composer) -> None:
     """Add the scores of the 25 keys, and their shares, each at its pixel's place: [5, 5]."""
     q, sharp, image, wk = (ws[name] for name in ("head_q", "sharpness", "image", "W_K"))
     ws.heading(
-        "Where the chosen pixel looks: scores, and shares, each in its key's place",
-        "score = sharpness · q · k = -sharpness · (squared distance from the pixel opposite)",
+        "Where the chosen pixel looks: scores and shares, each at the place of the key",
+        "score = sharpness · q · k = -sharpness · (squared distance from the opposite pixel)",
         "share = exp(score - largest) / sum over the 25",
         style="equation",
     )
@@ -105,8 +108,8 @@ def look(ws: Composer) -> None:
 def reach(ws: Composer) -> None:
     """Add the head's result, the filter's result there, and how many layers a filter needs."""
     ws.heading(
-        "What the pixel gets in one step, and what the vertical filter's first stop has",
-        "head = sum of share · v, with v = ink · W_V;   filter: its map at [0, 0]",
+        "The result of the head in one step, and of the vertical filter in the first window",
+        "head = sum of share · v, with v = ink · W_V;   filter: the map at [0, 0]",
         style="equation",
     )
     head = SUMPRODUCT(ws["head_shares"], ws["image"]) * ws["W_V"][4, 0]
@@ -120,30 +123,35 @@ def reach(ws: Composer) -> None:
         style="readout",
     )
     ws.heading(
-        "How many layers of 3 x 3 until one number has seen both corners of a picture",
-        "after n layers a number has seen 2n + 1 pixels in a row",
+        "The number of 3 x 3 layers that join two opposite corners of a picture",
+        "after n layers, a number depends on 2n + 1 pixels in a row",
         style="equation",
     )
-    side = ws.typed("side", float(N), ["pixels in a row"], style="input setting")
-    ws.computed("layers_needed", (1, 1), INT(side / 2), ["layers of a filter"], style="readout")
-    ws.computed("steps_of_a_head", (1, 1), IF(side > 0, 1, 0), ["steps of a head"], style="readout")
+    side = ws.typed("side", float(N), ["pixels per row"], style="input setting")
+    ws.computed("layers_needed", (1, 1), INT(side / 2), ["filter: layers needed"], style="readout")
+    ws.computed(
+        "steps_of_a_head", (1, 1), IF(side > 0, 1, 0), ["head: steps needed"], style="readout"
+    )
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
     """Three edits: ink in the far corner, another pixel, a larger picture."""
     ws.suggest(
         w.suggestion(
-            "Type ‘1’ to put ink at the bottom right: the head brings it to the top left in one step. There {now:.2f} becomes {then:.2f}.",
+            "Type ‘1’ to put ink at the bottom right: the head brings this ink to the top left "
+            "in one step. The value there goes from {now:.2f} to {then:.2f}.",
             {w["image"][N - 1, N - 1]: 1.0},
             w["brought"][0],
         ),
         w.suggestion(
-            "Type ‘4’, the top right pixel: it gives the bottom left {then:.0%} of its attention.",
+            "Type ‘4’ for the top right pixel. This pixel gives the bottom left pixel {then:.0%} "
+            "of its attention.",
             {w["place"][1]: float(N - 1)},
             w["head_shares"][N - 1, 0],
         ),
         w.suggestion(
-            "Type ‘28’, for a picture of 28 x 28: a filter needs {then:.0f} layers, not {now:.0f}. A head needs one step as before.",
+            "Type ‘28’, for a picture of 28 x 28 pixels: a filter needs {then:.0f} layers, not "
+            "{now:.0f}. A head still needs one step.",
             {w["side"][0]: 28.0},
             w["layers_needed"][0],
         ),

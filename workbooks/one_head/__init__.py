@@ -12,7 +12,7 @@ from cellformer.exporters.compose.story import Story
 from cellformer.workbooks.one_head import scale, softmax, tensors
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
-TITLE = "one-head: a head tensor by tensor: softmax by an axis, slices of Q, the root of d_head"
+TITLE = "one-head: a head in tensors, with softmax along an axis, slices of Q, the root of d_head"
 
 
 def book() -> Book:
@@ -27,7 +27,7 @@ def book() -> Book:
             ("softmax by rows: every row sums to 1", near(w["row_totals"].fixed)),
             ("softmax by columns: every column sums to 1", near(w["column_totals"].fixed)),
             (
-                "the heads' scores, slice by slice, are those of the einsum",
+                "the scores by slices equal the scores by einsum",
                 near(w["einsum_gap"].fixed, 0),
             ),
         ]
@@ -39,37 +39,48 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After lecture notes on transformers, sections 4 and 5, and A Gentle Introduction to Transformers.",
+        source="Based on lecture notes on transformers, sections 4 and 5, and A Gentle Introduction "
+        "to Transformers.",
         about=[
-            "Programs compute all heads of a layer at once, on tables that are stacked in a third direction: tensors. This workbook takes one such",
-            "computation apart, and shows three places where it goes wrong: along which direction softmax runs, how the table of queries is cut",
-            "into heads, and what the scores are divided by.",
-            "Why it matters: each of the three mistakes runs without an error, and gives numbers of the right shape.",
-            "Scores are divided by √d_head because of the softmax. Without the division, scores spread more the longer the queries are: one key",
-            "takes all of the weight, and training can hardly move the others.",
+            "Programs compute all heads of a layer at once. Programs stack tables in a third "
+            "direction for this. Such stacks are called tensors.",
+            "This workbook shows one such computation, and three possible mistakes. Softmax can "
+            "run in a wrong direction. The heads can get wrong parts of Q.",
+            "The scores can have a wrong divisor.",
+            "Why it matters: a program with one of these three mistakes runs without an error, "
+            "and gives numbers of the right shape.",
+            "Scores are divided by √d_head because of the softmax. Without the division, longer "
+            "queries make the spread of the scores larger.",
+            "Then one key gets all of the weight, and training can hardly move the other keys.",
         ],
         errata=[
-            "The notes divide the scores by √d_head ‘for numerical stability’. The reason is the softmax: see sheet Scale.",
-            "The notes print two softmaxes of one table, and the second row of one repeats its first, which neither direction gives; and they print",
-            "a table of weights that no softmax of its scores gives. Sheet Printed holds both.",
+            "The notes divide the scores by √d_head ‘for numerical stability’. The real reason "
+            "is the softmax: see the sheet Scale.",
+            "The notes print two softmaxes of one table. In one softmax, the second row repeats "
+            "the first row. No direction of the softmax gives this result.",
+            "The notes also print weights that are not a softmax of the scores. The sheet "
+            "Printed shows both.",
         ],
         look=[
-            "Tables stand as in the notes: a row for each word.",
-            "Softmax: one table of scores, divided by the sums of its rows, or of its columns.",
-            "Tensors: Q cut into heads by columns, which is right, and by a reshape that mixes the tokens, which is not.",
+            "The tables have one row for each word, as in the notes.",
+            "Softmax: one table of scores, with softmax along the rows and along the columns.",
+            "Tensors: two ways to cut Q into heads. The cut by columns is right. The reshape "
+            "mixes the tokens, and is wrong.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
-            "Scale: a hundred random q and k, and the variance of their products. The table of scores grows with T².",
+            "Scale: a hundred random pairs of q and k, and the variance of their products. The "
+            "table of scores grows with T².",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘2’, and ‘4’ and ‘6’ beside it: the first row now equals the second, and "
-                "its largest share goes from {now:.1%} to {then:.1%}.",
+                "Type ‘2’, then ‘4’ and ‘6’ in the next two cells. The first row now equals the "
+                "second row. The largest share in the first row goes from {now:.1%} to "
+                "{then:.1%}.",
                 {w["scores"][0, k]: 2 * softmax.SCORES[0][k] for k in range(3)},
                 w["by_rows"][0, 2],
             ),
             w.suggestion(
-                "Type ‘3’, a feature of fluffy: the wrong reshape puts it into the query of "
-                "blue, which goes from {now:.2f} to {then:.2f}.",
+                "Type ‘3’ for this feature of fluffy. The wrong reshape moves the feature into "
+                "the query of blue. There it changes a number from {now:.2f} to {then:.2f}.",
                 {w["X"][0, 3]: 3.0},
                 w["reshaped"][1, 1],
             ),

@@ -22,14 +22,17 @@ def add(w: Workbook) -> None:
     """The sheets Scale and Draws."""
     ws = w.sheet(
         "Scale",
-        "why scores are divided by √d_head: the spread of q · k grows with it",
-        "If the numbers of q and k are independent, with mean 0 and variance 1, each product q_i k_i has",
-        "variance 1, and q · k, a sum of d_head of them, has variance d_head. Divided by √d_head it has 1.",
-        f"Sheet Draws has {N} pairs of random q and k. Each column takes the first d_head numbers of them.",
+        "why scores are divided by √d_head: the spread of q · k grows with √d_head",
+        "Suppose the numbers of q and k are independent, with mean 0 and variance 1. Each "
+        "product q_i k_i then has variance 1.",
+        "The sum q · k of d_head such products has variance d_head. After the division by "
+        "√d_head, the variance is 1.",
+        f"The sheet Draws has {N} random pairs of q and k. Each column uses the first d_head "
+        "numbers of q and k.",
         widths={0: 34, **dict.fromkeys(range(1, 12), 12)},
     )
     width = ws.typed("widths", WIDTHS, ["d_head, up to 64"], style="input setting")
-    drawn = w.sheet(DRAWN, f"{N} random q and k, normally distributed, typed; and their products")
+    drawn = w.sheet(DRAWN, f"{N} random pairs of q and k (normal distribution), and their products")
     draws(drawn, width)
     spread(ws, w["dots"], width)
     grows(ws)
@@ -47,7 +50,7 @@ def draws(ws: Composer, width: Area) -> None:
         "used",
         (len(WIDTHS), D_MOST),
         lambda j, i: IF(index[i] < width[j], 1, 0),
-        [f"is used at width {j + 1}" for j in range(len(WIDTHS))],
+        [f"used at width {j + 1}" for j in range(len(WIDTHS))],
         left=8,
     )
     top = ws.cursor
@@ -66,7 +69,7 @@ def draws(ws: Composer, width: Area) -> None:
 def spread(ws: Composer, dots: Area, width: Area) -> None:
     """Add the variance of the products, plain and divided; the largest share of a softmax over
     them."""
-    ws.heading("Over the draws: the variance of q · k, and of q · k / √d_head")
+    ws.heading("Over all draws: the variance of q · k, and of q · k / √d_head")
     n = (1, len(WIDTHS))
     ws.computed("means", n, lambda _, j: AVERAGE(dots[:, j]), ["mean of q · k: about 0"])
     variances = ws.computed("variances", n, lambda _, j: VARP(dots[:, j]), ["variance of q · k"])
@@ -78,7 +81,7 @@ def spread(ws: Composer, dots: Area, width: Area) -> None:
         style="readout",
     )
     ws.heading(
-        f"A softmax over the first {KEYS} of them as scores: how much the likeliest key takes",
+        f"Softmax over the first {KEYS} products as scores: the share of the likeliest key",
         "share = 1 / sum of exp(score - largest)",
         style="equation",
     )
@@ -97,8 +100,9 @@ def spread(ws: Composer, dots: Area, width: Area) -> None:
 def grows(ws: Composer) -> None:
     """Add the number of scores, T²."""
     ws.heading(
-        "The table of scores: a row and a column for every token, so T² of them in every head",
-        "The notes say that its size is the square root of the context size. It is the square.",
+        "The table of scores has a row and a column for every token: T² scores in every head",
+        "The notes say that the table's size is the square root of the context size. In fact, "
+        "the size is the square.",
     )
     contexts = ws.typed("contexts", CONTEXTS, ["T, tokens"], style="input setting")
     n = (1, len(CONTEXTS))
@@ -109,7 +113,7 @@ def grows(ws: Composer) -> None:
         "gigabytes",
         n,
         lambda _, j: squares[j] * 96 * 96 * 2 / 10**9,
-        ["GB, 96 layers, 96 heads, 2 bytes"],
+        ["GB for 96 layers, 96 heads, 2 bytes"],
     )
 
 
@@ -126,13 +130,13 @@ def suggest_draws(w: Workbook, ws: Composer) -> None:
             variances[0],
         ),
         w.suggestion(
-            "Type ‘10’ as the last number of the same q: only the third width reads it, and "
+            "Type ‘10’ as the last number of the same q. Only the third width uses this number: "
             "its product goes from {now:.1f} to {then:.1f}.",
             {q[0, D_MOST - 1]: 10.0},
             dots[0, 2],
         ),
         w.suggestion(
-            "Type ‘5’ as the first d_head: one more number of q and of k counts, and the first "
+            "Type ‘5’ as the first d_head. One more number of q and of k now counts. The first "
             "product goes from {now:.2f} to {then:.2f}.",
             {w["widths"][0]: 5.0},
             dots[0, 0],
@@ -151,14 +155,14 @@ def suggest(w: Workbook, ws: Composer) -> None:
             w["variances"][0],
         ),
         w.suggestion(
-            "Type ‘64’: without the division the likeliest of ten keys takes {then:.1%}, not "
-            "{now:.1%}.",
+            "Type ‘64’: without the division, the likeliest of ten keys gets {then:.1%} of the "
+            "weight, not {now:.1%}.",
             {width[0]: 64.0},
             sharp[0],
         ),
         w.suggestion(
-            "Type ‘256’, twice as many tokens: four times as many scores, {then:,.0f}, not "
-            "{now:,.0f}.",
+            "Type ‘256’, for twice as many tokens. The number of scores is four times as large: "
+            "{then:,.0f}, not {now:,.0f}.",
             {w["contexts"][0]: 256.0},
             squares[0],
         ),

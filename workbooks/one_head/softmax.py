@@ -18,17 +18,20 @@ def add(w: Workbook) -> None:
     """Add the sheet."""
     ws = w.sheet(
         "Softmax",
-        "one table of scores: what softmax by rows gives, and what by columns",
-        "A score says how well a key fits a query. A query has to spread a weight of 1 over the keys: so",
-        "softmax runs along the keys, the last axis of the table (dim=-1, here dim=1), and rows sum to 1.",
-        "Along the other axis (dim=0) each key is spread over the queries, and no row sums to 1.",
+        "one table of scores, with softmax by rows and softmax by columns",
+        "A score says how well a key fits a query. A query must spread a weight of 1 over the "
+        "keys.",
+        "So softmax runs along the keys, the last axis of the table (dim=-1, here dim=1). Each "
+        "row sums to 1.",
+        "Along the other axis (dim=0), each key spreads its weight over the queries. Then no row "
+        "sums to 1.",
         widths={0: 16, **dict.fromkeys(range(1, 18), 10)},
     )
     scores = ws.typed("scores", SCORES, QUERIES, KEYS, "scores   [T, T]")
-    by_rows(ws, scores, "", "Softmax along the keys, dim=1: as attention has it")
+    by_rows(ws, scores, "", "Softmax along the keys (dim=1), as in attention")
     ws.heading(
-        "Softmax along the queries, dim=0: a table of the same shape, and wrong",
-        "share = exp(score - largest of its column) / sum of the column's",
+        "Softmax along the queries (dim=0): the same shape, but wrong numbers",
+        "share = exp(score - column maximum) / sum of exp in the column",
         style="equation",
     )
     exps = ws.computed(
@@ -47,7 +50,7 @@ def add(w: Workbook) -> None:
     )
     ws.computed("column_totals", (1, 3), lambda _, j: SUM(shares[:, j]), ["column's sum"])
     ws.heading(
-        "The notes' other table: the weights printed beside these scores are not their softmax"
+        "The other table in the notes: the printed weights are not the softmax of these scores"
     )
     other = ws.typed("other", OTHER, ("Token 1", "Token 2"), KEYS, "scores")
     by_rows(ws, other, "other_", "Its softmax, dim=1")
@@ -57,7 +60,7 @@ def add(w: Workbook) -> None:
 
 def sums(ws: Composer) -> None:
     """Add the sums of a table along each axis; the notes' table has one row twice."""
-    ws.heading("Sums along an axis: dim=0 leaves a number for each column, dim=1 one for each row")
+    ws.heading("Sums along an axis: dim=0 gives one number per column, dim=1 one number per row")
     listed = ws.typed("listed", (RIGHT[0],) * 2, ("row 1", "row 2"), KEYS, "a table")
     ws.computed(
         "sums_across", (2, 1), lambda i, _: SUM(listed[i, :]), cols=["dim=1"], beside=listed
@@ -68,7 +71,7 @@ def sums(ws: Composer) -> None:
 def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
     """Softmax of the rows: exponentials, shares, sums."""
     ws.heading(
-        heading, "share = exp(score - largest of its row) / sum of the row's", style="equation"
+        heading, "share = exp(score - row maximum) / sum of exp in the row", style="equation"
     )
 
     def exponential(i: int, j: int) -> Expression:
@@ -99,13 +102,13 @@ def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
     row = {scores[0, k]: SCORES[0][k] + 5 for k in range(3)}
     ws.suggest(
         w.suggestion(
-            "Type ‘6’, and ‘7’ and ‘8’ beside it, 5 more in the whole row: by rows the shares "
-            "stay, the first at {then:.1%}.",
+            "Type ‘6’, then ‘7’ and ‘8’ in the next two cells: 5 more in the whole row. The "
+            "shares by rows do not change: the first share stays {then:.1%}.",
             row,
             own,
         ),
         w.suggestion(
-            "The same edit (type ‘6’, ‘7’, ‘8’), by columns: it changes shares of other "
+            "The same edit (type ‘6’, ‘7’, ‘8’) changes the shares by columns, even for other "
             "queries. The first share goes from {now:.1%} to {then:.1%}.",
             row,
             crosswise,
@@ -122,13 +125,16 @@ def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
 def printed(w: Workbook) -> list[Comparison]:
     """The notes' numbers of softmax: two listings, sums, and a table."""
     rows = []
-    again = "the notes' second listing repeats the first row; their first listing has 0.0159, 0.1173, 0.8668"
+    again = (
+        "the second listing in the notes repeats the first row; the first listing has 0.0159, "
+        "0.1173, 0.8668"
+    )
     for i, j in ((i, j) for i in range(2) for j in range(3)):
         cell, what = w["by_rows"][i, j], f"query {i + 1}, key {j + 1}"
         rows.append(Comparison(f"softmax, dim=-1, {what}", RIGHT[i][j], cell, "", 4))
         note = again if i else ""
         rows.append(Comparison(f"softmax, printed again, {what}", RIGHT[0][j], cell, note, 4))
-    wrong = "printed beside these scores; their softmax is another"
+    wrong = "the softmax of the printed scores gives other weights"
     rows += [
         Comparison(
             f"visual intuition, token {i + 1}, weight {j + 1}",

@@ -23,9 +23,10 @@ def add(w: Workbook) -> None:
     """Add the sheet."""
     ws = w.sheet(
         "Tensors",
-        "Q of all heads in one table, cut into heads rightly and wrongly",
+        "Q of all heads in one table, with a right and a wrong cut into heads",
         "One product gives the queries of all heads side by side: Q = X W_Q, [T, n_heads · d_head].",
-        "view(T, n_heads, d_head) cuts its columns: head h has columns h · d_head and on, of every token.",
+        "view(T, n_heads, d_head) cuts Q by columns: for every token, head h gets d_head columns "
+        "from column h · d_head on.",
         widths={0: 16, **dict.fromkeys(range(1, 26), 9)},
     )
     x = ws.typed("X", X, TOKENS, range(D), "X   [T, d_model]")
@@ -48,7 +49,7 @@ def cut(ws: Composer, q: Area) -> None:
     """Add head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a plain
     reshape."""
     ws.heading(
-        "The queries of head 0.0: by view and permute, and by a reshape that forgets to permute",
+        "The queries of head 0.0: with view and permute, and with a reshape without permute",
         "right: Q.view(T, n_heads, d_head).permute(1, 0, 2)[0]   [T, d_head]: the first d_head columns",
         "wrong: Q.reshape(n_heads, T, d_head)[0]   [T, d_head]: the first T · d_head numbers, row by row",
         style="equation",
@@ -67,7 +68,7 @@ def cut(ws: Composer, q: Area) -> None:
         from_where,
         (),
         ("d0", "d1"),
-        "the token and column that the wrong ones are",
+        "token and column of the wrong numbers",
         "label",
         wrong,
     )
@@ -92,9 +93,7 @@ def scores(ws: Composer, q: Area, k: Area) -> None:
         )
 
     slices = ws.computed("by_slices", SCORES, by_slice, TOKENS, PAIRS, "by slices")
-    sums = ws.computed(
-        "by_einsum", SCORES, by_einsum, (), PAIRS, "by the einsum's sum", beside=slices
-    )
+    sums = ws.computed("by_einsum", SCORES, by_einsum, (), PAIRS, "by the einsum", beside=slices)
     ws.dress(slices, "diverging")
     ws.computed(
         "einsum_gap",
@@ -110,7 +109,7 @@ def example(ws: Composer) -> None:
     """The notes' small example of a product of three numbers."""
     ws.heading(
         "The notes' example: one query, one key, d_head = 3",
-        "score = q · k / √3. The notes have the root once, and leave it out once.",
+        "score = q · k / √3. The notes use the root once, and omit the root once.",
         style="equation",
     )
     q = ws.typed("q_example", [Q_EXAMPLE], ["q"], ("d0", "d1", "d2"))
@@ -126,14 +125,14 @@ def suggest(w: Workbook, ws: Composer) -> None:
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
     ws.suggest(
         w.suggestion(
-            "Type ‘2’, in a column of head 0.1: in head 0.0, the score of creature for fluffy "
-            "stays {then:.3f}.",
+            "Type ‘2’ in a column of head 0.1. In head 0.0, the score of the query creature with "
+            "the key fluffy stays {then:.3f}.",
             {wq[0, 2]: 2.0},
             scores[2, 0],
         ),
         w.suggestion(
-            "Type ‘2’, in a key column of head 0.0: the same score goes from {now:.3f} to "
-            "{then:.3f}.",
+            "Type ‘2’ in a key column of head 0.0. The score of creature with fluffy goes from "
+            "{now:.3f} to {then:.3f}.",
             {w["W_K"][0, 0]: 2.0},
             scores[2, 0],
         ),
@@ -148,9 +147,9 @@ def suggest(w: Workbook, ws: Composer) -> None:
 def printed(w: Workbook) -> list[Comparison]:
     """The notes' example."""
     dot, divided = w["score_example"][0], w["score_example"][1]
-    note = "section 5.4 ends with scores = 44: the division by √3, which it has before, is left out"
+    note = "section 5.4 ends with scores = 44, without the division by √3 that it had before"
     return [
         Comparison("q · k of (2, 4, 6) and (1, 3, 5)", 44, dot, "", 0),
         Comparison("their score, 44/√3", 44 / 3**0.5, divided, "", 3),
-        Comparison("their score, as the section ends", 44, divided, note, 0),
+        Comparison("their score at the section's end", 44, divided, note, 0),
     ]

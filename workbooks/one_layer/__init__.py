@@ -16,7 +16,7 @@ from cellformer.workbooks.one_layer import model, tables
 from cellformer.workbooks.one_layer.weights import FEATURES, HEADS, VOCABULARY, N, typed
 
 TOPIC, AFTER, LEVEL = "A whole model", "", 3
-TITLE = "one-layer: a transformer layer whose weights one can read"
+TITLE = "one-layer: a transformer layer with weights that you can read"
 JERSEY, ORLEANS = VOCABULARY.index("Jersey"), VOCABULARY.index("Orleans")
 
 
@@ -26,7 +26,7 @@ def book() -> Book:
     w.book.opens_on = "Model"
     ws = w.sheet(
         "Model",
-        "the whole model; a word is a column: W times x",
+        "the whole model; each word is a column (W times x)",
         widths={1: 8} | dict.fromkeys(range(2, 24), 7),
     )
     listing = w.sheet("Tables", "the document's tables of activations and parameters, with links")
@@ -56,9 +56,9 @@ def check(w: Workbook, page: MatrixSheet) -> None:
     w.checks(
         [
             ("in each head, a word's attention weights sum to 1", AND(*ones)),
-            ("with the mask on, no word looks at a later one", OR(mask != 1, MAX(*ahead) == 0)),
+            ("with the mask on, no word looks at a later word", OR(mask != 1, MAX(*ahead) == 0)),
             (
-                "heads added with their own W_O equal the concatenation times the stacked W_O",
+                "the sum of the heads, each times its W_O, equals all heads times the stacked W_O",
                 near(page["o_difference"].area.fixed, 0),
             ),
             ("after each word, the probabilities sum to 1", near(page["p_sums"].area.fixed)),
@@ -70,26 +70,37 @@ def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
-        source="After A Gentle Introduction to Transformers: its activations and parameters.",
+        source="Based on the activations and parameters of A Gentle Introduction to Transformers.",
         about=[
-            "In ‘The state of New’ one head looks back at ‘state’, and so the model says ‘Jersey’. Type city, and it says ‘Orleans’.",
-            "It is one transformer layer: seven words, vectors of six numbers, two heads, an MLP of two cells. Its weights are set by hand, so",
-            "that you can say what each does: head 0.0 looks for the kind of place, head 0.1 for ‘of’, and the MLP has a cell for each rule.",
-            "Why it matters: every table of a layer is in view, with its shape. GPT-3 stores "
-            "and computes the same tables, only larger.",
-            "As built it is the introduction's first model, of attention alone; two switches add LayerNorm and the MLP. That model follows the last",
-            "word only, which alone is asked for what comes next: here it is the last column.",
+            "In ‘The state of New’, one head looks back at ‘state’, so the model says ‘Jersey’. "
+            "Type ‘city’ instead, and the model says ‘Orleans’.",
+            "The model is one transformer layer: seven words, vectors of six numbers, two heads, "
+            "an MLP of two cells. The weights are set by hand.",
+            "So you can say what each weight does. Head 0.0 looks for the kind of place, head "
+            "0.1 for ‘of’. The MLP has a cell for each rule.",
+            "Why it matters: you see every table of a layer, with its shape. GPT-3 stores and "
+            "computes the same tables in larger sizes.",
+            "As built, the model is the first model of the introduction, with attention only. "
+            "Two switches add LayerNorm and the MLP.",
+            "The introduction follows only the last word, which predicts the next word. Here, "
+            "this is the last column.",
         ],
         errata=[
-            "The source says that heads side by side need d_head = d_model / H. They do not: W_O takes any number of columns. And it says that",
-            "LayerNorm gives a vector the mean beta; in fact each number is moved by a beta of its own.",
+            "The source says that heads side by side need d_head = d_model / H. In fact, W_O can "
+            "have any number of columns.",
+            "The source also says that LayerNorm gives a vector the mean beta. In fact, each "
+            "number is moved by its own beta.",
         ],
         look=[
-            "Model: the sentence, where its last word looks, what comes next; below, every step with its weights.",
-            "Tables: every activation and every parameter of the introduction, with its shape, its count, and a link to its cells.",
-            "Model, the heads together: added one by one, or stacked and multiplied by one W_O, which is the same.",
+            "Model: the sentence, the attention of the last word, and the next word. Below are "
+            "all steps with their weights.",
+            "Tables: all activations and parameters of the introduction, each with its shape, "
+            "its count, and a link to its cells.",
+            "Model, the heads together: add the heads one by one, or stack the heads and "
+            "multiply by one W_O. Both ways give the same result.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
-            "Model, Head 0.0: later words have scores too, and the mask gives them no weight.",
+            "Model, Head 0.0: later words also have scores, but the mask gives these scores no "
+            "weight.",
         ],
         suggestions=suggestions(w),
     )
@@ -101,13 +112,13 @@ def suggest(w: Workbook, ws: Composer) -> None:
     ws.cursor = ws.rect(w["vocabulary"]).bottom
     ws.suggest(
         w.suggestion(
-            "Type ‘city’: head 0.0 looks at it instead. Orleans rises from {now:.0%} to "
+            "Type ‘city’: head 0.0 now looks at ‘city’. Orleans rises from {now:.0%} to "
             "{then:.0%}.",
             {w["tokens"][0, 1]: "city"},
             after[ORLEANS],
         ),
         w.suggestion(
-            "Type ‘1’ to switch the MLP on: it has a cell for ‘New’ and ‘state’ together. "
+            "Type ‘1’ to switch on the MLP. One MLP cell reacts to ‘New’ and ‘state’ together. "
             "Jersey rises from {now:.0%} to {then:.0%}.",
             {w["switches"][1, 0]: 1.0},
             after[JERSEY],
@@ -127,9 +138,9 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     norm, mlp, jersey = w["switches"][0, 0], w["switches"][1, 0], w["next"][JERSEY, 0]
     return [
         w.suggestion(
-            "Type ‘1’ to switch LayerNorm on: after New, Jersey goes from {now:.0%} to "
-            "{then:.0%}. The heads now read vectors of spread 1; that of New had "
-            "{spread.now:.2f}.",
+            "Type ‘1’ to switch on LayerNorm: after New, Jersey goes from {now:.0%} to "
+            "{then:.0%}. The heads now read vectors with spread 1. Before, the vector of New had "
+            "spread {spread.now:.2f}.",
             {norm: 1.0},
             jersey,
             spread=w["sigma_0"][0, model.LAST],
@@ -141,9 +152,9 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             jersey,
         ),
         w.suggestion(
-            "Type ‘0’ to remove the mask: the first word now sees the words after it. There, "
-            "Jersey goes from {now:.0%} to {then:.0%}; after the last word it stays "
-            "{last.then:.0%}.",
+            "Type ‘0’ to remove the mask: the first word now sees the later words. After the "
+            "first word, Jersey goes from {now:.0%} to {then:.0%}. After the last word, Jersey "
+            "stays {last.then:.0%}.",
             {w["switches"][2, 0]: 0.0},
             w["p"][JERSEY, 0],
             last=w["p"][JERSEY, model.LAST],

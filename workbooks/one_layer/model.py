@@ -36,8 +36,8 @@ from cellformer.workbooks.one_layer.weights import (
 LAST = N - 1  # the last word
 NAMES = {"d_model": FEATURES, "d_mlp": RULES}
 WIRED = (
-    "The weights are set by hand: head 0.0 looks for the kind of place, head 0.1 for ‘of’, after which a "
-    "name follows. The MLP has a cell for each rule."
+    "The weights are set by hand. Head 0.0 looks for the kind of place. Head 0.1 looks for ‘of’, "
+    "because a name follows ‘of’. The MLP has a cell for each rule."
 )
 CHART = 10  # the column in which the chart begins
 
@@ -99,8 +99,8 @@ def claim(page: MatrixSheet) -> None:
         for i in range(N_VOCAB)
     ]
     told = sentence(
-        "Head 0.0 gives {word} {share} of the attention of {last}, and so the model says "
-        "{next} ({chance}).",
+        "Head 0.0 gives {word} {share} of the attention of {last}, so the model says {next} "
+        "({chance}).",
         last=quote(tokens[0, LAST]),
         word=quote(reduce(and_, words)),
         share=percent(MAX(looks[0, :]), 0),
@@ -119,7 +119,7 @@ def norm(page: MatrixSheet, k: int, where: str) -> None:
         f"x_{k}_LN = (x_{k} - mu) / sigma * gamma + beta    "
         f"[d_model × n]; with its switch off, x_{k}_LN = x_{k}",
     )
-    page.ws.text("Entry i of every word is stretched by gamma_i and moved by beta_i.")
+    page.ws.text("Entry i of every word is multiplied by gamma_i, then beta_i is added.")
     x, switch = page[f"x_{k}"], page["switches"][0, 0]
     means = Matrix((1, N), lambda i, j: AVERAGE(x[:, j]))
     spreads = Matrix((1, N), lambda i, j: SQRT(VARP(x[:, j])))

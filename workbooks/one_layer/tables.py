@@ -111,8 +111,8 @@ def fill(w: Workbook, ws: Composer) -> list[Comparison]:
     """Fill the sheet, with links to the matrices; returns the printed numbers of GPT-2 small."""
     ws.widths({0: 18, 1: 27, 2: 19, 3: 15, 4: 9, 5: 9, 6: 9, 7: 9, 8: 15, 9: 2, 10: 9, 11: 9})
     ws.heading(
-        "Sizes: of this model and of GPT-2 small",
-        "They are for counting; the tables of this workbook do not grow with them.",
+        "Sizes of this model and of GPT-2 small",
+        "These sizes are only for counting. The tables here do not grow with the sizes.",
     )
     style = "input setting"
     here = ws.typed("sizes", column(HERE), list(HERE), ["here"], style=style, left=LEFT)
@@ -123,13 +123,13 @@ def fill(w: Workbook, ws: Composer) -> list[Comparison]:
     sizes_gpt2 = {symbol: gpt2[i].fixed for i, symbol in enumerate(GPT2)}
     sizes_gpt2 |= {"d_head": derived[0].fixed, "d_mlp": derived[1].fixed}
 
-    ws.heading("Activations, of one layer")
+    ws.heading("Activations of one layer")
     listed(ws, "activations", ACTIVATIONS, sizes_here, sizes_gpt2)
-    ws.heading("Parameters, of all layers")
+    ws.heading("Parameters of all layers")
     rest = GPT2["n_layers"] * 4 * GPT2["d_model"] + 2 * GPT2["d_model"]
     ws.text(
-        f"GPT-2 has {rest:,} more, which the document leaves out: biases of attention, and a "
-        "last LayerNorm."
+        f"GPT-2 has {rest:,} more parameters: attention biases and a last LayerNorm. The "
+        "document omits these."
     )
     counts = listed(ws, "parameters", PARAMETERS, sizes_here, sizes_gpt2)
     return compared(w, ws, gpt2, derived, totals(ws, counts))
@@ -209,16 +209,16 @@ def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -
             "GPT-2 small: n_vocab, in the table of key figures",
             MISPRINTED,
             n_vocab,
-            "printed 5025; the text has 50,257: a digit was lost. With 5025 the total "
+            "The table prints 5025, and the text 50,257: a digit was lost. With 5025 the total "
             f"would be {cut:.0f} million",
             decimals=0,
         ),
         Comparison(
-            "GPT-2 small: parameters in millions, W_U being W_E turned",
+            "GPT-2 small: parameters in millions, with W_U = W_Eᵀ",
             124,
             millions,
-            "printed 124; the table counts W_U apart, "
-            f"with {w.now(separate) / 1e6:.0f} million: GPT-2 shares it with W_E",
+            "The text prints 124 million. The table counts W_U separately, so it has "
+            f"{w.now(separate) / 1e6:.0f} million. GPT-2 uses W_E as W_U",
             decimals=0,
         ),
     ]

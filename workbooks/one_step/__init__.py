@@ -27,9 +27,9 @@ def book() -> Book:
     sheet.add(w, weights(cat_sat.model()))
     w.checks(
         [
-            ("what sat looks at are shares of one attention", near(SUM(w["share"]))),
-            ("no score can grow but at the others' cost", near(SUM(w["gradient_score"]), 0)),
-            ("no logit can grow but at the others' cost", near(SUM(w["gradient_logit"]), 0)),
+            ("the attention weights of sat sum to 1", near(SUM(w["share"]))),
+            ("the gradients of the scores sum to 0", near(SUM(w["gradient_score"]), 0)),
+            ("the gradients of the logits sum to 0", near(SUM(w["gradient_logit"]), 0)),
         ]
     )
     return w.done(story(w))
@@ -49,42 +49,57 @@ def story(w: Workbook) -> Story:
     far: dict[Area, float | str] = {rate: 2.0, following: "the"}
     return Story(
         title=TITLE,
-        source="The model is that of L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5; here it learns.",
+        source="The model is from L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), "
+        "section 5. Here the model learns.",
         about=[
-            "A language model learns by one small step, made over and over: it reads a sentence, is told which word came next, and every",
-            "weight moves a little, so that this word would have been less of a surprise. This workbook is one such step, whole.",
-            "Why it matters: all that a large model knows came to it in this way, and the step is sums, products, quotients, e^x and ln.",
-            "The surprise is the loss, -ln of the share that the model gave the word that came. For each number, the gradient says by how",
-            "much the loss would grow if the number grew by 1. It is found from the loss backwards, one rule for each kind of formula: the",
-            "chain rule, called backpropagation. A step takes from every weight the rate times its gradient.",
-            "The model is that of cat-sat: it has read ‘the cat sat’, and the word that came is ‘on’. To keep to one page, it is asked only",
-            "for the word after the last; so ‘sat’ alone has a query.",
+            "A language model learns by repeating one small step. In this step, the model reads "
+            "a sentence and then gets the word that came next.",
+            "Then every weight moves a little, so that this word would surprise the model less. "
+            "This workbook shows one whole step.",
+            "Why it matters: a large model learns everything in this way. The step uses only "
+            "sums, products, quotients, e^x and ln.",
+            "The surprise is the loss: -ln of the share that the model gave the next word. Every "
+            "number has a gradient.",
+            "The gradient says how much the loss would grow if the number grew by 1. You find it "
+            "from the loss backwards, with one rule per kind of formula.",
+            "This is the chain rule, called backpropagation. A step subtracts the rate times the "
+            "gradient from every weight.",
+            "This workbook uses the model of cat-sat. The model has read ‘the cat sat’, and the "
+            "word that came next is ‘on’.",
+            "To fit on one page, the model predicts only the word after ‘sat’. So only ‘sat’ has "
+            "a query.",
         ],
         look=[
             "Step, left: the model from the word vectors down to the loss, as in cat-sat.",
-            "Step, middle: begin at the bottom, with ‘share - should be’, and go up: above each table stands the rule in plain words.",
-            "Step, right: every weight after the step, and the model once more. The loss is lower.",
-            "At its top: which weights the fall comes from. Here the readout learns most, and the queries next to nothing, since the",
-            "shares of the attention hardly matter to the answer.",
+            "Step, middle: begin at the bottom, with ‘share - should be’, and go up. The text "
+            "above each table explains the rule in plain words.",
+            "Step, right: every weight after the step, and the model with these weights. The "
+            "loss is now lower.",
+            "Step, top left: the weights that lower the loss. Here the readout learns most, and "
+            "the queries learn almost nothing.",
+            "The reason: the attention weights hardly change the answer.",
         ],
         suggestions=[
             w.suggestion(
-                f"Type ‘{small}’: so small a step does what the gradients predict. The loss should fall by {{foretold.then:.4f}}, and falls by {{then:.4f}}. "
-                f"At {sheet.RATE} it should fall by {{foretold.now:.3f}}, and falls by {{now:.3f}}.",
+                f"Type ‘{small}’: such a small step does what the gradients predict. The "
+                "predicted fall of the loss is {foretold.then:.4f}, and the real fall is "
+                f"{{then:.4f}}. At {sheet.RATE}, the predicted fall is {{foretold.now:.3f}}, and "
+                "the real fall is {now:.3f}.",
                 {rate: small},
                 falls[1],
                 foretold=falls[0],
             ),
             w.suggestion(
-                f"Choose ‘{likely}’, which the model held likeliest: the surprise is smaller from the start. One step makes its "
-                "share {then:.0%}, not {before.then:.0%}.",
+                f"Choose ‘{likely}’, the likeliest word of the model: the surprise is smaller "
+                f"from the start. One step raises the share of ‘{likely}’ from "
+                "{before.then:.0%} to {then:.0%}.",
                 {following: likely},
                 share[1],
                 before=share[0],
             ),
             w.suggestion(
-                "Type ‘2’, and choose ‘the’ as the next word: gradients hold for small steps "
-                "only, and this step goes too far. The loss rises from {loss.then:.1f} to "
+                "Type ‘2’, and choose ‘the’ as the next word. Gradients hold only for small "
+                "steps, and this step is too large. The loss rises from {loss.then:.1f} to "
                 "{then:.1f}.",
                 far,
                 loss[1],

@@ -46,14 +46,14 @@ SECTIONS = (
     Section(
         "1  Word vectors",
         (
-            "A word's vector is used as key and as value; the last word's vector also as "
-            "query, and unchanged. The gradients of all uses are added up.",
+            "Each word's vector gives a key and a value. The last word's vector also gives a "
+            "query, and is used unchanged, too. The gradients of all uses are added up.",
         ),
         (
             Block(
                 "x",
                 PROMPT,
-                "x: the words' rows of W_E",
+                "x: rows of W_E for the words",
                 "dx = dk·W_Kᵀ + dv·W_Vᵀ; sat: + dq·W_Qᵀ + dh",
                 "weight",
             ),
@@ -62,7 +62,8 @@ SECTIONS = (
     Section(
         "2  Query of sat: what it looks for",
         (
-            "The rule of a product: a weight takes a number in and passes it on. Its gradient is the number that it took in, times the gradient of what it passed it on to.",
+            "The rule of a product: a weight multiplies an input and gives an output. The "
+            "gradient of the weight is the input times the gradient of the output.",
             "A weight that multiplied a large number gets a large gradient. A weight that "
             "multiplied 0 gets the gradient 0.",
         ),
