@@ -269,7 +269,7 @@ def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited
 
     >>> path = cf.write(cf.build("cat-sat"), "edited.xlsx", edits={("W_E", 1, 0): 0.5})
     >>> cf.read(path)
-    <EditedModel cat-sat: cells changed 1, added 0>
+    <EditedModel cat-sat: cells changed: 1, added: 0>
     >>> cf.read(path).inputs[0].name
     'W_E[1,0]'
     """

@@ -399,7 +399,7 @@ def test_missing_declaration_gets_one_line(
     name, _, _ = lacking.partition(" ")
     assert code == 2 and out == "" and err.count("\n") == 1
     assert f"lacking.py is {'an' if package is architectures else 'a'} " in err
-    assert f"without {name}" in err
+    assert f"does not declare {name};" in err
     assert not list(tmp_path.glob("*.xlsx"))
 
 

@@ -100,6 +100,24 @@ HEADINGS = {
 }
 
 
+ABOUT = [
+    "In ‘the cat sat on the’, the first ‘the’ is followed by ‘cat’. So ‘cat’ should also "
+    "follow the second ‘the’. The rule: after A B ... A comes B,",
+    "for any words A and B. Two attention heads can follow this rule. Trained models "
+    "contain such pairs, which are called induction heads.",
+    "Why it matters: no weight of the heads knows a word of the vocabulary. The model "
+    "learns the next word from the prompt, while it reads the prompt.",
+    "One layer is not enough. Layer 0 notes at each place the word before this place. "
+    "Layer 1 looks for the place whose note is the current word,",
+    "and copies the word at that place. All weights are set by hand, most of them to 0.",
+    f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} are ‘token’, "
+    f"{PREVIOUS[0]} to {PREVIOUS[-1]} ‘previous’, {NEXT[0]} to {NEXT[-1]} ‘next’, "
+    f"{PLACE[0]} to {PLACE[-1]} ‘place’. The order of words is",
+    "the, cat, dog, sat, on. Besides the heads, W_U reads ‘token’ with a bigram table. "
+    "This table gives the usual next word after each word.",
+]
+
+
 def story(model: Model) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     ids = model.vocabulary.encode(PROMPT)
@@ -112,22 +130,7 @@ def story(model: Model) -> Story:
         title=TITLE,
         source="Based on A Gentle Introduction to Transformers (2025). That text says that a second "
         "layer makes induction heads possible.",
-        about=[
-            "In ‘the cat sat on the’, the first ‘the’ is followed by ‘cat’. So ‘cat’ should also "
-            "follow the second ‘the’. The rule: after A B ... A comes B,",
-            "for any words A and B. Two attention heads can follow this rule. Trained models "
-            "contain such pairs, which are called induction heads.",
-            "Why it matters: no weight of the heads knows a word of the vocabulary. The model "
-            "learns the next word from the prompt, while it reads the prompt.",
-            "One layer is not enough. Layer 0 notes at each place the word before this place. "
-            "Layer 1 looks for the place whose note is the current word,",
-            "and copies the word at that place. All weights are set by hand, most of them to 0.",
-            f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} are ‘token’, "
-            f"{PREVIOUS[0]} to {PREVIOUS[-1]} ‘previous’, {NEXT[0]} to {NEXT[-1]} ‘next’, "
-            f"{PLACE[0]} to {PLACE[-1]} ‘place’. The order of words is",
-            "the, cat, dog, sat, on. Besides the heads, W_U reads ‘token’ with a bigram table. "
-            "This table gives the usual next word after each word.",
-        ],
+        about=ABOUT,
         look=[
             "Heads: in layer 0 each word looks one step back. In layer 1 the second ‘the’ looks "
             "at ‘cat’. A new word",

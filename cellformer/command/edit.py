@@ -30,16 +30,17 @@ from cellformer.exporters.model.plan import MANY_WORDS
 
 TOP = 8  # words, and weights, that are listed
 MOST_PRICED = 20  # rules, or prompts
+Say = Annotated[
+    str,
+    typer.Option(
+        "--say", help="Word that is to become the most likely.", autocompletion=output_words
+    ),
+]
 
 
 def edit(
     name: Name,
-    say: Annotated[
-        str,
-        typer.Option(
-            "--say", help="Word that is to become the most likely.", autocompletion=output_words
-        ),
-    ],
+    say: Say,
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,

@@ -194,6 +194,15 @@ def _shown(graph: Graph, patterns: Sequence[str] | None) -> list[str]:
     return list(found)
 
 
+AsTable = Annotated[
+    bool,
+    typer.Option(
+        "--table",
+        help="Also print a table of the tokens, with the number of cells computed for each token.",
+    ),
+]
+
+
 def generate(
     name: Name,
     prompt: Prompt = None,
@@ -220,14 +229,7 @@ def generate(
     ignore_eos: Annotated[
         bool, typer.Option("--ignore-eos", help="Do not stop at an end-of-text token.")
     ] = False,
-    as_table: Annotated[
-        bool,
-        typer.Option(
-            "--table",
-            help="Also print a table of the tokens, with the number of cells computed for each "
-            "token.",
-        ),
-    ] = False,
+    as_table: AsTable = False,
     adapter: Adapter = None,
     force: Beyond = False,
 ) -> Answer:

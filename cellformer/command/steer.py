@@ -32,18 +32,19 @@ Site = Annotated[
         autocompletion=block_names,
     ),
 ]
+Lists = Annotated[
+    Path,
+    typer.Option(
+        "--lists",
+        help="File with two lists of sentences, one sentence per line. A line `# name` begins "
+        "a list.",
+    ),
+]
 
 
 def steer(
     name: Name,
-    lists: Annotated[
-        Path,
-        typer.Option(
-            "--lists",
-            help="File with two lists of sentences, one sentence per line. A line `# name` begins "
-            "a list.",
-        ),
-    ],
+    lists: Lists,
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,

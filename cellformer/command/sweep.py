@@ -42,17 +42,18 @@ from cellformer.studies import Task, absolute, write
 CurveFile = Annotated[
     Path | None, typer.Option("-o", help="Output file: .csv, .png or .parquet (default: print).")
 ]
+SweptCell = Annotated[
+    str,
+    typer.Argument(
+        help="A cell, such as 'blocks.0.attn.h1.W_Q[3,2]' or 'Embedding!C9'.",
+        autocompletion=block_names,
+    ),
+]
 
 
 def sweep(
     name: Name,
-    cell: Annotated[
-        str,
-        typer.Argument(
-            help="A cell, such as 'blocks.0.attn.h1.W_Q[3,2]' or 'Embedding!C9'.",
-            autocompletion=block_names,
-        ),
-    ],
+    cell: SweptCell,
     start: Annotated[float, typer.Option("--from", help="First value.")] = -1.0,
     stop: Annotated[float, typer.Option("--to", help="Last value.")] = 1.0,
     n_steps: Annotated[

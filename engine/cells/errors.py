@@ -13,7 +13,7 @@ class InputError(ValueError):
     >>> cf.load("cat-sad")
     Traceback (most recent call last):
         ...
-    cellformer.engine.cells.errors.InputError: no workbook is named 'cat-sad'; nearest: cat-sat
+    cellformer.engine.cells.errors.InputError: there is no workbook 'cat-sad'; nearest: cat-sat
     """
 
     def __str__(self) -> str:

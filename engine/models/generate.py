@@ -36,7 +36,7 @@ class Passage:
     >>> model = cf.load("cat-sat")
     >>> words = cf.passage(model, model.vocabulary.encode("the cat"), n_tokens=4)
     >>> words
-    <Passage of 4 tokens, 2 of them given>
+    <Passage of 4 tokens, 2 of them from the prompt>
     >>> words.ids[:2]
     [0, 1]
     """

@@ -76,7 +76,9 @@ def _of_words(g: Graph, continues: bool) -> Expression:
     n, count = g["tokens"].shape[0], g["n_prompt"][0, 0]
     picked = _picked(g)
     text = (
-        "{n} tokens given, {rest} generated" if continues else "{n} tokens given, {rest} as built"
+        "tokens given: {n}, generated: {rest}"
+        if continues
+        else "tokens given: {n}, as built: {rest}"
     )
     rest = n - count
     if "prompt.ended" in g.blocks:
@@ -89,8 +91,8 @@ def _of_words(g: Graph, continues: bool) -> Expression:
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
     longer = f"{worded('longer than the {n} columns of this sheet', n=n)}: {worded(LEFT_OUT)}"
     if not continues:
-        fewer = "{n} tokens given; the missing ones are the words as built"
-        all_given = sentence("{n} tokens given", n=count)
+        fewer = "tokens given: {n}; the missing ones are the words as built"
+        all_given = sentence("tokens given: {n}", n=count)
         counted = IF(count < n, sentence(fewer, n=count), all_given) & picked
     if "prompt.opened" in g.blocks:
         opened, first = g["prompt.opened"][0, 0], g["prompt.typed"][0, 0]
@@ -107,7 +109,7 @@ def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
     fine, told, n_ids = (
         g[f"{prefix}tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message", "n_ids")
     )
-    counted = sentence("{n} tokens given, room for {rest} more", n=count, rest=n - count)
+    counted = sentence("tokens given: {n}, room for {rest} more", n=count, rest=n - count)
     if prefix or "prompt.pick" not in g.blocks:
         return IF(n_ids == 0, told, IF(fine == 0, told, counted))
     counted = IF(fine == 0, told, counted & _picked(g))

@@ -34,7 +34,7 @@ def read(path: Path) -> dict[str, list[str]]:
             found.setdefault(group or NO_GROUP, []).append(word)
     if not FEWEST <= len(seen) <= MOST:
         raise InputError(
-            f"{path} lists {len(seen):,} words; a map needs {FEWEST} to {MOST} words, one on "
+            f"{path} lists {len(seen):,} {'word' if len(seen) == 1 else 'words'}; a map needs {FEWEST} to {MOST} words, one on "
             "each line"
         )
     return found

@@ -69,7 +69,7 @@ class Edited:
 
     def __repr__(self) -> str:
         n_changed = len(self.inputs) + len(self.overwritten) + len(self.labels)
-        told = f"{n_changed} cells changed, {len(self.added)} added"
+        told = f"cells changed: {n_changed}, added: {len(self.added)}"
         return f"<{type(self).__name__} {cut(self.book.title)}: {told}>"
 
     def live(self) -> Evaluator:

@@ -54,7 +54,7 @@ def test_random_formulas_are_explained_and_traced(name: str, folder: Path, built
     for (where, saved), one in zip(cells.items(), explained, strict=True):
         assert one["at"] == where and one["says"][0].startswith(f"{where} is ")
         assert_same(one["value"], saved, where)
-        assert any(said.startswith("Its value is") for said in one["says"])
+        assert any(said.startswith("The cell's value is") for said in one["says"])
     traced = told("trace", path, *cells, "--depth", 0)["cells"]
     for one, other in zip(explained, traced, strict=True):
         assert other["cell"] in (one["cell"], one["at"])
@@ -65,8 +65,8 @@ def test_random_formulas_are_explained_and_traced(name: str, folder: Path, built
 def test_explain_says_which_edit_reaches_a_cell(folder: Path) -> None:
     done = cli("explain", "edited", "Play!C12", "W_E[1,0]", cwd=folder)
     assert "The cell's value is 4.27575. As built, the value was 3.07703." in done.out
-    assert "Embedding!B11 (W_E[1,0]) was 0.3 as built and 0.5 now, reaches it" in done.out
-    assert "Someone typed 0 into this cell.5. As built, the cell was 0.3." in done.out
+    assert "Embedding!B11 (W_E[1,0]) was 0.3 as built and is 0.5 now. With only this" in done.out
+    assert "Someone typed 0.5 into this cell. As built, the cell was 0.3." in done.out
     (kept,) = told("explain", "edited.xlsx", "embed[0,0]", cwd=folder)["cells"]
     assert kept["edits"] == [] and "none of them affects this cell" in kept["says"][-1]
 
@@ -78,7 +78,7 @@ def test_explain_takes_the_many_edits_of_a_block_as_one(tmp_path: Path) -> None:
     (group,) = one["edits"]
     assert (group["cell"], group["at"]) == ("W_E", default_book("cat-sat").area("W_E"))
     assert group["alone"] == one["value"] != one["was"] and group["n"] > 50
-    assert "edits of W_E reach it" in one["says"][-1]
+    assert "edits of W_E affect this cell. With only these edits" in one["says"][-1]
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_other_commands_take_the_model_of_a_file(folder: Path) -> None:
         (("explain", "edited", "logitz[0,0]"), "nearest: logits"),
         (("explain", "edited", "Z9"), "write a cell such as 'Play!C12' or logits[2,5]"),
         (("run", "cat-sat", "--show", "*.pattrn"), "no block has a name like '*.pattrn'"),
-        (("explain", "nothing", "A!A1"), "no workbook is named 'nothing'"),
+        (("explain", "nothing", "A!A1"), "there is no workbook 'nothing'"),
         (("trace", "cat-sad", "logits[0,0]"), "nearest: cat-sat"),
         (("run", "cat-sat", "--show", "logitz"), "nearest: logits"),
         (("run", "cat-sat", "--target", "matt"), "nearest: mat"),
@@ -149,7 +149,7 @@ IN_WORDS = {  # what `explain` says of a cell first
     ("cat-sat", "Play!D12"): "the probability of ‘mat’, in the table ‘What comes after ‘sat’’",
     ("cat-sat", "Play!B12"): "the word of rank 1, in the table ‘What comes after ‘sat’’",
     ("cat-sat", "blocks.0.attn.h0.pattern[2,1]"): (
-        "the share of the attention of ‘sat’ (token 2) that goes to ‘cat’ (token 1), in head 0.0"
+        "the attention weight that ‘sat’ (token 2) gives to ‘cat’ (token 1), in head 0.0"
     ),
     ("dialogue-game", "probs[3,7]"): ("the probability of ‘2’ as the word after ‘Paolo’ (token 3)"),
     ("cat-sat", "Machine!C9"): "the cell beside ‘attention 0’ on the sheet Machine",
@@ -159,7 +159,7 @@ IN_WORDS = {  # what `explain` says of a cell first
 @pytest.mark.parametrize("cell", IN_WORDS, ids=" ".join)
 def test_explain_says_what_a_cell_is_for(cell: tuple[str, str]) -> None:
     first, formula, *_ = told("explain", *cell)["cells"][0]["says"]
-    assert f" is {IN_WORDS[cell]}; its name is " in first
+    assert f" is {IN_WORDS[cell]}; the cell's name is " in first
     assert formula.startswith("It computes ")
 
 

@@ -6,27 +6,19 @@ import pytest
 from conftest import cli
 
 MISTAKES = {
-    (
-        "run",
-        "cat-sat",
-        "--set",
-        "Play!C5=the dog sat",
-    ): "contains the sentence; give another sentence with",
+    ("run", "cat-sat", "--set", "Play!C5=the dog sat"): (
+        "contains the sentence; give another sentence with"
+    ),
     ("run", "nofolder"): "`cellformer list` shows all names; a model is a file, a folder",
     ("run", "cat-sta"): "nearest: cat-sat",
     ("generate", "adder", "--prompt", "12+34"): "12 + 34 is 021000000000043000000000",
-    (
-        "run",
-        "cat-sat",
-        "--prompt",
-        "Roma",
-    ): "the vocabulary does not contain 'Roma'; known: the, cat",
-    ("run", "cat-sat", "--target", "🐱"): "known: the, cat",
-    ("run", "dialogue-game", "--target", "Roma"): "the vocabulary does not contain 'Roma'; known:",
+    ("run", "cat-sat", "--prompt", "Roma"): "'Roma' is not in the vocabulary; known: the, cat",
+    ("run", "cat-sat", "--target", "🐱"): "not in the vocabulary; known: the, cat",
+    ("run", "dialogue-game", "--target", "Roma"): "'Roma' is not in the vocabulary; known:",
     ("build", "cat-sat", "--exercise", "--level", "7"): "choose 1 (single numbers), 2 (formulas)",
     ("run", "cat-sat", "--show", "scores"): "nearest: blocks.0.attn.h0.scores",
     ("run", "cat-sat", "--set", "W_E[0,0]=abc"): "'abc' is not a number; write a number, such as",
-    ("generate", "cat-sat", "-n", "100"): "but the model reads",
+    ("generate", "cat-sat", "-n", "100"): "but the model reads at most 8; ask for 5",
     ("edit", "cat-sat", "--say", "mat"): "already the most likely word (31.2%); choose another",
     ("run", "tests/golden/gpt2"): "no default prompt; give a text with --prompt, or token ids",
 }

@@ -71,7 +71,7 @@ CELLS: dict[str, Case] = {
     "nothing": (lambda: live().set("W_E", 0, 0, None), "finite"),
     "not a number": (lambda: live().set("W_E", 0, 0, float("nan")), "finite"),
     "complex": (lambda: live().set("W_E", 0, 0, 1j), "finite"),
-    "a text": (lambda: live().set("W_E", 0, 0, "a"), "no number"),
+    "a text": (lambda: live().set("W_E", 0, 0, "a"), "is not a number"),
     "half an id": (lambda: live().set("tokens", 0, 0, 0.5), "whole numbers"),
     "a place of 5,000 digits": (lambda: graph().parse(f"W_E[{'9' * 5000},0]"), "name a cell"),
 }
@@ -101,7 +101,7 @@ CHOICES: dict[str, Case] = {
     "a seed and a half": (lambda: cf.passage(model(), [0], seed=1.5), "seed"),
     "build's seed": (lambda: cf.build("cat-sat", seed=-1), "seed"),
     "generate's seed": (lambda: go_on(seed=-1), "seed"),
-    "does not contain tokens": (lambda: go_on(n=0), "at least 1"),
+    "no tokens": (lambda: go_on(n=0), "at least 1"),
     "a token and a half": (lambda: go_on(n=1.5), "at least 1"),
     "columns and a half": (lambda: cf.passage(model(), [0], 2.5), "tokens"),
     "a second sentence": (lambda: cf.passage(model(), [0], second=[1]), "second"),

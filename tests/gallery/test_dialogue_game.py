@@ -152,8 +152,8 @@ BUILT = ("sampled, a switch off", "alone, an average", "full")
 SENTENCES = [
     ("", "nothing is typed"),
     ("<BOS> Pitro chiama", "‘Pitro’ is unknown; nearest: Pietro"),
-    ("<BOS> Pietro chiama 3 <SEP> 3", "6 tokens given, 3 generated"),
-    ("<BOS> 1 chiama 2 <SEP> 2 chiama 3 <SEP>", "9 tokens given, 0 generated"),
+    ("<BOS> Pietro chiama 3 <SEP> 3", "tokens given: 6, generated: 3"),
+    ("<BOS> 1 chiama 2 <SEP> 2 chiama 3 <SEP>", "tokens given: 9, generated: 0"),
     ("<BOS> 1 chiama 2 <SEP> 2 chiama 3 <SEP> 3", "longer than the 9 columns"),
 ]
 

@@ -55,7 +55,7 @@ def test_held_out_accuracy_is_what_the_workbook_tells() -> None:
     right = trained.right(trained.load())
     assert len(right) == N_HELD_OUT and right.sum() == digits.N_RIGHT
     assert right.mean() >= 0.95
-    assert "354 right: 98.3 %" in digits.accuracy()
+    assert "354 correctly: 98.3 %" in digits.accuracy()
 
 
 def test_no_held_out_drawing_is_among_those_learnt_from() -> None:

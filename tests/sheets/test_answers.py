@@ -238,7 +238,8 @@ def test_grade_says_what_the_sheet_says(tmp_path: Path) -> None:
         f"{right:.1g}": FEW,
         f"{-right:.3g}": MISTAKES[answers.SIGN],
         f"{100 * right:.4g}": MISTAKES[answers.LARGE],
-        f"−{right:.3g}": "a text; with the minus sign of the keyboard: " + MISTAKES[answers.SIGN],
+        f"−{right:.3g}": "a text; if you use the minus sign of the keyboard: "
+        + MISTAKES[answers.SIGN],
         f"{right:.2f}".replace(".", ","): "a text; if you type a point, not a comma: right",
     }
     sheet, row, col = at(cells[5])
@@ -257,7 +258,7 @@ def test_the_sheet_has_its_name_and_its_link_in_italian(tmp_path: Path) -> None:
     workbook = openpyxl.load_workbook(path)
     sheet = workbook["Esercizio"]
     assert str(sheet["A1"].value).endswith("· Esercizio")
-    assert "ogni risposta è controllata, e se sbagli" in str(sheet["A3"].value)
+    assert "il foglio controlla ogni risposta, e spiega gli errori" in str(sheet["A3"].value)
     sheet.cell(*(1 + k for k in exercise.NAME), "Zoë")
     workbook.save(path)
     grade = exercises.Grader().grade(path)
@@ -267,7 +268,9 @@ def test_the_sheet_has_its_name_and_its_link_in_italian(tmp_path: Path) -> None:
 def test_a_question_says_what_to_compute_and_how_many_numbers() -> None:
     found = asked("sampling").book.sheets[exercise.SHEET].entries.values()
     texts = [str(entry.value) for entry in found]
-    assert any(text.startswith("‘rank’ of ‘cat’, 2 of 20: one whole number · ") for text in texts)
+    assert any(
+        text.startswith("‘rank’ of ‘cat’, number 2 of 20: one whole number · ") for text in texts
+    )
     assert sum(": one number · " in text for text in texts) == 5
     assert exercise.ROUNDING in texts
 

@@ -32,9 +32,9 @@ IDS = [3, 1, 2, 6]
 Recomputed = Callable[[Path, list[str], Path], Iterator[verify.Values]]
 SENTENCES = {  # how many words are given, and the message
     (): (1, "nothing is typed"),
-    (4,): (1, "1 tokens given; the missing ones are the words as built"),
-    (4, 0, 5): (3, "3 tokens given; the missing ones are the words as built"),
-    (4, 0, 5, 5): (4, "4 given"),
+    (4,): (1, "tokens given: 1; the missing ones are the words as built"),
+    (4, 0, 5): (3, "tokens given: 3; the missing ones are the words as built"),
+    (4, 0, 5, 5): (4, "tokens given: 4"),
     (4, 0, 5, 5, 1): (4, "longer than the 4 columns"),
 }
 

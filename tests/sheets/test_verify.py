@@ -66,8 +66,8 @@ def unreadable(book: verify.FormulaCells) -> Values:
     [
         (lambda book: book.formulas, 0, "agrees    1 cells"),
         (lambda book: {}, 1, "DISAGREES 1 cells"),
-        (killed(signal.SIGSEGV), 3, "skipped: it died (SIGSEGV, signal 11)"),
-        (killed(signal.SIGKILL), 3, "skipped: it died (SIGKILL, signal 9)"),
+        (killed(signal.SIGSEGV), 3, "skipped: it crashed (SIGSEGV, signal 11)"),
+        (killed(signal.SIGKILL), 3, "skipped: it crashed (SIGKILL, signal 9)"),
         (lambda book: os._exit(7), 3, "skipped: it ended without an answer (exit code 7)"),
         (lambda book: 1 / 0, 3, "skipped: it failed (ZeroDivisionError: division by zero)"),
         (unreadable, 3, "skipped: it knows no sheets"),
@@ -104,7 +104,7 @@ def test_ironcalc_dies_of_deep_nesting(tmp_path: Path, left) -> None:
     needs("ironcalc")
     deep = written(tmp_path / "deep.xlsx", f"={'(' * 4_000}1{')' * 4_000}")
     done = cli("verify", deep, "--engine", "ironcalc")
-    assert done.code == 3 and "skipped: it died (SIG" in done.out, done
+    assert done.code == 3 and "skipped: it crashed (SIG" in done.out, done
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,12 @@ def test_formulas_without_a_value_are_named(path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("engine", "formula", "said"),
     [
-        ("formualizer", "BAHTTEXT(1)", "'#NAME?' recomputed; it computes no cell with BAHTTEXT"),
-        ("formualizer", "1/0", "'#DIV/0!' recomputed"),
+        (
+            "formualizer",
+            "BAHTTEXT(1)",
+            "'#NAME?' when recomputed; it cannot compute cells with BAHTTEXT",
+        ),
+        ("formualizer", "1/0", "'#DIV/0!' when recomputed"),
         ("betteroffice", "ERF(A2)", "it cannot compute cells with ERF"),
     ],
 )

@@ -28,7 +28,9 @@ def test_every_golden_model_has_habits_and_finite_compositions() -> None:
 
 def test_a_context_too_short_for_repetition_is_refused() -> None:
     model = random_model(ModelSpec(d_vocab=5, d_model=4, n_ctx=3, n_layers=1, n_heads=1, d_head=2))
-    with pytest.raises(InputError, match="two different words, each twice, but"):
+    with pytest.raises(
+        InputError, match="needs two different words, each twice, but the context is too short"
+    ):
         heads.habits(model)
 
 

@@ -204,17 +204,20 @@ def test_the_note_tells_these_numbers() -> None:
 REFUSED = {
     "another length": (
         {"against": "<BOS> chiama Paolo"},
-        "'Pietro' has nothing in its place.*add 1 token",
+        "where the prompt has 'Pietro', the other sentence has nothing.*add 1 token",
     ),
-    "the same": ({"against": GAME[0]}, "change one"),
+    "the same": ({"against": GAME[0]}, "change one of its words"),
     "an unknown site": ({"sites": ["blocks.0.attn.h9.result"]}, "nearest: blocks.0.attn.h"),
-    "a weight": ({"sites": ["W_E"]}, "no row for each token"),
+    "a weight": ({"sites": ["W_E"]}, "does not have one row for each token"),
     "no site": ({"sites": ["resid mid?"]}, "is not the name of a site"),
     "a row too far": ({"sites": ["blocks.0.resid_mid[4,:]"]}, "rows run from 0 to 3"),
     "keys of a pattern": ({"sites": ["blocks.0.attn.h0.pattern[2,1]"]}, "whole rows"),
-    "no range": ({"sites": ["blocks.0.resid_mid[x,:]"]}, "no range of rows"),
+    "no range": ({"sites": ["blocks.0.resid_mid[x,:]"]}, "is not a range of rows"),
     "an unknown word": ({"target": "Tarzo"}, "nearest: Tarso"),
-    "one word twice": ({"target": "Tarso", "rival": "Tarso"}, "its own rival"),
+    "one word twice": (
+        {"target": "Tarso", "rival": "Tarso"},
+        "the target and its rival are the same word",
+    ),
     "a path back": ({"path": ("blocks.1.mlp_out", "blocks.0.mlp_out")}, "computed before"),
     "no direct path": (
         {"path": ("blocks.0.attn.h0.q", "blocks.1.attn.h0.q")},
@@ -255,7 +258,7 @@ def test_a_block_is_named_with_the_same_columns_each_time() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file pseudo-terminals")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
 def test_sites_stay_whole_in_a_narrow_terminal() -> None:
     reads, writes = os.openpty()
     asked = ("--prompt", "<BOS> Pietro chiama Paolo", "--against", "<BOS> 3 chiama Paolo")

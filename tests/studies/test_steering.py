@@ -163,16 +163,16 @@ def test_the_command_prints_what_python_gives() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("# a\n<BOS>\n3\n", "has 1 list of sentences, and two are taken"),
+        ("# a\n<BOS>\n3\n", "has 1 list of sentences, but two are needed"),
         ("# a\n# b\n<BOS>\n3\n", "list 'a' has no sentence"),
         ("# a\n<BOS>\n3\n# b\n4\n", "list 'b' has one sentence"),
         ("# a\n<BOS>\nciao\n# b\n4\n5\n", "line 3, 'ciao': 'ciao' is not in the vocabulary"),
         ("<BOS>\n", "line 1: name the list first"),
-        ("# a\n3\n3\n", "line 3: '3' stands on line 2 already"),
-        ("# a\n3 4\n5\n# b\n3  4\n6\n", "line 5: '3  4' stands on line 2 already"),
-        ("# a\n3\n# a\n", "line 3: there is already a list 'a' already"),
+        ("# a\n3\n3\n", "line 3: '3' is already on line 2"),
+        ("# a\n3 4\n5\n# b\n3  4\n6\n", "line 5: '3  4' is already on line 2"),
+        ("# a\n3\n# a\n", "line 3: there is already a list 'a'"),
         ("# a\n3\n5\n# b\n4\n6\n# c\n7\n8\n", "has 3 lists of sentences"),
-        (f"# a\n{'3 ' * 40}\n", "the model reads"),
+        (f"# a\n{'3 ' * 40}\n", "the model reads at most 32"),
         (f"# {'a' * 61}\n3\n", "the list's name has more than 60 characters"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_file_that_gives_no_direction_is_refused(text: str, says: str, tmp_pat
             lambda: cf.steer("dialogue-game", CALLERS, "W_E"),
             "does not have a row of numbers for each token",
         ),
-        (lambda: cf.steer("dialogue-game", CALLERS, token=4), "must be from 0 to 3"),
+        (lambda: cf.steer("dialogue-game", CALLERS, token=4), "run from 0 to 3"),
         (lambda: cf.steer("dialogue-game", CALLERS, n_tokens=40), "reads at most 32"),
         (
             lambda: cf.steer("dialogue-game", CALLERS, strengths=[np.nan]),

@@ -53,6 +53,27 @@ def compare(w: Workbook) -> None:
     ], "Slides, Positional Encoding (quoting Vaswani et al.)")  # fmt: skip
 
 
+ABOUT = [
+    "Attention sees a set of words without an order. If earlier words change places, the "
+    "layer gives the same result.",
+    "A second layer can detect the order if no word sees later words. Models therefore "
+    "store the place of each word.",
+    "Three ways are shown: waves and a learned table change the word's vector; rotation "
+    "changes queries and keys.",
+    "Why it matters: the position method limits the length of texts. The method also "
+    "decides if longer texts than in training are possible.",
+    "One number for each place is not enough. The place t grows without limit. The steps "
+    "of 1 - 1/t shrink until neighbours look the same.",
+    "The hands of a clock are better: each pair of numbers is one hand, and each hand "
+    "turns at its own speed.",
+    "All numbers stay between -1 and 1. Together, many hands can distinguish thousands of places.",
+    "One matrix moves the hands of every place forward by k. Binary digits also "
+    "distinguish places, but no single matrix can move them forward.",
+    "Rotation (RoPE) rotates each query and key by an angle that depends on the place. "
+    "Only the scores change: the word's vector stays the same.",
+]
+
+
 def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     distance, score = w["distance"], w["scores"][0, 0]
@@ -62,26 +83,7 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="Based on M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to "
         "Transformers; Vaswani et al. 2017, section 3.5.",
-        about=[
-            "Attention sees a set of words without an order. If earlier words change places, the "
-            "layer gives the same result.",
-            "A second layer can detect the order if no word sees later words. Models therefore "
-            "store the place of each word.",
-            "Three ways are shown: waves and a learned table change the word's vector; rotation "
-            "changes queries and keys.",
-            "Why it matters: the position method limits the length of texts. The method also "
-            "decides if longer texts than in training are possible.",
-            "One number for each place is not enough. The place t grows without limit. The steps "
-            "of 1 - 1/t shrink until neighbours look the same.",
-            "The hands of a clock are better: each pair of numbers is one hand, and each hand "
-            "turns at its own speed.",
-            "All numbers stay between -1 and 1. Together, many hands can distinguish thousands "
-            "of places.",
-            "One matrix moves the hands of every place forward by k. Binary digits also "
-            "distinguish places, but no single matrix can move them forward.",
-            "Rotation (RoPE) rotates each query and key by an angle that depends on the place. "
-            "Only the scores change: the word's vector stays the same.",
-        ],
+        about=ABOUT,
         errata=[
             "The slides say that rotation (RoPE) rotates the word's vector. Later they say that "
             "query and key get their own codes. Only the second claim",
