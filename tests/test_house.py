@@ -317,7 +317,7 @@ def test_a_page_is_one_file(dropped, tmp_path: Path) -> None:
     report = verify(path, "ironcalc")
     assert report.agrees, report
     shown = [cell.value for cell in file["Start"].cells.values()]
-    assert "first logit, twice" in shown
+    assert "the first logit, twice" in shown
 
 
 def test_an_architecture_is_one_file(dropped, tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_missing_declaration_gets_one_line(
     name, _, _ = lacking.partition(" ")
     assert code == 2 and out == "" and err.count("\n") == 1
     assert f"lacking.py is {'an' if package is architectures else 'a'} " in err
-    assert f"does not declare {name};" in err
+    assert f"does not declare {name}" in err
     assert not list(tmp_path.glob("*.xlsx"))
 
 

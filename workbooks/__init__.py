@@ -114,7 +114,7 @@ def place(name: str) -> Place:
     told = _literals(spec.origin)
     lacking = [wanted for wanted in ("TOPIC", "AFTER", "LEVEL", "TITLE") if wanted not in told]
     if lacking:
-        what = f"{spec.origin} is a workbook module without {', '.join(lacking)}"
+        what = f"{spec.origin} is a workbook module, but does not declare {', '.join(lacking)}"
         raise InputError(f"{what}; add what is missing, as a text or a number")
     if told["TOPIC"] not in TOPICS:
         topic = told["TOPIC"]

@@ -32,8 +32,8 @@ def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType
     lacking = [name for name in wanted if not hasattr(module, name)]
     if lacking:
         raise InputError(
-            f"{module.__file__} is {kind}, but does not declare {', '.join(lacking)}; add this "
-            "declaration"
+            f"{module.__file__} is {kind}, but does not declare {', '.join(lacking)}; add what "
+            "is missing"
         )
     return module
 

@@ -33,9 +33,9 @@ def read(path: Path) -> dict[str, list[str]]:
             seen[word] = number
             found.setdefault(group or NO_GROUP, []).append(word)
     if not FEWEST <= len(seen) <= MOST:
+        listed = "1 word" if len(seen) == 1 else f"{len(seen):,} words"
         raise InputError(
-            f"{path} lists {len(seen):,} {'word' if len(seen) == 1 else 'words'}; a map needs {FEWEST} to {MOST} words, one on "
-            "each line"
+            f"{path} lists {listed}; a map needs {FEWEST} to {MOST} words, one on each line"
         )
     return found
 

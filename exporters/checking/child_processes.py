@@ -109,7 +109,7 @@ def _work(job: Job, private: Path, answer: Connection) -> None:
 def _outcome(one: _Running, seconds: float, remedy: str) -> Outcome:
     """The result of a process, or how it ended. Raises InputError."""
     if not one.answer.poll():
-        return Outcome(fault=f"it needs longer than {seconds:,.0f} s{remedy}")
+        return Outcome(fault=f"it takes longer than {seconds:,.0f} s{remedy}")
     try:
         found = one.answer.recv()
     except EOFError:

@@ -207,7 +207,7 @@ def test_a_file_that_hangs_is_a_line_and_marks_come_at_once(tmp_path: Path) -> N
         assert heads.startswith("file,name,score,1") and "6 of 6" in first
         assert process.poll() is None
         rest, err = process.communicate(timeout=120)
-    fault = r": not marked: it (uses too much processor time|needs longer than \d+ s)$"
+    fault = r": not marked: it (uses too much processor time|takes longer than \d+ s)$"
     assert re.search(fault, err.strip()) and process.returncode == 2
     assert [("6 of 6" in line, "not marked" in line) for line in rest.splitlines()] == [
         (False, True),

@@ -68,10 +68,14 @@ def unreadable(book: verify.FormulaCells) -> Values:
         (lambda book: {}, 1, "DISAGREES 1 cells"),
         (killed(signal.SIGSEGV), 3, "skipped: it crashed (SIGSEGV, signal 11)"),
         (killed(signal.SIGKILL), 3, "skipped: it crashed (SIGKILL, signal 9)"),
-        (lambda book: os._exit(7), 3, "skipped: it ended without an answer (exit code 7)"),
+        (lambda book: os._exit(7), 3, "skipped: it ended without a result (exit code 7)"),
         (lambda book: 1 / 0, 3, "skipped: it failed (ZeroDivisionError: division by zero)"),
         (unreadable, 3, "skipped: it knows no sheets"),
-        (lambda book: time.sleep(60), 3, "skipped: it takes longer than 1 s; --timeout gives it"),
+        (
+            lambda book: time.sleep(60),
+            3,
+            "skipped: it takes longer than 1 s; allow more time with --timeout",
+        ),
     ],
 )
 def test_program_that_dies_is_one_line(

@@ -126,6 +126,18 @@ def rule_of_thumb(ws: Composer, rows: Rows) -> None:
     ws.chart(Chart(ws.cursor + 1, 0, "column", title, series, (1100, 240)))
 
 
+LOOK = [
+    "Napkin: type two sizes of a model from the news. Below, read the parts of each of "
+    "the thirteen totals.",
+    "Sizes: all typed numbers, with the totals. Count: every part of a model, with its "
+    "share. Rule: the rule of thumb, with a chart.",
+    "Training: text, computing (FLOP: sums and products), days and dollars, beside the "
+    "figures of the slides. Two of these figures are 26 times the result of the rule.",
+    "Printed: the sizes, totals and training figures from the sources. Figures that "
+    "differ are marked.",
+]
+
+
 def story(w: Workbook, rows: Rows) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     small, large, deep = (
@@ -156,16 +168,7 @@ def story(w: Workbook, rows: Rows) -> Story:
             "In 58 of the 61 layers of DeepSeek V3, 256 experts replace the MLP. Each token uses "
             "8 of the experts.",
         ],
-        look=[
-            "Napkin: type two sizes of a model from the news. Below, read the parts of each of "
-            "the thirteen totals.",
-            "Sizes: all typed numbers, with the totals. Count: every part of a model, with its "
-            "share. Rule: the rule of thumb, with a chart.",
-            "Training: text, computing (FLOP: sums and products), days and dollars, beside the "
-            "figures of the slides. Two of these figures are 26 times the result of the rule.",
-            "Printed: the sizes, totals and training figures from the sources. Figures that "
-            "differ are marked.",
-        ],
+        look=LOOK,
         suggestions=[
             w.suggestion(
                 "Type ‘5025’, a misprint of the vocabulary size in one source: GPT-2 small has "

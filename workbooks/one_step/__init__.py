@@ -41,6 +41,25 @@ def weights(model: Model) -> dict[str, np.ndarray]:
     return {name: found[of].T if name == "W_U" else found[of] for name, of in WEIGHTS.items()}
 
 
+ABOUT = [
+    "A language model learns by repeating one small step. In this step, the model reads "
+    "a sentence and then gets the word that came next.",
+    "Then every weight moves a little, so that this word would surprise the model less. "
+    "This workbook shows one whole step.",
+    "Why it matters: a large model learns everything in this way. The step uses only "
+    "sums, products, quotients, e^x and ln.",
+    "The surprise is the loss: -ln of the share that the model gave the next word. Every "
+    "number has a gradient.",
+    "The gradient says how much the loss would grow if the number grew by 1. You find it "
+    "from the loss backwards, with one rule per kind of formula.",
+    "This is the chain rule, called backpropagation. A step subtracts the rate times the "
+    "gradient from every weight.",
+    "This workbook uses the model of cat-sat. The model has read ‘the cat sat’, and the "
+    "word that came next is ‘on’.",
+    "To fit on one page, the model predicts only the word after ‘sat’. So only ‘sat’ has a query.",
+]
+
+
 def story(w: Workbook) -> Story:
     """The start sheet's texts, and suggested edits with their computed effects."""
     rate, following, falls = w["rate"], w["next_word"], w["falls"]
@@ -51,24 +70,7 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="The model is from L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), "
         "section 5. Here the model learns.",
-        about=[
-            "A language model learns by repeating one small step. In this step, the model reads "
-            "a sentence and then gets the word that came next.",
-            "Then every weight moves a little, so that this word would surprise the model less. "
-            "This workbook shows one whole step.",
-            "Why it matters: a large model learns everything in this way. The step uses only "
-            "sums, products, quotients, e^x and ln.",
-            "The surprise is the loss: -ln of the share that the model gave the next word. Every "
-            "number has a gradient.",
-            "The gradient says how much the loss would grow if the number grew by 1. You find it "
-            "from the loss backwards, with one rule per kind of formula.",
-            "This is the chain rule, called backpropagation. A step subtracts the rate times the "
-            "gradient from every weight.",
-            "This workbook uses the model of cat-sat. The model has read ‘the cat sat’, and the "
-            "word that came next is ‘on’.",
-            "To fit on one page, the model predicts only the word after ‘sat’. So only ‘sat’ has "
-            "a query.",
-        ],
+        about=ABOUT,
         look=[
             "Step, left: the model from the word vectors down to the loss, as in cat-sat.",
             "Step, middle: begin at the bottom, with ‘share - should be’, and go up. The text "
