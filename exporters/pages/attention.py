@@ -354,8 +354,8 @@ class _Sheet:
         """Add the words that the head looks at, and whether the model computes the same."""
         choice, shares = self.choice, self.share[0, : self.choice.n_words]
         looks = sentence(
-            "Head {layer}.{head} (layer {layer}, head {head}) gives ‘{word}’ {share} of the "
-            "attention of ‘{own}’.",
+            "In head {layer}.{head} (layer {layer}, head {head}), ‘{own}’ gives ‘{word}’ {share} "
+            "of its attention.",
             layer=choice.layer,
             head=choice.head,
             word=nth(choice.shown_texts, place_of_largest(shares)),

@@ -119,7 +119,7 @@ function countedValue(graph, cells, i, j, was, isComputed) {
     return now;
   }
   if (isComputed && !block.isInput) {
-    throw new Error(`${at} ${now ? "holds a text" : "is empty"} where a formula was; type a number there, and save it again`);
+    throw new Error(`${at} ${now ? "holds a text" : "is empty"} in place of a formula; type a number there, and save it again`);
   }
   return block.kind === "table" ? now : 0;
 }
@@ -175,7 +175,7 @@ function checkIsUnsorted(built, edits) {
   const was = edits.map(({ block, i, j }) => spelt(built.value(block, i, j))).sort();
   if (new Set(was).size <= 2 || now.some((value, k) => value !== was[k])) return;
   const { block, i, j } = edits[0];
-  throw new Error(`cells of ${block.name} stand in another order from ${cellAddress(block, i, j)} on: they were sorted, or moved; undo that, or type the edits into a workbook built anew`);
+  throw new Error(`cells of ${block.name} have changed their order from ${cellAddress(block, i, j)} on: they were sorted, or moved; undo that, or build the workbook again and type the edits there`);
 }
 
 // --- formulas that somebody replaced --------------------------------------------------------------

@@ -68,7 +68,7 @@ export function showBlock(session, block, i = 0, j = 0) {
       "div",
       { class: "block-head" },
       element("h2", { tabindex: -1 }, element("code", {}, block.name)),
-      element("p", {}, element("b", {}, meant(block)), ` ${meant(block) && "·"} ${size} · ${block.isInput && !block.isTable ? "typed" : "computed"}: type over any of them`),
+      element("p", {}, element("b", {}, meant(block)), ` ${meant(block) && "·"} ${size} · ${block.isInput && !block.isTable ? "typed" : "computed"}: you can type over all of them`),
     );
     into.replaceChildren(head, chips(session, block), grid.node);
   }

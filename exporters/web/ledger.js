@@ -13,10 +13,10 @@ const MOST_TOLD = 3;
 const FIRST = ["Type another sentence", "switch a head off", "click a picture for its numbers."];
 /** What to do next: the first one that was not tried. @type {[string, string][]} */
 const HINTS = [
-  ["open", "Click any picture: its numbers, the formula of each, and what it reads."],
-  ["switch", "Switch a head off, by the box beside its name: what it was good for is then missing."],
-  ["set", "Type over any number and press Enter: everything that depends on it changes at once."],
-  ["say", "Type another sentence: every picture is then of that one."],
+  ["open", "Click any picture to see its numbers, their formulas and the cells that they use."],
+  ["switch", "Switch a head off with the box beside its name. The next words then show the answer without this head."],
+  ["set", "Type over any number and press Enter. All cells that depend on this number change."],
+  ["say", "Type another sentence. All pictures then show that sentence."],
   ["", "Undo takes a step back. Copy link keeps this state; Save workbook takes it to a spreadsheet."],
 ];
 
@@ -92,7 +92,7 @@ export class Ledger {
   /** What to do next. */
   hint() {
     const { tried, graph } = this.session;
-    if (document.body.dataset.view !== "machine") return "Yellow cells are yours: type in them, and everything follows. Click a cell to see its formula.";
+    if (document.body.dataset.view !== "machine") return "Type into a yellow cell. All cells that depend on it change. Click a cell to see its formula.";
     const switches = graph.blocks.some((block) => block.leaf === "switch");
     const can = HINTS.filter(([what]) => what !== "switch" || switches);
     if (tried.size) return can.find(([what]) => !tried.has(what))?.[1] ?? "";

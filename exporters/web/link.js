@@ -71,7 +71,7 @@ export function editsOfLink(hash, graph) {
     throw new Error(`${shortened(hash)} is no state of a page; copy the link again`);
   }
   if (version !== LINK_VERSION) {
-    throw new Error(`the link is of version ${version}, and this page reads ${LINK_VERSION}; open it in its own page`);
+    throw new Error(`the link has version ${version}, and this page reads ${LINK_VERSION}; open it in its own page`);
   }
   checkPage(outOfLink(page.slice(LINK_PAGE.length)), graph.data.fingerprint);
   /** @type {Set<string>} */
@@ -108,7 +108,7 @@ function checkPage(given, own) {
 function editOfPart(part, graph) {
   const equals = part.indexOf("=");
   const match = LINK_CELL.exec(equals < 0 ? "" : outOfLink(part.slice(0, equals)));
-  if (!match) throw new Error(`the link has a part ${shortened(part)}, which names no cell; copy the link again`);
+  if (!match) throw new Error(`the link has a part ${shortened(part)}, which does not name a cell; copy the link again`);
   if (!graph.has(match[1])) throw new Error(`the link names ${shortened(match[1])}, which this page does not have; open it in its own page`);
   const block = graph.get(match[1]);
   const [i, j] = [Number(match[2] ?? 0), Number(match[3] ?? 0)];

@@ -179,7 +179,7 @@ export class Machine {
 
   /** The tokens, one of which is looked at. */
   tokens() {
-    const list = element("div", { class: "token-list", role: "radiogroup", "aria-label": "The token that is looked at" });
+    const list = element("div", { class: "token-list", role: "radiogroup", "aria-label": "The token that the pictures show" });
     list.addEventListener("change", (event) => this.session.look(Number(/** @type {HTMLInputElement} */ (event.target).value)));
     this.list = list;
     return list;

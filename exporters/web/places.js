@@ -10,7 +10,7 @@ import { columnIndex } from "./xlsx.js";
 
 // names that a workbook may lack and still be of this page, as a share
 const MOST_LACKING = 0.5;
-const BUILD_ANEW = "undo that, or type the edits into a workbook built anew";
+const BUILD_ANEW = "undo that, or build the workbook again and type the edits there";
 
 /**
  * The area of a block on its sheet.
@@ -82,7 +82,7 @@ export function checkPlaces(file, graph) {
     throw new Error(`the workbook is not of ${own}: it names other cells; open it in its own page`);
   }
   const missing = sheetsOfBlocks(graph).find((sheet) => !file.sheets.has(sheet));
-  if (missing) throw new Error(`sheet '${missing}' is missing; restore its name, or build the workbook again`);
+  if (missing) throw new Error(`sheet '${missing}' is missing; restore the sheet's name, or build the workbook again`);
   for (const block of named) {
     const there = areaNamed(file.names.get(block.name) ?? "");
     const here = areaOf(block);

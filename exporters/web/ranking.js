@@ -40,8 +40,8 @@ export class Ranking {
   /** @param {string} here the token that is looked at */
   heading(here) {
     const { session } = this;
-    if (session.data.gives === "class") return "Which class the text is";
-    if (this.isOfClasses) return `Which class ${quoted(here)} is`;
+    if (session.data.gives === "class") return "Class of the text";
+    if (this.isOfClasses) return `Class of ${quoted(here)}`;
     return this.isMasked ? `In place of ${quoted(here)}` : `After ${quoted(here)}: the next ${session.noun}`;
   }
 
@@ -105,10 +105,10 @@ export class Ranking {
   drawCosine() {
     const { session } = this;
     const [now, before] = [session.live, session.baseline].map((run) => Number(run.value(session.graph.get("cosine"), 0, 0)));
-    this.title.textContent = "How alike are the two sentences?";
+    this.title.textContent = "How similar are the two sentences?";
     this.table.hidden = this.draws.hidden = true;
     const change = Math.abs(now - before) < 5e-7 ? "" : ` As built it was ${before.toFixed(3)}.`;
-    this.note.replaceChildren(element("strong", { class: "cosine" }, now.toFixed(3)), ` is the cosine of their vectors: 1, the same direction; 0, at right angles.${change}`);
+    this.note.replaceChildren(element("strong", { class: "cosine" }, now.toFixed(3)), ` is the cosine of their vectors: 1 for the same direction, 0 at a right angle.${change}`);
   }
 }
 

@@ -17,13 +17,13 @@ const PAUSE = 120;
 const OF_SAMPLING = [
   { name: "temperature", text: "temperature", step: 0.1, most: 100, hint: "below 1: more certain; above 1: less" },
   { name: "top_k", text: "top-k", step: 1, most: 1e6, hint: "only the k likeliest words; 0: all" },
-  { name: "top_p", text: "top-p", step: 0.05, most: 1, hint: "only the likeliest words that make up this share; 1: all" },
-  { name: "min_p", text: "min-p", step: 0.05, most: 1, hint: "only words with this share of the likeliest one's; 0: all" },
-  { name: "repetition_penalty", text: "repetition penalty", step: 0.1, most: 100, hint: "above 1: words so far are less likely; 1: none" },
+  { name: "top_p", text: "top-p", step: 0.05, most: 1, hint: "the likeliest, up to this total share; 1: all" },
+  { name: "min_p", text: "min-p", step: 0.05, most: 1, hint: "at least this share of the top probability; 0: all" },
+  { name: "repetition_penalty", text: "repetition penalty", step: 0.1, most: 100, hint: "above 1: earlier words are less likely; 1: no penalty" },
 ];
 
 const OF_GREEDY = ["temperature", "repetition_penalty"];
-const OF_CHAT = { "chat.system": "System", "chat.earlier": "Earlier turns", "": "You", "chat.begun": "Its answer so far" };
+const OF_CHAT = { "chat.system": "System", "chat.earlier": "Earlier turns", "": "You", "chat.begun": "Answer so far" };
 
 /** The line with the sentence. */
 export class Sentence {

@@ -524,7 +524,7 @@ export class Session {
     if (this.read("prompt.answered", 0, 0) !== 0 && this.read("tokenizer.fine", 0, 0) !== 0) return "";
     const unknown = this.read("prompt.unknown", this.nTokens - 1, 0);
     const nearest = this.read("prompt.nearest", 0, 0);
-    if (unknown) return `‘${shortened(String(unknown))}’ is no word of this model${nearest ? `; the nearest is ‘${nearest}’` : ""}`;
+    if (unknown) return `‘${shortened(String(unknown))}’ is not a word of this model${nearest ? `; the nearest is ‘${nearest}’` : ""}`;
     return readable(String(this.read("tokenizer.message", 0, 0) ?? "Nothing is typed"));
   }
 

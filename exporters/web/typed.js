@@ -51,7 +51,7 @@ export function faultOfId(graph, block, value) {
       const table = graph.blocks[k];
       const n = table.shape[axis];
       if (Number.isInteger(value) && value >= 0 && value < n) return "";
-      return `is no id of ${table.name}; ids are whole numbers from 0 to ${n - 1}`;
+      return `is not an id of ${table.name}; ids are whole numbers from 0 to ${n - 1}`;
     }
   }
   return "";

@@ -54,6 +54,6 @@ export async function readWeights(file, { name, head, size, crc }, report) {
     numbers.set(bytes, at);
     report(at / size);
   }
-  if (sum !== crc) throw new Error(`${shortened(file.name)} is damaged, its checksum is wrong: copy it again, or build the page again`);
+  if (sum !== crc) throw new Error(`${shortened(file.name)} is damaged, because its checksum is wrong: copy the file again, or build the page again`);
   return numbers.buffer;
 }

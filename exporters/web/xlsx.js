@@ -387,7 +387,7 @@ export class SheetXml {
     if (kind === "str") return textFromXml(text);
     if (kind === "d") return (Date.parse(`${text}${/T/.test(text) ? "Z" : ""}`) - XLSX_DAY_0) / XLSX_DAY;
     const number = text.trim() ? Number(text) : NaN;
-    if (!Number.isFinite(number)) throw this.damaged(`a number is none: ${text.slice(0, 12)}`);
+    if (!Number.isFinite(number)) throw this.damaged(`a number is not valid: ${text.slice(0, 12)}`);
     if (kind !== "s") return number;
     if (this.texts[number] === undefined) throw this.damaged("a text is not there");
     return this.texts[number];

@@ -106,7 +106,7 @@ function listedInZip(bytes, view, at, stop) {
     throw new Error("the file is encrypted; save it without a password");
   }
   if (method !== 0 && method !== 8) {
-    throw new Error(`the file is packed in a way (${method}) that .xlsx has not; save it again as .xlsx`);
+    throw new Error(`the file is compressed in a way (${method}) that .xlsx does not allow; save it again as .xlsx`);
   }
   const packed = bytesInZip(bytes, view, four(42), size);
   const most = method ? ZIP_MOST_RATIO * (size + 1) : size;

@@ -116,13 +116,16 @@ def test_the_part_of_a_worker_that_dies_is_done_again(tmp_path: Path) -> None:
     parts = [(flag, n) for n in range(7)]
     found = dict(work.done(square, parts, work.Workers(jobs=2), told.append))
     assert found == {n: n * n for n in range(7)}
-    assert told == ["a worker died; its part is done again"]
+    assert told == ["a worker died; its part is repeated"]
 
 
 @pytest.mark.slow
 def test_a_part_that_ends_every_worker_is_named(tmp_path: Path) -> None:
     parts, found, told = [(str(tmp_path / "died"), n) for n in (6, 7, 8)], {}, []
-    with pytest.raises(cf.InputError, match="part 7: its worker ended 3 times"):
+    with pytest.raises(
+        cf.InputError,
+        match="part 7: its worker process ended 3 times, probably because memory ran out",
+    ):
         for k, result in work.done(
             square, parts, work.Workers(jobs=2), told.append, lambda part: f"part {part[1]}"
         ):
@@ -198,7 +201,7 @@ def test_a_terminated_command_keeps_what_is_done(two_hundred: Path) -> None:
     while not (partial.exists() and partial.read_text().count("\n") > 3) and monotonic() < until:
         sleep(0.01)
     running.terminate()
-    assert "are kept in" in running.communicate()[1] and running.returncode == 143
+    assert "are saved in" in running.communicate()[1] and running.returncode == 143
     assert cli(*command[3:], "--resume", cwd=two_hundred).code == 0
     assert cli(*command[3:6], command[6], "-o", "whole.csv", cwd=two_hundred).code == 0
     assert (two_hundred / "table.csv").read_bytes() == (two_hundred / "whole.csv").read_bytes()

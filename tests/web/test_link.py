@@ -160,7 +160,7 @@ def test_any_text_is_a_state_or_one_line(page, begin, text: str) -> None:
 
 def test_another_version_is_refused(page, begin) -> None:
     other = begin.replace("v1", "v2")
-    with pytest.raises(JavaScriptError, match="of version v2, and this page reads v1; open it"):
+    with pytest.raises(JavaScriptError, match="has version v2, and this page reads v1; open it"):
         call("link.mjs", "read", page, other)
     with pytest.raises(InputError, match="has version v2, not v1; import the workbook"):
         in_python(other)

@@ -98,7 +98,7 @@ def test_each_hostile_sentence_is_told(attack: Attack, small: tuple[Book, Path])
         assert after["sentence"] == text.replace("\r\n", "\n")
         unknown = [word for word in text.split(" ") if word not in ("", "a", "b", "A", "B")]
         if unknown and unknown[0].isprintable() and len(unknown[0]) < REPEATED:
-            assert after["ledger"].startswith(f"‘{unknown[0]}’ is no word of this model"), text
+            assert after["ledger"].startswith(f"‘{unknown[0]}’ is not a word of this model"), text
 
 
 def links(book: Book, state: str) -> list[str]:

@@ -77,7 +77,7 @@ def test_a_typed_sentence_goes_on(play: Play) -> None:
     )
     assert typed == ["<BOS>", "Pietro", "chiama", "1"]
     assert len(longer) == 5
-    assert unknown == ["‘Pietr’ is no word of this model; the nearest is ‘Pietro’."]
+    assert unknown == ["‘Pietr’ is not a word of this model; the nearest is ‘Pietro’."]
 
 
 def test_a_link_repeats_a_state(play: Play) -> None:

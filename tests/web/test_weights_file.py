@@ -100,6 +100,8 @@ def test_the_page_asks_for_its_weights(files, chromium: str, tmp_path: Path) -> 
     assert "Choose it, or drop it here" in asked
     assert refused.startswith("other.weights does not hold this page's weights")
     assert short == "short.weights is not whole: copy it again"
-    assert broken.startswith("zeros.weights is damaged, its checksum is wrong: copy it again")
+    assert broken.startswith(
+        "zeros.weights is damaged, because its checksum is wrong: copy the file again"
+    )
     assert "says ‘Tarso’ 99.995 %" in opened
     assert "head 1.2 off · said ‘Tarso’, now says ‘vice’" in edited

@@ -389,9 +389,9 @@ def refused(page: str, path: Path) -> str:
         (
             ("blocks.0.attn.h0.q", 1, 1),
             "",
-            "(blocks.0.attn.h0.q[1,1]) is empty where a formula was",
+            "(blocks.0.attn.h0.q[1,1]) is empty in place of a formula",
         ),
-        (("blocks.0.attn.h0.q", 1, 1), "x", "holds a text where a formula was"),
+        (("blocks.0.attn.h0.q", 1, 1), "x", "holds a text in place of a formula"),
         (("tokens", 1, 0), 99.0, "(tokens[1,0]) holds 99, which is not an id of W_E; ids are"),
     ],
 )
@@ -414,9 +414,12 @@ def test_what_nothing_is_computed_with(
     [
         (("insert rows", "Block 0", 30, 1), "rows were inserted or deleted in sheet 'Block 0'"),
         (("delete columns", "Block 0", 1, 1), "the workbook is of another version of cat-sat"),
-        (("delete sheet", "Block 0"), "sheet 'Block 0' is missing; restore its name"),
-        (("rename sheet", "Block 0", "Layer"), "sheet 'Block 0' is missing; restore its name"),
-        (("sort", "Words", "B6:B15", 0, "up"), "cells of map.word stand in another order"),
+        (("delete sheet", "Block 0"), "sheet 'Block 0' is missing; restore the sheet's name"),
+        (
+            ("rename sheet", "Block 0", "Layer"),
+            "sheet 'Block 0' is missing; restore the sheet's name",
+        ),
+        (("sort", "Words", "B6:B15", 0, "up"), "cells of map.word have changed their order"),
     ],
 )
 def test_what_was_moved(

@@ -111,7 +111,7 @@ def test_every_changed_byte_of_a_part_is_noticed(folder, good) -> None:
         (20, "<I", 1 << 31, "cut off"),
         (16, "<I", 7, "has changed"),
         (8, "<H", 1, "encrypted"),
-        (10, "<H", 12, "packed in a way (12)"),
+        (10, "<H", 12, "compressed in a way (12)"),
         (28, "<H", 60_000, "directory is wrong"),
         (42, "<I", 3, "not where its directory says"),
         (42, "<I", 1 << 31, "not where its directory says"),

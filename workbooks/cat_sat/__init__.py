@@ -51,7 +51,6 @@ STORY = Story(
     about=[
         "This language model is small enough to follow every number. It has 20 words, vectors of "
         "5 numbers, and one attention head.",
-        "The model's weights were chosen by hand, not trained.",
         "The model reads ‘the cat sat’ and ranks the next word. The head makes a query, a key "
         "and a value from each word's vector.",
         "The query says what the word looks for. The key says how to find the word. The value is "

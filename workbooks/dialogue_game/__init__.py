@@ -82,7 +82,10 @@ STORY = Story(
             "Choose ‘3’ instead of ‘Pietro’. When a number calls, Paolo is ‘vice’ (deputy). "
             "‘vice’ rises from {now:.3%} to {then:.3%}, and the game continues from there.",
                    1, "3", ("probs", LAST, game.ID["vice"])),
-        Suggestion("Type ‘0’ on Switches for this head: leaders are no longer called by their special names. ‘Tarso’ falls from {now:.3%} to {then:.3%}. Losers are still named correctly 93.5 % of the time.",
+        Suggestion(
+            "Type ‘0’ on Switches for this head: the answer is now ‘vice’, as if a number had "
+            "called. ‘Tarso’ falls from {now:.3%} to {then:.3%}. Losers are still named "
+            "correctly 93.5 % of the time.",
                    ("blocks.1.attn.h2.switch", 0, 0), 0.0, ("probs", LAST, game.ID["Tarso"])),
     ],
     likeliest={3: 9, 4: 1},  # uncertain after ‘chiama’, sure after ‘Paolo’
