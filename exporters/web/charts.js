@@ -1,6 +1,6 @@
 // The simple charts of a sheet, as pictures in vectors: columns, bars, lines, points.
 
-import { element } from "./dom.js";
+import { element, vector } from "./dom.js";
 import { formatted, general } from "./format.js";
 
 /** A series with its values. @typedef {{name: string, x: any[], y: number[], labels: string[],
@@ -14,14 +14,6 @@ const EDGE = { top: 30, right: 14, bottom: 26, left: 48 };
 const LETTER = 5.8;
 const HEAVY_LETTER = 7.4;
 const SIDES = new Map([["right", [8, 4, "start"]], ["left", [-8, 4, "end"]], ["above", [0, -8, "middle"]], ["below", [0, 16, "middle"]]]);
-
-/** @param {string} tag @param {Record<string, any>} attributes @param {...(Node | string)} children @returns {SVGElement} */
-function vector(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
-}
 
 /** Even steps that span some numbers. @param {number[]} numbers @param {boolean} fromZero @param {number} n @returns {Axis} */
 function axisOf(numbers, fromZero, n) {

@@ -29,7 +29,7 @@ from cellformer.exporters.compose.book import Book
 from cellformer.exporters.model.fingerprint import fingerprint
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import meaning
-from cellformer.exporters.web import wording
+from cellformer.exporters.web import flow, wording
 from cellformer.exporters.web.formulas import Collection, Groups
 
 FORMAT = 1  # of the data: a page reads its own
@@ -208,6 +208,7 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
         "given": book.passage.n_prompt,
         "gives": book.plan.gives,
         "stages": [stage.name for stage in book.views.stages],
+        "flow": flow.steps(book.graph, {block.name: k for k, block in enumerate(book.graph)}),
         "tour": [
             {
                 "concept": stop.concept,

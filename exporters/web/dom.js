@@ -23,6 +23,17 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** An element of a drawing. @param {string} tag @param {Record<string, any>} attributes @param {...(Node | string)} children @returns {SVGElement} */
+export function vector(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== undefined) made.setAttribute(name, String(value));
+  }
+  made.append(...children);
+  return made;
+}
+
 /** The element of the shell with an id. @param {string} id @returns {HTMLElement} */
 export function byId(id) {
   const found = document.getElementById(id);

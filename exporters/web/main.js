@@ -4,6 +4,7 @@
 import { actions } from "./actions.js";
 import { opened } from "./data.js";
 import { byId, element } from "./dom.js";
+import { showFlow } from "./flow.js";
 import { showBlock, showCell } from "./inspect.js";
 import { Ledger } from "./ledger.js";
 import { Machine } from "./picture.js";
@@ -30,6 +31,7 @@ function screenOf(session) {
   if (session.isModel) {
     views.push({ id: "machine", text: "Model" });
     byId("machine").hidden = byId("ranking").hidden = false;
+    showFlow(session, ({ block, row }) => session.select(block, Math.min(row, block.rows - 1), 0));
     machine = new Machine(session, byId("machine"));
     if (session.isTyped) new Sentence(session, byId("top"));
     if (graph.has("probs") || graph.has("cosine")) new Ranking(session, byId("ranking"));

@@ -18,6 +18,7 @@ const ACTS = {
   },
   focus: (page, selector) => page.locator(selector).first().focus(),
   text: (page, selector) => page.locator(selector).allInnerTexts(),
+  drawn: (page, selector) => page.locator(selector).allTextContents(),
   value: (page, selector) => page.locator(selector).first().inputValue(),
   focused: (page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label") || document.activeElement?.textContent),
   hash: (page) => page.evaluate(() => decodeURIComponent(location.hash)),

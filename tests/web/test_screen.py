@@ -63,6 +63,44 @@ def test_a_head_switched_off_is_told_and_undone(play: Play) -> None:
     assert "says ‘Tarso’ 99.995 %" in undone[0]
 
 
+def test_the_flow_names_the_head_that_decides(play: Play) -> None:
+    """Its ribbon, its share and its logit; switched off there, another word is said."""
+    told, read, off, was = play(
+        "dialogue-game",
+        ["text", ".flow-told"],
+        ["press", "Tab"],
+        ["focus", ".flow-part[tabindex='0']"],
+        ["press", "ArrowRight"],
+        ["focused"],
+        ["touch", ".flow-part[data-name='MLP 1']"],
+        ["touch", ".flow-actions button"],
+        ["text", ".flow-told"],
+        ["focus", ".flow-part[data-name='head 1.2']"],
+        ["touch", ".flow-actions button"],
+        ["drawn", ".was"],
+    )
+    assert told[0].startswith("Head 1.2 gives ‘chiama’ 98.9 % of the attention of ‘Paolo’.")
+    assert "adds 6.579 to the logit of ‘Tarso’" in told[0]
+    assert read.startswith("Head 1.3 gives")
+    assert off[0].startswith("MLP 1 is switched off.")
+    assert was == ["before: Tarso"]
+
+
+def test_the_flow_plays_layer_by_layer(play: Play) -> None:
+    later, ends, all_of_them = play(
+        "dialogue-game",
+        ["focus", ".flow-pace input"],
+        ["press", "Home", "ArrowRight", "ArrowRight", "ArrowRight"],
+        ["drawn", ".column.later > text:first-child"],
+        ["text", ".flow-told"],
+        ["press", "End"],
+        ["drawn", ".column.later > text:first-child"],
+    )
+    assert later == ["Layer 1", "Layer 1", "biases"]
+    assert ends[0].startswith("MLP 0 works on each word alone.")
+    assert all_of_them == []
+
+
 def test_a_typed_sentence_goes_on(play: Play) -> None:
     """Next word adds one, which the list of tokens shows; an unknown word is told by name."""
     tokens = ["text", ".token-list span"]

@@ -1,0 +1,93 @@
+// The parts that "Follow the word" draws: each head, MLP and embedding, with what it adds to the
+// answer's logit, in the columns of the picture.
+
+import { anatomy, partName, pathOf } from "./anatomy.js";
+import { creditsOf } from "./credits.js";
+import { best } from "./session.js";
+
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {import("./graph.js").Block} Block */
+/** From a word that is read to the word that looks. @typedef {{axis: string, at: number, to: number, share: number, adds: number}} Ribbon */
+/** `path`: where its switch is; "" if it has none. `ribbons`: of a head.
+ * @typedef {{name: string, kind: "head" | "inner" | "embedding" | "bias" | "several", block: Block, path: string, row: number, adds: number, ribbons: Ribbon[]}} Part */
+/** Parts side by side; `lens`: which of the lens's stages follows. @typedef {{key: string, layer: number | null, parts: Part[], lens: number}} Column */
+/** @typedef {{word: number, logit: number, row: number, columns: Column[]}} Answer */
+
+/** What the likeliest word's logit is made of, column by column. @param {Session} session @returns {Answer} */
+export function answerOf(session) {
+  const { graph, live } = session;
+  const scores = session.row(live, "logits");
+  const [word] = best(scores);
+  const row = session.position;
+  /** @type {Map<string, Column>} */ const columns = new Map();
+  /** @type {Map<string, Part>} */ const parts = new Map();
+  for (const { block, row: at, adds, pattern, sources } of creditsOf(live, word, graph.get("logits").rows === 1 ? 0 : row)) {
+    const { kind, name } = partOf(block);
+    const key = kind === "embedding" || kind === "bias" ? kind : `${block.layer}.${block.part || block.leaf.replace(/_out$/, "")}`;
+    let part = parts.get(key + name);
+    if (!part) {
+      const path = [pathOf(block), `${pathOf(block)}.${block.leaf.replace(/_out$/, "")}`].find((each) => graph.has(`${each}.switch`));
+      part = { name, kind, block, path: kind === "head" || kind === "inner" ? (path ?? "") : "", row: at, adds: 0, ribbons: [] };
+      parts.set(key + name, part);
+      const column = columns.get(key) ?? { key, layer: key === kind ? null : block.layer, parts: [], lens: -1 };
+      column.parts.push(part);
+      columns.set(key, column);
+    }
+    part.adds += adds;
+    if (pattern) part.ribbons.push(...sources.map((source) => ({ ...source, to: at })));
+  }
+  const { bias, ...others } = Object.fromEntries(columns);
+  const found = [...Object.values(others)].sort((a, b) => a.parts[0].block.index - b.parts[0].block.index);
+  if (bias) found.push(bias);
+  seenBy(session, found);
+  return { word, logit: scores[word], row, columns: found };
+}
+
+/** What a block is part of. @param {Block} block @returns {{kind: Part["kind"], name: string}} */
+function partOf(block) {
+  if (block.kind !== "computed") return { kind: "bias", name: "biases" };
+  if (block.layer === null) return { kind: "embedding", name: "embedding" };
+  if (block.head) return { kind: block.head.startsWith("h") ? "head" : "inner", name: partName(block) };
+  const part = block.part || block.leaf.replace(/_out$/, "");
+  return { kind: "inner", name: partName(/** @type {Block} */ ({ layer: block.layer, head: null, part, leaf: block.leaf })) };
+}
+
+/** Which stage of the lens follows each column. @param {Session} session @param {Column[]} columns */
+function seenBy(session, columns) {
+  const { embedding, layers } = anatomy(session.graph);
+  const stages = [...embedding, ...layers.flatMap(({ tiles }) => tiles)].filter(({ lens }) => lens >= 0);
+  for (const [k, column] of columns.entries()) {
+    const from = Math.max(...column.parts.map(({ block }) => block.index));
+    const until = columns[k + 1]?.parts[0].block.index ?? Infinity;
+    const stage = stages.filter(({ block }) => block.index > from && (block.index < until || until < from)).sort((a, b) => a.block.index - b.block.index)[0];
+    if (stage && column.key !== "bias") column.lens = stage.lens;
+  }
+}
+
+/** Groups of neighbours, at most so many: the largest stand alone, the others together.
+ * @param {number[]} sizes @param {number} most @returns {number[][]} */
+export function neighbours(sizes, most) {
+  const order = sizes.map((_, k) => k).sort((a, b) => sizes[b] - sizes[a]);
+  for (let alone = sizes.length; ; alone--) {
+    const kept = new Set(order.slice(0, alone));
+    /** @type {number[][]} */ const groups = [];
+    for (const k of sizes.keys()) {
+      if (kept.has(k) || !k || kept.has(k - 1)) groups.push([k]);
+      else groups[groups.length - 1].push(k);
+    }
+    if (groups.length <= most || !alone) return groups;
+  }
+}
+
+/** Columns of which several are one. @param {Column[]} columns @param {number} most @returns {Column[]} */
+export function fewer(columns, most) {
+  const sizes = columns.map(({ parts }) => Math.max(...parts.map(({ adds }) => Math.abs(adds))));
+  return neighbours(sizes, most).map((group) => {
+    const [first, ...more] = group.map((k) => columns[k]);
+    if (!more.length) return first;
+    const parts = group.flatMap((k) => columns[k].parts);
+    const adds = parts.reduce((sum, part) => sum + part.adds, 0);
+    const name = `${parts.length} small parts`;
+    return { key: first.key, layer: null, lens: more[more.length - 1].lens, parts: [{ ...parts[0], name, kind: "several", path: "", adds, ribbons: [] }] };
+  });
+}

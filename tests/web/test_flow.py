@@ -1,0 +1,73 @@
+"""Follow the word: what a model's parts add to a logit is the logit, as built and after edits."""
+
+from pathlib import Path
+from typing import Any
+
+import as_page
+import pytest
+from conftest import GOLDEN, default_book
+from in_node import call
+
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.compose.book import Book
+
+pytestmark = pytest.mark.usefixtures("node")
+
+NEAR = 1e-9
+SENTENCES = {"minilm"}  # they score no words
+SCORING = sorted({path.parent.name for path in GOLDEN.glob("*/config.json")} - SENTENCES)
+CLASSIFIERS = ["classes/distilbert", "classes/gpt2", "classes/roberta"]
+WRITERS = ("result", "mlp_out", "ssm_out", "time_out", "gated")
+Edits = list[tuple[str, int, int, float]]
+
+
+def edits_of(book: Book) -> Edits:
+    """A weight of the embedding, what a part wrote, and a switch: those that the book has."""
+    blocks = list(book.graph)
+    wrote = next(block for block in blocks if block.leaf in WRITERS)
+    off = [block for block in blocks if block.leaf == "switch"][1:2]
+    last = wrote.shape[0] - 1
+    return [
+        ("W_E", 1, 0, 0.75),
+        (wrote.name, last, 1, -2.5),
+        *((s.name, 0, 0, 0.0) for s in off),
+    ]
+
+
+def adds_up(folder: str, edits: Edits) -> list[dict[str, Any]]:
+    """The shares of each token's likeliest word, which add up to its logit."""
+    found = call("flow.mjs", "sums", folder, edits)
+    for token in found:
+        assert abs(token["sum"] - token["logit"]) <= NEAR * max(1, token["largest"]), token
+    return list(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCORING + CLASSIFIERS)
+def test_the_shares_of_a_golden_model_add_up_to_the_logit(name: str, tmp_path: Path) -> None:
+    model = checkpoint.load(GOLDEN / name)
+    book = model_workbook.build("x", model, passage(model, [2, 0, 3], 4))
+    folder = as_page.write(book, tmp_path)
+    built = adds_up(folder, [])
+    edited = adds_up(folder, edits_of(book))
+    assert [token["logit"] for token in edited] != [token["logit"] for token in built]
+
+
+@pytest.mark.parametrize("name", ["cat-sat", "thin-dialogue-game"])
+def test_a_head_divides_among_the_words_that_it_reads(name: str, tmp_path: Path) -> None:
+    """Its shares times the values add up to what it adds, also with a share typed over."""
+    folder = as_page.write(default_book(name), tmp_path)
+    for edits in [], [("blocks.0.attn.h0.pattern", 2, 1, 0.75)]:
+        for token in adds_up(folder, edits):
+            assert token["heads"]
+            for head, adds, of_words in token["heads"]:
+                assert of_words == pytest.approx(adds, abs=NEAR), head
+
+
+def test_a_model_without_scores_of_words_has_no_steps(tmp_path: Path) -> None:
+    model = checkpoint.load(GOLDEN / "minilm")
+    book = model_workbook.build("minilm", model, passage(model, [2, 0], 4, second=[2, 3]))
+    folder = Path(as_page.write(book, tmp_path))
+    assert '"flow": []' in (folder / "data.json").read_text()
