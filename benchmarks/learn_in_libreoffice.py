@@ -147,7 +147,7 @@ class Window:
         self.show("Learn")
 
     def show(self, sheet: str) -> None:
-        """Turn to a sheet."""
+        "Turn; values: a"
         if self.controller.ActiveSheet.Name != sheet:
             self.controller.setActiveSheet(self.book.Sheets.getByName(sheet))
         time.sleep(PAINTED)

@@ -23,7 +23,7 @@ N_TRIED = 20  # other sentences that a circuit is tried on
 N_DRAWN = 200  # beside these; averages are over those in which the rival leads,
 FEWEST = 8  # or over all, if these are fewer
 SEED = 29
-NO_OTHERS = "there are no other sentences of this length; give one with --against"
+NO_OTHERS = "there are no other sentences of this length; give such a sentence with --against"
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def patch(
     """
     if path is not None and len(path) != 2:
         raise InputError(
-            "path needs two site names: the source of the values, and their destination"
+            "‘path’ needs the names of two sites: the source of the values, and their destination"
         )
     sender, receiver = path or (None, None)
     return _table(
@@ -259,7 +259,7 @@ def verify(path: str | Path, engine: str = "", seconds: float = 600) -> Table:
     """
     if not 1 <= seconds <= LONGEST:
         raise InputError(
-            f"seconds is {seconds}; choose from 1 to {LONGEST:,} seconds for each program"
+            f"seconds is {seconds}; choose a number from 1 to {LONGEST:,} for each program"
         )
     return _table(verifying.report, possible(path), engine, seconds)
 

@@ -137,7 +137,7 @@ def _made(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"cannot make the folder {folder} ({error.strerror}); choose another with -o"
+            f"cannot make the folder {folder} ({error.strerror}); choose another folder with -o"
         ) from None
     try:
         yield

@@ -153,7 +153,8 @@ def opened(path: Path) -> IO[bytes]:
         _check_kind(path, found)
         if not _locked(file):
             raise InputError(
-                f"another run is writing {path}; wait until that run ends, or choose another -o"
+                f"another run is writing {path}; wait until that run ends, or choose another "
+                "file with -o"
             )
     except BaseException:
         file.close()

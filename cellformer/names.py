@@ -173,7 +173,7 @@ def conversation(
             f"{name} has no chat template, so it cannot hold a conversation; leave out --chat"
         )
     if ids is not None:
-        raise InputError("--chat needs a text; give it with --prompt, and leave out --ids")
+        raise InputError("--chat needs a text; give the text with --prompt, and leave out --ids")
     chat = Chat(template, GREETING if prompt is None else prompt, system)
     found = model.vocabulary.encode(chat.text, special=False)
     model.check_ids(found)

@@ -36,7 +36,7 @@ def book() -> Book:
     def exponential(i: int, j: int) -> Expression | int:
         return EXP(scores[i, j] - MAX(scores[i, : i + 1])) if j <= i else 0
 
-    ws.heading("Exponentials of the visible scores, each minus the largest score of its row")
+    ws.heading("Exponentials of the visible scores, after subtracting the largest score of the row")
     exps = ws.computed("exps", (N, N), exponential, WORDS, WORDS, QUERIES_DOWN)
     ws.heading(
         "In code, a query is a row, and the row sums to 1",
@@ -67,8 +67,7 @@ def book() -> Book:
     for table in (rows, cols):
         ws.dress(table, "scale")
     ws.text(
-        "The other sums show how much attention a key gets from all words. These sums need not "
-        "be 1."
+        "The sums over all queries show how much attention each key gets. These sums need not be 1."
     )
     w.checks([
         ("by rows, every row sums to 1", near(across.fixed)),
@@ -87,19 +86,19 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
             "An attention pattern is a table. It shows how much each word looks at each other "
             "word. The word that looks is the query.",
             "The word that gets the attention is the key. You can draw this table in two ways.",
-            "Code gives every query a row, and so do the other workbooks here. The drawing in "
-            "the notes gives every query a column.",
-            "Why it matters: read the wrong way, the table answers another question. One query's "
-            "shares sum to 1, in a row or in a column.",
-            "The other sums show how much attention a word gets from all words. These sums need "
-            "not be 1.",
+            "In code and in the other workbooks, every query is a row. In the drawing of the "
+            "lecture notes, every query is a column.",
+            "Why it matters: if you read the table the wrong way, you answer another question. "
+            "The shares of one query sum to 1, in a row or in a column.",
+            "The sums over all queries show how much attention a word gets from all words. These "
+            "sums need not be 1.",
             "The words are four of the eight words in the notes' drawing. The notes print no "
-            "scores, so this workbook has chosen scores.",
+            "scores, so the scores were chosen for this workbook.",
         ],
         look=[
-            "Pattern: type scores. Below, you see the same shares twice: with queries as rows, "
-            "and with queries as columns.",
-            "Check: statements that stay true when you change the scores.",
+            "On the sheet Pattern, type scores. Below, you see the same shares twice: with "
+            "queries as rows, and with queries as columns.",
+            "The sheet Check shows statements that stay true when you change the scores.",
         ],
         suggestions=[
             w.suggestion(

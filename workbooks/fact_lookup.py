@@ -129,7 +129,7 @@ def second_layer(ws: Composer, label: str) -> None:
 
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")
     out = ws.computed(f"out_{kind}", (D_MODEL, phrases), wrote, FEATURES, WHO)
-    ws.text(f"how far the vector out points to each fact, with {label}", style="equation")
+    ws.text(f"how far the vector ‘out’ points to each fact, with {label}", style="equation")
     ws.computed(
         f"says_{kind}",
         (len(FACTS), phrases),
@@ -157,7 +157,7 @@ def curves(w: Workbook) -> None:
 def compared(asked: Area) -> list[Comparison]:
     """The slides' numbers: 2 for the full name, and at most 1 for any other."""
     both = Comparison(f"R0·E of {WHO[0]}", 2, asked[0, 0], "printed: about 2", 0)
-    bound = "the slides print a limit: at most 1"
+    bound = "the slides print an upper limit: 1"
     return [both] + [Comparison(f"R0·E of {WHO[k]}", 1, asked[0, k], bound, 0) for k in (1, 2, 3)]
 
 
@@ -187,8 +187,8 @@ def story(w: Workbook) -> Story:
         ],
         errata=["The slides describe such a hidden cell, but without a bias."],
         look=[
-            "Lookup: read this sheet from top to bottom. Each column is one vector.",
-            "Activations: ReLU and GELU as curves.",
+            "Read the sheet Lookup from top to bottom. Each column is one vector.",
+            "The sheet Activations shows ReLU and GELU as curves.",
         ],
         suggestions=[
             w.suggestion(

@@ -41,7 +41,7 @@ def book() -> Book:
 
 def of_words(ws: Composer) -> None:
     """The words, as labels of the rows of their vectors."""
-    ws.heading("Words: a vector of three numbers each  [words, 3]")
+    ws.heading("Words: each is a vector of three numbers  [words, 3]")
     top = ws.rect(ws.typed("vectors", VECTORS, cols=DIMS)).top
     ws.typed("words", [[word] for word in WORDS], style="row label", left=0, top=top)
 
@@ -95,8 +95,7 @@ def of_map(ws: Composer) -> None:
 def of_analogy(ws: Composer) -> None:
     """Add the target of the analogy, and each word's cosine with it."""
     ws.heading(
-        "The target, and the cosine of each word with the target; words of the question may win "
-        "too",
+        "The target, and each word's cosine with the target (words of the question may win, too)",
         "target = a - b + c    cosine = word · target / (|word| |target|)",
         style="equation",
     )
@@ -186,19 +185,19 @@ def story(w: Workbook) -> Story:
             "to king leads from female to male. Two such directions",
             "can be the axes of a map of words, if they have length 1 and stand at right angles. "
             "Gram-Schmidt computes such axes.",
-            "The first axis keeps its direction. The second loses its part along the first axis. "
-            "The rest of the second axis is scaled to length 1.",
+            "The first axis keeps its direction. The method subtracts from the second axis its "
+            "part along the first axis, and scales the rest to length 1.",
             "Why it matters: you choose the meaning of both axes, and no other map allows this. "
             "In return, the map shows only two directions out of many.",
             "Here the two directions stand at right angles from the start, so the method "
-            "subtracts nothing. The first thing to try changes this.",
+            "subtracts nothing. The first exercise changes this angle.",
             "The vectors are chosen so that king - man + woman is exactly queen.",
         ],
         look=[
-            "Axes: the two differences, and v2·e1. The number v2·e1 is the part of the second "
-            "difference along the first axis.",
-            "Map: the words on the two axes, and the analogy as a parallelogram. Analogy: the "
-            "cosine of every word with the target.",
+            "The sheet Axes shows the two differences, and v2·e1. The number v2·e1 is the part "
+            "of the second difference along the first axis.",
+            "The sheet Map shows the words on the two axes, and the analogy as a parallelogram. "
+            "The sheet Analogy shows each word's cosine with the target.",
         ],
         suggestions=[
             w.suggestion(

@@ -92,10 +92,10 @@ HEADINGS = {
     "embed": "Words and places, each in a separate subspace",
     f"{BACK}.q": "Previous-token head: the query of place i is the key of place i - 1",
     f"{BACK}.scores": "Each token looks one token back; the first looks at itself",
-    f"{BACK}.z": "The head copies the word there into the subspace ‘previous’",
+    f"{BACK}.z": "The head copies the attended word into the subspace ‘previous’",
     f"{MATCHER}.q": "Induction head: the query is the word, the keys are the previous words",
     f"{MATCHER}.scores": "A word looks at the places just after its earlier copies",
-    f"{MATCHER}.z": "The head copies the word at that place into the subspace ‘next’",
+    f"{MATCHER}.z": "The head copies the attended word into the subspace ‘next’",
     "logits": "Readout: the word in ‘next’, and the usual next word after ‘token’",
 }
 
@@ -132,13 +132,13 @@ def story(model: Model) -> Story:
         "layer makes induction heads possible.",
         about=ABOUT,
         look=[
-            "Heads: in layer 0 each word looks one step back. In layer 1 the second ‘the’ looks "
-            "at ‘cat’. A new word",
+            "On the sheet Heads, each word in layer 0 looks one step back. In layer 1 the second "
+            "‘the’ looks at ‘cat’. A new word",
             "finds no matching note, and looks at several places equally.",
-            f"Lens: with the bigram table alone, ‘dog’ leads with {usual(probs[dog]):.3f}. After "
-            f"layer 1, ‘cat’ leads with {now(probs[cat]):.3f}.",
-            "Attribution: what each head adds to the logit of ‘cat’. Play: the text continues "
-            "with ‘cat sat on’.",
+            f"On the sheet Lens, ‘dog’ leads with {usual(probs[dog]):.3f} after the bigram table "
+            f"alone. After layer 1, ‘cat’ leads with {now(probs[cat]):.3f}.",
+            "The sheet Attribution shows what each head adds to the logit of ‘cat’. On the sheet "
+            "Play, the text continues with ‘cat sat on’.",
         ],
         suggestions=[
             Suggestion(

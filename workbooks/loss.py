@@ -82,7 +82,8 @@ def book() -> Book:
     sentence(w.sheet("Sentence", "the cost of each next word, and the mean cost"))
     in_nats = w.now(w["as_nats"])
     note = (
-        f"the slides use bits; in nats, the unit of PyTorch, the perplexity would be {in_nats:.1f}"
+        "the slides use bits. A loss of 4.087 nats (the unit of PyTorch) gives a perplexity of "
+        f"{in_nats:.1f}"
     )
     w.compare(
         [
@@ -249,14 +250,14 @@ def story(w: Workbook) -> Story:
             "but their code computes the mean.",
         ],
         look=[
-            "Entropy: the bits per word with the true shares P, and the additional bits with a "
-            "model's shares Q.",
-            "Scoring: three rules, the expected cost of each report, and the cheapest report "
-            "under each rule.",
-            "Sentence: the cost of every next word, and the mean cost. A single unlikely word "
-            "can cause most of the cost.",
-            "A probability of 0 would have an infinite cost. LN(0) is an error in a spreadsheet, "
-            f"so a probability of 0 counts as {LEAST:g} here.",
+            "The sheet Entropy shows the bits per word with the true shares P, and the "
+            "additional bits with a model's shares Q.",
+            "The sheet Scoring shows three rules, with the expected cost of each report, and the "
+            "cheapest report under each rule.",
+            "The sheet Sentence shows the cost of every next word, and the mean cost. A single "
+            "unlikely word can cause most of the cost.",
+            "A probability of 0 has an infinite cost. LN(0) is an error in a spreadsheet, so a "
+            f"probability of 0 counts as {LEAST:g} here.",
         ],
         suggestions=suggestions(w),
     )

@@ -220,20 +220,20 @@ def story(w: Workbook) -> Story:
             "not two, three or four? A table of n-grams looks back n - 1 words.",
             "Each further word multiplies the possible rows of the table by the number of "
             "different words. The text does not grow. Soon every row has one example or none.",
-            "A new text has hardly any four words in a row from the old text. A very long old "
-            "text changes little.",
+            "A new text contains hardly any groups of four words from the old text. This stays "
+            "true even for a very long old text.",
             "Why it matters: a language model must say something sensible after words that "
             "nobody has written before. A table does not contain these words.",
             "The model must treat new words like similar words. Vectors make this possible. "
             "Attention finds what matters further back.",
         ],
         look=[
-            "Growth: the possible rows of a table of n words, the filled rows, and the known "
-            "share of a new text.",
-            "Growth, below: the same numbers for 200,000 words of Shakespeare's plays. More text "
-            "helps for n = 2, but hardly for n = 4.",
-            "Text: Hamlet's speech, word by word, with the n-grams that end at each word, and "
-            "the count of each n-gram.",
+            "The sheet Growth shows the possible rows of a table of n words, the filled rows, "
+            "and the known share of a new text.",
+            "Below, Growth shows these numbers for 200,000 words of Shakespeare's plays. More "
+            "text helps for n = 2, but hardly for n = 4.",
+            "The sheet Text shows Hamlet's speech, word by word, with the n-grams that end at "
+            "each word, and the count of each n-gram.",
         ],
         suggestions=suggestions(w),
     )

@@ -50,29 +50,31 @@ STORY = Story(
         "vectors of 144 numbers, and a context of 64 characters.",
         "Chatbots have more size, text and training, but they use the same formulas.",
         "On unseen plays, the model's loss is 1.51 nats per character, like a guess among 4.5 "
-        "characters. nanoGPT's model of this size has 1.88.",
-        "nanoGPT's large model has 1.47.",
+        "characters. nanoGPT's model of this size has a loss of 1.88.",
+        "nanoGPT's large model has a loss of 1.47.",
     ],
     look=[
-        "Play: after ‘Good m’ the model is not sure: o has 57 %, y 22 %, a 10 %. The model takes "
-        "the likeliest letter each time.",
+        "On the sheet Play, the model is not sure after ‘Good m’: o has 57 %, y 22 %, a 10 %. "
+        "The model takes the likeliest letter each time.",
         "The text continues “orrow, that thou shalt”. The sign ␣ is a space, and \\n is the end "
-        "of a line. Type ‘ROMEO:’ and read what he says.",
-        "Heads: head 0.0 looks at the previous letter. Head 0.3 looks two letters back.",
-        "Lens: the model's prediction after each layer. Words: characters that are similar for "
-        "the model.",
+        "of a line. Type ‘ROMEO:’ and read what Romeo says.",
+        "The sheet Heads shows where each head looks. Head 0.0 looks at the previous letter. "
+        "Head 0.3 looks two letters back.",
+        "The sheet Lens shows the model's prediction after each layer. The sheet Words shows "
+        "which characters are similar for the model.",
     ],
     suggestions=[
         Suggestion("Choose ‘n’ instead of the last letter: ‘i’ rises from {now:.1%} to {then:.0%}, and the text continues “Good night shall be so stand”.",
                    5, "n", ("probs", LAST, CHARACTERS.index("i"))),
         Suggestion(
-            "Type ‘0’ on Switches for the head that looks at the previous letter: the model can "
-            "no longer spell. ‘e’ rises from {now:.1%} to {then:.0%}: “Good me to the thin thin "
-            "thin”.",
+            "On the sheet Switches, type ‘0’ for the head that looks at the previous letter: the "
+            "model can no longer spell. ‘e’ rises from {now:.1%} to {then:.0%}: “Good me to the "
+            "thin thin thin”.",
                    ("blocks.0.attn.h0.switch", 0, 0), 0.0, ("probs", LAST, CHARACTERS.index("e"))),
         Suggestion(
-            "Type ‘0.5’, and choose ‘sampled’ above it: ‘o’ now has {then:.0%}, not {now:.0%}. A "
-            "random choice gives another text: “Good morrow, that I have by the”.",
+            "Type ‘0.5’ here, and choose ‘sampled’ in the cell above: ‘o’ now has {then:.0%}, "
+            "not {now:.0%}. A random choice gives another text: “Good morrow, that I have by "
+            "the”.",
                    ("temperature", 0, 0), 0.5, ("probs", LAST, CHARACTERS.index("o")), also=((("choose", 0, 0), "sampled"),)),
     ],
 )  # fmt: skip

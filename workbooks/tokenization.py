@@ -106,9 +106,9 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
         "Then count again. Each row below is one merge. The sign ␣ is the space before a word, "
         "which belongs to the word.",
         "The merges come from the original corpus and do not change. The counts of the pairs "
-        "follow the times that you type.",
-        "If a row gets a higher count than a row above it, a tokenizer of your corpus would "
-        "learn another order.",
+        "follow the numbers that you type.",
+        "If a row gets a higher count than a row above it, a tokenizer of your corpus learns "
+        "another order.",
     )
     top = ws.cursor
     ws.typed("corpus", [[word] for word in CORPUS], cols=("word",), style="label")
@@ -143,20 +143,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     low, newest, widest = (times[words.index(word), 0] for word in ("low", "newest", "widest"))
     ws.suggest(
         w.suggestion(
-            "Type ‘20’: the pair l and o occurs {then:.0f} times, not {now:.0f}. This pair is "
-            "now more frequent than e and s, the first merge.",
+            "Type ‘20’: the pair ‘l’ and ‘o’ occurs {then:.0f} times, not {now:.0f}. This pair "
+            "is now more frequent than ‘e’ and ‘s’, the first merge.",
             {low: 20.0},
             stood[2, 0],
         ),
         w.suggestion(
-            "Type ‘0’ to remove newest: the pair e and s occurs {then:.0f} times, not {now:.0f}. "
-            "A tokenizer would not learn the pieces of newest.",
+            "Type ‘0’ to remove ‘newest’: the pair ‘e’ and ‘s’ occurs {then:.0f} times, not "
+            "{now:.0f}. A tokenizer of this corpus does not learn the pieces of ‘newest’.",
             {newest: 0.0},
             stood[0, 0],
         ),
         w.suggestion(
-            "Type ‘12’: the pair d and est occurs {then:.0f} times, not {now:.0f}. This pair is "
-            "now more frequent than e and w, a much earlier merge.",
+            "Type ‘12’: the pair ‘d’ and ‘est’ occurs {then:.0f} times, not {now:.0f}. This pair "
+            "is now more frequent than ‘e’ and ‘w’, a much earlier merge.",
             {widest: 12.0},
             stood[9, 0],
         ),
@@ -176,8 +176,8 @@ def story(w: Workbook) -> Story:
         source="Based on M. Sinclair, Transformers (lecture slides), Tokens vs. Words; the corpus "
         "is from Sennrich et al. 2016.",
         about=[
-            "A model does not read letters or words. It reads pieces, and each piece is a number "
-            "from a list of some tens of thousands.",
+            "A model does not read letters or words, but pieces. Each piece has a number in a "
+            "list of some tens of thousands of pieces.",
             "A frequent word is one piece. A rare word has several pieces. An unknown text is "
             "split into single bytes.",
             "A text first becomes single characters. Then the tokenizer merges neighbouring "
@@ -186,20 +186,20 @@ def story(w: Workbook) -> Story:
             "16 words.",
             "Why it matters: a model reads pieces and cannot see the letters inside a piece. "
             "Providers also charge for each piece.",
-            "‘lowest’ is not in the corpus. The word becomes two learnt pieces, ␣low and est.",
+            "‘lowest’ is not in the corpus. The word becomes two learnt pieces, ‘␣low’ and ‘est’.",
         ],
         look=[
-            "Learning: the merges in order, with the count of each pair in the corpus. You can "
-            "change how often each word occurs.",
-            "Tokenizer: type a text. Each row is a step, and each merge has its own row. The "
-            "pieces and their ids are at the top.",
-            "Tokenizer tables: the data for the steps. Every model with this kind of tokenizer "
-            "has the same two sheets.",
+            "The sheet Learning shows the merges in order, with the count of each pair in the "
+            "corpus. You can change how often each word occurs.",
+            "On the sheet Tokenizer, type a text. Each row is a step, and each merge has its own "
+            "row. The pieces and their ids are at the top.",
+            "The sheet Tokenizer tables holds the data for the steps. Every model with this kind "
+            "of tokenizer has the sheets Tokenizer and Tokenizer tables.",
         ],
         suggestions=[
             w.suggestion(
                 "Type ‘newest’, a word of the corpus: the text becomes {then:.0f} piece. The two "
-                "old words had {now:.0f} pieces.",
+                "words typed before had {now:.0f} pieces.",
                 {sentence: "newest"},
                 n_ids,
             ),

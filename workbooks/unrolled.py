@@ -114,12 +114,12 @@ def story(w: Workbook) -> Story:
             "optimizer, a rate or a momentum from cell to cell.",
             f"What to do: change a setting on the sheet Learn. As built, the loss falls from {losses[0]:.2f} to {losses[-1]:.2f} in four steps.",
             "The workbook ‘learn’ repeats the same step each time you recalculate. This workbook "
-            "needs no iteration in any spreadsheet program.",
+            "does not need iterative calculation in any spreadsheet program.",
         ],
         look=[
-            "Learn: the settings, and the curve of the loss.",
-            "Step 1 to Step 5: every computation of a step, from top to bottom. Blocks of Step 3 "
-            "have names like ‘step3.logits’.",
+            "The sheet Learn shows the settings, and the curve of the loss.",
+            "The sheets Step 1 to Step 5 show every computation of a step, from top to bottom. "
+            "Blocks on the sheet Step 3 have names like ‘step3.logits’.",
             "Layers and heads are counted from 0: the only head is head 0.0.",
         ],
         suggestions=suggestions(w),
@@ -133,7 +133,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     return [
         w.suggestion(
             "Type ‘0.4’, four times the rate: the steps go too far. After four steps the loss is "
-            "{then:.2f}, not {now:.2f}. That is higher than before the first step.",
+            "{then:.2f}, not {now:.2f}. This loss is higher than the loss before the first step.",
             {rate: 0.4},
             last,
         ),

@@ -231,23 +231,25 @@ def story(w: Workbook) -> Story:
             "Softmax takes e to the power of each score and divides by the sum of these powers. "
             "The results are shares that add up to 1.",
             "The model has no other part. So the model can only know how often each word follows "
-            "each other word: this is a bigram table.",
+            "each other word. A table of these counts is a bigram table.",
             "A bigram is a pair of neighbouring words. Here W_U is computed from bigram counts, "
             "and softmax gives back exactly the shares of these counts.",
             "Why it matters: every larger model starts from this table. The layers add "
             "information that one word alone does not have.",
         ],
         errata=[
-            "The source also adds a vector for each word's position. This workbook leaves it "
-            "out: without the earlier words, a position says little.",
-            "The source has two misprints. It prints 5025 for the 50,257 words of GPT-2 small. "
-            "It prints word number -24 for a 1 at place 324.",
+            "The source also adds a vector for each word's position. This workbook leaves this "
+            "vector out: without the earlier words, a position says little.",
+            "The source has two misprints. It prints 5025 instead of 50,257 as the number of "
+            "words of GPT-2 small. It prints the word number -24, although the 1 stands at place "
+            "324.",
         ],
         look=[
-            "Bigrams: a corpus, its pairs of words, and how often each pair occurs.",
-            "Model: embedding, unembedding and softmax for every word at once. The last table, the difference from the counts, is 0.",
-            "Next word: type a word. If you always take the likeliest next word, the text "
-            "repeats: ‘the cat sat . the cat sat .’",
+            "The sheet Bigrams shows a corpus, its pairs of words, and how often each pair occurs.",
+            "The sheet Model shows embedding, unembedding and softmax for every word at once. "
+            "The last table, the difference from the bigram table, is 0.",
+            "On the sheet Next word, type a word. If you always take the likeliest next word, "
+            "the text repeats: ‘the cat sat . the cat sat .’",
         ],
         suggestions=suggestions(w),
     )
@@ -271,8 +273,8 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             probs=probs[the, the],
         ),
         w.suggestion(
-            "Type ‘1’, and ‘0’ in the cell below: ‘dog’ now has the vector of ‘cat’. ‘ran’ after "
-            "‘dog’ falls from {now:.0%} to {then:.0%}. The loss rises to {loss.then:.3f}.",
+            "Type ‘1’ here, and ‘0’ in the cell below: ‘dog’ now has the vector of ‘cat’. ‘ran’ "
+            "after ‘dog’ falls from {now:.0%} to {then:.0%}. The loss rises to {loss.then:.3f}.",
             {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0},
             probs[dog, ran],
             loss=loss[0],

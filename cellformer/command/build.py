@@ -117,8 +117,8 @@ def build_all(
             told = f"workbooks, {sum(counts):,} formulas"
         else:
             raise InputError(
-                f"{name} is not a folder of models; name such a folder, or give no name to build "
-                "the gallery"
+                f"{name} is not a folder of models; give a folder of models, or leave out the "
+                "name to build the gallery"
             )
     beside = sorted(str(file) for file in folder.rglob("*") if file.is_file())
     return Answer(
@@ -138,7 +138,7 @@ def build(
 ) -> Answer:
     """Build the workbooks that the options ask for. Raises InputError."""
     if name is None:
-        raise InputError("name a workbook, or build all of them with --all")
+        raise InputError("give the name of a workbook, or build all workbooks with --all")
     asked.check_exercise()
     plain = asked == Asked()
     if asked.exercise:

@@ -19,7 +19,7 @@ Channel = Annotated[
     typer.Option(
         "--channel",
         help="Channel of a recurrent model to explain: 0.3 is layer 0, channel 3. If the states "
-        "are in heads, name a head, too: 0.1.3.",
+        "are in heads, also give the head, such as 0.1.3.",
     ),
 ]
 

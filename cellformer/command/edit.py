@@ -81,7 +81,7 @@ def edit(
     if first_word(graph, -1) == target:
         share = graph.values["probs"][-1, target]
         raise InputError(
-            f"{words[target]!r} is already the most likely word ({share:.1%}); choose another"
+            f"{words[target]!r} is already the most likely word ({share:.1%}); choose another word"
         )
     found = wishes.smallest_change(graph, -1, target, only or ())
     priced = prices.price(loaded.model, found.made(loaded.model), texts)
@@ -117,7 +117,7 @@ def _check_size(loaded: names.Loaded, only: Sequence[str], force: bool) -> None:
     """Raise InputError where the gradients of a step, one for each rival, are beyond the budget."""
     n_weights = sum(block.n_cells for block in wishes.chosen(loaded.graph, only))
     n = 2 * numbers_of_pass(loaded.model, len(loaded.ids)) + n_weights
-    what = "numbers in the gradients of one step by the weights that may change (see --only)"
+    what = "numbers in one step's gradients for the weights that may change (see --only)"
     budget.within(budget.MOST_NUMBERS, wishes.N_RIVALS * n, what, force)
 
 

@@ -129,7 +129,7 @@ def _print(found: _Class) -> None:
         console.print(_line(width, _row(one)))
         full += isinstance(one, Grade) and one.score == len(one.exercises)
     files = "1 file" if len(found.files) == 1 else f"{len(found.files)} files"
-    line(f"{files}; {full} of them with all answers right")
+    line(f"{files}; in {full} of them, all answers are correct")
 
 
 def _line(width: int, cells: Sequence[str], style: str = "") -> Table:

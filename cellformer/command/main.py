@@ -105,7 +105,7 @@ def build(
             return building.build(name, output, asked, with_workbook, force)
         if with_workbook or lang != "en":
             raise InputError(
-                "--all cannot be combined with --with-workbook or --lang; leave them out"
+                "--all cannot be combined with --with-workbook or --lang; leave out these options"
             )
         return building.build_all(name, output, asked, Sharing(jobs, dask, resume), force)
 
@@ -153,7 +153,8 @@ def open_(
     if name.endswith((".xlsx", ".html")):
         if output or prompt is not None or lang != "en" or chat or system is not None:
             raise InputError(
-                f"{name} opens without changes; leave out -o, --prompt, --chat, --system and --lang"
+                f"{name} is a file, which opens without changes; leave out -o, --prompt, --chat, "
+                "--system and --lang"
             )
         return opening.show(present(name))
     kind = "-chat" if chat else ""
@@ -176,9 +177,9 @@ def verify(
         str,
         typer.Option(
             "--engine",
-            help="ironcalc, libreoffice, gnumeric, formualizer, formulas, or all (default: every "
-            "installed one of these). Only if you name them: aspose, betteroffice, formulon. "
-            "For a page: javascript.",
+            help="ironcalc, libreoffice, gnumeric, formualizer, formulas, or all (default: all of "
+            "these that are installed). The engines aspose, betteroffice and formulon run "
+            "only if you name them. For a page: javascript.",
         ),
     ] = "",
     timeout: Annotated[

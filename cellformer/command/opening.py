@@ -30,8 +30,8 @@ def show(path: Path) -> None:
         )
     if sys.platform == "linux" and not any(map(os.environ.get, SCREENS)):
         raise InputError(
-            f"there is no screen ({' and '.join(SCREENS)} are not set); "
-            f"open {path} on a computer that has one"
+            f"there is no screen ({' and '.join(SCREENS)} are not set); open {path} on a "
+            "computer with a screen"
         )
     quiet = subprocess.DEVNULL
     subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)

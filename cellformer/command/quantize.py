@@ -47,7 +47,8 @@ def quantize(
         Path | None,
         typer.Option(
             "--also",
-            help="Measure the loss on this file's prompts, one per line (default: the prompt).",
+            help="Measure the loss on the prompts in this file, one on each line (default: on the "
+            "prompt).",
         ),
     ] = None,
     force: Beyond = False,
@@ -105,7 +106,9 @@ def _together(measure: Measure, found: Sequence[Rounded]) -> None:
     words = measure.words
     together = [effect for effect in found if effect.part == ALL]
     target, rival = words[measure.target], words[measure.rival]
-    printing.rows(together, f"all parts rounded together; the lead compares {target} with {rival}:")
+    printing.rows(
+        together, f"all parts rounded together; the lead is how far {target} is ahead of {rival}:"
+    )
 
 
 def _alone(measure: Measure, found: Sequence[Rounded]) -> None:

@@ -36,7 +36,7 @@ class Workbook(TypedDict):
     title: Annotated[str, "what it is"]
     topic: Annotated[str, "the workbook's topic in the gallery"]
     level: Annotated[int, "required knowledge, as a level: 1, 2 or 3"]
-    start_here: Annotated[bool, "true for the workbook to read first"]
+    start_here: Annotated[bool, "true if you should read this workbook first"]
 
 
 class List(TypedDict):
@@ -303,7 +303,7 @@ class Looked(TypedDict):
     """A score, split by the parts that wrote the query (rows) and the key (columns)."""
 
     key: Annotated[At, "the token that receives the attention"]
-    score: Annotated[float, "the whole score: the sum of table and outside"]
+    score: Annotated[float, "the whole score: the sum of the fields table and outside"]
     pattern: Annotated[float, "the attention"]
     table: Annotated[list[list[float]], "the score's parts"]
     outside: Annotated[dict[str, float], "parts of the score that belong to no writer"]
@@ -335,7 +335,7 @@ class WhyChannel(TypedDict):
 
     channel: Annotated[str, "layer and channel number; if the states are in heads, also the head"]
     reader: Annotated[At, "the token that reads"]
-    taken: Annotated[list[Taken], "every token up to the reader"]
+    taken: Annotated[list[Taken], "every token up to the token that reads"]
     past: Annotated[float, "D times the channel's own input, which bypasses the states"]
     read: Annotated[float, "the sum that the channel reads"]
 
@@ -348,7 +348,8 @@ class Edge(TypedDict):
     value: NotRequired[Annotated[float, "the edge's part of the lead"]]
     cut: NotRequired[
         Annotated[
-            float | None, "change of the lead if the edge is cut; null: only a part of an edge"
+            float | None,
+            "change of the lead if the edge is cut; null if this is only a part of an edge",
         ]
     ]
 
@@ -534,11 +535,15 @@ class Bless(TypedDict):
     """`bless`"""
 
     file: Annotated[str, "the workbook with all forms of formulas"]
-    forms: Annotated[int, "number of functions and signs, each with its kinds of arguments"]
+    forms: Annotated[
+        int, "number of forms; a form is a function or sign with its kinds of arguments"
+    ]
     formulas: Annotated[int, "examples of the forms"]
     program: Annotated[str, "the program that saved the file, as the file says; empty with -o"]
     cells: Annotated[int, "that were compared"]
-    largest: Annotated[float | None, "largest difference of an agreeing cell; null: no cell agrees"]
+    largest: Annotated[
+        float | None, "largest difference in the cells that agree; null: no cell agrees"
+    ]
     differ: Annotated[list[Differing], "cells that differ"]
 
 

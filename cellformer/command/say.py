@@ -148,7 +148,7 @@ def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
         line(
             f"{value / lead:.0%} of this lead comes through the strongest edge, from "
             f"{told(source, tokens)} to {told(reader, tokens)}. Shares may add up to more than "
-            "100%, because edges follow each other."
+            "100%, because the same amount can pass through several edges."
         )
 
 
@@ -156,9 +156,9 @@ def _circuit(found: Said, circuit: Circuit, tokens: Sequence[str]) -> None:
     """The few edges that keep the answer, all others as they are in other sentences."""
     keeps = "keep the answer" if circuit.lead > 0 else "carry the rise of the lead"
     line(
-        f"these {len(circuit.edges)} edges alone {keeps}, with the values of other sentences in "
-        f"all other edges. Lead: {circuit.kept:.4f} of {circuit.lead:.4f}; without these edges: "
-        f"{circuit.without:.4f}"
+        f"these {len(circuit.edges)} edges alone {keeps}, even if all other edges have the "
+        f"values of other sentences. Lead with these edges alone: {circuit.kept:.4f} of "
+        f"{circuit.lead:.4f}; lead without these edges: {circuit.without:.4f}"
     )
     table = printing.table_of("from", "to")
     for source, at, reader, token in here(found, circuit.edges):
@@ -174,7 +174,10 @@ def _trials(found: Said) -> None:
     if not n:
         return
     console.print()
-    line(f"on {n} other sentences, these edges alone give the whole model's word in {same} cases")
+    line(
+        f"on {n} other sentences, these edges alone give the same word as the whole model in "
+        f"{same} cases"
+    )
 
 
 def _plain(found: Said, tokens: Sequence[str], words: Sequence[str]) -> results.WhyWord:

@@ -29,7 +29,7 @@ PAIRS = 5  # of words
 QK, OV = "QK circuit", "OV circuit"
 CIRCUITS = {
     QK: (circuits.qk, "which word attends to which word"),
-    OV: (circuits.ov, "which word, if attended to, raises which next word"),
+    OV: (circuits.ov, "which next word rises if the head attends to which word"),
 }
 
 
@@ -158,8 +158,8 @@ def _tell_heads(
         first = most[0]
         part = ("queries", "keys", "values")[int(np.argmax(first[2:]))]
         closing = (
-            f"The strongest link: {said(first.later)} reads the output of "
-            f"{said(first.earlier)} in its {part}."
+            f"The strongest link: the {part} of {said(first.later)} read the output of "
+            f"{said(first.earlier)}."
         )
         printing.rows(most, title, closing=closing)
 

@@ -135,7 +135,7 @@ def words(hint: Any) -> str:
         each = " and ".join(dict.fromkeys(words(one) for one in inner if one is not Ellipsis))
         return f"a list, each {each}"
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"a dictionary, from {words(inner[0])} to {words(inner[1])}"
+        return f"a dictionary (keys: {words(inner[0])}; values: {words(inner[1])})"
     return WORDS.get(hint) or f"of the class {getattr(hint, '__name__', hint)}"
 
 

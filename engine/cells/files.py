@@ -84,7 +84,9 @@ def check_file(path: Path) -> Path:
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not an ordinary file; name another file with -o")
     if path.exists() and not path.stat().st_mode & 0o222:
-        raise InputError(f"{path} is read-only; allow writing to it, or name another file with -o")
+        raise InputError(
+            f"{path} is read-only; make the file writable, or name another file with -o"
+        )
     return path
 
 
@@ -197,8 +199,9 @@ def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -
     cut_short = [name for name in names if UNFINISHED.fullmatch(name)]
     if cut_short:
         raise InputError(
-            f"{folder} is being replaced, or a replacement was interrupted. In this case, the "
-            f"old files are in {folder / cut_short[0] / BEFORE}; name another folder"
+            f"{folder} is being replaced now, or an earlier replacement was interrupted. If it "
+            f"was interrupted, the old files are in {folder / cut_short[0] / BEFORE}. Name "
+            "another folder"
         )
     strange = [name for name in names if not known(name)]
     if strange:

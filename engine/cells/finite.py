@@ -53,6 +53,7 @@ def check_for_sheets(graph: Graph, values: Values) -> None:
         if large.any():
             i, j = np.argwhere(large)[0]
             raise InputError(
-                f"{block.name}[{i},{j}] is {found[i, j]:.3g}, which is too large, because sheets "
-                f"square numbers; use weights that keep all numbers below {MOST:g}"
+                f"{block.name}[{i},{j}] is {found[i, j]:.3g}, which is too large, because the "
+                "sheets compute squares of numbers; use weights that keep all numbers below "
+                f"{MOST:g}"
             )

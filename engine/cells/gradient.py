@@ -265,8 +265,9 @@ class _Backward:
             used = [index for index in "ijr" if index in indices(part)]
             if len(used) > 2:
                 raise NotImplementedError(
-                    f"{z.name}: its derivative depends on its row, its column and a place in a "
-                    "line at once. Compute the part that reads the line in a separate block"
+                    f"{z.name}: the derivative depends on the row, the column and a place in a "
+                    "line at the same time. Compute the part that reads the line in a separate "
+                    "block"
                 )
             if len(used) < 2:
                 used = [*used, "0"] if used == ["i"] else ["0", *used, "0"]
@@ -324,8 +325,8 @@ class _Backward:
         own = frozenset(x for x, _, block in given if block is self.itself)
         if own and not (self.itself and name == self.itself.name):
             raise NotImplementedError(
-                f"{name}: rows would read each other through this formula; compute the part that "
-                "reads the previous row in a separate block"
+                f"{name}: with this formula, rows read each other; compute the part that reads "
+                "the previous row in a separate block"
             )
         op = Op("backward", over_operands, at, out, 0.0, frozenset(), own)
         operands = tuple((x, code, block) for x, code, block in given if x not in own)

@@ -215,7 +215,8 @@ class Graph:
             kind_of = np.float64 if held.dtype.kind in "fiub" else object  # texts stay as they are
             if held.ndim > 2:
                 raise InputError(
-                    f"{name} has shape {sides(held.shape)}; give only rows and columns"
+                    f"{name} has shape {sides(held.shape)}; give an array with only rows and "
+                    "columns"
                 )
             array = frozen(np.atleast_2d(held.astype(kind_of, copy=False)))
         rows, cols = array.shape
@@ -305,7 +306,9 @@ class Graph:
             mask = partial[0] if partial else EVERYTHING
         name = self._prefix + name
         if any(op.subscripts[p][0] == "≤i" for p in op.itself) and not mask.before:
-            raise InputError(f"{name}: a row would read itself; give this block Mask(before=True)")
+            raise InputError(
+                f"{name}: a row must not read itself; give this block Mask(before=True)"
+            )
         axes = (row_axis, col_axis)
         return self.add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
 

@@ -324,7 +324,7 @@ def _operation(sign: str, a: str, b: str) -> str:
 
 
 def _text(x: Term | Line) -> str:
-    assert isinstance(x, Term), "a line stands only in functions of lines"
+    assert isinstance(x, Term), "only functions of lines can contain a line"
     return x.text
 
 

@@ -165,7 +165,7 @@ def passage(
     if not (is_whole(n_tokens) and n_tokens >= longest):
         raise InputError(
             f"the total of {n_tokens!r} tokens is less than the {longest} tokens of the prompt; "
-            "ask for more"
+            "ask for a larger total"
         )
     more = n_tokens - len(ids)
     if more:

@@ -158,8 +158,9 @@ class Model:
         prompt itself."""
         if self.read:
             raise InputError(
-                f"a {self.kind} model has two stacks, but {what} needs a model with one; build, "
-                "run, generate, ablate, gradient and sweep work with both"
+                f"a {self.kind} model has two stacks, but {what} needs a model with one stack. "
+                "The commands build, run, generate, ablate, gradient and sweep also work with "
+                "two stacks"
             )
 
     def merged(self) -> "Model":

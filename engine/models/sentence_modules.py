@@ -45,8 +45,8 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
     prompts = json_object(folder / "config_sentence_transformers.json")
     if prompts.get("default_prompt_name"):
         raise InputError(
-            f"{folder}: cellformer does not support prompts, texts that are put before every "
-            "sentence"
+            f"{folder}: cellformer does not support prompts (texts that are put before every "
+            "sentence)"
         )
     modules = []
     for module in _list(folder / FILE):

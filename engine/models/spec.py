@@ -103,8 +103,8 @@ class ModelSpec:
             raise InputError(f"rope_theta is {self.rope_theta}; it must be above 0")
         if self.norm_eps < 0 or self.sqrt_d_head == 0:
             raise InputError(
-                "norm_eps must not be negative, and sqrt_d_head must not be 0: the scores would "
-                "not be numbers"
+                "norm_eps must not be negative, and sqrt_d_head must not be 0, because the "
+                "scores are then not numbers"
             )
         for size in ("n_layers", "n_heads", "d_head", "d_mlp", "d_state"):
             if getattr(self, size) < 0:

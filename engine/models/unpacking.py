@@ -232,8 +232,8 @@ def check_version(said: Config, version: str, bits: int, spans: list[tuple[int, 
     if spans and (shifted or (lowest == highest != middle)):
         raise InputError(
             f"{said.path}: checkpoint_format is {version!r}, but the zero points range from "
-            f"{lowest} to {highest}, as in another version; correct checkpoint_format, or "
-            "download the folder again"
+            f"{lowest} to {highest}, which another version of the format uses. Correct "
+            "checkpoint_format, or download the folder again"
         )
 
 

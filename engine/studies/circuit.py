@@ -107,8 +107,8 @@ def search(cases: Sequence[Case], kept: float = KEPT) -> Circuit:
     none = np.array([case.leads([[]])[0] for case in cases])
     if not (full - none > ROUNDING * np.maximum(1, np.abs(full))).all():
         raise InputError(
-            "the answer is no stronger than with every edge cut, so no edge carries the answer; "
-            "name another word or rival"
+            "the answer stays as strong when every edge is cut, so no edge carries the answer; "
+            "choose another word or rival"
         )
 
     def share(sets: Sequence[Collection[Ends]]) -> np.ndarray:

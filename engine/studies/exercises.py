@@ -22,7 +22,7 @@ from cellformer.engine.studies.slips import Slip, slips
 LEVELS = {
     1: "fill in single numbers, as a number or a formula",
     2: "fill in single numbers by formulas that also work for other inputs",
-    3: "fill in whole rows by formulas; in a model, one head from query to output",
+    3: "fill in whole rows by formulas; in a model, fill in one head, from query to output",
 }
 Level = Literal[1, 2, 3]
 Looks = Sequence[Look]  # the values as built, and with other inputs

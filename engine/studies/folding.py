@@ -124,7 +124,8 @@ def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> M
         return model
     if len({float(graph.inputs[name][0, 0]) for name in norms}) > 1:
         raise InputError(
-            "some norms have their own eps, which a config cannot store; undo that change"
+            "some norms have an eps that differs from the others, and a config cannot store "
+            "this; give all norms the same eps again"
         )
     eps = {float(values[name][0, 0]) for name in norms}
     config = dict(model.config)

@@ -30,8 +30,10 @@ class Habits:
     induction: Annotated[
         float, "attention of a repeated word to the word after its earlier copy", ".3f"
     ]
-    entropy: Annotated[float, "entropy of its attention, in nats: 0 for one token", ".3f"]
-    distance: Annotated[float, "mean distance of the attended tokens, in tokens", ".3f"]
+    entropy: Annotated[
+        float, "entropy of the head's attention, in nats; 0: all on one token", ".3f"
+    ]
+    distance: Annotated[float, "mean distance to the attended tokens, in tokens", ".3f"]
 
 
 def repeated(model: Model) -> tuple[np.ndarray, int]:

@@ -120,10 +120,10 @@ ADDITION = Addition(
     part=NUDGE,
     holds=lambda block, graph: block.name in COSTS and RATE in graph.blocks,
     look=(
-        "Nudge: every weight takes one training step to reduce the loss of the sentence. Watch "
-        "the model learn the sentence.",
-        "Gradient shows how every weight changes the loss. Backward shows how every other cell "
-        "changes the loss.",
+        "On the sheet Nudge, every weight takes one training step to reduce the loss of the "
+        "sentence. Watch the model learn the sentence.",
+        "The sheet Gradient shows how every weight changes the loss. The sheet Backward shows "
+        "how every other cell changes the loss.",
     ),
     facts=lambda _: {"gradient_of": LOSS},
     read=lambda facts, *_: True if facts.get("gradient_of") == LOSS else None,

@@ -151,7 +151,7 @@ class PatchedSite:
     recovered: Annotated[
         float | None, "recovered share of the difference; null: no difference", "+.4f"
     ]
-    estimate: Annotated[float | None, "estimate of that share by attribution patching", "+.4f"]
+    estimate: Annotated[float | None, "recovered share, estimated by attribution patching", "+.4f"]
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def compared(
     """A prompt patched from the ids of another text: at each site, or along a path from one site to
     another. Raises InputError for an unknown word or site."""
     if sites and path:
-        raise InputError("a path names its own sites; leave out the other sites")
+        raise InputError("a path already names its sites; leave out all other sites")
     graph, row = asked.graph, asked.row
     target = asked.word(asked.target) if asked.target else None
     rival = asked.word(asked.rival, "--rival") if asked.rival else None
@@ -291,9 +291,9 @@ ADDITION = Addition(
     part=PATCH,
     holds=lambda block, graph: block.leaf == TAKE or block.name == patching.PATH_ROWS,
     look=(
-        "Patch: replace single values by the values of the other sentence. See how much of the "
-        "difference between the two sentences this restores. Sheets with purple tabs compute the "
-        "other sentence.",
+        "On the sheet Patch, replace single values by the values of the other sentence. See how "
+        "much of the difference between the two sentences the new values restore. Sheets with "
+        "purple tabs compute the other sentence.",
     ),
     facts=lambda asked: {"against": asked.ids, "path": asked.path},
     read=_read,

@@ -31,12 +31,12 @@ class Text(NamedTuple):
 class Price(NamedTuple):
     """The side effects on the next words of one rule, or of all."""
 
-    what: Annotated[str, "which next words; the first row counts all"]
+    what: Annotated[str, "group of next words; the first row counts all groups"]
     n: Annotated[int, "how many next words"]
-    changed: Annotated[int, "next words with another likeliest word"]
+    changed: Annotated[int, "next words whose likeliest word changed"]
     divergence: Annotated[float, "nats, the mean; null: infinite"]
     kept: Annotated[float, "mean probability of words that keep the rule"]
-    kept_after: Annotated[float, "mean probability of these words after the edit"]
+    kept_after: Annotated[float, "mean probability, after the edit, of words that keep the rule"]
 
 
 def price(before: Model, after: Model, texts: Sequence[Text]) -> list[Price]:

@@ -22,7 +22,7 @@ class Accuracy:
     """The shares of sentences that a probe assigns to their list."""
 
     site: Annotated[str, "where", said]
-    fitted: Annotated[float, "correct share of the fitted sentences", ".1%"]
+    fitted: Annotated[float, "share of fitted sentences that the probe assigns correctly", ".1%"]
     held_out: Annotated[float, "share of the others", ".1%"]
     n_fitted: Annotated[int, "how many"]
     n_held_out: Annotated[int, "how many"]

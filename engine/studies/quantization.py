@@ -169,7 +169,9 @@ class Rounded:
     first: Annotated[str, "the likeliest next word"]
     probability: Annotated[float, "its own", ".4f"]
     lead: Annotated[float, "the target's logit minus the rival's", ".4f"]
-    loss: Annotated[float | None, "mean cross-entropy of the next words; null: none", ".4f"]
+    loss: Annotated[
+        float | None, "mean cross-entropy of the next words; null: no next words", ".4f"
+    ]
 
 
 class Measure:
@@ -273,8 +275,8 @@ ADDITION = Addition(
     part=QUANTIZE,
     holds=lambda block, graph: block.name in COSTS,
     look=(
-        "Quantization: type the number of bits of the weights. Then read the new answer of the "
-        "model.",
+        "On the sheet Quantization, type the number of bits of the weights. Then read the new "
+        "answer of the model.",
     ),
     facts=lambda packed: {} if packed else {"quantize": True},
     read=lambda facts, *_: {} if facts.get("quantize") is True else None,

@@ -309,8 +309,8 @@ ADDITION = Addition(
     instead="‘cellformer why’ works with any model",
     one_stack=True,
     look=(
-        "Why: the reasons for an attention score. The sheet splits the score by the parts that "
-        "wrote the query and the key.",
+        "The sheet Why shows the reasons for an attention score. The sheet splits the score by "
+        "the parts that wrote the query and the key.",
     ),
     facts=lambda head: {"head": head},
     read=lambda facts, *_: str(facts["head"]) if "head" in facts else None,

@@ -62,7 +62,7 @@ class Group(NamedTuple):
 
     name: Annotated[str, "its name", said]
     n: Annotated[int, "number of weights", ","]
-    size: Annotated[float, "sum of the gradients' sizes", ".4f"]
+    size: Annotated[float, "sum of the absolute values of the gradients", ".4f"]
     product: Annotated[float, "sum of weight × gradient", "+.4f"]
 
 
@@ -264,8 +264,9 @@ ADDITION = Addition(
     ends=_go_back,
     gradient_of=LEAD,
     look=(
-        "Gradient shows how every weight changes the lead of the target over the rival. Backward "
-        "shows this for every other cell. Play names the target and the rival.",
+        "The sheet Gradient shows how every weight changes the lead of the target over the "
+        "rival. The sheet Backward shows how every other cell changes this lead. The sheet Play "
+        "shows the target and the rival.",
     ),
     facts=lambda _: {"gradient_of": LEAD},
     read=_read,

@@ -76,7 +76,7 @@ TOLD = {
     "scale twice": "a multiplication and a division were mixed up",
     "queries": "keys and queries were mixed up",
     "tokens": "the two words are swapped: the query belongs to the other word",
-    "transposed": "a table was transposed: use its column, not its row",
+    "transposed": "a table was transposed: use the table’s column, not its row",
     "axis": "the sum runs along the wrong axis",
     "norm": "the norm was forgotten",
     "position": "the position was forgotten",

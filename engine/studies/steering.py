@@ -342,15 +342,16 @@ ADDITION = Addition(
     on_page=True,
     part=STEERING,
     meanings={
-        "steering.direction": "from the mean of one list of sentences to the mean of the other",
+        "steering.direction": "direction from the mean of one list of sentences to the mean of "
+        "another list",
         "steering.strength": "the number that multiplies the direction",
         "steering.where": "1 for tokens that receive the direction",
         "steering.added": "vector that steering adds at a token",
         "steering.words": "dot product of the direction and each word’s vector",
     },
     look=(
-        "Steering: add the direction from one list of sentences to another. Then read the new "
-        "answer of the model.",
+        "On the sheet Steering, add the direction from one list of sentences to another list. "
+        "Then read the new answer of the model.",
     ),
     facts=lambda asked: {"site": asked.site, "lists": asked.lists},
     read=_read,

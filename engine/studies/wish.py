@@ -121,8 +121,9 @@ def smallest_change(graph: Graph, row: int, target: int, parts: Sequence[str] = 
     delta = search.begun()
     if search.lead(delta) < MARGIN:
         raise InputError(
-            f"no change of {', '.join(parts) or 'the weights'} makes the word come first. The "
-            f"best try is {MARGIN - search.lead(delta):.3g} logits short; choose more weights"
+            f"no change of {', '.join(parts) or 'the weights'} makes the word the likeliest. The "
+            f"best try misses this goal by {MARGIN - search.lead(delta):.3g} logits; choose more "
+            "weights"
         )
     if delta.any():
         delta = search.shortened(delta)

@@ -61,7 +61,7 @@ def unigram(path: Path) -> Unigram:
         )
     if trainer.get(SPACE_BEHIND) or trainer.get(BYTES) or not found.rules.get(SIGNS, 1):
         raise UnreadError(
-            f"{path} marks spaces in another way, which cellformer cannot do; {REMEDY}"
+            f"{path} marks spaces in a way that cellformer does not support; {REMEDY}"
         )
     pieces = zip(found.texts, found.scores, found.kinds, strict=True)
     scores = {text: score for text, score, kind in pieces if kind == Kind.NORMAL}

@@ -242,8 +242,9 @@ def check(spec: Mapping[str, Any], where: str) -> None:
         check_pieces((pair[0] for pair in pairs), (), where)
     if growth(spec.get("normalizer")) > MOST_GROWTH:
         raise InputError(
-            f"{where}: its normalizer turns one character into more than {MOST_GROWTH:,}. The "
-            "file may be damaged; download the file again, or give token ids"
+            f"{where}: its normalizer turns one character into more than "
+            f"{MOST_GROWTH:,} characters. The file may be damaged; download the file again, or "
+            "give token ids"
         )
     for step in _steps(spec.get("normalizer")):
         if step.get("type") == "Precompiled" and not is_sound(step.get("precompiled_charsmap")):

@@ -12,12 +12,13 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import Plan
 
 PLAYS = {
-    "masked word": "Play: type a sentence with a mask in the place of a word. The sheet ranks the "
-    "words that fit there.",
-    "sentence": "Play: type two sentences. The cosine of their vectors shows how similar they are.",
-    "class": "Play: type a text. The sheet ranks the classes.",
-    "token class": "Play: type a text, and the position of a token. The sheet ranks the classes of "
-    "this token.",
+    "masked word": "On the sheet Play, type a sentence with a mask in the place of a word. The "
+    "sheet ranks the words that fit there.",
+    "sentence": "On the sheet Play, type two sentences. The sheet shows how similar the "
+    "sentences are (cosine).",
+    "class": "On the sheet Play, type a text. The sheet ranks the text’s classes.",
+    "token class": "On the sheet Play, type a text and the position of a token. The sheet "
+    "ranks the classes of this token.",
 }
 SEES_ALL = (
     "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} tokens. Every "
@@ -25,9 +26,12 @@ SEES_ALL = (
 )
 SEES_BEFORE = (
     "{n_layers} layers, {n_heads} heads, vectors of {d_model} numbers, {d_vocab:,} tokens. Every "
-    "token can read only the tokens before."
+    "token can read only earlier tokens."
 )
-MORE = "Heads shows which tokens each token reads. Tokenizer shows how the text becomes ids."
+MORE = (
+    "The sheet Heads shows which tokens each token reads. The sheet Tokenizer shows how the text "
+    "becomes ids."
+)
 
 
 def build(
@@ -59,8 +63,8 @@ def build(
         look=[
             PLAYS[spec.gives],
             MORE,
-            "Block 0 and the next sheets show each layer, step by step. Weights 0 and the next "
-            "sheets hold the weights of each layer.",
+            "The sheet Block 0 and the next sheets show each layer, step by step. The sheet "
+            "Weights 0 and the next sheets hold the weights of each layer.",
         ],
         suggestions=_suggestions(model, passage.prompts),
     )

@@ -253,8 +253,8 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
     sheet.put(
         7,
         1,
-        "Hints: type 1 for the tables that the cell uses, 2 for the formula with names, 3 "
-        "for the answer.",
+        "For a hint, type 1, 2 or 3. 1 shows the tables that the cell uses, 2 the formula with "
+        "names, and 3 the answer.",
     )
     sheet.put(8, 1, ROUNDING)
     sheet.put(9, 1, COUNTED)

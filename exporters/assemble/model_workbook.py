@@ -24,38 +24,47 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import LIMITS, Limits, Plan, for_model
 from cellformer.exporters.pages import vocabulary
 
-CONTINUED = "Play: type a sentence. The model continues the sentence."
+CONTINUED = "On the sheet Play, type a sentence. The model continues the sentence."
 CONTINUED_TOKENS = (
-    "Play: type a sentence, with a space between tokens. The model continues the sentence."
+    "On the sheet Play, type a sentence, with a space between tokens. The model continues the "
+    "sentence."
 )
-BOTH_WAYS = "Play: type a sentence. The model reads each token together with all others."
+BOTH_WAYS = (
+    "On the sheet Play, type a sentence. The model reads each token together with all others."
+)
 BOTH_WAYS_TOKENS = (
-    "Play: type a sentence, with a space between tokens. The model reads each token together "
-    "with all others."
+    "On the sheet Play, type a sentence, with a space between tokens. The model reads each token "
+    "together with all others."
 )
 VIEWS = (
-    "Heads shows which tokens each token reads. Lens shows when the answer appears. Attribution "
-    "shows what each part adds."
+    "The sheet Heads shows which tokens each token reads. The sheet Lens shows when the answer "
+    "appears. The sheet Attribution shows what each part of the model adds."
 )
 STEP = (
-    "Attention: choose a layer, a head and a word. The sheet shows one attention step, number by "
-    "number."
+    "On the sheet Attention, choose a layer, a head and a word. The sheet shows one attention "
+    "step, number by number."
 )
-WITHOUT_HEADS = "Lens shows when the answer appears. Attribution shows what each part adds."
+WITHOUT_HEADS = (
+    "The sheet Lens shows when the answer appears. The sheet Attribution shows what each part of "
+    "the model adds."
+)
 CHATS = (
-    "Play: type a message into the yellow cell You. The model answers in the format of its chat "
-    "template."
+    "On the sheet Play, type a message into the yellow cell ‘You’. The model answers in the "
+    "format of its chat template."
 )
-ANSWERED = "Play: type a sentence. The sheet ranks the most likely next tokens."
+ANSWERED = "On the sheet Play, type a sentence. The sheet ranks the most likely next tokens."
 IDS = (
-    "Play shows the prompt as token ids. If the readout is live, Play also ranks the most likely "
-    "next tokens."
+    "The sheet Play shows the prompt as token ids. If the readout is live, the sheet also ranks "
+    "the most likely next tokens."
 )
-HIDDEN = "Hidden attention shows how much each token takes from each earlier token."
-FEW_VIEWS = "Heads shows which tokens each token reads. Switches turns heads and MLPs off."
+HIDDEN = "The sheet Hidden attention shows how much each token takes from each earlier token."
+FEW_VIEWS = (
+    "The sheet Heads shows which tokens each token reads. On the sheet Switches, you can turn "
+    "heads and MLPs off."
+)
 ADAPTED = (
-    "Used shows the weights with the adapter. Type ‘0’ into merge to use the weights without the "
-    "adapter."
+    "The sheet Used shows the weights with the adapter. Type ‘0’ into ‘merge’ to use the weights "
+    "without the adapter."
 )
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
@@ -105,11 +114,11 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
                 d_vocab=spec.d_vocab,
             ),
             worded(
-                "The prompt has {n} tokens, and room for {room}. The live part is {live}. The "
-                "inputs of the live part are constants."
+                "The prompt has {n} tokens. The sheets have room for {room} tokens. The live "
+                "part is {live}. The inputs of the live part are constants."
                 if plan.live
-                else "The prompt has {n} tokens, and room for {room}. Every number is a formula, "
-                "except the weights and inputs.",
+                else "The prompt has {n} tokens. The sheets have room for {room} tokens. Every "
+                "number is a formula, except the weights and inputs.",
                 n=passage.n_prompt,
                 room=len(passage.ids),
                 live=", ".join(plan.live),
@@ -117,8 +126,8 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         ],
         look=[
             *_look(model, passage, plan, typed),
-            "Block 0 and the next sheets show each layer, step by step. Weights 0 and the next "
-            "sheets hold the weights of each layer.",
+            "The sheet Block 0 and the next sheets show each layer, step by step. The sheet "
+            "Weights 0 and the next sheets hold the weights of each layer.",
             *([ADAPTED] if model.adapter else []),
             *(line for each in addition.of(plan.studies) for line in each.look),
         ],
@@ -194,7 +203,7 @@ def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
     text = (
-        "Type ‘0’, and watch the cells that depend on this number. Check reports that you edited "
-        "something."
+        "Type ‘0’, and watch the cells that depend on this number. The sheet Check reports that "
+        "you edited something."
     )
     return [Suggestion(text, (block.name, 0, 0), value=0.0) for block in (*found[:2], *found[-1:])]

@@ -206,8 +206,8 @@ def _mlp(book: ModelBook) -> Stop:
     at = [k for k, (name, b) in enumerate(names) if name == said(f"blocks.{b.layer}.mlp")]
     if book.views.stages and at:
         more = sentence(
-            "Before its first MLP, the model would answer {before}. Right after the first MLP, "
-            "the model would answer {after}.",
+            "Before the first MLP, the model’s best guess is {before}. Right after the first "
+            "MLP, the best guess is {after}.",
             before=machine.guess(book, at[0] - 1),
             after=machine.guess(book, at[0]),
         )
@@ -282,7 +282,7 @@ def _change(book: ModelBook) -> Stop:
     if ATTRIBUTION in book.sheets and book.plan.layers:
         names, shares = attribution.shares(book)
         more = sentence(
-            "The largest contribution to the logit of {word} is {share}, from {part}.",
+            "The part that adds most to the logit of {word} is {part}. This part adds {share}.",
             word=quote(book.graph["look.target"][0, 0]),
             part=entry(names, MATCH(MAX(shares), shares, 0), 1),
             share=rounded(MAX(shares), 2),

@@ -15,21 +15,25 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.plan import Plan
 
 PLAYS = (
-    "Play: type a source sentence. The encoder reads the sentence, and the decoder answers word "
-    "by word."
+    "On the sheet Play, type a source sentence. The encoder reads the sentence, and the decoder "
+    "answers word by word."
 )
 PLAYS_ONE = (
-    "Play: type a source sentence. The sheet ranks the most likely next tokens of the answer."
+    "On the sheet Play, type a source sentence. The sheet ranks the most likely next tokens of "
+    "the answer."
 )
 BY_LAYER = (
-    "Encoder Block 0, Block 0 and the next sheets show each layer, step by step. The sheets with "
-    "Weights hold the weights of the layers."
+    "The sheets Encoder Block 0, Block 0 and the next sheets show each layer, step by step. The "
+    "sheets whose names contain ‘Weights’ hold the weights of the layers."
 )
 VIEWS = (
-    "Heads shows which tokens each token reads. Lens shows when the answer appears. Attribution "
-    "shows what each part adds."
+    "The sheet Heads shows which tokens each token reads. The sheet Lens shows when the answer "
+    "appears. The sheet Attribution shows what each part of the model adds."
 )
-FEW_VIEWS = "Heads shows which tokens each token reads. Switches turns heads and MLPs off."
+FEW_VIEWS = (
+    "The sheet Heads shows which tokens each token reads. On the sheet Switches, you can turn "
+    "heads and MLPs off."
+)
 TYPE = "Type another source sentence, and watch how the answer changes."
 TYPE_ID = "Type another token id, and watch how the answer changes."
 SIZES = (
@@ -38,8 +42,8 @@ SIZES = (
     "numbers. The vocabulary has {d_vocab:,} tokens."
 )
 ROOM = (
-    "The source sentence has {n} tokens, and room for {room}. The answer has {columns} columns. "
-    "Every number is a formula, except the weights and inputs."
+    "The source sentence has {n} tokens. The sheets have room for {room} tokens. The answer has "
+    "{columns} columns. Every number is a formula, except the weights and inputs."
 )
 
 

@@ -217,7 +217,7 @@ def _explain(book: Book, found: Sequence[Range]) -> None:
     if CHECK not in book.sheets:
         return
     n_cells, sheet = sum(one.n_cells for one in found), book.sheet(CHECK)
-    text = "Start checks {k:,} formulas in {n:,} ranges. See Digest."
+    text = "The sheet Start checks {k:,} formulas in {n:,} ranges. See the sheet Digest."
     sheet.put(below(book) + 1, 0, worded(text, k=n_cells, n=len(found)), "note")
     if not book.iterates:  # a latch, computed out of its turn, is wrong
         sheet.put(below(book), 0, ANEW, "note")
@@ -247,7 +247,8 @@ def _verdict(book: Book, found: Sequence[Range], edited: Expression) -> Expressi
         "" if book.iterates else f" {worded(ANEW)}"
     )  # a latch, computed out of its turn, is wrong
     told = sentence(
-        "Your program gets different numbers than cellformer, first at {cell}.",
+        "Your program’s numbers differ from the numbers of cellformer. The first such cell is "
+        "{cell}.",
         cell=_first(sheet, slice(TOP, TOP + n)),
     )
     agrees = f"{worded(AGREES)} ({worded('{k:,} formulas', k=n_cells)})."

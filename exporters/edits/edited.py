@@ -178,8 +178,8 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
             model = model.reading(facts.source)
     if facts.part or not for_model(model).read_back:
         raise InputError(
-            "cellformer cannot read edits from a workbook of one part, or of more than "
-            f"{MANY_WORDS:,} words; make the edits with `run --set`"
+            "cellformer cannot read edits from a workbook that shows only a part of its model, "
+            f"or has more than {MANY_WORDS:,} words. Make the edits with `run --set`"
         )
     if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
         raise InputError(

@@ -45,8 +45,8 @@ def parsed(text: str) -> tuple[str, str, list[tuple[str, int, int, str]]]:
     version, page, cells = found.groups()
     if version != VERSION:
         raise InputError(
-            f"the link has version {version}, not {VERSION}; import the workbook that its page "
-            "saves"
+            f"the link has version {version}, not {VERSION}; import the workbook that the link's "
+            "page saves"
         )
     named = _plain(page).rsplit(".", 2)
     if len(named) < 3 or not named[0]:
@@ -89,7 +89,7 @@ def read(text: str, build: Callable[[str], Book]) -> Edited:
     if weights_sum(book) != weights:
         raise InputError(
             f"the link belongs to a model with other weights than {book.title}; name its model "
-            "with --model, or import the workbook that its page saves"
+            "with --model, or import the workbook that the link's page saves"
         )
     found = EditedModel(book) if isinstance(book, ModelBook) else Edited(book)
     for name, i, j, spelt in cells:

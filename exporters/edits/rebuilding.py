@@ -36,7 +36,7 @@ NOT_OURS = (
     "this workbook, or its sheets were separated; build the workbook again"
 )
 NAMELESS = (
-    "reads cells without a name; give all tables names that differ not only in upper and lower case"
+    "reads cells without a name; give all tables names that differ in more than capital letters"
 )
 MOST_CELLS = 2_000_000  # of all tables
 AMISS = (ValueError, IndexError, KeyError, TypeError, RecursionError)  # of names that were changed
@@ -89,11 +89,13 @@ class _Rebuilding:
             raise InputError(NOT_OURS)
         if file.iterates or ledger.SHEET not in file:
             raise InputError(
-                "its cells keep their values from before, so the file does not show which values "
-                "were typed"
+                "the cells of this workbook keep their values from earlier computations, so the "
+                "file does not show which values were typed"
             )
         if (n := sum(one.rect.size for one in named)) > MOST_CELLS:
-            raise InputError(f"its named tables have {n:,} cells; the limit is {MOST_CELLS:,}")
+            raise InputError(
+                f"the named tables of this workbook have {n:,} cells; the limit is {MOST_CELLS:,}"
+            )
 
     def book(self, inputs: Inputs) -> Book:
         """The book, sheet by sheet."""

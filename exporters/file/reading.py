@@ -210,7 +210,7 @@ class WorkbookFile:
         ]
         kind = [*own, *usual, "nothing"][0]
         if not kind.endswith(".main+xml") or not any(name in kind for name in WORKBOOKS):
-            raise ValueError(f"its part {TYPES} gives it the type {kind!r}")
+            raise ValueError(f"the part {TYPES} gives the workbook the type {kind!r}")
 
     def _too_large(self, why: str) -> InputError:
         return InputError(

@@ -400,7 +400,7 @@ def _check_formulas(book: Book, place: Place, longest: int) -> None:
     block = place.block
     if block.op and len(block.operands) > FEW_OPERANDS:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
-        remedy = "its layer has too many heads; use --live with another layer"
+        remedy = "the layer has too many heads; use --live with another layer"
         check_length(last, longest, block.name, remedy)
 
 

@@ -126,7 +126,7 @@ class Choice:
             _place(self.word, self.n_tokens),
         ]
         row = self.workings.rows(
-            3, "chosen layer, head, word, from 1 (0: invalid); number among all heads"
+            3, "chosen layer, head, word (from 1; 0: invalid), and the head’s number among all"
         )
         self.valid = self.page.show("valid", (row, OWN), lambda k, _: found[k], "id", (3, 1))
         layer, head, word = self.valid.cells
@@ -162,7 +162,7 @@ class Choice:
         """Add the places of the words that are shown, and their texts, as heads of columns."""
         page, row = (
             self.page,
-            self.workings.rows(1, "most words that this word can read, with itself"),
+            self.workings.rows(1, "most words that this word can read, including itself"),
         )
         sees = [step.product.mask.window or self.n_tokens for step in self.heads]
         each = [expression(n) for n in sees]
@@ -217,7 +217,7 @@ class Choice:
 
         shares = self._of_every("model_share", "attention weight of each word", share)
         shown = self._of_every("is_shown", "1: the sheet shows this word", is_shown)
-        self.numbers = self._of_every("number", "number among the shown words", number)
+        self.numbers = self._of_every("number", "place in the list of shown words", number)
         self.scores_left = self._of_every("score_left", "scores of the words not shown", score)
         left = SUMPRODUCT((shares >= 0) * 1) - SUM(shown)
         row = self.workings.rows(1, "number of words not shown")
@@ -233,7 +233,9 @@ class Choice:
             score = self.scores_left[k]
             return IF(score == "", 0, EXP(score - largest))
 
-        return self._of_every("exp_left", "e^ of the scores of the words not shown", exponential)
+        return self._of_every(
+            "exp_left", "e to the power of scores of words not shown", exponential
+        )
 
     def _of_every(self, name: str, label: str, cell: Callable[[int], Expression]) -> Area:
         """A number for every word of the sentence, in a row or a column, as values lie."""

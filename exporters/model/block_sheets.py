@@ -54,7 +54,7 @@ SHEETS = {
     "Embedding": (OF_ENCODER, "from token ids to vectors"),
     "Block": (
         "Embedding",
-        "step by step, from the residual stream before a layer to the stream after",
+        "step by step, from the stream before a layer to the stream after the layer",
     ),
     "Readout": ("Block", "from the last residual stream to logits and probabilities"),
     "Backward": ("Readout", "the gradient of {gradient_of} for every cell, computed backward"),
@@ -65,10 +65,10 @@ SHEETS = {
     UNPATCHED: (OF_OTHER, "this sentence, with all switches of Patch off"),
     ON_PATH: (
         UNPATCHED,
-        "the change that the path on Patch carries from its sender to its receiver",
+        "the change that the path on the sheet Patch carries from sender to receiver",
     ),
-    WITH_CUTS: ("Graph", "the forward pass without the edges that you cut on Graph"),
-    "Weights": ("Words", "embeddings and the last norm; you can type over blue cells"),
+    WITH_CUTS: ("Graph", "the forward pass without the edges that you cut on the sheet Graph"),
+    "Weights": ("Words", "embeddings and weights of the last norm; you can type over blue cells"),
     "Vocabulary": ("Weights", "the embedding, one column per word; you can type over blue cells"),
     AS_READ: ("Vocabulary", "the weights that the model uses, after rounding or with an adapter"),
 }

@@ -88,7 +88,7 @@ TERMS = (
     ),
     Term(
         "dot product",
-        "A product of two lists: multiply them number by number, and add the products.",
+        "A product of two lists: multiply the lists number by number, and add the products.",
         ("scores",),
     ),
     Term(
@@ -99,18 +99,19 @@ TERMS = (
     ),
     Term(
         "entropy",
-        "A measure of how uncertain the choice is. Entropy is 0 if one word is certain.",
+        "A measure of how uncertain a choice is. Entropy is 0 if the model is certain of one word.",
         ("Sampling",),
     ),
     Term(
         "gradient",
-        "How much a result would change with each of its inputs.",
+        "The gradient of a result says how much the result changes with each of its inputs.",
         ("Gradient", "Nudge"),
         ("promised", "promises"),
     ),
     Term(
         "greedy",
-        "The model always chooses the most likely token. The opposite is sampling.",
+        "Greedy means that the model always chooses the most likely token. The opposite of "
+        "greedy is sampling.",
         ("Play",),
         ("choose",),
     ),
@@ -121,7 +122,7 @@ TERMS = (
     ),
     Term(
         "hidden cell",
-        "An inner number of an MLP. A high number means that the cell found something.",
+        "A number inside an MLP. A high number means that the hidden cell has found something.",
         ("post",),
     ),
     Term(
@@ -154,7 +155,7 @@ TERMS = (
     ),
     Term(
         "lens",
-        "The logit lens shows what the model would predict if it stopped after a part.",
+        "The logit lens shows what the model predicts if it stops after one of its parts.",
         ("Lens",),
         ("after", "likeliest 1", "best guess so far"),
     ),
@@ -184,14 +185,14 @@ TERMS = (
     ),
     Term(
         "MLP",
-        "The part of a layer that works on each token separately: expand, nonlinear function, "
-        "contract.",
+        "The part of a layer that works on each token separately. An MLP expands the list of the "
+        "token, applies a nonlinear function, and contracts the list.",
         ("mlp_out",),
     ),
     Term(
         "pattern",
-        "The attention weights of a head. Each row shows how much one token reads each token. A "
-        "row sums to 100 %.",
+        "The attention weights of a head. Each row shows how much one token reads from each "
+        "token. A row sums to 100 %.",
         ("pattern",),
     ),
     Term(
@@ -221,7 +222,8 @@ TERMS = (
     ),
     Term(
         "repetition penalty",
-        "A number above 1 makes the logits of earlier tokens smaller before the choice.",
+        "A setting. A number above 1 lowers the logits of earlier tokens before the model "
+        "chooses the next token.",
         ("repetition_penalty",),
     ),
     Term(
@@ -233,8 +235,8 @@ TERMS = (
     ),
     Term(
         "rotary position",
-        "The model rotates queries and keys by their positions. Scores then depend on distance "
-        "(RoPE).",
+        "The model rotates queries and keys by their positions. Scores then depend on the "
+        "distance between tokens (RoPE).",
         ("rot_q",),
     ),
     Term(
@@ -255,7 +257,8 @@ TERMS = (
     ),
     Term(
         "softmax",
-        "Softmax turns scores into shares: exponentials, divided by their sum.",
+        "Softmax turns scores into shares. Softmax divides each exponential by the sum of all "
+        "exponentials.",
         ("probs",),
     ),
     Term(
@@ -304,7 +307,9 @@ TERMS = (
         "list.",
         ("W_U", "W_E"),
     ),
-    Term("value", "The vector that a token gives to the tokens that read it.", ("v",), ("V",)),
+    Term(
+        "value", "The vector that a token gives to the tokens that read this token.", ("v",), ("V",)
+    ),
     Term(
         "vector",
         "A list of numbers. You can imagine a vector as an arrow or as a point in a space.",

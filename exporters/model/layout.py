@@ -298,11 +298,11 @@ def _of_cuts(book: ModelBook, block: Block) -> str:
     """The meaning of a table of the pass with cuts."""
     if len(block.passes) == 1:
         return worded(
-            "{name}: one row per token, computed from the stream at that token", name=block.name
+            "{name}: one row per token, computed from the token’s stream", name=block.name
         )
     *_, made = (other for other in book.graph if other.passes == block.passes)
     return worded(
-        "{name}: the inputs of {made} at one token: the stream minus the cut edges",
+        "{name}: the inputs of {made} at one token (the stream without the cut edges)",
         name=block.name,
         made=made.own,
     )

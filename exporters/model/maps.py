@@ -315,7 +315,7 @@ class Maps:
 
         self._per_word("point", "points", at, 6)
         labelled = self._typed(
-            "labelled", self._down("label on: 1 or 0", 3), flags.astype(float).tolist(), "dial"
+            "labelled", self._down("1: label, 0: none", 3), flags.astype(float).tolist(), "dial"
         )
 
         def label(k: int, c: int) -> Expression:

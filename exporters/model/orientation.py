@@ -27,7 +27,8 @@ def read_along(graph: Graph, block: Block) -> int | None:
                 axes.add(axis)
     if len(axes) > 1:
         raise ValueError(
-            f"{block.name} is read along both axes, so no column can hold every product"
+            f"{block.name} is read by rows and by columns, so one column cannot hold all its "
+            "products"
         )
     return axes.pop() if axes else None
 

@@ -30,7 +30,7 @@ def add(book: ModelBook, page: Composer) -> None:
         page.cursor += 1
         page.heading(
             worded(
-                "{name} in the model’s file: {kind}, integers times scales",
+                "{name} in the model’s file: {kind}, integers multiplied by scales",
                 name=name,
                 kind=packed.kind,
             )

@@ -121,7 +121,7 @@ class _Sheet:
         style = {"taken": "vector here", "written": "written"}.get(name, "vector")
         parts = [self.page.show(name, (self.row, col), cell, style, (few, n))]
         if d > few:
-            more = worded("{n} more numbers below", n=d - few)
+            more = worded("{n} more numbers are below", n=d - few)
             self.sheet.put(self.row + few - 1, LABELS, more, "row label")
             label = worded("{name}: numbers from number {few} on", name=worded(name), few=few)
             at = self.choice.workings.rows(d - few, label), col
@@ -162,7 +162,7 @@ class _Sheet:
         choice, chosen = self.choice, self.chosen
         self._label(self.row, "key of each word")
         if self.first.q.leaf.startswith("rot_"):
-            self._label(self.row + 1, worded("rotated by position (RoPE)"))
+            self._label(self.row + 1, worded("keys, rotated by position (RoPE)"))
 
         def query(j: int, _: int) -> Expression:
             return choice.if_chosen(chosen.at(lambda s: (s.q, j), choice.word))
@@ -185,7 +185,7 @@ class _Sheet:
         scale = self._own("scale", self.chosen.cell(_divisor))
         self._next("scaled", "score divided by scale →", lambda x, c: IFERROR(x / scale, 0))
         if self.first.present:
-            self._next("present", worded("very low for padding"), self._if_present)
+            self._next("present", worded("score; very low for padding"), self._if_present)
         for k, block in enumerate(self.first.after):
             if block.op is ops.soft_cap:
                 self._cap(k)
@@ -203,7 +203,7 @@ class _Sheet:
         cap = self._own("cap", self.chosen.cell(lambda s: operands(s.after[k])["cap"][0, 0]))
         self._next(
             "capped",
-            worded("limited to ± the cap →"),
+            worded("score limited to ± the cap →"),
             lambda x, c: IFERROR(TANH(x / cap) * cap, 0),
         )
 
@@ -307,7 +307,7 @@ class _Sheet:
         if "on" not in operands(self.first.mix):
             return None
         on = self.chosen.cell(lambda s: operands(s.mix)["on"][0, 0])
-        at = self.choice.workings.rows(1, "1: the head is on"), OWN
+        at = self.choice.workings.rows(1, "W_O: output weights"), OWN
         return self.page.show("switch", at, self.choice.if_chosen(on), "step green").fixed
 
     @property
@@ -335,7 +335,7 @@ class _Sheet:
             return self.page.show(name, at, cell, "step green", shape)
 
         w = read("w", "W_O: into the stream", self.d_value)
-        on = read("on", "1: the head is on", 1, 1).fixed
+        on = read("on", "W_O: output weights", 1, 1).fixed
         off = read("off", "replacement if the head is off", 1)
 
         def added(_: int, i: int) -> Expression:
@@ -362,7 +362,9 @@ class _Sheet:
             share=percent(MAX(shares)),
             own=choice.own_text,
         )
-        row = choice.workings.rows(self.d_value, "output of the model’s head, and the difference")
+        row = choice.workings.rows(
+            self.d_value, "output of the same head in the model, and the difference"
+        )
 
         def of_model(j: int, _: int) -> Expression:
             return choice.if_chosen(self.chosen.at(lambda s: (s.mix, j), choice.word))
@@ -376,7 +378,10 @@ class _Sheet:
         check = IF(
             MAX(gaps) <= NEAR * (1 + MAX(model) - MIN(model)),
             worded("Check: the model gets the same sum."),
-            worded("You typed over a number below. The model has another result. Undo: Ctrl+Z."),
+            worded(
+                "You typed over a number below. So this sum differs from the model’s result. "
+                "Undo: Ctrl+Z."
+            ),
         )
         choice.say(looks, check)
 

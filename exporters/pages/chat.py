@@ -12,25 +12,27 @@ from cellformer.exporters.model.block_sheets import PROMPT_COL
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Chat"
-PURPOSE = "how your message becomes the text that the model reads: the pieces of the chat template"
+PURPOSE = (
+    "how your message becomes the text that the model reads, with the pieces of the chat template"
+)
 AFTER = "Play"
 PIECES = {  # blocks with a text, and what they are
     "chat.opening": "piece before system text",
-    "chat.middle": "between the system text and your message",
-    "chat.without": "before your message, if there is no system text",
+    "chat.middle": "piece between the system text and your message",
+    "chat.without": "piece before your message, if there is no system text",
     "chat.said": "what you say",
-    "chat.closing": "after your message, before the model’s answer",
-    "chat.answering": "in earlier turns, between your message and the answer",
-    "chat.following": "between an answer and your next message",
+    "chat.closing": "piece after your message, before the model’s answer",
+    "chat.answering": "piece in earlier turns, between your message and the answer",
+    "chat.following": "piece between an answer and your next message",
     "sentence": "the whole text for the model",
-    "chat.so_far": "to continue: copy this value into the earlier turns on Play",
+    "chat.so_far": "to continue, copy this value into ‘earlier turns’ on the sheet Play",
 }
 MOST, HEIGHT = 9, 18  # lines of a text that is computed, and points of one
 STRIPPED = {"system": "System", "you": "You", "answer": "the answer"}
 STEPS = {
     "plain": "the text with all white space as plain spaces",
-    "lead": "spaces at the start, in steps of 32, 16, …",
-    "trail": "spaces at the end, in steps of 32, 16, …",
+    "lead": "spaces at the start, counted in steps of 32, 16, …",
+    "trail": "spaces at the end, counted in steps of 32, 16, …",
 }
 
 

@@ -94,13 +94,13 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """Checks of two ways to one number: attribution's sum, and the lens's last stage, equal the
     readout."""
     yield (
-        "the shares on Attribution add up to the target’s logit",
+        "the shares on the sheet Attribution add up to the target’s logit",
         ABS(attribution.gap(book)) / _size(book),
     )
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
     live = word_columns.words(book).logits
     gap = ABS(MAX(last) - MAX(live)) + ABS(MIN(last) - MIN(live))
-    yield "the last stage on Lens equals the readout", gap / _size(book)
+    yield "the last stage on the sheet Lens equals the readout", gap / _size(book)
 
 
 def _largest_change(book: ModelBook) -> Expression:

@@ -47,18 +47,21 @@ MOST_EDGES = 10_000  # and longer prompts have it as long as there are no more e
 TOP = 5
 VALUE, WORKINGS = 4, 8  # columns: of edges' values, of the workings
 HEADS = ("from", "at token", "to", "at token", "edge value", "of the lead")
-CUT_HEADS = (*HEADS[:5], "1 keep, 0 cut", "predicted", "real, as built", "value as built")
+CUT_HEADS = (*HEADS[:5], "1: keep, 0: cut", "predicted", "real, as built", "value as built")
 ENDS = {0: "row label", 1: "label number", 2: "row label", 3: "label number"}  # of edges: styles
 LINES = (
-    ("edges smaller than", "type another threshold: smaller edges count as the rest of their node"),
-    ("lead", "the target’s logit minus the rival’s logit, after the prompt as built"),
-    ("with these cuts", "the lead minus the values of the edges that are cut: a prediction"),
-    ("really", "the lead with these cuts, when Cut computes all later parts again"),
-    ("largest gap", "gap between a node’s value and the sum of its inputs; caused by rounding"),
+    (
+        "edges smaller than",
+        "type another threshold; edges below the threshold count as the rest of their node",
+    ),
+    ("lead", "the target’s logit minus the rival’s logit, for the prompt as built"),
+    ("with these cuts", "a prediction of the lead: the lead minus the values of the cut edges"),
+    ("really", "the lead with these cuts, when the sheet Cut computes all later parts again"),
+    ("largest gap", "difference of a node’s value and the sum of its inputs, caused by rounding"),
 )
 OF_EACH = (
-    "real: the lead when everything after the edge is computed again; a constant for the prompt "
-    "as built"
+    "‘real’ means the lead when everything after the edge is computed again. This number is a "
+    "constant for the prompt as built"
 )
 
 
@@ -126,7 +129,7 @@ def _edges(book: ModelBook, page: Composer, top: int) -> tuple[AnswerCells, list
         table = book.graph.table(f"graph.{name}", shape, cell)
         return page.lay(table, (below - rows - 1, WORKINGS), "step green", turned)
 
-    page.sheet.put(top - 1, 0, "All edges, grouped by the node they lead to", "heading")
+    page.sheet.put(top - 1, 0, "All edges, grouped by the node at which an edge ends", "heading")
     page.sheet.put(
         top - 1, WORKINGS, "Calculation: slopes of the lead, from last to first", "heading"
     )
@@ -201,11 +204,11 @@ def verdict(book: ModelBook, edge: CellEdge) -> Expression:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "Why does the model choose that word? Every part writes into the stream, and later parts "
-        "read the stream. So the word’s lead over its rival comes from steps: from a token, "
-        "through a head, through an MLP. Each step is an edge of a graph. If everything that is "
-        "not a sum is held constant, the edges add up exactly to the lead. {verdict} Type ‘0’ "
-        "beside an edge to cut that edge."
+        "Why does the model choose this answer? Every part writes into the stream, and later "
+        "parts read the stream. So the answer’s lead over its rival comes from steps: from a "
+        "token, through a head, through an MLP. Each step is an edge of a graph. If everything "
+        "that is not a sum is held constant, the edges add up exactly to the lead. {verdict} "
+        "Type ‘0’ beside an edge to cut that edge."
     )
     return sentence(text, verdict=book.shown["graph.verdict"].block[0, 0])
 
@@ -335,7 +338,7 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
     becomes = float(live[REST][0, last])
     text = worded(
         "Type ‘1000’ as threshold. All edges of the answer are then below this threshold, and "
-        "the rest is {becomes:.3f}.",
+        "together have the value {becomes:.3f}.",
         becomes=becomes,
     )
     return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, (REST, 0, last), becomes)]

@@ -80,8 +80,8 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
     given, texts = book.graph["n_prompt"][0, 0], _texts(book)
     page.heading(book.of_words("Which word comes next?", "Which letter comes next?"))
     page.text(
-        "The sentence is on Play. Read the sentence from the top to a row. What does the model "
-        "predict next?"
+        "The sentence is on the sheet Play. Read the sentence from the top down to the row of a "
+        "question. Which word does the model predict next?"
     )
     none = worded("no word")
     after = page.show(
@@ -119,7 +119,10 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
     words = range(1 if len(heads) < FEW_HEADS else last, last + 1)
     asked = [(head, at) for head in heads for at in reversed(words)][:MOST]
     page.heading("Where does each head look?")
-    page.text("Which word does the head look at most? Then see the head’s picture on Heads.")
+    page.text(
+        "Which word does the head look at most? After your guess, see the head’s picture on the "
+        "sheet Heads."
+    )
     top = page.cursor + 1
     page.sheet.down(top, 0, (head_of(head) for head, _ in asked), "row label")
 
@@ -149,7 +152,8 @@ def _stages(book: ModelBook, page: Composer) -> Questions | None:
     first, texts = len(book.views.stages) - 1 - len(names), _texts(book)
     page.heading("When does the model know?")
     page.text(
-        "What would the model predict if it stopped after this part? Then see all steps on Lens."
+        "What does the model predict if it stops after this part? After your guess, see all "
+        "steps on the sheet Lens."
     )
     page.sheet.down(page.cursor + 1, QUESTION, names, "row label")
 

@@ -48,13 +48,16 @@ DIALS = {
 ONE_ALONE = "This number is fixed: a formula for all {n} numbers would be too long."
 ABOUT = (
     "At each token, a channel reads a weighted sum over that token and all earlier tokens. Each "
-    "weight multiplies the channel’s input at its token.",
+    "of these tokens has a weight, which multiplies the channel’s input at the token.",
     "These weights are the channel’s hidden attention (Ali et al. 2024). Unlike attention "
-    "weights, they can be below 0 (orange). They need not sum to 1.",
+    "weights, the weights of a channel can be below 0 (orange). Their sum need not be 1.",
 )
 READ_SO = "A row is a token that reads. A column is a token that is read."
 LINES = ("weights × inputs", "D × token input", "sum", "z of the layer", "difference")
-PARTS = "B: what a token writes; C: what a token reads; exp(rate × time): the share that remains"
+PARTS = (
+    "B is what a token writes, C is what a token reads, and exp(rate × time) is the share that "
+    "remains"
+)
 HOLDS = (
     "{channel}: these weights give the same result (z) as the layer. The largest difference is "
     "{gap}."

@@ -51,7 +51,7 @@ from cellformer.exporters.pages import index
 from cellformer.exporters.play import ranking
 
 SHEET = "Built"
-PURPOSE = "every number as built; this sheet and the top of every sheet list your changes"
+PURPOSE = "every number as built; your changes are listed here and at the top of every sheet"
 AFTER = "Text"
 LINE = (3, 0)  # the cell of the line
 TOP, ORIGINALS = 6, 10  # the row of the lines it is made of; the column of what was built
@@ -65,7 +65,7 @@ LOST = (
     "this sheet or its top rows were deleted: undo (Ctrl+Z), or open the file again without saving"
 )
 NONE = "no edits: everything is as built"  # what the line begins with where nothing differs
-A_NUMBER = between(-(10**9), 10**9, "Type a number here. A text would count as 0.", "No number")
+A_NUMBER = between(-(10**9), 10**9, "Type a number here. A text counts as 0.", "No number")
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +381,7 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
     sheet.put(LINE[0] + 1, WHAT, "total", "note")
     n = page.show("total", (LINE[0] + 1, COUNT), n, "count")
     listed = MID(listed, 3, LONGEST_LINE) & IF(
-        more > 0, worded("; more on {sheet}", sheet=SHEET), ""
+        more > 0, worded("; more changes: {sheet}", sheet=SHEET), ""
     )
     edits = IF(n == 1, sentence("1 edit: "), sentence("{n} edits: ", n=n)) & listed
     line = IFERROR(
@@ -421,7 +421,7 @@ def _said(book: ModelBook) -> Expression | None:
         now = INDEX(book.graph["outputs"].area, top + 1, 1)
         unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
     said = book.labels[book.graph["logits"].axes[1]][likeliest]
-    changed = sentence(" · said {word}, now says {now}", word=said, now=now)
+    changed = sentence(" · answer was {word}, now is {now}", word=said, now=now)
     answer = IF(EXACT(now, said), sentence(" · says {word}", word=said), changed)
     if book.plan.answers:
         return answer

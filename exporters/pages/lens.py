@@ -16,7 +16,7 @@ from cellformer.exporters.model.block_sheets import LENS
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = LENS
-PURPOSE = "the model’s answer if the model stopped after each sublayer"
+PURPOSE = "what the model answers if it stops after each sublayer"
 AFTER = "Heads"
 TOP, LEFT = 5, 2
 WORDS_SHOWN = 3
@@ -64,7 +64,7 @@ def stage_names(book: ModelBook) -> list[str]:
 def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     """Add one step of the readout for every stage, side by side; returns the row below."""
     block, n_stages = book.graph[f"lens.0.{leaf}"], len(book.views.stages)
-    text = "the stream at that position" if leaf == "x" else words.meaning(block)
+    text = "the stream at the chosen position" if leaf == "x" else words.meaning(block)
     sheet.lines(row, [(AsIs(leaf), text)], {0: "block", LEFT: "note"})
     at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
     layout.labels(book, sheet, f"lens.{leaf}", at, block.axes[1], numbers, "row label")

@@ -26,15 +26,18 @@ from cellformer.exporters.model.words import plain
 from cellformer.exporters.play.sentence import answered, shortened
 
 SHEET = nudge.ADDITION.sheet
-PURPOSE = "watch the model learn the sentence on Play: the loss before and after one step"
+PURPOSE = (
+    "watch the model learn the sentence of the sheet Play; compare the loss before and after one "
+    "step"
+)
 AFTER = "Play"
 CONCEPT = "watch it learn"  # on the tour
 LINES = (  # the rate, the loss before and after, and by how much it fell
     ("learning rate", "each weight becomes weight − rate × gradient"),
     ("loss before", "average surprise of the words that really follow"),
     ("loss after", "the loss again, with the weights after the step"),
-    ("it fell by", "loss before minus loss after"),
-    ("promised", "rate × squared gradients: the fall if the loss were a straight line"),
+    ("it fell by", "loss before the step − loss after"),
+    ("promised", "rate × squared gradients: predicted fall of the loss for a small step"),
 )
 # the columns of the words; what the table works with stands behind the parts
 WORD, FOLLOWS, PROBABILITY, SURPRISE, SAYS = 0, 1, 2, 5, 7
@@ -114,7 +117,7 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
         else suggestion("for the rate, the highest rate that is tried", RATE, longer[-1]),
         suggestion("for the rate, and the model unlearns", RATE, -begun),
         suggestion(
-            worded("for {plain}, the part that promises most", plain=plain(part)),
+            worded("for {plain}, with the largest promised fall", plain=plain(part)),
             f"nudge.{part}.learns",
             0.0,
         ),
@@ -270,7 +273,8 @@ def _workings(book: ModelBook, page: Composer) -> None:
         page.lay(book.graph[name], (page.cursor, col), style)
     row = page.cursor + max(n_tokens, len(nudge.gradients(book.graph))) + 4
     text = (
-        "Rounded logits after the step: programs differ in the last digits; ties are ranked by id"
+        "Rounded logits after the step, because programs differ in the last digits. Equal logits "
+        "are ranked by id"
     )
     page.sheet.put(row - 2, 0, text, "heading")
     at = row - 1, FOLLOWS

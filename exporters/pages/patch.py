@@ -42,7 +42,7 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = pair.ADDITION.sheet
-PURPOSE = "take values from another sentence, one by one: which value changes the answer?"
+PURPOSE = "take values from another sentence, one by one, and see which value changes the answer"
 AFTER = "Play"
 CONCEPT = "patch it"  # on the tour
 ROOM = 5  # rows of the suggested edits
@@ -50,9 +50,9 @@ LEFT = 1  # column of the first token's switch
 OTHER_LEAD = f"{OTHER}.{LEAD}"
 RULE = between(0, 1, "1 uses the other sentence’s value; 0 keeps the prompt’s own.")
 NOTES = {  # of the cells of the lead
-    LEAD: "with the switches below",
-    OTHER_LEAD: "in the other sentence: a patch of every part gives this lead",
-    BEFORE: "with every switch at 0",
+    LEAD: "lead with the switches below",
+    OTHER_LEAD: "lead in the other sentence; a patch of every part gives this lead",
+    BEFORE: "lead with every switch at 0",
 }
 
 
@@ -93,7 +93,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     graph, sheet, n = book.graph, page.sheet, len(book.passage.ids)
     page.heading("Two sentences, word by word")
     top = page.cursor
-    labels = ("the prompt, typed on Play", "the other sentence", "")
+    labels = ("the prompt, from the sheet Play", "the other sentence", "")
     for row, label in enumerate(labels, top):
         sheet.put(row, 0, label, "row label")
     layout.labels(book, sheet, "patch", (top, LEFT), "token", range(n), "label", across=True)
@@ -111,7 +111,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     differs = page.show("differs", (top + 2, LEFT), said, "label", (1, n))
     marked = sheet[top + 1, LEFT : LEFT + n]
     page.mark(marked, "differs", differs[0, 0].fixed_rows != "")
-    note = "empty: the prompt’s own word"
+    note = "empty cell: the prompt’s own word"
     sheet.put(top + 1, LEFT + n + 1, note, "note")
     page.cursor = top + 3
 
@@ -131,7 +131,7 @@ def _lead(book: ModelBook, page: Composer) -> None:
         found = graph[f"{PATCH}.{name}.found"][0, 0]
         told = IF(
             found < 0,
-            worded("unknown: the word as built is used"),
+            worded("unknown word: the word as built is used"),
             worded("a word to compare"),
         )
         page.show(f"{name}.note", (row, LEFT + 1), told, "note")
@@ -146,7 +146,10 @@ def _lead(book: ModelBook, page: Composer) -> None:
     apart = ABS(span(book)) > NOISE
     page.show("recovered", (row, LEFT), IF(apart, (before - now) / span(book), 0), "percent")
     sheet.put(
-        row, LEFT + 1, "share of the difference between the leads that the switches recover", "note"
+        row,
+        LEFT + 1,
+        "difference of the two sentences’ leads: share that the switches recover",
+        "note",
     )
     page.cursor = row + 1
 
@@ -161,9 +164,9 @@ def explained(book: ModelBook) -> Expression:
     text = (
         "Which part carries the difference between two sentences? Take one value from the other "
         "sentence, and compute everything after that value again. {target} leads {rival} by "
-        "{before} in this sentence and by {other} in the other. Type ‘1’ on Patch for one part "
-        "at one word. If the lead becomes the other sentence’s lead, that part carries the "
-        "difference."
+        "{before} in this sentence and by {other} in the other sentence. On the sheet Patch, "
+        "type ‘1’ for one part at one word. If the lead becomes the other sentence’s lead, that "
+        "part carries the difference."
     )
     before, other = (rounded(book.graph[lead][0, 0], 2) for lead in (BEFORE, OTHER_LEAD))
     target, rival = (quote(book.graph[f"{PATCH}.{word}.word"][0, 0]) for word in COMPARED)
@@ -208,7 +211,7 @@ class Grid:
     def add(self) -> None:
         """Add the three grids side by side, and where the constants hold."""
         page, n = self.page, len(self.book.passage.ids)
-        page.heading("Switches: 1 takes the other sentence’s value")
+        page.heading("Switches: 1 uses the value of the other sentence")
         top, exact, live = page.cursor, LEFT + n + 1, LEFT + 2 * n + 2
         page.sheet.put(top - 1, exact, "Recovers alone, exactly", "heading")
         page.sheet.put(top - 1, live, "Recovers alone, estimated by gradient", "heading")
@@ -281,7 +284,7 @@ class Grid:
         page.sheet.areas.append((area.rect, RULE))
         page.cursor += 1
 
-    AS_BUILT = "for the sentences as built"
+    AS_BUILT = "valid for the sentences as built"
 
     def _state(self) -> Expression:
         """Whether the constants hold: the sentences and the words are as built."""
@@ -290,7 +293,7 @@ class Grid:
         for name in (f"{OTHER}.tokens", *(f"{PATCH}.{word}" for word in COMPARED)):
             built = graph.inputs[name][:n, 0].astype(int).tolist()
             same += [graph[name][t, 0] == ident for t, ident in enumerate(built)]
-        changed = worded("a sentence or a word has changed: no longer exact")
+        changed = worded("a sentence or word has changed: numbers not exact")
         return IF(AND(*same), worded(self.AS_BUILT), changed)
 
     def _error(self) -> str:
@@ -302,7 +305,7 @@ class Grid:
             if each and each.recovered is not None and each.estimate is not None
         ]
         return worded(
-            "live; error as built: {median:.3f} (median), {max:.3f} (maximum)",
+            "live; error when built: {median:.3f} (median), {max:.3f} (maximum)",
             median=np.median(off),
             max=max(off, default=0),
         )
@@ -340,8 +343,8 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     alike = patching_leads(book, live, at, own[at])
     word = book.labels["vocab"][own[at]]
     text = worded(
-        "Type ‘{word}’ for word {at} of the other sentence: that sentence’s lead becomes "
-        "{alike:.3f}.",
+        "Type ‘{word}’ for word {at} of the other sentence. The lead in the other sentence "
+        "becomes {alike:.3f}.",
         word=word,
         at=at,
         alike=alike,

@@ -15,9 +15,9 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Printed"
-PURPOSE = "the source’s tables: as printed, recomputed with your edits, and the difference"
+PURPOSE = "the tables of the source: as printed, recomputed with your edits, and the difference"
 AFTER = "Vocabulary"
-COPIES = ("printed", "recomputed", "difference", "from the printed tables above")
+COPIES = ("printed", "recomputed", "difference", "numbers from the tables above")
 
 
 def wanted(book: ModelBook) -> bool:

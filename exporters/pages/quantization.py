@@ -179,8 +179,8 @@ def _place(book: ModelBook, page: Composer, name: str, at: tuple[int, int], styl
 def _parts(book: ModelBook, page: Composer, effects: Sequence[Rounded]) -> None:
     """Add each part with its bits, and the effect of rounding it alone."""
     sheet, graph = page.sheet, book.graph
-    page.heading("Each part: type its own bits here; the effect of rounding only this part")
-    note = worded("constants, computed after ‘{built_with}’", built_with=built_with(graph))
+    page.heading("Type the bits of each part here, and see the effect of rounding only this part")
+    note = worded("constants, computed for the text ‘{built_with}’", built_with=built_with(graph))
     sheet.put(page.cursor - 1, LEADS, note, "note")
     state = page.show(
         "state",
@@ -230,7 +230,9 @@ def _workings(book: ModelBook, page: Composer) -> None:
     """Add the inputs of the loss: the words that follow, and the weight of each token."""
     if LOSS not in book.graph.blocks:
         return
-    page.heading("For the loss: the id of each token's next word, and the token's weight")
+    page.heading(
+        "Inputs of the loss: the id of the word after each token, and the weight of the token"
+    )
     for col, leaf, style in ((TYPED, "targets", "id"), (NOW, "share", "step")):
         page.sheet.put(page.cursor, col, leaf, "block")
         page.lay(book.graph[f"{LOSS}.{leaf}"], (page.cursor + 1, col), style)

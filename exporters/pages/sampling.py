@@ -17,29 +17,34 @@ PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, rand
 OF_EACH = "how a word would be chosen at each position: ranks, top-k, top-p, random number"
 AFTER = "Check"
 PENALIZED = "logits after the repetition penalty, which changes the logits of earlier words"
-RELATIVE = "probabilities; with a repetition penalty: multiples of the likeliest word’s probability"
+RELATIVE = (
+    "probabilities; with a repetition penalty, each number is divided by the likeliest word’s "
+    "probability"
+)
 
 # tables with a row for every rank: name, heading, style
 STEPS = (
     ("choice.value", "logits by rank", "step green"),
-    ("choice.order", "ids by rank; for equal logits, the lower id comes first", "id"),
-    ("choice.weight", "probabilities by rank, within top-k", "step green"),
-    ("choice.before", "sum over the earlier ranks", "step"),
+    ("choice.order", "ids by rank; if two logits are equal, the lower id comes first", "id"),
+    ("choice.weight", "probabilities by rank, for top-k words only", "step green"),
+    ("choice.before", "sum over all earlier ranks", "step"),
     (
         "choice.kept",
-        "probabilities kept by top-p and min-p: earlier ranks sum to less than top-p",
+        "probabilities that top-p and min-p keep; for top-p, the earlier ranks sum to less than "
+        "top-p",
         "step",
     ),
 )
 ALIKE = (
-    "first and last letters shared with the unknown word, minus ¼ per letter of length difference"
+    "number of first and last letters shared with the unknown word, minus ¼ for each letter of "
+    "difference in length"
 )
 FEW = 6  # columns
-ROUNDED = "rounded logits with the id in the last digits, because programs differ in these digits"
+ROUNDED = "logits, rounded because programs differ in the last digits; the id replaces these digits"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
-    ("choice.top_p", "Number of words with a sum below top-p, by halving"),
-    ("choice.draw", "Number of words with a sum up to the random number, by halving"),
+    ("choice.top_p", "Number of words with a total probability below top-p, by halving"),
+    ("choice.draw", "Number of words with a total probability up to the random number, by halving"),
 )
 STEPS_OF_HALVING = (
     ("tried", "number of words tried", "id"),
@@ -82,7 +87,7 @@ SENTENCE = (
     ("look.target.id", "or case aside", "id"),
     ("look.rival.exact", "rival’s place", "id"),
     ("look.rival.id", "or case aside", "id"),
-    ("prompt.words", "all words, for the search", "clipped"),
+    ("prompt.words", "list of all words, to search", "clipped"),
     ("prompt.lowered", "in lower case", "clipped"),
     ("look.words", "every word with a logit", "clipped"),
     ("look.lowered", "in lower case", "clipped"),

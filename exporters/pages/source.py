@@ -62,7 +62,7 @@ def add(book: ModelBook) -> None:
     if carried(model, book.plan.limits.carried):
         _put_text(sheet.hold, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
     else:
-        text = "not included: name the model with ‘cellformer diff --model’"
+        text = "not included: type the model’s path after ‘cellformer diff --model’"
         sheet.put(CHECKPOINT_ROW, 0, text, "note")
 
 

@@ -73,12 +73,12 @@ def contrast(book: ModelBook) -> Contrast:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "A meaning can lie along a direction of the model’s stream. Steering has two lists of "
-        "sentences, {first} and {second}. The difference of their means is such a direction: a "
-        "list of numbers like any other. The direction assigns {share} of the held-out sentences "
-        "to the right list. Type a strength on Steering. The model adds the direction, times "
-        "this strength, to the stream of every token. Then read the new text. Now the strength "
-        "is {strength}."
+        "A meaning can lie along a direction of the model’s stream. The sheet Steering has two "
+        "lists of sentences, {first} and {second}. The difference of the lists’ means is such a "
+        "direction. The direction assigns {share} of the held-out sentences to the correct list. "
+        "Type a strength on the sheet Steering. The model adds the direction, times this "
+        "strength, to the stream of every token. Then read the new text. Now the strength is "
+        "{strength}."
     )
     first, second = map(quote, contrast(book).lists)
     share = percent(book.graph[f"{PREFIX}accuracy"][1, 0], 0)
@@ -111,7 +111,7 @@ def _settings(book: ModelBook, page: Composer) -> None:
     """Add the strength, its tokens, and the answers now and before."""
     found, sheet, g, n = contrast(book), page.sheet, book.graph, len(book.passage.ids)
     top = page.cursor
-    sheet.put(top, 0, "Steer the stream from one list of sentences towards the other", "heading")
+    sheet.put(top, 0, "Steer the stream from one list of sentences towards another list", "heading")
     sheet.link(top, OUT, worded("at {site}", site=found.site), book.address(g[found.site].area))
     strength = page.lay(g[STRENGTH], (top + 1, 1), "dial")
     sheet.rules[top + 1, 1] = RULE
@@ -139,7 +139,10 @@ def _settings(book: ModelBook, page: Composer) -> None:
     )
     sheet.put(top + 1, 2, note, "note")
     sheet.put(
-        top + 2, 2, "empty: at every token; a number: only at this position, counted from 0", "note"
+        top + 2,
+        2,
+        "empty: add the direction at every token; a number: only at this position, from 0",
+        "note",
     )
     page.dress(says, When("differs", strength != 0))
     page.cursor = top + 7
@@ -227,10 +230,9 @@ def _strongest(book: ModelBook) -> tuple[int, float]:
 def _sentences(book: ModelBook, page: Composer) -> None:
     """Add the sentences with their vectors at the site, the direction, and the probe."""
     found, sheet = contrast(book), page.sheet
-    page.heading("The sentences, and the probe’s list for each sentence")
+    page.heading("The sentences, and the list that the probe finds for each sentence")
     text = worded(
-        "vector at {site} for the last token of each sentence: constants, computed from these "
-        "sentences",
+        "vector at {site} for the last token of each sentence: constants for these sentences",
         site=found.site,
     )
     sheet.put(page.cursor - 1, FEATURES, text, "note")
@@ -345,7 +347,7 @@ def _fitted(
     half = (SUMPRODUCT(fit[0, :], probe) + SUMPRODUCT(fit[1, :], probe)) / 2
     name = f"{PREFIX}threshold"
     threshold = page.computed_at(name, (top, 1), one, lambda *_: half, "step")
-    page.sheet.put(top, 0, "threshold, half-way between the means", "row label")
+    page.sheet.put(top, 0, "threshold: half-way between the two means", "row label")
     labels = (
         *(worded("mean of ‘{name}’ (fitted)", name=name) for name in found.lists),
         "the probe",
@@ -356,8 +358,8 @@ def _fitted(
 
 
 SHARES = (
-    "share right, of the fitted sentences",
-    "share right, of the held-out sentences",
+    "share of fitted sentences in the correct list",
+    "share of held-out sentences in the correct list",
 )
 
 
@@ -376,8 +378,8 @@ def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
     for row, what in enumerate(SHARES, top):
         page.sheet.put(row, 0, worded(what), "row label")
     said = sentence(
-        "The probe assigns {held} of the held-out sentences to the right list, and {fitted} of "
-        "the fitted sentences.",
+        "The probe assigns {held} of the held-out sentences and {fitted} of the fitted sentences "
+        "to the correct list.",
         held=percent(shares[1, 0], 0),
         fitted=percent(shares[0, 0], 0),
     )
@@ -391,7 +393,7 @@ def _added(book: ModelBook, page: Composer) -> None:
     """Add the vector that steering adds at each token: a column of features each, in the layout
     of the stream."""
     added = book.graph[f"{PREFIX}added"]
-    page.heading("Added to the stream at each token: strength × direction")
+    page.heading("Vector added to the stream at each token: strength × direction")
     (n, width), top = added.shape, page.cursor + 1
     layout.labels(book, page.sheet, "added", (top - 1, 1), "token", range(n), "label", across=True)
     page.sheet.runs.append(Run(page.sheet[top : top + width, 0].rect, "row number"))

@@ -29,12 +29,12 @@ from cellformer.exporters.model.block_sheets import SWITCHES
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = SWITCHES
-PURPOSE = "switch heads and MLPs off (1 = on, 0 = off), and see the effect of each"
+PURPOSE = "switch heads and MLPs off (1 = on, 0 = off), and see the effect of each switch"
 AFTER = "Play"
 GRID_ROW = 9
 BELOW = 5  # rows from one grid of effects to the other, without its layers
 Cells = Mapping[str, tuple[int, int]]  # part -> where its switch stands
-BY_CROSS = "only through cross attention"  # what parts of an encoder add
+BY_CROSS = "effect through cross attention only"  # what parts of an encoder add
 CROSS = "cross"  # attention to the source sentence of two stacks
 
 
@@ -74,10 +74,10 @@ def add(book: ModelBook) -> None:
         row = max(row, GRID_ROW + 2 * len(layers) + BELOW + 1)
     if "mean_ablation" in book.graph.blocks:
         known = "constants, measured on reference sentences or the prompt"
-        measured = worded(known if book.plan.explains else "not measured; type your values")
+        measured = worded(known if book.plan.explains else "not measured, so type your own values")
         text = worded("Average output of each part: {measured}", measured=measured)
         row = _vectors(book, sheet, "average", text, row)
-        _vectors(book, sheet, "off", "Output in place of a part that is off", row)
+        _vectors(book, sheet, "off", "Output that replaces a part that is off", row)
 
 
 def columns(parts: Sequence[str]) -> dict[str, str]:
@@ -140,7 +140,7 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
     word = book.labels[book.graph["logits"].axes[1]][target]
-    title = worded("Fall of the logit of ‘{word}’ when only that part is off", word=word)
+    title = worded("Fall of the logit of ‘{word}’ when only this part is off", word=word)
     sheet.put(GRID_ROW - 3, left, title, "heading")
     after = worded("computed after ‘{built_with}’", built_with=built_with(book.graph))
     sheet.put(GRID_ROW - 2, left + 1, after, "note")
@@ -169,7 +169,7 @@ def _estimates(
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
     title = sentence(
-        "Live estimate: what each part itself adds to the logit of ‘{word}’", word=word
+        "Live estimate: what each part adds directly to the logit of ‘{word}’", word=word
     )
     page.show("estimate_of", (top - 3, left), title, "heading")
     wide = max(col for _, col in cells.values())
@@ -186,7 +186,7 @@ def _estimates(
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = worded(
-        "without later layers; error as built: {median:.3f} (median), {max:.3f} (maximum)",
+        "effect without later layers; error when built: {median:.3f} (median), {max:.3f} (maximum)",
         median=np.median(off),
         max=max(off),
     )
@@ -208,7 +208,7 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
     """Add each head's or expert's own switch times its layer's."""
     found = [b for b in book.graph if b.leaf == "on"]
     if found:
-        sheet.put(row, 0, "Result: the part's switch times the layer's switch", "heading")
+        sheet.put(row, 0, "Result: the part’s switch multiplied by the layer’s switch", "heading")
         for block in found:
             at, col = cells[block.path]
             here = row + 2 + at - GRID_ROW

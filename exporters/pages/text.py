@@ -14,9 +14,9 @@ PURPOSE = "how token ids become the line of text on Play, token by token"
 AFTER = "Sampling"
 TOP, LINE_WIDTH = 5, 60
 HEADS = {
-    "seen": "id; a hidden token gets an id without text",
+    "seen": "token id; a hidden token gets an id without text",
     "row": "row in the right-hand table",
-    "begun": "1: text has begun",
+    "begun": "1: the text has begun",
     "takes": "bytes added to an open character",
     "filled": "bits with these bytes",
     "stays": "1: it stays open",

@@ -31,8 +31,11 @@ AFTER = "Attribution"
 CHART = (4, 6)  # right of the words and the table
 HEADS = ("after", "along 1", "along 2", "step along 1", "step along 2")
 SHARES = (
-    ("spread in the plane", "share of the path’s variance along these two directions; live"),
-    ("best possible", "first two principal components of the path as built; constant"),
+    (
+        "spread in the plane",
+        "share of the path’s variance in the plane of these two directions; live",
+    ),
+    ("best possible", "share of the first two principal components of the path as built; constant"),
 )
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 
@@ -88,7 +91,7 @@ def _words(book: ModelBook, page: Composer) -> Area:
         return word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words")
 
     found = page.show("ids", (top, 3), ident, "id", (2, 2))
-    text = "choose words; leave ‘minus’ empty for the word’s own direction"
+    text = "choose words; if ‘minus’ is empty, the direction of the word is used"
     sheet.put(page.cursor + 3, 1, text, "note")
     page.cursor += 6
     return found
@@ -107,8 +110,8 @@ def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
     n_stages, d_model = len(book.views.stages), book.model.spec.d_model
     top = page.cursor + max(n_stages, 14) + 8
     text = (
-        "Gram-Schmidt in cells: e1 = u / |u|; e2 = v without its part along e1, divided by its "
-        "length"
+        "Gram-Schmidt in cells: e1 = u / |u|. To get e2, subtract from v its part along e1, and "
+        "divide by the length of the result"
     )
     page.sheet.put(top - 3, 0, text, "heading")
     page.sheet.across(top - 1, 1, STEPS, "label")

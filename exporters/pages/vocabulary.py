@@ -26,7 +26,10 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.pages import trajectory
 
 SHEET = "Words"
-PURPOSE = "maps of chosen words: neighbours, directions, and the information that a map omits"
+PURPOSE = (
+    "maps of chosen words, with their neighbours and directions, and the information that each "
+    "map loses"
+)
 AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
@@ -38,15 +41,15 @@ METHODS = (  # a column each: what it is asked, who brings the axes, what it kee
     ("", "source of the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
     (
         "directions you choose", "you", "yes", "yes, as intended",
-        "the contrasts you chose", "everything off the plane", "where are words on these axes?",
+        "the contrasts you chose", "everything outside the plane", "where are words on these axes?",
     ),
     (
         "principal components", "the data", "yes", "along its axes",
-        "the largest spread", "what spreads little", "where do they spread most?",
+        "the largest spread", "what spreads little", "where do words spread most?",
     ),
     (
         "All-but-the-Top", "the data", "yes", "along its axes",
-        "the less visible spread", "the mean, the first PCs", "without the largest PCs?",
+        "the less visible spread", "the mean, the first PCs", "and without the largest PCs?",
     ),
     (
         "t-SNE", "none (no axes)", "no", "no",
@@ -59,7 +62,7 @@ CAUTION = (
     "The four pictures below show the same words. Their differences say nothing about the words.",
     "The positions are constants. For other words, build the workbook again.",
 )
-TAKEN_OFF = "components removed with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
+TAKEN_OFF = "number of components removed with the mean: 0, 1 or 2 (All-but-the-Top)"
 LABELS = (  # of the cells to type in: rows down and columns right of the panel, a text, its style
     (1, 0, "direction 1", "row label"),
     (2, 0, "direction 2", "row label"),
@@ -71,13 +74,14 @@ LABELS = (  # of the cells to type in: rows down and columns right of the panel,
     (5, 1, "cosine", "row label"),
     (6, 2, TAKEN_OFF, "note"),
 )
-ANY_WORD = "replace any word of the list, or delete it"
+ANY_WORD = "replace any word of the list, or delete a word"
 BUILT_WITH = "delete a word from the list to remove it"
 ON_A_LINE = (
     "these words lie on one line, so the second component is only rounding noise, drawn as 0"
 )
 LONG_SPREAD = (
-    "variance is not meaning: a few long or rare vectors can dominate the first components"
+    "a large variance need not mean much: a few long or rare vectors can dominate the first "
+    "components"
 )
 
 

@@ -26,7 +26,9 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.score_parts import beside
 
 SHEET = "Why"
-PURPOSE = "why a head looks at a token: the score, split by what wrote the query and the key"
+PURPOSE = (
+    "why a head looks at a token: the score is split by the parts that wrote the query and the key"
+)
 AFTER = "Trajectory"
 CONCEPT = "why a head looks there"  # on the tour
 SUMS, DIFFERENCE = "why.sum", "why.difference"
@@ -38,7 +40,8 @@ TITLES = {
 }
 HABITS = ("head", "previous token", "duplicate token", "induction", "entropy", "distance")
 CONSTANTS = (
-    "constants for the weights as built, measured on another text: random words, repeated once"
+    "constants for the weights as built, measured on another text (random words, which appear "
+    "twice)"
 )
 
 
@@ -156,9 +159,9 @@ def verdict(asked: AskedScore) -> Expression:
     words = [shown[f"why.word_{side}"].block[0, 0] for side in SIDES]
     shares = shown["why.pattern"].block
     return sentence(
-        "With {head}, ‘{query}’ gives ‘{key}’ {share} of its attention, and ‘{rival}’ {other}. "
-        "The score of ‘{key}’ is higher by {lead}. The largest part comes from {one} in the "
-        "query and {two} in the key.",
+        "With {head}, ‘{query}’ gives ‘{key}’ {share} of its attention, and gives ‘{rival}’ "
+        "{other}. The score of ‘{key}’ is higher by {lead}. The largest part of the difference "
+        "comes from {one} in the query and {two} in the key.",
         head=asked.choose([expression(said(head.name)) for head in asked.heads]),
         query=words[0],
         key=words[1],
@@ -177,8 +180,9 @@ def explained(book: ModelBook) -> Expression:
         "A head looks where its query fits a key. The query and the key are multiplied number by "
         "number, and the products are added: this sum is the score. The key with the highest "
         "score gets the most attention. Everything that wrote into the stream before has a part "
-        "in the query and a part in the key. So the score is the sum of a table: what wrote the "
-        "query by what wrote the key. {verdict} Type another token, or another head.",
+        "in the query and a part in the key. So the score is the sum of a table. Each row of the "
+        "table is a part of the query, and each column is a part of the key. {verdict} Type "
+        "another token, or another head.",
         verdict=book.shown["why.verdict"].block[0, 0],
     )
 
@@ -212,7 +216,7 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
     other = [key, *(k for k in range(query + 1) if k not in (key, rival))][-1]
     tried = [
         (
-            "Type ‘{n}’ as the rival key: the lead over this key is {becomes:.3f}.",
+            "Type ‘{n}’ as the rival key. The lead over this rival key is {becomes:.3f}.",
             (TOKENS, 2),
             other,
             2,

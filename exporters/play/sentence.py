@@ -28,30 +28,39 @@ SAID = {  # the cells of a conversation, each below the other
     "you": "You",
     "begun": "answer so far",
 }
-NEXT_WORD = "the answer with the likeliest next token; to go on, type that token above; ∎: the end"
+NEXT_WORD = (
+    "this is the answer with the likeliest next token; to go on, type that token above; ∎ marks "
+    "the end"
+)
 TO_GO_ON = "copy the last line of Chat, and paste that line as a value into ‘earlier turns’"
 NONE_HERE = {
     "system": "this model’s chat template has no system text",
     "earlier": "the chat template writes earlier turns in another way; only one turn is possible",
 }
-RULES = "the command generate also follows the model file’s rules for answers, such as no repeats"
+RULES = (
+    "the command ‘generate’ also follows the rules for answers in the model file, for example "
+    "‘no repeats’"
+)
 BESIDE = {PROMPT_COL - 1: "row label", PROMPT_COL: "note"}  # of a label and a note: their styles
 NOTE_COL = 7  # beside the message
 ASKED = {  # the sheet's purpose, and the heading above the sentence
     "source": (
-        "type a sentence: the encoder reads it, and the decoder answers",
+        "type a sentence; the encoder reads the sentence, and the decoder answers",
         "Type a source sentence; the decoder answers below",
     ),
     "chat": (
-        "type in the yellow cell You, and read the model’s answer",
+        "type in the yellow cell ‘You’, and read the model’s answer",
         "Talk to the model: type in the yellow cells",
     ),
-    "sentence": ("type two sentences: how similar are they?", "Type a sentence"),
+    "sentence": ("type two sentences, and see their similarity", "Type a sentence"),
     "masked word": (
         "type a sentence with a mask; the sheet ranks the words that fit the mask",
         "Type a sentence with {name}: the model reads each token together with all others",
     ),
-    "class": ("type a text, and see its class", "Type a text. Its classes are ranked below"),
+    "class": (
+        "type a text, and see the text’s class",
+        "Type a text. The text’s classes are ranked below",
+    ),
     "token class": (
         "type a text, and see the class of each token",
         "Type a text. Each token of the text gets a class",

@@ -37,10 +37,10 @@ RULES: dict[str, dict[str, Any]] = {
     | {"error_message": "A number above 0; 1 does not change the logits."},
 }
 LOOKED_AT = {
-    "next word": "the word after this token is ranked (counted from 0)",
-    "masked word": "words are ranked for this token, counted from 0: the mask, or the last token",
+    "next word": "the sheet ranks the words after this token (counted from 0)",
+    "masked word": "the sheet ranks words for this token (from 0): the mask, or the last token",
     "class": "this token represents the whole text (counted from 0)",
-    "token class": "classes are ranked for this token (counted from 0): type another",
+    "token class": "the sheet ranks this token’s classes (token counted from 0)",
 }
 LATE = ("min_p", "repetition_penalty")  # which stand below settings of the model's own
 LAST_ROW = 7  # below the heading, of the lines on the left; there is room for two more on the right
@@ -74,7 +74,7 @@ def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
     masked, mask = book.plan.gives == "masked word", mask_of(book.model.vocabulary)
     notes = {
         "position": LOOKED_AT[book.plan.gives],
-        "temperature": "below 1: more certain; above 1: less",
+        "temperature": "below 1: more certain; above 1: less certain",
         "n_prompt": "number of given tokens",
     }
     ws.sheet.put(top, 0, "Chosen token and settings", "heading")

@@ -193,7 +193,7 @@ BREAKS = {
     "a name twice": ({"names": named("w", "W_E.0", "w_e.0")}, "w_e.0: a name is defined twice"),
     "a name like a cell": ({"names": named("AB12")}, "looks like the address of a cell"),
     "a name like R1C1": ({"names": named("r2c3")}, "looks like the address of a cell"),
-    "a name with a space": ({"names": named("a b")}, "no digit first"),
+    "a name with a space": ({"names": named("a b")}, "must not begin with a digit"),
     "a name that leads nowhere": (
         {"names": named("w", to="Gone!$A$1")},
         "a sheet that does not exist",

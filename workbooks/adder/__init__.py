@@ -102,29 +102,29 @@ def story(w: Workbook) -> Story:
         about=[
             "A spreadsheet adds with +. Here a transformer adds. Chatbots use the same kind of "
             "language model, with billions of numbers.",
-            "This model has only 228 numbers. It reads the digits of two numbers. Then it "
-            "predicts the sum, digit by digit.",
+            "This model has only 228 numbers. The model reads the digits of two numbers, and "
+            "then predicts the sum, digit by digit.",
             worded(
-                "Nobody told the model how to add. It was trained on {n:,} sums. Every few sums "
-                "moved its weights a little towards the right digits.",
+                "Nobody told the model how to add. The model was trained on {n:,} sums. After "
+                "every few sums, its weights moved a little towards the correct digits.",
                 n=N_SEEN,
             ),
-            "Why it matters: you can check every answer with +. You also see what the model has "
-            "learnt: where to look, and a formula for the carry.",
-            "The model was right for 10,010 of 10,010 sums of ten digits. It has not learnt what "
-            "a number is: with eleven digits it fails.",
-            "What to do: open Add, type two numbers in the yellow cells, and follow the carry "
-            "from right to left. This takes a minute.",
+            "Why this matters: you can check every answer with +. You also see what the model "
+            "has learnt: where to look, and a formula for the carry.",
+            "The model was right for 10,010 of 10,010 sums of ten digits. The model has not "
+            "learnt what a number is. With eleven digits, the model fails.",
+            "What to do: open the sheet Add, type two numbers in the yellow cells, and follow "
+            "the carry from right to left. These steps take a minute.",
         ],
         look=[
-            "Add: two numbers, their sum by the model and by +, the model's certainty for each "
-            "digit, and all weights.",
-            "Add, ‘it has added up’: the model's state before each digit is written. One "
-            "direction of its vectors holds both digits and the carry.",
-            "Looks: where heads 0.0 and 0.1 look at each step. With each digit, the pattern "
-            "moves by one place. This is how the model adds.",
+            "The sheet Add shows two numbers and their sum (from the model, and from +). The "
+            "sheet also shows how certain the model is of each digit, and all weights.",
+            "On the sheet Add, ‘it has added up’ shows the model’s state before each digit is "
+            "written. One direction of the model’s vectors holds both digits and the carry.",
+            "The sheet Looks shows where heads 0.0 and 0.1 look at each step. With each digit, "
+            "the pattern moves by one place. In this way the model adds.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
-            "Inside: every formula from the digits to the sum.",
+            "The sheet Inside shows every formula from the digits to the sum.",
         ],
         suggestions=[
             w.suggestion(
@@ -139,8 +139,8 @@ def story(w: Workbook) -> Story:
                 found[0, 0],
             ),
             w.suggestion(
-                "This is one number of the vector for the digit 9. Type ‘0’: the sum becomes "
-                "{then:,.0f}.",
+                "This cell is one number of the vector for the digit 9. Type ‘0’: the sum "
+                "becomes {then:,.0f}.",
                 {w["W_E"][9, 0]: 0.0},
                 found[0, 0],
             ),

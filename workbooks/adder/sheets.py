@@ -27,8 +27,8 @@ MEANINGS = {  # of the tables around the pass
     "fits": "1 if both are numbers of at most eleven digits",
     "likeliest": "the digit with the largest logit after each token, which is the next token",
     "probe": "the direction in which the residual stream stores both digits and the carry",
-    "probe.shift": "the number added to make the values begin at 0",
-    "probe.held": "the position of each token's vector, after attention, along this direction",
+    "probe.shift": "the number that makes the probe's values begin at 0",
+    "probe.held": "the position of each token's vector, after attention, along the probe's direction",
     "best": "the probability of the likeliest digit",
     "row": "the token after which the model writes each digit of the sum, counted from 1",
     "value": "the two numbers as the model reads them",
@@ -129,13 +129,13 @@ def places(ws: Composer, g: Forward) -> None:
     """The sum as on paper, place by place: the carry, both digits, the written digit, its
     probability."""
     row, col = PLACE_ROW, PLACE_COL
-    ws.sheet.put(row - 1, 0, "As on paper, from right to left: one step for each digit", "block")
+    ws.sheet.put(row - 1, 0, "Add from right to left, as on paper: one step per digit", "block")
     ws.sheet.put(row, 0, "step", "row label")
     ws.sheet.across(row, col, range(COLUMNS, 0, -1), "label number")
     rows = {
         ("carry",): (g["carry"], "digit carry"),
         ("first number", "second number"): (g["digits"], "digit"),
-        ("it has added up",): (g["total"], "digit total"),
+        ("the model adds up",): (g["total"], "digit total"),
         ("the model writes",): (g["written"], "digit written"),
         ("it is sure",): (g["sure"], "digit sure"),
         ("right is",): (g["right"], "digit grey"),
@@ -183,12 +183,12 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
     ws = w.sheet(
         "Looks",
         "where each head looks at each step: the darker a cell, the more the head reads that digit",
-        "Columns are tokens, with the ones digit first: first number (a), second number (b), "
-        "digits of the sum so far (s). Rows are steps.",
+        "Columns are tokens: the first number (a), the second number (b), and the digits of the "
+        "sum so far (s). Each number begins with its ones digit. Rows are steps.",
         "Both heads look 22 and 10 tokens back, at the two digits of the same place. Head 0.0 "
         "also reads a little of the digits of the previous place.",
-        "So the model adds a + b + (a' + b' - s') / 10, where ' marks the previous place. There "
-        "a' + b' exceeds s' by ten times the carry.",
+        "So the model computes a + b + (a' + b' - s') / 10. The mark ' means the previous place. "
+        "In that place, a' + b' is larger than s' by ten times the carry.",
         widths={0: 12, 1: 5} | dict.fromkeys(range(2, 2 + N_TOKENS), 3.1),
     )
     row, n = ws.cursor + 1, g["places"][0, 0]
@@ -231,7 +231,7 @@ def inside_sheet(w: Workbook, g: Forward) -> None:
         "Inside",
         "every step of the calculation, from tokens to digits, with its formula",
         "Rows or columns 0 to 36 are the tokens. Each block has its formula above it. The "
-        "weights are on Add.",
+        "weights are on the sheet Add.",
     )
     ws.widths({1: 15})  # the sum in one number
     for block in [*g]:

@@ -55,32 +55,33 @@ STORY = Story(
         "and a value from each word's vector.",
         "The query says what the word looks for. The key says how to find the word. The value is "
         "the content that the word hands over.",
-        "Each query is multiplied with the keys so far. Softmax turns these scores into shares. "
-        "Values, blended by share, are added to the vector.",
+        "Each query is multiplied with the keys of the words so far. Softmax turns these scores "
+        "into shares. The values, weighted by these shares, are added to the vector.",
         "Why it matters: attention does nothing else. Larger models do the same with more heads, "
         "more layers and longer vectors.",
     ],
     errata=[
         "The essay computed the example by hand, with some errors. Sheet Printed compares each "
         "of the essay's tables with the formulas.",
-        "Printed also compares each table with the result of the essay's earlier tables. You see "
-        "where an error begins.",
+        "The sheet Printed also compares each table with the result of the essay's earlier "
+        "tables. You see where an error begins.",
         "The essay prints three rows of the embedding. It prints no table that turns the last "
         "vector into scores.",
-        "The other numbers were chosen here, so that the essay's assumed last vector gives the "
-        "printed scores.",
+        "The other numbers were chosen for this workbook. With these numbers, the last vector "
+        "that the essay assumes gives the printed scores.",
     ],
     look=[
-        "Attention: the whole step for one word, on one screen.",
-        "Embedding: a token's id picks its row of W_E (step 1).",
-        "Block 0: queries, keys and values (step 2), scores (3), pattern (4), the blended values "
-        "(5), the sum back into the stream (6).",
-        "Each word is a column here; in the essay and on Printed it is a row. A row of the "
-        "pattern says where its word looks.",
+        "The sheet Attention shows the whole step for one word, on one screen.",
+        "On the sheet Embedding, a token's id picks its row of W_E (step 1).",
+        "The sheet Block 0 shows steps 2 to 6: queries, keys, values, scores, pattern, blended "
+        "values, and the sum in the stream.",
+        "Here each word is a column. In the essay and on the sheet Printed, each word is a row. "
+        "A row of the pattern shows where one word looks.",
         "Each row of the pattern sums to 1.",
-        "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
-        "Switches: a part that is off can write its average instead of nothing. The average is "
-        "measured on five sentences of these words.",
+        "The sheet Readout shows one dot product per word, then softmax (step 7). The sheet Play "
+        "shows the ranked words.",
+        "On the sheet Switches, a part that is off can write its average instead of nothing. The "
+        "average is measured on five sentences of these words.",
     ],
     suggestions=[
         Suggestion(

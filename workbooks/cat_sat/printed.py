@@ -70,8 +70,8 @@ PRINTED = (
         [0.34, 0.46, -0.10, 0.17, 0.00],
         [-0.30, -0.00, 0.51, -0.21, 0.20],
     ], f"{HEAD}.k", note=
-        "K[the][2], K[the][3] and K[cat][2] are printed wrong. Correct are 0.085, 0.365 and "
-        "-0.070."),
+        "K[the][2], K[the][3] and K[cat][2] are printed wrong. The correct values are 0.085, "
+        "0.365 and -0.070."),
     Printed(VALUES, [
         [-0.05, 0.15, 0.05, 0.40, 0.15],
         [0.40, -0.10, -0.10, 0.20, 0.00],
@@ -83,23 +83,24 @@ PRINTED = (
         [-0.16, 0.06, 0.59],
     ], f"{HEAD}.scores", cell=product, follows=product_of_printed,
             note=
-                "This step has its own errors: the printed Q and K give the last table. The "
-                "score of sat with cat is printed as 0.06. It should be -0.222."),
+                "This step has its own errors. The last table shows the result of the printed Q "
+                "and K. The score of sat with cat is printed as 0.06. The correct value is "
+                "-0.222."),
     Printed(SCORES, [
         [0.089, 0.031, -0.094],
         [-0.004, 0.179, -0.103],
         [-0.071, 0.027, 0.264],
     ], f"{HEAD}.scores", decimals=3, cell=divided, follows=divided_printed,
             note=
-                "The division is right. It repeats the errors of the table above, and adds no "
-                "new error."),
+                "The division is correct. This table repeats the errors of the table above, and "
+                "adds no new error."),
     Printed(WEIGHTS, [
         [1.000, 0.000, 0.000],
         [0.454, 0.546, 0.000],
         [0.250, 0.276, 0.474],
     ], f"{HEAD}.pattern", decimals=3, follows=share_of_printed,
             note=
-                "The softmax has its own errors: the printed scores of sat give 0.286, 0.315 and "
+                "The softmax has its own errors. The printed scores of sat give 0.286, 0.315 and "
                 "0.399. Computed from the model's weights, sat gives itself an attention weight "
                 "of 0.418, not 0.474."),
     Printed(MIXED, [
@@ -108,8 +109,8 @@ PRINTED = (
         [-0.022, -0.094, 0.262, -0.061, 0.132],
     ], f"{HEAD}.z", decimals=3, follows=mixed_printed,
             note=
-                "The sum has its own errors: for sat, the printed weights and V give 0.027, "
-                "-0.109, 0.269, 0.013, 0.132."),
+                "The sum has its own errors. The printed weights of sat and the printed V give "
+                "0.027, -0.109, 0.269, 0.013, 0.132."),
     Printed("Step 7: the last row of the stream", [POSITED_H], "resid_final", rows=[2], decimals=3,
             follows=stream_of_printed,
             other="other settings",

@@ -48,30 +48,30 @@ STORY = Story(
         "this workbook.",
     about=[
         "A small transformer was trained on an Italian calling game until it was as good as the "
-        "rules allow. Nobody told it the rules.",
+        "rules allow. Nobody told the model the rules.",
         "In this workbook every number of the model is a formula, down to the weights.",
         "In the game, two leaders (Pietro, Paolo) and eight numbers call each other in turn. "
         "‘Pietro chiama Paolo’ means: Pietro calls Paolo.",
-        "The called player answers, and calls somebody else. A leader's name depends on the "
-        "caller. Pietro calls Paolo ‘Tarso’.",
+        "The called player answers, and calls somebody else. Different players call a leader by "
+        "different names. Pietro calls Paolo ‘Tarso’.",
         "A number calls Paolo ‘vice’ (deputy) and Pietro ‘capo’ (boss). Paolo calls Pietro "
         "‘Cefa’. A player who says an absurd word loses (perde).",
         "Why it matters: the rules are known exactly. So you can say what a part of the model "
-        "does, and not only where it looks.",
-        "One head decides between Tarso and vice. It looks at the verb, because layer 0 has "
-        "already copied the caller's name there.",
+        "does, and not only where this part looks.",
+        "One head decides between the words Tarso and vice. This head looks at the verb, because "
+        "layer 0 has already copied the caller's name there.",
     ],
     look=[
-        "Play: the model continues the sentence, token by token. After ‘Pietro chiama Paolo’, "
-        "Tarso gets a probability of 0.9999.",
-        "Heads: which token looks at which token. Rules: guess what each head does, switch the "
-        "head off, and see which rule breaks.",
-        "Lens: the model's word after each layer; Tarso appears late. Calibration: whether its "
-        "probabilities are right, and what it says after nonsense.",
-        "Reliability: the same model, rewarded for right answers. The model becomes more sure, "
-        "but not better.",
-        "Words: the 28 words on maps, along directions that you choose. Printed: the essay's "
-        "figures beside ours, and why these differ.",
+        "On the sheet Play, the model continues the sentence, token by token. After ‘Pietro "
+        "chiama Paolo’, Tarso gets a probability of 0.9999.",
+        "The sheet Heads shows which token looks at which token. On the sheet Rules, guess what "
+        "each head does, switch the head off, and see which rule breaks.",
+        "The sheet Lens shows the model's word after each layer. The sheet Calibration shows "
+        "whether the model's probabilities are right, even after nonsense.",
+        "The sheet Reliability shows the same model after a reward for right answers. The model "
+        "becomes more sure, but not better.",
+        "The sheet Words shows the 28 words on maps, along directions that you choose. The sheet "
+        "Printed compares the essay's figures with ours.",
     ],
     suggestions=[
         Suggestion(
@@ -111,8 +111,8 @@ CHOSEN = Chosen(
             "‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
         Suggestion(
-            "Type ‘1’ as the number of components left out. The long vectors of the marks no "
-            "longer count. The map shows {then:.0%} of the spread, not {now:.0%}.",
+            "Type ‘1’ as the number of components left out. The longest vectors then hardly "
+            "count. The map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
         Suggestion(
             "Type ‘7’ instead of ‘Paolo’ in direction 1. This direction then leads to a number. "

@@ -46,8 +46,8 @@ DIAGONAL = 0.25  # where the chart's ends
 LEFT, RIGHT = 1, 8  # columns: of the first situation; of what stands beside the chart
 STEPS = ("grammar", "logit", "exp", "model")  # columns of a situation
 TEXT = (
-    "A grammar gives each possible next word an exact probability, and 0 to the others. The "
-    "model saw only games. Does it give the same numbers?",
+    "A grammar gives each possible next word an exact probability, and 0 to all other words. The "
+    "model saw only games. Does the model give the same numbers?",
     "In four sentences, several words can follow. At temperature 1 the points lie on the "
     "diagonal. At another temperature they leave the diagonal: the model is then too sure or too "
     "unsure.",
@@ -75,7 +75,7 @@ def _situations(book: ModelBook, page: Composer) -> None:
     page.sheet.put(SHARES_ROW - 1, 0, "word", "row label")
     page.sheet.down(SHARES_ROW, 0, game.WORDS, "row label")
     page.sheet.down(
-        END, 0, ("sum; loss, nats", "floor of the loss", "above the floor"), "row label"
+        END, 0, ("sum; loss, nats", "minimum of the loss", "above the floor"), "row label"
     )
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
@@ -152,8 +152,8 @@ def _counted(page: Composer, row: int) -> None:
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
     text = (
-        f"All words of {found['games']} new games, grouped by the model's probability: the "
-        "grammar's probability, and the share that came."
+        f"All words of {found['games']} new games, grouped by the model's probability. For each "
+        "group: the grammar's probability, and how often its words came."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
@@ -168,8 +168,8 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     live."""
     page.sheet.put(row, RIGHT, "The model always gives a ranking", "heading")
     text = (
-        "Even after words in an order that no game has, words get probabilities. These sum to 1. "
-        "The first word may look sure."
+        "Even after words in an order that no game has, the model gives probabilities that sum "
+        "to 1. The likeliest word may look sure."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at(
@@ -211,8 +211,8 @@ def _suggestions() -> list[Suggestion]:
             sentence, UNSURE, now,
         ),
         Suggestion(
-            f"Type ‘{NONSENSE[0]}’ as the sentence: the next word has {{then:.3%}}. Before, "
-            "Tarso had {now:.3%}.",
+            f"Type ‘{NONSENSE[0]}’ as the sentence: the likeliest next word has {{then:.3%}}. "
+            "Before this change, Tarso had {now:.3%}.",
             sentence, NONSENSE[0], now,
         ),
     ]  # fmt: skip

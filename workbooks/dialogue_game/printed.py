@@ -15,18 +15,22 @@ from cellformer.workbooks.dialogue_game import game
 
 SHEET = "Printed"
 PURPOSE = (
-    "every figure of the essays beside ours, and why they differ; our figures follow your edits"
+    "the essays' figures beside ours, and the reasons for differences; our figures follow your "
+    "edits"
 )
 MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
 TIES = "almost equal: no rule of the game requires these differences of 0.006"
-SCALE = "one coordinate's size has no meaning: scaling stream and norm together changes nothing"
+SCALE = (
+    "the size of one coordinate has no meaning: if stream and norm are scaled together, nothing "
+    "changes"
+)
 TARSO = game.ID["Tarso"]
 FOUND = (
-    "The essay's layer 0 finds Tarso. Our layer 0 finds that a leader was called. It says vice, "
-    "the word that the numbers use.",
-    "Attention in our layer 1 sees who called, and gives Tarso. Game, size and score are equal. "
-    "Training decides by chance which layer does what.",
+    "The essay's layer 0 finds Tarso. Our layer 0 only finds that a leader was called, and says "
+    "vice, the word that the numbers use.",
+    "Attention in our layer 1 sees who called, and gives Tarso. Both models have the same game, "
+    "size and score. Training decides by chance which layer does what.",
 )
 
 
@@ -34,7 +38,7 @@ WHY_ORANGE = (
     "Orange does not mean an error. The essay's model and ours are two trainings of the same "
     "model. Every training finds other weights.",
     "Both models have learnt the rules: Tarso is sure, and the numbers are about equally likely. "
-    "They compute this in different places and ways.",
+    "The two models compute this in different places and ways.",
 )
 
 
@@ -57,16 +61,16 @@ def _page(book: ModelBook) -> list[Comparison]:
     numbers = book.graph["probs"][2, first:last]
     rows = [
         Comparison("§3: Tarso after <BOS> Pietro chiama Paolo", 0.9998, sure,
-                   "another training of the same model; both are sure", 4, "The Final Step, section 3"),
+                   "another training of the same model; both models are sure", 4, "The Final Step, section 3"),
         Comparison("§4: the least likely number after <BOS> Pietro chiama", 0.10, MIN(numbers),
-                   "printed: each number has 0.10 to 0.12; the grammar gives each of the eight "
-                   "numbers 0.1106", 1),
+                   "the essay prints 0.10 to 0.12 per number; the grammar gives each of the "
+                   "eight numbers 0.1106", 1),
         Comparison("§4: the likeliest number", 0.12, MAX(numbers),
-                   "printed: each number has 0.10 to 0.12", 1),
+                   "the essay prints 0.10 to 0.12 per number", 1),
     ]  # fmt: skip
     for place, word in enumerate(ORDER, 1):
         own = book.graph["probs"][2, game.ID[word]]
-        what = f"§4: place of {word} among the eight"
+        what = f"§4: place of {word} among eight numbers"
         likelier = SUMPRODUCT((numbers.fixed > own) * 1)  # HyperFormula has no RANK
         rows.append(Comparison(what, place, likelier + 1, TIES, 0))
     return rows
@@ -78,15 +82,15 @@ def _depth(book: ModelBook) -> list[Comparison]:
     page = "The Final Step, section 5"
     return [
         Comparison("§5: Tarso after the first block", 0.92, book.graph["lens.2.probs"][0, TARSO],
-                   "our model says vice; see below", 2, page),
-        Comparison("§5: along Tarso, at the start", -3.1, start, SCALE, 1, page),
-        Comparison("§5: along Tarso, at the end", 10.6, end, SCALE, 1, page),
+                   "our model says vice (see below)", 2, page),
+        Comparison("§5: stream along Tarso, at the start", -3.1, start, SCALE, 1, page),
+        Comparison("§5: stream along Tarso, at the end", 10.6, end, SCALE, 1, page),
         Comparison("§5: what the first block's attention adds along Tarso", 7.62, attention - start,
-                   "our model adds nearly nothing there; see its steps below", 2, page),
+                   "our attention adds nearly nothing there (see our steps below)", 2, page),
         Comparison("Embeddings §4a: share of the path in the plane of Tarso and Paolo", 0.28,
                    book.named("share of the path"), "our path lies more in that plane; see Trajectory", 2, MAPS),
-        Comparison("Embeddings §4a: the best that any plane holds", 0.72, book.named("best of the path"),
-                   "first two principal components of the path as built; a constant", 2, MAPS),
+        Comparison("Embeddings §4a: the largest share in any plane", 0.72, book.named("best of the path"),
+                   "first two principal components of the path as built (a constant)", 2, MAPS),
     ]  # fmt: skip
 
 
@@ -104,10 +108,10 @@ def _maps(book: ModelBook) -> list[Comparison]:
         Comparison("§4b: share of two principal components", 0.347, first[0, 0] + first[0, 1],
                    "in our model, <PAD>, <EOS> and perde dominate: their vectors are two to "
                    "three times as long as others", 3, MAPS),
-        Comparison("§4b: share of four components", 0.553, share["four_share"], "the same long vectors dominate", 3, MAPS),
+        Comparison("§4b: share of four components", 0.553, share["four_share"], "again, the long vectors dominate", 3, MAPS),
         Comparison("§4b: share of two components, by cosine", 0.435, share["cosine_share"],
-                   "without vector lengths, the essay's share rises and ours falls: ours "
-                   "depended on length", 3, MAPS),
+                   "without vector lengths, the essay's share rises and our share falls: our "
+                   "share depended on length", 3, MAPS),
     ]  # fmt: skip
 
 

@@ -21,11 +21,12 @@ PURPOSE = (
 )
 ABOUT = (
     "The sheet groups the model's first words by their probability. Each first word counts once. "
-    "A word with a probability of 20 % should come 20 % of the time: on the diagonal.",
-    "Training with the log loss has this effect. Then the model was trained for 200 more steps "
-    "with another reward: the probability of the word that came.",
+    "A word with a probability of 20 % should come 20 % of the time. Its point then lies on the "
+    "diagonal.",
+    "Training with the log loss brings the points to the diagonal. Then the model was trained "
+    "for 200 more steps with another reward: the probability of the word that came.",
     "This reward is largest if the model gives everything to one word (see the linear rule of "
-    "the workbook loss). The model is right as often as before, but much more sure.",
+    "the workbook ‘loss’). The model is right as often as before the reward, but much more sure.",
     "A temperature above 1, fitted on other games, makes the model less sure of everything. The "
     "temperature repairs only a part of the error.",
 )

@@ -163,8 +163,8 @@ def _table(page: Composer, row: int) -> None:
     found, n_games = kept(), measured.stored()["games"]
     page.sheet.put(row, 0, "Every rule, with one part switched off at a time", "heading")
     text = (
-        "Each number is the probability of all words that keep the rule. It is an average over "
-        f"{n_games} new games, measured by the engine: a constant. Orange: below {BROKEN:.0%}."
+        "Each number is the probability of all words that keep the rule, averaged over "
+        f"{n_games} new games. The engine measured these constants. Orange: below {BROKEN:.0%}."
     )
     page.sheet.put(row + 1, 0, text, "note")
     page.heads_at(

@@ -155,7 +155,7 @@ def looks(ws: Composer, g: Forward) -> None:
     ws.show(
         "most",
         (TOP + SIDE, LOOKS),
-        sentence("Darkest: {share} of the attention.", share=percent(most, 0)),
+        sentence("Darkest patch: {share} of the attention.", share=percent(most, 0)),
         "note",
     )
     ws.sheet.put(TOP + SIDE + 1, LOOKS, "See each head on sheet Looks.", "note")

@@ -45,12 +45,12 @@ STORY = Story(
         "The sheet Two searches shows both searches.",
     ],
     look=[
-        "Two searches: the same dot product finds a word in the model, and a text in a vector "
-        "database.",
-        "Readout: the query, three dot products, and softmax. Before softmax, a temperature "
-        "divides the scores.",
-        "Play: the words, sorted by their shares. Beside each live share you see the share as "
-        "built. So you can compare the two after an edit.",
+        "The sheet Two searches shows how the same dot product finds a word in the model, and a "
+        "text in a vector database.",
+        "The sheet Readout shows the query, three dot products, and softmax. Before softmax, a "
+        "temperature divides the scores.",
+        "The sheet Play sorts the words by their shares. Each live share stands beside the share "
+        "as built. So you can compare both shares after an edit.",
     ],
     suggestions=[
         Suggestion(
@@ -61,7 +61,7 @@ STORY = Story(
         ),
         Suggestion(
             "Type ‘3’: the temperature divides all scores, and ‘Tarso’ falls from {now:.0%} to "
-            "{then:.0%}. A query length of 3 would undo this change.",
+            "{then:.0%}. A query length of 3 undoes this change.",
             ("temperature", 0, 0),
             3.0,
             ("probs", 0, WORDS.index("Tarso")),

@@ -20,7 +20,10 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Two searches"
-PURPOSE = "the last step of the model and a vector database make the same search in two lists"
+PURPOSE = (
+    "the last step of the model and a vector database search in the same way, in two different "
+    "lists"
+)
 ABOUT = (
     "Both searches multiply one vector, the query, with every vector of a list, number by "
     "number. Both add the products and choose the largest sum."
@@ -56,8 +59,8 @@ COMPARED = (  # what is compared, the model, the database
     ("the query comes from", "the model itself, from all words so far", "an encoder, from the question"),
     ("the vectors are trained to", "predict the next word", "bring a question and its answer close together"),
     ("the vectors come from", "training together with all other weights", "an encoder that was trained earlier and does not change"),
-    ("what is found", "one word; then the search starts again", "existing texts, unchanged"),
-    ("what the search cannot do", "name the source of its word", "answer: it only shows similar texts"),
+    ("what is found", "one word, and then the search starts again", "existing texts, unchanged"),
+    ("what the search cannot do", "say where a word comes from", "give an answer (only similar texts)"),
     ("if nothing fits", "the model still returns a word", "the search still returns a text, unless you set a minimum score"),
 )  # fmt: skip
 

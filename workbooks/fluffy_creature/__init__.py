@@ -41,20 +41,20 @@ STORY = Story(
     ],
     errata=[
         "In section 5.7, the notes draw a block with a LayerNorm before each part. The example "
-        "of the notes has no LayerNorm, and this workbook has none.",
+        "of the notes has no LayerNorm, so this workbook has no LayerNorm.",
         "The notes do not divide the scores by the root of 2, and their tables contain errors. "
         "The sheet Printed compares each printed table",
         "with its formula, and with the result of the earlier tables.",
     ],
     look=[
-        "Block 0: the scores, then the pattern. Here the sentence runs from left to right; in "
-        "the notes each word has a row. Each row of the pattern sums to 1.",
-        "Block 0: resid_pre, attn_out, resid_mid, mlp_out and resid_post show what each part "
-        "adds to the words.",
-        "Readout: a logit is a dot product with a word vector. The input uses the same table of "
-        "word vectors.",
-        "Switches: a part that is off can write its average instead of nothing. The average was "
-        "measured over four orders of these words.",
+        "The sheet Block 0 shows the scores, then the pattern. The sentence runs from left to "
+        "right here, but in the notes each word has a row. Each row of the pattern sums to 1.",
+        "On the sheet Block 0, resid_pre, attn_out, resid_mid, mlp_out and resid_post show what "
+        "each part adds to the words.",
+        "On the sheet Readout, a logit is a dot product with a word vector. The input uses the "
+        "same table of word vectors.",
+        "On the sheet Switches, a part that is off can write its average instead of nothing. The "
+        "average was measured over four orders of these words.",
     ],
     suggestions=[
         Suggestion(

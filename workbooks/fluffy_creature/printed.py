@@ -17,7 +17,7 @@ TERMS, SUMMED = "Products with W_O", "Sums of the products"
 WRITES, MIDDLE, HIDDEN = "What attention writes", "After attention", "The hidden layer, before ReLU"
 MLP, AFTER = "Output of the MLP", "After the block"
 LOGITS, TABLED = "Logits, as multiplied out", "Logits again, in the notes' tables"
-BELOW, BLUE_EXPS = "blue, by hand: logits minus the largest", "blue, by hand: exponentials"
+BELOW, BLUE_EXPS = "blue, by hand: logits minus largest logit", "blue, by hand: exponentials"
 BLUE, N = 1, len(WORDS)
 Tables = Mapping[str, Area]  # the printed cells of each table, by its title
 
@@ -136,14 +136,15 @@ PRINTED = (
     ], f"{HEAD}.scores", cell=exponential, follows=exponential_of_printed,
             note=
                 "The sheets first subtract the largest score of a row. The shares stay the same. "
-                "The printed 17.79 for blue on itself is e^2.8785: neither e^2.875 nor e^2.88."),
+                "The printed 17.79 for blue on itself is e^2.8785, and neither e^2.875 nor "
+                "e^2.88."),
     Printed(SUMS, [[None], [33.43], [34.06], [12.51]], f"{HEAD}.row_sum",
-            cell=exponentials_summed, follows=sum_of_printed, note="Only the sum of forest has the errors."),
+            cell=exponentials_summed, follows=sum_of_printed, note="Only the sum in the row of forest has the earlier errors."),
     Printed(SHARES, [
         [1.00, None, None, None], [0.47, 0.53, None, None], [0.13, 0.59, 0.28, None],
         [0.05, 0.76, 0.17, 0.02],
     ], f"{HEAD}.pattern", follows=lambda t, i, j: weight_of_printed(t, i, j) if i else 1,
-            note="The last row repeats two earlier errors. It adds no new error."),
+            note="The last row repeats two earlier errors, but adds no new error."),
     Printed(MIXED, [[3.00, 1.00], [2.74, 1.53], [2.71, 1.73], [2.62, 1.84]],
             f"{HEAD}.z", follows=mixed_printed,
             note="Computed from rounded weights. The row of forest also has the earlier errors."),
@@ -156,13 +157,13 @@ PRINTED = (
                 "earlier errors."),
     Printed(SUMMED, [[2.5, 1.5], [2.345, 1.925], [2.341, 2.099], [2.280, 2.180]],
             f"{BLOCK}.attn_out", decimals=3, follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
-            note="The products above, added: 2.192 + 0.153 = 2.345."),
+            note="Sums of the products above, for example 2.192 + 0.153 = 2.345."),
     Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
             f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
-            note="The earlier differences continue."),
+            note="The differences of earlier tables continue."),
     Printed(MIDDLE, [[3.5, 3.5], [4.35, 2.43], [3.84, 3.60], [2.78, 4.68]],
             f"{BLOCK}.resid_mid", follows=plus(QUERIES, WRITES),
-            note="The earlier differences continue."),
+            note="The differences of earlier tables continue."),
     Printed(HIDDEN, [
         [3.5, 3.5, 3.5, 3.5], [4.35, 2.43, 2.43, 4.35], [3.84, 3.60, 3.60, 3.84],
         [2.78, 4.68, 4.68, 2.78],
@@ -172,7 +173,8 @@ PRINTED = (
             f"{BLOCK}.mlp_out", follows=times(HIDDEN, "W_out"),
             note=
                 "The notes ‘summarised’ the rows of creature and forest and did not compute "
-                "them. The printed hidden layer gives 7.512, 7.368 and 6.890, 8.030."),
+                "them. The printed hidden layer gives 7.512 and 7.368 for creature, and 6.890 "
+                "and 8.030 for forest."),
     Printed(AFTER, [[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]],
             f"{BLOCK}.resid_post", follows=plus(MIDDLE, MLP),
             note="The rows of creature and forest use the summarised output of the MLP."),
@@ -181,16 +183,17 @@ PRINTED = (
         [30.84, 26.33, 31.11, 30.595], [33.14, 25.75, 32.34, 33.94],
     ], "logits", follows=logit_of_printed,
             note=
-                "Three of sixteen numbers do not follow from the printed vectors. Right would be "
-                "27.735 for blue on blue, 27.43 for blue on forest, 30.57 for creature on forest."),
+                "Three of sixteen numbers do not follow from the printed vectors. The correct "
+                "values are 27.735 for blue on blue, 27.43 for blue on forest, and 30.57 for "
+                "creature on forest."),
     Printed(TABLED, [
         [31.5, 26.25, 31.5, 31.5], [28.97, 28.64, 30.51, 28.49],
         [30.84, 26.80, 31.11, 31.16], [33.14, 24.65, 31.74, 33.21],
     ], "logits", follows=logit_of_printed,
             note=
-                "The notes print the same cells again, with seven other numbers. In this table "
-                "forest (31.16) follows creature, and the notes conclude this. In the notes' "
-                "code and in this workbook, creature follows creature."),
+                "The notes print the same cells again, with seven other numbers. In this table, "
+                "and in the conclusion of the notes, forest (31.16) follows creature. In the "
+                "notes' code and in this workbook, creature follows creature."),
     Printed("Probabilities, from the notes' code", [
         [0.3328, 0.0017, 0.3328, 0.3328], [0.1621, 0.0471, 0.7560, 0.0347],
         [0.3242, 0.0036, 0.4247, 0.2475], [0.2721, 0.0002, 0.1222, 0.6055],
@@ -198,17 +201,18 @@ PRINTED = (
             note="The code starts from the rounded vectors. The code itself computes correctly."),
     Printed("The likeliest word, from the notes' code", [[None], [2], [2], [3]], "tokens",
             decimals=0, cell=likeliest, note=
-                "In the code and in this workbook, creature follows creature. The notes conclude "
-                "forest. For fluffy, three words are equal, and the code chooses the first (0)."),
+                "In the code and in this workbook, creature follows creature. In the conclusion "
+                "of the notes, forest follows creature. For fluffy, three words are equal, and "
+                "the code chooses the first of these (0)."),
     Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
             follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),
-            note="From the second table of logits."),
+            note="Computed from the second table of logits."),
     Printed(BLUE_EXPS, [[0.21, 0.15, 1.00, 0.13]], "logits", rows=[BLUE], cell=exponential_below,
             follows=lambda t, _, j: EXP(t[BELOW][j]),
-            note="From the second table of logits."),
+            note="Computed from the second table of logits."),
     Printed("blue, by hand: probabilities", [[0.14, 0.10, 0.67, 0.09]], "probs", rows=[BLUE],
             follows=lambda t, _, j: t[BLUE_EXPS][j] / SUM(t[BLUE_EXPS]),
             note=
-                "From the second table of logits. The notes print 1.49 as the sum of the "
-                "exponentials."),
+                "Computed from the second table of logits. The notes print 1.49 as the sum of "
+                "the exponentials."),
 )  # fmt: skip

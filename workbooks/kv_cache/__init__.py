@@ -192,14 +192,14 @@ def story(w: Workbook) -> Story:
             "conversation needs much memory.",
         ],
         look=[
-            "Cache: gigabytes and dollars by formula, and how both grow. Type the numbers of "
-            "your own model, card and rent.",
-            "Steps: the new, kept and gone rows of each step, and the number of computed cells "
-            "with the cache and without it.",
-            "Numbers: the numbers in the keys and values, kept from step to step, and the same "
-            "result without a cache.",
-            "Latent: another method. This method keeps one small vector for each token instead "
-            "of all keys and values.",
+            "The sheet Cache computes gigabytes and dollars, and shows how both grow. Type the "
+            "numbers of your own model, card and rent.",
+            "The sheet Steps shows the new, kept and dropped rows of each step, and the number "
+            "of computed cells with and without the cache.",
+            "The sheet Numbers shows the numbers in the keys and values, kept from step to step. "
+            "Without a cache, the result is the same.",
+            "The sheet Latent shows another method. This method keeps one small vector for each "
+            "token instead of all keys and values.",
             "Here a GB has 10^9 bytes: the 17.18 GB of the essay's model are 16 GiB of 2^30 "
             "bytes. GPT-2 small reads at most 1,024 tokens.",
         ],
@@ -225,7 +225,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
         ),
         w.suggestion(
             "Type ‘5’ for a longer prompt. With the cache, step 3 computes {then:.1%} of the "
-            "cells that it would compute without the cache, not {now:.1%}.",
+            "cells that step 3 computes without the cache, not {now:.1%}.",
             {w["prompt"][0]: 5.0},
             share,
         ),

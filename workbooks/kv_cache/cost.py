@@ -66,7 +66,7 @@ def costs(ws: Composer, sizes: Area, prices: Area) -> None:
     def price(_: int, j: int) -> Expression:
         return IF(number[0, j] < 1, worded("does not fit"), rent / number[0, j])
 
-    units = ("cache of one conversation, GB", "the same in GiB (2^30 bytes)")
+    units = ("cache of one conversation, GB", "this cache in GiB (2^30 bytes)")
     gigabytes = ws.computed("cache", (2, len(MODELS)), size, units, style="readout")
     rows = ["conversations on one card"]
     number = ws.computed("fit", shape, fit, rows, style="thousands", tight=True)

@@ -117,11 +117,12 @@ def story(w: Workbook) -> Story:
             "loss over all 24 sentences is less than 0.02 above this value.",
         ],
         look=[
-            "Learn: the curve of the loss. Below the settings, the sheet shows the probability "
-            "that the model gives to each next word.",
-            "Step 1 to Step 3: every number of the step. The order is: forward to the loss, back "
-            "from the loss, then the next weights.",
-            "How: instructions for Excel and for LibreOffice, and help if nothing moves.",
+            "The sheet Learn shows the curve of the loss. Below the settings, you see the "
+            "probability that the model gives to each next word.",
+            "The sheets Step 1 to Step 3 show every number of the step: forward to the loss, "
+            "back from the loss, then new weights.",
+            "The sheet How has instructions for Excel and for LibreOffice, and help if nothing "
+            "moves.",
         ],
         suggestions=suggestions(w),
     )

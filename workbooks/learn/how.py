@@ -33,12 +33,13 @@ LINES = {
     "Elsewhere": (
         "Without iterative calculation, a program shows only the first step, or an error. By "
         "default, Google Sheets has iterative calculation switched off.",
-        "The workbook ‘unrolled’ needs no iterative calculation: this workbook has several steps "
-        "one after another.",
+        "The workbook ‘unrolled’ needs no iterative calculation, because ‘unrolled’ has several "
+        "steps one after another.",
     ),
     "Why it works": (
-        "Most formulas cannot remember a value. A cell that reads itself can: this is a circular "
-        "reference. With iteration on, each recalculation computes such a cell once.",
+        "Most formulas cannot remember a value. A cell that reads itself can remember a value. "
+        "Such a cell makes a circular reference. With iteration on, each recalculation computes "
+        "such a cell once.",
         "Every weight has two such cells, ‘even’ and ‘odd’, on the sheet {kept}. The workbook "
         "reads one cell and writes the other, by turns.",
         "So the inputs of a step do not change during the step. A cell that the program computes "

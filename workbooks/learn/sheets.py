@@ -21,8 +21,8 @@ N_POINTS = 250  # passes through the corpus that the curve has room for
 SETTINGS: dict[str, tuple[str, ...]] = {  # block -> what it is called, what it is for, its style
     "optimizer": ("optimizer", "SGD, momentum or Adam", "dial"),
     "rate": ("learning rate", "size of each step"),
-    "beta1": ("momentum", "share of last direction kept; SGD: 0"),
-    "beta2": ("memory of sizes", "Adam: share kept of gradient sizes"),
+    "beta1": ("momentum", "kept share of last direction (SGD: 0)"),
+    "beta2": ("memory of sizes", "Adam: kept share of gradient sizes"),
     "epsilon": ("epsilon", "Adam: keeps the divisor above zero"),
     "decay": ("weight decay", "pulls every weight towards 0"),
 }
@@ -33,37 +33,37 @@ SWITCH = {  # the same
     "ready": ("ready", "the beat in which this step finished its writing", "count"),
 }
 PROGRESS = {
-    "passed": ("passes", "number through the corpus so far", "step"),
+    "passed": ("passes", "passes through the corpus so far", "step"),
     "this_loss": ("loss of this batch", "surprise per word, in nats", "step green"),
     "mean_loss": ("loss of this pass", "mean of the batches so far", "step green"),
     "floor": ("the least possible", "(ln 3 + ln 2) / 7", "constant"),
     "moved": ("change of a weight", "the first weight of W_E", "change fine"),
 }
 RECALCULATIONS = {
-    "recalculations": ("recalculations a step", "2; the sheet How says when to type more"),
+    "recalculations": ("recalculations a step", "2 (the sheet How says when to type more)"),
 }
 CLOCK = {
-    "beat": ("beat", "number of groups of recalculations, of the size above"),
+    "beat": ("beat", "count of groups of recalculations (size: see above)"),
     "phase": ("phase", "number of the recalculation in its beat, from 0"),
-    "latch.count": ("count", "completed steps: plus one if the last beat wrote everything"),
-    "turn": ("turn", "a copy of count, for the next cell, which waits for the latches"),
+    "latch.count": ("count", "completed steps (one more if the last beat wrote everything)"),
+    "turn": ("turn", "a copy of ‘count’ for the next cell, which waits for the latches"),
     "steps": ("steps", "the count that the whole step reads"),
     "step": ("this step", "the step on the sheets Step 1 to Step 3"),
     "pass.count": ("of its pass", "number of the step in its pass"),
-    "late": ("late", "a copy of the recalculations"),
+    "late": ("late", "a copy of ‘recalculations’"),
     "later": ("later", "a copy of ‘late’"),
-    "beat.even": ("write even beat", "the beat if even, for ‘ready’; otherwise -1"),
-    "beat.odd": ("write odd beat", "the beat if odd; otherwise -1"),
+    "beat.even": ("write even beat", "the beat if it is even (for ‘ready’), else -1"),
+    "beat.odd": ("write odd beat", "the beat if it is odd, else -1"),
     "write.even": ("latch even", "0 keeps the value, 1 stores the next value, 2 resets"),
-    "write.odd": ("latch odd", "the same for odd numbers of steps"),
+    "write.odd": ("latch odd", "like ‘latch even’, for odd step counts"),
 }
 LATCHES = (
-    "A step reads the cells of one latch and writes the other. After an even number of steps, it "
-    "reads ‘even’. After an odd number of steps, it reads ‘odd’."
+    "A step reads the cells of one latch and writes the other latch. After an even number of "
+    "steps, the step reads ‘even’. After an odd number of steps, the step reads ‘odd’."
 )
 HEADINGS = {
     "tokens": "The batch, as token ids: every sentence without its last word",
-    "embed": "A vector for each word, and one for its place",
+    "embed": "A vector for each word, and a vector for its place",
     "blocks.0.attn.scale": "Attention: each word looks at earlier words of its sentence",
     "blocks.0.mlp.W_in": "MLP: each word separately",
     "logits": "Readout: a score for every possible next word, then probabilities",

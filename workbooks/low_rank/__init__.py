@@ -26,7 +26,7 @@ def book() -> Book:
     )
     ws = w.sheet(
         "Heads",
-        "two heads, each computed in two ways; a word is a row: x W",
+        "two heads, each computed in two ways (a word is a row: x W)",
         widths=dict.fromkeys(range(1, 22), 6.6),
     )
     page = MatrixSheet(ws, heads.typed(), heads.labels)
@@ -66,7 +66,7 @@ def check(w: Workbook, page: MatrixSheet) -> None:
             ("scores from Q and K equal x QK xᵀ", scores),
             ("a head's output from V and W_O equals pattern x OV", outputs),
             (
-                "the sum of the heads equals the concatenated z times the stacked W_O",
+                "the sum of the heads' outputs equals all z side by side times all W_O stacked",
                 near(page["out_difference"].area.fixed, 0),
             ),
             ("the rank of QK and of OV is at most d_head", MAX(rank_QK, rank_OV) <= D_HEAD),
@@ -89,8 +89,8 @@ def story(w: Workbook) -> Story:
             ),
             "Why it matters: the weights of a head have a low rank. LoRA also uses a low rank, "
             "to adapt a large model with few numbers.",
-            "A head reads and writes vectors of d_model numbers, but inside the head they have "
-            "only d_head numbers. W_Q and W_K decide where the head looks.",
+            "A head reads and writes vectors of d_model numbers. Inside the head, the vectors "
+            "have only d_head numbers. W_Q and W_K decide where the head looks.",
             "W_V and W_O decide what the head writes. Each pair can be multiplied to one large "
             "matrix of rank d_head, called QK or OV. These large",
             "matrices show the function of a head (Elhage et al. 2021).",
@@ -102,14 +102,14 @@ def story(w: Workbook) -> Story:
             "word is a row, so the product is W_V W_O.",
         ],
         look=[
-            "Table: eight words, the few numbers kept for each word, and the table that these "
-            "numbers rebuild. Type another rank.",
-            "Heads: the thin matrices give S and out. The large matrices give the same numbers, "
-            "as S_circuit and out_circuit.",
-            "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2. The sum of "
-            "the OV of both heads has rank 4.",
-            "Sizes: the numbers that thin matrices save in GPT-3. In a toy model, thin matrices "
-            "save nothing.",
+            "The sheet Table shows eight words, the few numbers kept for each word, and the "
+            "table that these numbers rebuild. Type another rank.",
+            "On the sheet Heads, the thin matrices give ‘S’ and ‘out’. The large matrices give "
+            "the same numbers, as ‘S_circuit’ and ‘out_circuit’.",
+            "On the sheet Rank, all 3 × 3 minors of a head's QK and OV are 0, so QK and OV have "
+            "rank 2. The sum of the OV of both heads has rank 4.",
+            "The sheet Sizes shows how many numbers thin matrices save in GPT-3. In a toy model, "
+            "thin matrices save nothing.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
         ],
         suggestions=suggestions(w),

@@ -96,12 +96,12 @@ def claim(ws: Composer) -> None:
     ws.cursor += 1
     ws.text(
         "A low-rank matrix is a product of two thin matrices. The rank is the count of numbers "
-        "kept for each row: here for each word."
+        "kept for each row. Here each row is a word."
     )
     thin, full = ws["sums"][0, GPT_3], ws["parts"][0, GPT_3]
     told = sentence(
-        "Each head of a transformer uses low-rank matrices. LoRA uses them, too, to adapt a "
-        "model cheaply. In GPT-3 a head has {thin} million numbers, not {full} million.",
+        "Each head of a transformer uses low-rank matrices. LoRA also uses such matrices, to "
+        "adapt a model cheaply. In GPT-3 a head has {thin} million numbers, not {full} million.",
         thin=rounded(thin / 1000000, 1),
         full=rounded(full / 1000000, 0),
     )
@@ -126,8 +126,8 @@ def suggest(w: Workbook, ws: Composer) -> None:
             kept=w["n_kept"][0, 0],
         ),
         w.suggestion(
-            "This is the first number of the word option. Type ‘0’: the whole row of option "
-            "changes, and the risk of option falls from {now:.1f} to {then:.1f}.",
+            "This cell is the first number of the word ‘option’. Type ‘0’: the whole row of "
+            "‘option’ changes, and the risk of ‘option’ falls from {now:.1f} to {then:.1f}.",
             {w["down"][option, 0]: 0.0},
             w["rebuilt"][option, risk],
         ),

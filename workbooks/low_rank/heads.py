@@ -87,7 +87,8 @@ def write(page: MatrixSheet, h: int) -> None:
         "OV = W_V W_O    [d_model × d_model];  out = A x OV, the same numbers",
     )
     page.ws.text(
-        "W_V is also called value-down, and W_O value-up: down to d_head numbers, and up again."
+        "W_V is also called value-down, because W_V reduces a vector to d_head numbers. W_O is "
+        "also called value-up."
     )
     x, A = page["x"], page[f"A_h{h}"]
     W_V = page.given(f"W_V_h{h}")

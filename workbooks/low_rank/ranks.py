@@ -16,7 +16,7 @@ def outer(page: MatrixSheet) -> None:
     """OV of head 0.0 as a sum of d_head outer products, each of rank 1."""
     page.section(
         "OV of head 0.0: the sum of d_head products of a column and a row, each of rank 1",
-        "OV = Σ_k W_V[:, k] W_O[k, :]; in each product, all rows are multiples",
+        "OV = Σ_k W_V[:, k] W_O[k, :]; in each product, the rows are multiples of one row",
     )
     W_V, W_O = page["W_V_h1"], page["W_O_h1"]
     first = page.computed("outer_1", Cells(W_V[:, 0]) @ Cells(W_O[0, :]))

@@ -31,7 +31,8 @@ def fill(ws: Composer) -> None:
         style="equation",
     )
     ws.text(
-        "This table counts OV. QK has the same count, because W_Q and W_K are just as thin.",
+        "This table counts OV. QK has the same count, because W_Q and W_K are as thin as W_V and "
+        "W_O.",
         "To compare: GPT-3 has 175 billion parameters in all.",
     )
     d_head = ws.computed("d_head", (1, width), lambda i, j: d_model[j] / n_heads[j], ["d_head"])
@@ -80,7 +81,7 @@ def printed(w: Workbook) -> list[Comparison]:
             "GPT-3: rows of W_E, at its first mention",
             MISPRINTED,
             sizes[0],
-            "the slides print 12,888 here and 12,288 elsewhere; with 12,888, W_E would have "
+            "the slides print 12,888 here and 12,288 elsewhere. With 12,888, W_E has "
             f"{slip(W_E):.1f} million numbers, not {w.now(W_E):.1f}",
             0,
         ),

@@ -39,7 +39,7 @@ LEARNT = {  # the last lines of the sheet How
         "‘cellformer import microgpt.xlsx -o DIR’ saves the weights as a model. Every command "
         'can use this model, for example ‘cellformer build DIR --prompt "<BOS> a n n"’.',
         "‘cellformer train microgpt -o DIR’ makes the 1,000 steps in seconds, without a "
-        "spreadsheet. The resulting weights are those of ‘trained’.",
+        "spreadsheet. The result is the same as the weights of ‘trained’.",
     ),
 }
 save, is_part = checkpoint.save, checkpoint.is_part
@@ -148,11 +148,12 @@ def story(w: Workbook) -> Story:
             "Choose ‘trained’ at ‘begin with’ to see at once what 1,000 steps change.",
         ],
         look=[
-            "Learn: the switch, the names that the model writes, the loss curve, and the "
-            "probability of each letter.",
-            "Part 1 to Part 8: the parts of the program, in order (data, tokenizer, weights, "
-            "forward pass, loss, gradients, Adam, names).",
-            "How: instructions for Excel and for LibreOffice, and help if nothing moves.",
+            "The sheet Learn shows the switch, the names that the model writes, the loss curve, "
+            "and the probability of each letter.",
+            "The sheets Part 1 to Part 8 show the parts of the program, in order (data, "
+            "tokenizer, weights, forward pass, loss, gradients, Adam, names).",
+            "The sheet How has instructions for Excel and for LibreOffice, and help if nothing "
+            "moves.",
         ],
         suggestions=suggestions(w),
     )

@@ -61,13 +61,13 @@ SWITCH = {  # block -> what it is called, what it is for, its style
     "name.now": ("it writes", "a name from the current weights", "word"),
 }
 SETTINGS: dict[str, tuple[str, ...]] = {  # the same
-    "rate": ("learning rate", "at the first step (learning_rate)"),
-    "num_steps": ("steps", "until the rate is 0 (num_steps)"),
+    "rate": ("learning rate", "rate at the first step (learning_rate)"),
+    "num_steps": ("steps", "steps to a rate of 0 (num_steps)"),
     "beta1": ("beta1", "Adam: share of m that is kept"),
     "beta2": ("beta2", "Adam: share of v that is kept"),
     "epsilon": ("epsilon", "Adam: avoids division by 0 (eps_adam)"),
     f"{WRITES}.temperature": ("temperature", "lower: safer names; higher: bolder names"),
-    "lr_t.now": ("rate of this step", "lr_t: the rate is 0 after the last step", "step green"),
+    "lr_t.now": ("rate of this step", "lr_t: this rate is 0 after the last step", "step green"),
     "moved": ("change of a weight", "first weight of <BOS> in wte", "change fine"),
 }
 TICKS = {
@@ -75,7 +75,7 @@ TICKS = {
     "ready": ("ready", "the beat in which this step finished its writing"),
 }
 NAME = {
-    "write.name": ("name", "place in the list of the new name; -1: the names of the beginning"),
+    "write.name": ("name", "place of the new name in the list; -1 brings back the first names"),
 }
 FORWARD = {  # the first block of each part of `gpt(token_id, pos_id, keys, values)`
     "tokens": "x = wte[token_id] + wpe[pos_id]: the vector of a letter plus the vector of its place",
@@ -91,7 +91,7 @@ DRAWING = {  # the blocks that draw a name
     f"{WRITES}.chance": "the random number of each letter",
     f"{WRITES}.picked": "id of the letter that the random number picks: random.choices",
     f"{WRITES}.length": "number of letters before the first <BOS>",
-    f"{WRITES}.drawn": "number of random numbers for this name",
+    f"{WRITES}.drawn": "how many random numbers this name uses",
 }
 
 
@@ -135,7 +135,10 @@ def data(p: Parts) -> None:
 def tokenizer(p: Parts) -> None:
     """Add the ids of letters, and this step's name as ids."""
     ws = part(
-        p, 2, "Tokenizer", "uchars and BOS: letters become numbers, and names lists of numbers"
+        p,
+        2,
+        "Tokenizer",
+        "uchars and BOS: letters become numbers, and names become lists of numbers",
     )
     g = ws.book.graph
     ws.widths({0: 12, 1: 32})
@@ -395,7 +398,8 @@ def _random(ws: Composer, p: Parts) -> None:
     """The random numbers, and how many of them are used."""
     ws.text(
         "The program draws the random weights first. Then the program draws these random "
-        "numbers, in this order. Every 20 names start again with the first number.",
+        "numbers, in this order. After every 20 names, the sheet starts again with the first "
+        "random number.",
         "After 1,000 steps the learning rate is 0. The next 20 steps change no weight. These "
         "steps write the 20 names that the program prints.",
     )  # fmt: skip
@@ -416,7 +420,7 @@ def kept(p: Parts) -> None:
     )
     g, states = ws.book.graph, {"": "{}", "m ": "m.{}", "v ": "v.{}"}
     latches(ws, p.step.moved, (*BEGINNINGS, "start"), states, LABELS)
-    ws.heading("The names as ids: the names of each beginning, and the names that are kept")
+    ws.heading("Names, as ids: first names of ‘new’ and of ‘trained’, then the kept names")
     col = 1
     for title in (*BEGINNINGS, "latch"):
         ws.sheet.put(ws.cursor, col, title, "block")

@@ -73,7 +73,7 @@ def parts_and_totals(ws: Composer, rows: Rows) -> Area:
         "The weights of one layer",
         "W_Q, W_K, W_V: d_model × n_heads · d_head, or (low rank) d_model × r and r × n_heads · "
         "d_head",
-        "MLP: d_model × d_mlp and d_mlp × d_model; a gated MLP has the first twice",
+        "MLP: d_model × d_mlp and d_mlp × d_model; a gated MLP has the first matrix twice",
         style="equation",
     )
     add(ws, "layer", counts.LAYER, rows)
@@ -127,14 +127,14 @@ def rule_of_thumb(ws: Composer, rows: Rows) -> None:
 
 
 LOOK = [
-    "Napkin: type two sizes of a model from the news. Below, read the parts of each of "
-    "the thirteen totals.",
-    "Sizes: all typed numbers, with the totals. Count: every part of a model, with its "
-    "share. Rule: the rule of thumb, with a chart.",
-    "Training: text, computing (FLOP: sums and products), days and dollars, beside the "
-    "figures of the slides. Two of these figures are 26 times the result of the rule.",
-    "Printed: the sizes, totals and training figures from the sources. Figures that "
-    "differ are marked.",
+    "On the sheet Napkin, type two sizes of a model from the news. Below, you see thirteen "
+    "totals, and the parts of each total.",
+    "The sheet Sizes has all typed numbers, with the totals. The sheet Count shows every part of "
+    "a model. The sheet Rule shows the rule of thumb.",
+    "The sheet Training compares text, computing (FLOP: sums and products), days and dollars "
+    "with the slides. Two figures of the slides are 26 times the result of the rule.",
+    "The sheet Printed shows the sizes, totals and training figures from the sources. Figures "
+    "that differ from ours are marked.",
 ]
 
 
@@ -154,13 +154,13 @@ def story(w: Workbook, rows: Rows) -> Story:
         about=[
             "You can count a model's weights on a napkin: 12 · layers · width². This workbook "
             "also counts the weights of thirteen models part by part.",
-            "If you change a size, every total follows. Memory, price and speed depend on the "
+            "If you change a size, every total changes. Memory, price and speed depend on the "
             "number of weights. The rule works well for large models.",
             f"The rule gives {w.now(large.r_total):.1%} of all weights of GPT-3, but only "
             f"{w.now(small.r_total):.0%} of the weights of GPT-2 small. In GPT-2 small, the "
             "table of words is a large part.",
-            f"Of attention and MLPs alone, the rule gives {w.now(small.r_layers):.2%} even for "
-            "GPT-2 small.",
+            f"For attention and MLPs alone, the rule gives {w.now(small.r_layers):.2%} of the "
+            "weights, even in GPT-2 small.",
             "GPT-1 has 117 million weights, as the slides say. People long gave the same number "
             "for GPT-2 small. In fact, GPT-2 small has 124 million.",
             "DeepSeek V3 follows other rules. Its queries, keys and values pass through low "
@@ -178,14 +178,14 @@ def story(w: Workbook, rows: Rows) -> Story:
             ),
             w.suggestion(
                 "Type ‘0’ to give GPT-2 small a separate W_U: the model has {then:.1f} million "
-                f"weights, not {{now:.1f}}. That is {100 * (more / was - 1):.0f} % more. GPT-3 "
-                f"would have {100 * more_of_large:.1f} % more.",
+                f"weights, not {{now:.1f}}. The difference is {100 * (more / was - 1):.0f} %. In "
+                f"GPT-3, a separate W_U adds only {100 * more_of_large:.1f} %.",
                 untied,
                 small.millions,
             ),
             w.suggestion(
                 "Type ‘8’, for 8 experts instead of 256: {then:.1f} of {now:.0f} billion weights "
-                "are left. One token uses about as many weights.",
+                "are left. Each token uses 8 experts, so about this number of weights.",
                 {deep.routed: 8.0},
                 deep.billions,
             ),

@@ -115,10 +115,12 @@ def comparisons(w: Workbook) -> list[Comparison]:
         what = f"slides: corpus of {model}, 10^9 tokens"
         rows.append(Comparison(what, CORPUS[j], w["corpus"][j], "", 0))
         ratio = w.now(w["flop_ratio"][j])
-        note = FACTOR_NOTE.format(ratio=ratio) if ratio > 1 else "the rule gives a quarter more"
+        note = (
+            FACTOR_NOTE.format(ratio=ratio) if ratio > 1 else "the rule gives a quarter more FLOP"
+        )
         rows.append(Comparison(f"slides: FLOP of {model}, 10^18", FLOP[j], flop, note, 0))
         if cost := COSTS[j]:
-            note = "for these chips at this price; the slides name no chips"
+            note = "for the typed chips and price; the slides mention no chips"
             what = f"slides: cost of {model}, thousands of dollars"
             other = Comparison(what, cost / 1e3, dollars / 1000, note, 0, other="other settings")
             rows.append(other)
@@ -142,7 +144,8 @@ def suggest(w: Workbook, ws: Composer) -> None:
         ),
         w.suggestion(
             "Type ‘3500’: GPT-3 has {then:.0f} tokens for each weight, not {now:.1f}. Hoffmann "
-            "et al. (2022) advise 20. FLOP, days and dollars grow by the same factor.",
+            "et al. (2022) advise 20 tokens per weight. FLOP, days and dollars grow by the same "
+            "factor.",
             {w["corpus"][2]: 3500.0},
             w["tokens_a_weight"][2],
         ),

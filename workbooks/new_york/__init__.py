@@ -40,26 +40,26 @@ STORY = Story(
         "The sentences and weights were made for this workbook.",
     about=[
         "After ‘The Empire State Building is in New’, the next word is almost always ‘York’. But "
-        "the last word, ‘New’, does not decide this alone.",
+        "the last word, ‘New’, does not decide the next word alone.",
         "After ‘The state of New’, ‘York’, ‘Jersey’, ‘Mexico’ or ‘Hampshire’ can follow. A table "
-        "of the last word has one answer for both sentences.",
-        "A table of the last three words, ‘is in New’, has one answer for ten places. The "
-        "deciding word stands further back, at different distances.",
+        "that uses only the last word gives the same answer for both sentences.",
+        "A table that uses the last three words, ‘is in New’, gives the same answer for ten "
+        "places. The deciding word stands further back, at different distances.",
         "A small model, with one layer and two heads, was trained on twenty sentences. At ‘New’, "
         "a head looks back at ‘state’, or at ‘Empire’ and ‘Building’.",
         "The head adds the information from these words to the vector of ‘New’. So ‘New’ can "
         "lead to different words, or to four words with fair shares.",
-        "Why it matters: this is the purpose of attention. The model also has a limit: it knows "
-        "only twelve places. It never read a mix of two places.",
-        "Yet the model is almost as sure about a mix as about a place.",
+        "Why it matters: attention exists to bring information from earlier words. The model "
+        "also has a limit: it knows only twelve places. It never read a mix of two places.",
+        "Yet the model is almost as sure about a mix of two places as about a real place.",
     ],
     look=[
-        "Contexts: the next words from the model, and from tables of the last one, two and three "
-        "words. The sheet also shows where each head looks.",
-        "Play: type one of the sentences on Contexts up to ‘New’. The model continues the "
-        "sentence.",
-        "Switches: type ‘0’ for both heads. The model then uses only the last word and the place "
-        "of that word.",
+        "The sheet Contexts shows the next words from the model, and from tables of the last "
+        "one, two and three words. The sheet also shows where each head looks.",
+        "On the sheet Play, type a sentence from the sheet Contexts, but only up to ‘New’. The "
+        "model continues the sentence.",
+        "On the sheet Switches, type ‘0’ for both heads. The model then uses only the last word "
+        "and the position of that word.",
     ],
     suggestions=[
         Suggestion("Type ‘The Empire State Building is in New’ as the sentence: ‘York’ rises from {now:.0%} to {then:.1%}, and all other words fall.",

@@ -16,8 +16,8 @@ from cellformer.workbooks.new_york import texts
 SHEET = "Contexts"
 PURPOSE = "what follows New, from the model and from tables of the last words"
 ABOUT = (
-    "The model reads all words of the sentence on Play. A table only counts which words followed "
-    "the last words in the texts below.",
+    "The model reads all words of the sentence on the sheet Play. A table only counts which "
+    "words followed the last words in the texts below.",
     "Type other sentences on Play. If two sentences end with the same words, the tables give the "
     "same answer. The model's answer depends on where the heads look.",
 )
@@ -53,7 +53,7 @@ def _looks(book: ModelBook, page: Composer) -> None:
         return IF(expression(t) < n_prompt, Nth(pattern[:, t], n_prompt), "")
 
     n_heads = book.model.spec.n_heads
-    page.sheet.put(LOOKS_ROW, 0, "last word attends to", "row label")
+    page.sheet.put(LOOKS_ROW, 0, "last word's attention", "row label")
     page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
     heads = (said(f"blocks.0.attn.h{h}") for h in range(n_heads))
     page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
@@ -68,7 +68,10 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
     g, top, n = book.graph, TEXTS_ROW + 2, len(texts.SENTENCES)
     vocabulary, n_prompt = g["vocabulary"].area.fixed, g["n_prompt"][0, 0]
     page.sheet.put(
-        TEXTS_ROW - 1, 0, "The texts, aligned at the last word before the next word", "heading"
+        TEXTS_ROW - 1,
+        0,
+        "The texts, aligned so that their last words stand in one column",
+        "heading",
     )
 
     def said(_: int, j: int) -> Expression:
@@ -108,7 +111,7 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
     probs, n_prompt = book.graph["probs"].area, book.graph["n_prompt"][0, 0]
     page.heads_at((NEXT_ROW - 1, 0), "next word", *HEADS, style="label")
     names, read = texts.NAMES, NEXT_ROW + len(texts.NAMES)
-    page.sheet.down(NEXT_ROW, 0, (*names, "share of the texts used"), "row label")
+    page.sheet.down(NEXT_ROW, 0, (*names, "percent of texts used"), "row label")
 
     def share(k: int, c: int) -> Expression:
         if c == MODEL:
@@ -134,8 +137,8 @@ def _suggestions() -> list[Suggestion]:
     city = read.index(("The city of New", "Haven"))
     return [
         Suggestion(
-            "Type ‘80’, for 80 readings of ‘The state of New York’. In the table of one word, "
-            "‘York’ rises from {now:.0%} to {then:.0%}.",
+            "Type ‘80’, for 80 readings of ‘The state of New York’. In the table of the last "
+            "word, ‘York’ rises from {now:.0%} to {then:.0%}.",
             ("contexts.times", state, 0), 80, ("contexts.next", 0, BEFORE[0]),
         ),
         Suggestion(

@@ -109,7 +109,9 @@ def compared(w: Workbook) -> list[Comparison]:
     """The whole model's last word, compared with section 6 of the source."""
     stream, probs = w["whole_h_1"], w["probs"]
     of_stream = [
-        Comparison(f"whole model: h² of the last word, number {j + 1}", float(x), stream[LAST, j])
+        Comparison(
+            f"whole model: number {j + 1} of h² for the last word", float(x), stream[LAST, j]
+        )
         for j, x in enumerate(fitting.POST[1][LAST])
     ]
     notes = {"the": "the printed logit -0.48 also gives 0.0348"}
@@ -136,7 +138,7 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
         ),
         (
             "in the transparent model, too, each pattern row sums to 1, and the six rows of a "
-            "layer to 6",
+            "layer sum to 6",
             AND(*(near(SUM(pattern.fixed), 6) for pattern in patterns)),
         ),
         (
@@ -153,22 +155,23 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="Based on L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
         about=[
-            "What is lost without attention? This workbook runs the model of two-layers on ‘the "
-            "cat sat’ in three forms. The first form is whole.",
+            "What is lost without attention? This workbook runs the model of the workbook "
+            "‘two-layers’ on ‘the cat sat’ in three forms. The first form is the whole model.",
             "In the transparent form, attention runs and adds zero (W_O = 0, or W_V = 0). In the "
             "deleted form, h becomes h + MLP(h).",
-            "The last two forms give the same stream. Without attention, no word gets "
-            "information from another word.",
+            "The transparent and the deleted form give the same stream. Without attention, no "
+            "word gets information from another word.",
             "Why it matters: switch off one head, and leave all others on. The change shows what "
             "this head does. The method is called ablation.",
-            "A pattern shows only where a head looks: head 1.0 gives the word before "
-            f"{stares:.2f} of its attention, and writes little.",
+            "A pattern shows only where a head looks. For example, head 1.0 gives "
+            f"{stares:.2f} of its attention to the previous word, but writes little.",
             "Layers and heads are counted from 0: head 1.0 is number 0 in layer 1. The essay counts from 1.",
         ],
         errata=[
             "The appendix prints no numbers. So the sheet Printed compares the whole model with "
-            "section 6, which works through the numbers.",
-            "The patterns of layer 1 are chosen here, not printed.",
+            "section 6 of the source, which prints numbers.",
+            "The source does not print the patterns of layer 1. This workbook chooses these "
+            "patterns.",
             "The appendix says: if a head looks only at its own word, it doubles the word's "
             "vector. This holds only if W_V W_O leaves the vector unchanged.",
             "The appendix also says that ‘the next item must differ from the current one’ needs "
@@ -176,12 +179,12 @@ def story(w: Workbook) -> Story:
         ],
         look=[
             "The tables have one row for each word, as in the source.",
-            "Streams: as built, the transparent and the deleted model have the same numbers. The "
-            "whole model has other numbers.",
-            "Layer 0, Layer 1: the transparent model has scores and patterns, like the whole "
-            "model. These scores and patterns have no effect.",
-            "Must differ: the appendix says that a certain rule needs attention. A table of one "
-            "word follows this rule.",
+            "The sheet Streams compares the three models. As built, the transparent and the "
+            "deleted model have the same numbers. The whole model has other numbers.",
+            "On the sheets Layer 0 and Layer 1, the transparent model has scores and patterns, "
+            "like the whole model. These scores and patterns have no effect.",
+            "The appendix says that a certain rule needs attention. The sheet Must differ shows "
+            "that a table of one word follows this rule.",
         ],
         suggestions=suggestions(w),
     )
@@ -232,8 +235,8 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             whole=whole,
         ),
         w.suggestion(
-            "Type ‘1’, also for heads 0.1 and 1.1. With only head 1.0 off, the distance of ‘sat’ "
-            "from the whole model is {then:.2f}. With only head 0.0 off, this distance is "
+            "Type ‘1’ here, and for heads 0.1 and 1.1. With only head 1.0 off, the distance of "
+            "‘sat’ from the whole model is {then:.2f}. With only head 0.0 off, this distance is "
             f"{first:.2f}.",
             all_but(2),
             lost,

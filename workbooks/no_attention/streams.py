@@ -90,7 +90,7 @@ def differences(ws: Composer, after: Streams) -> None:
 def read_out(ws: Composer, streams: Streams, U: Area) -> None:
     """Logits, exponentials and probabilities after the last word: [models, d_vocab]."""
     ws.heading(
-        "The next word, after the last word",
+        "The probabilities of the next word",
         "logits = last row of h² U; probability = exponential / sum of the row",
         style="equation",
     )
@@ -116,8 +116,8 @@ def never_the_same(ws: Composer) -> Area:
     ws.text(
         "The essay says that a model without attention cannot express ‘the next item must differ "
         "from the current one’.",
-        "But such a model sees the current word, and a table can forbid that word. The model "
-        "only cannot follow a rule about an earlier word.",
+        "But a model without attention sees the current word, and a table can forbid that word. "
+        "Such a model only cannot follow a rule about an earlier word.",
     )
     ws.heading(
         "One row of logits for each current word: the same word almost never comes next",

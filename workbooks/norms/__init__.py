@@ -31,7 +31,7 @@ def book() -> Book:
             near(after[0, 1] + after[0, 0] ** 2, square / (square + w["settings"][2])),
         ),
         ("LayerNorm ignores the offset", near(w["layer_moved"][1, :], 0)),
-        ("post-norm: no size exceeds sqrt(d)", largest < SQRT(stack.D) + NEAR),
+        ("post-norm: no vector is longer than sqrt(d)", largest < SQRT(stack.D) + NEAR),
     ])  # fmt: skip
     return w.done(story(w))
 
@@ -40,7 +40,7 @@ def compare(w: Workbook) -> None:
     """Compare the sources' statements about a norm's results."""
     mean, variance = (w["layer_after"][0, k] for k in range(2))
     w.compare([
-        Comparison("LayerNorm before gain and bias: mean of the entries", 0, mean, decimals=0),
+        Comparison("mean of the entries after LayerNorm, before gain and bias", 0, mean, decimals=0),
         Comparison("their variance", 1, variance, decimals=0),
     ], "Slides, RMSNorm")  # fmt: skip
 
@@ -51,15 +51,16 @@ def story(w: Workbook) -> Story:
     return Story(
         title=TITLE,
         source="Based on M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to "
-        "Transformers; pre-norm and post-norm: Xiong et al. 2020.",
+        "Transformers. Pre-norm and post-norm are from Xiong et al. 2020.",
         about=[
             "Every sublayer adds to a word's vector, so the size of the vector changes. A norm "
             "gives each sublayer an input of the same size.",
             "LayerNorm subtracts the mean and divides by the root of the variance. RMSNorm divides by the root of the mean square and keeps the mean.",
             "Why it matters: LayerNorm ignores the size of a vector and an offset of all its "
             "entries. RMSNorm ignores only the size.",
-            "The second thing to try makes this difference large.",
-            "After the division each entry has its own gain γ and its own shift β. A small number, eps, is added under the root.",
+            "The second thing to try makes the difference between LayerNorm and RMSNorm large.",
+            "After the division, a norm multiplies each entry by its own gain γ and adds its own "
+            "shift β. A small number, eps, is added under the root.",
             "A pre-norm stands before a sublayer: the stream itself is never divided, and can "
             "grow. A post-norm stands after a sublayer.",
         ],
@@ -71,10 +72,10 @@ def story(w: Workbook) -> Story:
             "The introduction's table omits the norm before the logits.",
         ],
         look=[
-            "Norms: one vector as typed, scaled and offset, with both norms of each version. The "
-            "rows ‘change’ show which changes remain after a norm.",
-            "Stack: eight layers. Without norms, each layer multiplies the stream by a factor. "
-            "With pre-norm, each layer adds about the same size.",
+            "The sheet Norms shows one vector as typed, scaled and offset, with both norms of "
+            "each version. The rows ‘change’ show which changes remain after a norm.",
+            "The sheet Stack shows eight layers. Without norms, each layer multiplies the stream "
+            "by a factor. With pre-norm, each layer adds a vector of about the same size.",
             "With post-norm, the stream keeps its size, the root of d.",
         ],
         suggestions=[

@@ -26,7 +26,11 @@ SIDE_BY_SIDE = (
     ("how it matches", "sum of pixels times weights", "a query times each key, then softmax"),
     ("the same everywhere", "the weights", "the weights, but not the pattern"),
     ("what it gives", "one number: how well the window fits", "a blend of other tokens' values"),
-    ("what data sets", "the weights, in training", "the weights in training, the pattern in use"),
+    (
+        "what data sets",
+        "the weights, in training",
+        "the weights in training, the pattern during use",
+    ),
 )
 
 
@@ -35,7 +39,7 @@ def book() -> Book:
     w = Workbook("ocr-filter")
     ws = w.sheet(
         "Filter",
-        "draw in the grid; the steps of the reading stand from left to right",
+        "draw in the grid, and follow the steps of the reading from left to right",
         widths={0: 14} | dict.fromkeys(range(1, 40), 6.5),
     )
     ws.heading("The image, 5 x 5: type 1 for ink, 0 for blank")
@@ -52,7 +56,7 @@ def book() -> Book:
         ("probabilities sum to 1", near(SUM(w["probs"].fixed))),
         ("nothing after ReLU is below zero", MIN(w["features"].fixed) >= 0),
         (
-            "the row sums of the first window add up to the first map entry",
+            "the row sums of the first window add up to the first number of the map",
             near(SUM(w["row_sums"][:, 0]), w["conv_vertical"][0, 0]),
         ),
     ])  # fmt: skip
@@ -104,7 +108,7 @@ def row_sums(ws: Composer) -> None:
 def classify(ws: Composer) -> None:
     """Flatten, a linear layer of two classes, softmax."""
     ws.heading(
-        "Flatten: four features of each filter; a linear layer; softmax",
+        "Flatten four features of each filter, then a linear layer and softmax",
         "logits = read · features  [2];  probs = exp(logits - largest) / sum",
         style="equation",
     )
@@ -128,7 +132,7 @@ def side_by_side(w: Workbook) -> None:
     """Add a comparison of a filter and a head, in words."""
     ws = w.sheet(
         "Filter and head",
-        "a comparison of two detectors that are used everywhere",
+        "a comparison of two detectors that work at every place",
         widths={0: 22, 1: 40, 2: 46},
     )
     for k, line in enumerate(SIDE_BY_SIDE):
@@ -189,15 +193,17 @@ def story(w: Workbook) -> Story:
         errata=[
             "The source says that pooling tolerates a shift of the stroke by one pixel. The "
             "probability of the answer does stay 1.00.",
-            "But the score of the answer is halved. After a shift by two pixels, the score is 0. "
-            "Also, 3 x 3 numbers give 2 x 2 only if the pooling windows overlap.",
+            "But after a shift by one pixel, the score of the answer is halved. After a shift by "
+            "two pixels, this score is 0. Also, 3 x 3 numbers give 2 x 2 numbers only if the "
+            "pooling windows overlap.",
         ],
         look=[
-            "Filter: type ‘1’ and ‘0’ into the picture, and follow the steps from pixels to "
-            "probabilities.",
-            "Head: an attention head on the same pixels. Ink in one corner reaches the opposite "
-            "corner in one step.",
-            "Filter and head: similarities and differences of a filter and a head.",
+            "On the sheet Filter, type ‘1’ and ‘0’ into the picture, and follow the steps from "
+            "pixels to probabilities.",
+            "The sheet Head shows an attention head on the same pixels. Ink in one corner "
+            "reaches the opposite corner in one step.",
+            "The sheet Filter and head shows the similarities and differences of a filter and a "
+            "head.",
         ],
         suggestions=[
             w.suggestion(

@@ -73,7 +73,7 @@ def look(ws: Composer) -> None:
     """Add the scores of the 25 keys, and their shares, each at its pixel's place: [5, 5]."""
     q, sharp, image, wk = (ws[name] for name in ("head_q", "sharpness", "image", "W_K"))
     ws.heading(
-        "Where the chosen pixel looks: scores and shares, each at the place of the key",
+        "Where the chosen pixel looks: scores and shares of all keys, at the places of the keys",
         "score = sharpness · q · k = -sharpness · (squared distance from the opposite pixel)",
         "share = exp(score - largest) / sum over the 25",
         style="equation",
@@ -108,7 +108,8 @@ def look(ws: Composer) -> None:
 def reach(ws: Composer) -> None:
     """Add the head's result, the filter's result there, and how many layers a filter needs."""
     ws.heading(
-        "The result of the head in one step, and of the vertical filter in the first window",
+        "The result of the head in one step, and the result of the vertical filter in the first "
+        "window",
         "head = sum of share · v, with v = ink · W_V;   filter: the map at [0, 0]",
         style="equation",
     )
@@ -123,8 +124,8 @@ def reach(ws: Composer) -> None:
         style="readout",
     )
     ws.heading(
-        "The number of 3 x 3 layers that join two opposite corners of a picture",
-        "after n layers, a number depends on 2n + 1 pixels in a row",
+        "How many 3 x 3 layers are needed to join two opposite corners of a picture",
+        "after n layers, a number depends on a square 2n + 1 pixels wide",
         style="equation",
     )
     side = ws.typed("side", float(N), ["pixels per row"], style="input setting")
@@ -139,7 +140,7 @@ def suggest(w: Workbook, ws: Composer) -> None:
     ws.suggest(
         w.suggestion(
             "Type ‘1’ to put ink at the bottom right: the head brings this ink to the top left "
-            "in one step. The value there goes from {now:.2f} to {then:.2f}.",
+            "in one step. The value at the top left goes from {now:.2f} to {then:.2f}.",
             {w["image"][N - 1, N - 1]: 1.0},
             w["brought"][0],
         ),

@@ -27,7 +27,7 @@ def book() -> Book:
             ("softmax by rows: every row sums to 1", near(w["row_totals"].fixed)),
             ("softmax by columns: every column sums to 1", near(w["column_totals"].fixed)),
             (
-                "the scores by slices equal the scores by einsum",
+                "the scores from slices equal the scores from einsum",
                 near(w["einsum_gap"].fixed, 0),
             ),
         ]
@@ -42,16 +42,17 @@ def story(w: Workbook) -> Story:
         source="Based on lecture notes on transformers, sections 4 and 5, and A Gentle Introduction "
         "to Transformers.",
         about=[
-            "Programs compute all heads of a layer at once. Programs stack tables in a third "
-            "direction for this. Such stacks are called tensors.",
-            "This workbook shows one such computation, and three possible mistakes. Softmax can "
-            "run in a wrong direction. The heads can get wrong parts of Q.",
-            "The scores can have a wrong divisor.",
-            "Why it matters: a program with one of these three mistakes runs without an error, "
-            "and gives numbers of the right shape.",
+            "Programs compute all heads of a layer at once. To do this, programs stack tables in "
+            "a third direction. Such stacks are called tensors.",
+            "This workbook shows a computation with tensors, and three possible mistakes. "
+            "Softmax can run in a wrong direction. The heads can get wrong parts of Q.",
+            "The scores can be divided by a wrong number.",
+            "Why it matters: a program with one of these three mistakes runs without an error. "
+            "The tables have the correct shape, but wrong numbers.",
             "Scores are divided by √d_head because of the softmax. Without the division, longer "
             "queries make the spread of the scores larger.",
-            "Then one key gets all of the weight, and training can hardly move the other keys.",
+            "If the spread of the scores is large, one key gets all of the weight. Training can "
+            "then hardly move the other keys.",
         ],
         errata=[
             "The notes divide the scores by √d_head ‘for numerical stability’. The real reason "
@@ -59,16 +60,17 @@ def story(w: Workbook) -> Story:
             "The notes print two softmaxes of one table. In one softmax, the second row repeats "
             "the first row. No direction of the softmax gives this result.",
             "The notes also print weights that are not a softmax of the scores. The sheet "
-            "Printed shows both.",
+            "Printed shows these weights and the two softmaxes.",
         ],
         look=[
             "The tables have one row for each word, as in the notes.",
-            "Softmax: one table of scores, with softmax along the rows and along the columns.",
-            "Tensors: two ways to cut Q into heads. The cut by columns is right. The reshape "
-            "mixes the tokens, and is wrong.",
+            "The sheet Softmax shows one table of scores, with softmax along the rows and along "
+            "the columns.",
+            "The sheet Tensors shows two ways to cut Q into heads. The cut by columns is "
+            "correct. The cut by reshape mixes the tokens, and is wrong.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
-            "Scale: a hundred random pairs of q and k, and the variance of their products. The "
-            "table of scores grows with T².",
+            "The sheet Scale shows a hundred random pairs of q and k, and the variance of their "
+            "products. With T tokens, each head has T² scores.",
         ],
         suggestions=[
             w.suggestion(
@@ -79,8 +81,9 @@ def story(w: Workbook) -> Story:
                 w["by_rows"][0, 2],
             ),
             w.suggestion(
-                "Type ‘3’ for this feature of fluffy. The wrong reshape moves the feature into "
-                "the query of blue. There it changes a number from {now:.2f} to {then:.2f}.",
+                "Type ‘3’ for this feature of ‘fluffy’. The wrong reshape moves the feature into "
+                "the query of ‘blue’. In that query, a number changes from {now:.2f} to "
+                "{then:.2f}.",
                 {w["X"][0, 3]: 3.0},
                 w["reshaped"][1, 1],
             ),

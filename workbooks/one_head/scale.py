@@ -81,7 +81,7 @@ def spread(ws: Composer, dots: Area, width: Area) -> None:
         style="readout",
     )
     ws.heading(
-        f"Softmax over the first {KEYS} products as scores: the share of the likeliest key",
+        f"Share of the likeliest key, if the first {KEYS} products are the scores of a softmax",
         "share = 1 / sum of exp(score - largest)",
         style="equation",
     )
@@ -102,7 +102,7 @@ def grows(ws: Composer) -> None:
     ws.heading(
         "The table of scores has a row and a column for every token: T² scores in every head",
         "The notes say that the table's size is the square root of the context size. In fact, "
-        "the size is the square.",
+        "the table's size is the square of the context size.",
     )
     contexts = ws.typed("contexts", CONTEXTS, ["T, tokens"], style="input setting")
     n = (1, len(CONTEXTS))
@@ -124,14 +124,14 @@ def suggest_draws(w: Workbook, ws: Composer) -> None:
     ws.cursor = 5
     ws.suggest(
         w.suggestion(
-            "Type ‘30’, one extreme draw: the variance of the first width goes from {now:.1f} "
-            "to {then:.1f}. A variance reacts strongly to extremes.",
+            "Type ‘30’, one extreme draw: with the first d_head, the variance goes from "
+            "{now:.1f} to {then:.1f}. A variance reacts strongly to extremes.",
             {q[0, 1]: 30.0},
             variances[0],
         ),
         w.suggestion(
-            "Type ‘10’ as the last number of the same q. Only the third width uses this number: "
-            "its product goes from {now:.1f} to {then:.1f}.",
+            "Type ‘10’ as the last number of the same q. Only the third d_head is long enough to "
+            "use this number: the product goes from {now:.1f} to {then:.1f}.",
             {q[0, D_MOST - 1]: 10.0},
             dots[0, 2],
         ),

@@ -23,8 +23,8 @@ def add(w: Workbook) -> None:
         "keys.",
         "So softmax runs along the keys, the last axis of the table (dim=-1, here dim=1). Each "
         "row sums to 1.",
-        "Along the other axis (dim=0), each key spreads its weight over the queries. Then no row "
-        "sums to 1.",
+        "Softmax along the queries (dim=0) is different: each key spreads its weight over the "
+        "queries. Then no row sums to 1.",
         widths={0: 16, **dict.fromkeys(range(1, 18), 10)},
     )
     scores = ws.typed("scores", SCORES, QUERIES, KEYS, "scores   [T, T]")
@@ -50,7 +50,7 @@ def add(w: Workbook) -> None:
     )
     ws.computed("column_totals", (1, 3), lambda _, j: SUM(shares[:, j]), ["column's sum"])
     ws.heading(
-        "The other table in the notes: the printed weights are not the softmax of these scores"
+        "A second table in the notes: the printed weights are not the softmax of the printed scores"
     )
     other = ws.typed("other", OTHER, ("Token 1", "Token 2"), KEYS, "scores")
     by_rows(ws, other, "other_", "Its softmax, dim=1")
@@ -102,7 +102,7 @@ def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
     row = {scores[0, k]: SCORES[0][k] + 5 for k in range(3)}
     ws.suggest(
         w.suggestion(
-            "Type ‘6’, then ‘7’ and ‘8’ in the next two cells: 5 more in the whole row. The "
+            "Type ‘6’, then ‘7’ and ‘8’ in the next two cells: the whole row grows by 5. The "
             "shares by rows do not change: the first share stays {then:.1%}.",
             row,
             own,
@@ -137,7 +137,7 @@ def printed(w: Workbook) -> list[Comparison]:
     wrong = "the softmax of the printed scores gives other weights"
     rows += [
         Comparison(
-            f"visual intuition, token {i + 1}, weight {j + 1}",
+            f"‘visual intuition’: token {i + 1}, weight {j + 1}",
             value,
             w["other_by_rows"][i, j],
             wrong,

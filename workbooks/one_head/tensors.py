@@ -49,7 +49,7 @@ def cut(ws: Composer, q: Area) -> None:
     """Add head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a plain
     reshape."""
     ws.heading(
-        "The queries of head 0.0: with view and permute, and with a reshape without permute",
+        "The queries of head 0.0, cut in two ways: view with permute, and reshape without permute",
         "right: Q.view(T, n_heads, d_head).permute(1, 0, 2)[0]   [T, d_head]: the first d_head columns",
         "wrong: Q.reshape(n_heads, T, d_head)[0]   [T, d_head]: the first T · d_head numbers, row by row",
         style="equation",
@@ -68,7 +68,7 @@ def cut(ws: Composer, q: Area) -> None:
         from_where,
         (),
         ("d0", "d1"),
-        "token and column of the wrong numbers",
+        "source of the wrong numbers: token, column",
         "label",
         wrong,
     )
@@ -77,7 +77,7 @@ def cut(ws: Composer, q: Area) -> None:
 def scores(ws: Composer, q: Area, k: Area) -> None:
     """Add every head's scores by slices, and by the sum in the einsum's notation."""
     ws.heading(
-        "Scores of both heads [n_heads, T, T], side by side: query down, key across",
+        "Scores of both heads [n_heads, T, T], side by side: queries in rows, keys in columns",
         "einsum('thd,Thd->htT', Q, K)[h, t, T] = sum over d of Q[t, h, d] K[T, h, d];   / √d_head",
         style="equation",
     )
@@ -109,7 +109,7 @@ def example(ws: Composer) -> None:
     """The notes' small example of a product of three numbers."""
     ws.heading(
         "The notes' example: one query, one key, d_head = 3",
-        "score = q · k / √3. The notes use the root once, and omit the root once.",
+        "score = q · k / √3. The notes divide by √3 in one place, and omit √3 in another place.",
         style="equation",
     )
     q = ws.typed("q_example", [Q_EXAMPLE], ["q"], ("d0", "d1", "d2"))
@@ -125,14 +125,14 @@ def suggest(w: Workbook, ws: Composer) -> None:
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
     ws.suggest(
         w.suggestion(
-            "Type ‘2’ in a column of head 0.1. In head 0.0, the score of the query creature with "
-            "the key fluffy stays {then:.3f}.",
+            "Type ‘2’ in a column of head 0.1. In head 0.0, the score of the query ‘creature’ "
+            "with the key ‘fluffy’ stays {then:.3f}.",
             {wq[0, 2]: 2.0},
             scores[2, 0],
         ),
         w.suggestion(
-            "Type ‘2’ in a key column of head 0.0. The score of creature with fluffy goes from "
-            "{now:.3f} to {then:.3f}.",
+            "Type ‘2’ in a key column of head 0.0. The score of the query ‘creature’ with the "
+            "key ‘fluffy’ goes from {now:.3f} to {then:.3f}.",
             {w["W_K"][0, 0]: 2.0},
             scores[2, 0],
         ),
@@ -147,9 +147,11 @@ def suggest(w: Workbook, ws: Composer) -> None:
 def printed(w: Workbook) -> list[Comparison]:
     """The notes' example."""
     dot, divided = w["score_example"][0], w["score_example"][1]
-    note = "section 5.4 ends with scores = 44, without the division by √3 that it had before"
+    note = (
+        "section 5.4 first divides the score by √3, but ends with scores = 44, without the division"
+    )
     return [
         Comparison("q · k of (2, 4, 6) and (1, 3, 5)", 44, dot, "", 0),
-        Comparison("their score, 44/√3", 44 / 3**0.5, divided, "", 3),
-        Comparison("their score at the section's end", 44, divided, note, 0),
+        Comparison("score of q and k: 44/√3", 44 / 3**0.5, divided, "", 3),
+        Comparison("score of q and k at the end of section 5.4", 44, divided, note, 0),
     ]

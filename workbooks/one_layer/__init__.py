@@ -26,10 +26,10 @@ def book() -> Book:
     w.book.opens_on = "Model"
     ws = w.sheet(
         "Model",
-        "the whole model; each word is a column (W times x)",
+        "the whole model, with one column for each word (W times x)",
         widths={1: 8} | dict.fromkeys(range(2, 24), 7),
     )
-    listing = w.sheet("Tables", "the document's tables of activations and parameters, with links")
+    listing = w.sheet("Tables", "the source's tables of activations and parameters, with links")
     page = MatrixSheet(ws, typed(), partial(model.labels, w))
     model.embed(page)
     model.norm(page, 0, "before attention")
@@ -58,7 +58,8 @@ def check(w: Workbook, page: MatrixSheet) -> None:
             ("in each head, a word's attention weights sum to 1", AND(*ones)),
             ("with the mask on, no word looks at a later word", OR(mask != 1, MAX(*ahead) == 0)),
             (
-                "the sum of the heads, each times its W_O, equals all heads times the stacked W_O",
+                "the sum of each head times its own W_O equals the stacked heads times the "
+                "stacked W_O",
                 near(page["o_difference"].area.fixed, 0),
             ),
             ("after each word, the probabilities sum to 1", near(page["p_sums"].area.fixed)),
@@ -83,24 +84,24 @@ def story(w: Workbook) -> Story:
             "As built, the model is the first model of the introduction, with attention only. "
             "Two switches add LayerNorm and the MLP.",
             "The introduction follows only the last word, which predicts the next word. Here, "
-            "this is the last column.",
+            "the last word is the last column.",
         ],
         errata=[
             "The source says that heads side by side need d_head = d_model / H. In fact, W_O can "
             "have any number of columns.",
-            "The source also says that LayerNorm gives a vector the mean beta. In fact, each "
-            "number is moved by its own beta.",
+            "The source also says that after LayerNorm the mean of a vector equals beta. In "
+            "fact, each number is moved by its own beta.",
         ],
         look=[
-            "Model: the sentence, the attention of the last word, and the next word. Below are "
-            "all steps with their weights.",
-            "Tables: all activations and parameters of the introduction, each with its shape, "
-            "its count, and a link to its cells.",
-            "Model, the heads together: add the heads one by one, or stack the heads and "
-            "multiply by one W_O. Both ways give the same result.",
+            "The sheet Model shows the sentence, the attention of the last word, and the next "
+            "word. All steps with their weights stand below.",
+            "The sheet Tables lists all activations and parameters of the introduction. Each has "
+            "its shape, its count, and a link to its cells.",
+            "The sheet Model joins the heads in two ways: add the heads one by one, or stack the "
+            "heads and multiply by one W_O. Both ways give the same result.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",
-            "Model, Head 0.0: later words also have scores, but the mask gives these scores no "
-            "weight.",
+            "On the sheet Model, later words also have scores in head 0.0, but the mask gives "
+            "these scores no weight.",
         ],
         suggestions=suggestions(w),
     )
@@ -146,8 +147,8 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             spread=w["sigma_0"][0, model.LAST],
         ),
         w.suggestion(
-            "Type ‘1’ here and for LayerNorm: this is the full model. Jersey goes from "
-            "{now:.0%} to {then:.0%}.",
+            "Type ‘1’ here and for LayerNorm to run the full model: Jersey goes from {now:.0%} "
+            "to {then:.0%}.",
             {mlp: 1.0, norm: 1.0},
             jersey,
         ),

@@ -116,8 +116,8 @@ def norm(page: MatrixSheet, k: int, where: str) -> None:
     """LayerNorm of x_k, or x_k itself if its switch is 0."""
     page.section(
         f"LayerNorm {where}",
-        f"x_{k}_LN = (x_{k} - mu) / sigma * gamma + beta    "
-        f"[d_model × n]; with its switch off, x_{k}_LN = x_{k}",
+        f"x_{k}_LN = (x_{k} - mu) / sigma * gamma + beta    [d_model × n]; if LayerNorm is off, "
+        f"x_{k}_LN = x_{k}",
     )
     page.ws.text("Entry i of every word is multiplied by gamma_i, then beta_i is added.")
     x, switch = page[f"x_{k}"], page["switches"][0, 0]
@@ -231,5 +231,13 @@ def unembed(page: MatrixSheet) -> None:
     found = page.computed("next", last, vocabulary, "readout")
     series = Series("p", vocabulary.area, found.area)
     page.ws.chart(
-        Chart(12, CHART, "column", "After the last word", [series], (560, 200), shares=True)
+        Chart(
+            12,
+            CHART,
+            "column",
+            "Probabilities after the last word",
+            [series],
+            (560, 200),
+            shares=True,
+        )
     )

@@ -129,7 +129,7 @@ def fill(w: Workbook, ws: Composer) -> list[Comparison]:
     rest = GPT2["n_layers"] * 4 * GPT2["d_model"] + 2 * GPT2["d_model"]
     ws.text(
         f"GPT-2 has {rest:,} more parameters: attention biases and a last LayerNorm. The "
-        "document omits these."
+        "document omits these parameters."
     )
     counts = listed(ws, "parameters", PARAMETERS, sizes_here, sizes_gpt2)
     return compared(w, ws, gpt2, derived, totals(ws, counts))
@@ -209,8 +209,8 @@ def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -
             "GPT-2 small: n_vocab, in the table of key figures",
             MISPRINTED,
             n_vocab,
-            "The table prints 5025, and the text 50,257: a digit was lost. With 5025 the total "
-            f"would be {cut:.0f} million",
+            "The table prints 5025, and the text 50,257: a digit was lost. With 5025, the total "
+            f"is only {cut:.0f} million",
             decimals=0,
         ),
         Comparison(
@@ -226,7 +226,7 @@ def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -
 
 def padded(ws: Composer) -> list[Comparison]:
     """The document's example of softmax*: a hidden score's share is 0."""
-    ws.heading("softmax*: a hidden score counts as minus infinity, here -1000")
+    ws.heading("softmax*: a hidden score is set to minus infinity, here to -1000")
     scores = ws.typed("padded", [[1.0, 2.0, -1000.0]], title="scores", style="dial")
     exps = ws.computed(
         "padded_exp",

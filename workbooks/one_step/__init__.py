@@ -44,18 +44,18 @@ def weights(model: Model) -> dict[str, np.ndarray]:
 ABOUT = [
     "A language model learns by repeating one small step. In this step, the model reads "
     "a sentence and then gets the word that came next.",
-    "Then every weight moves a little, so that this word would surprise the model less. "
-    "This workbook shows one whole step.",
+    "Then every weight moves a little, to make the model less surprised by the word that came "
+    "next. This workbook shows one whole step.",
     "Why it matters: a large model learns everything in this way. The step uses only "
     "sums, products, quotients, e^x and ln.",
-    "The surprise is the loss: -ln of the share that the model gave the next word. Every "
-    "number has a gradient.",
-    "The gradient says how much the loss would grow if the number grew by 1. You find it "
-    "from the loss backwards, with one rule per kind of formula.",
-    "This is the chain rule, called backpropagation. A step subtracts the rate times the "
+    "The surprise is called the loss: -ln of the share that the model gave to the next word. "
+    "Every number has a gradient.",
+    "The gradient says how much the loss grows for each unit that the number grows. Gradients "
+    "are computed from the loss backwards, with one rule for each kind of formula.",
+    "The method is the chain rule, called backpropagation. A step subtracts the rate times the "
     "gradient from every weight.",
-    "This workbook uses the model of cat-sat. The model has read ‘the cat sat’, and the "
-    "word that came next is ‘on’.",
+    "This workbook uses the model of the workbook ‘cat-sat’. The model has read ‘the cat sat’, "
+    "and the word that came next is ‘on’.",
     "To fit on one page, the model predicts only the word after ‘sat’. So only ‘sat’ has a query.",
 ]
 
@@ -72,21 +72,23 @@ def story(w: Workbook) -> Story:
         "section 5. Here the model learns.",
         about=ABOUT,
         look=[
-            "Step, left: the model from the word vectors down to the loss, as in cat-sat.",
-            "Step, middle: begin at the bottom, with ‘share - should be’, and go up. The text "
-            "above each table explains the rule in plain words.",
-            "Step, right: every weight after the step, and the model with these weights. The "
-            "loss is now lower.",
-            "Step, top left: the weights that lower the loss. Here the readout learns most, and "
-            "the queries learn almost nothing.",
-            "The reason: the attention weights hardly change the answer.",
+            "The left part of the sheet Step shows the model from the word vectors down to the "
+            "loss, as in the workbook ‘cat-sat’.",
+            "In the middle of the sheet Step, begin at the bottom, with ‘share - should be’, and "
+            "go up. The text above each table explains the rule in plain words.",
+            "The right part of the sheet Step shows every weight after the step, and the model "
+            "with these weights. The loss is now lower.",
+            "The top left of the sheet Step shows which weights lower the loss. Here the readout "
+            "learns most, and the queries learn almost nothing.",
+            "The queries learn almost nothing because the attention weights hardly change the "
+            "answer.",
         ],
         suggestions=[
             w.suggestion(
-                f"Type ‘{small}’: such a small step does what the gradients predict. The "
-                "predicted fall of the loss is {foretold.then:.4f}, and the real fall is "
-                f"{{then:.4f}}. At {sheet.RATE}, the predicted fall is {{foretold.now:.3f}}, and "
-                "the real fall is {now:.3f}.",
+                f"Type ‘{small}’: with this small rate, the step does what the gradients "
+                "predict. The predicted fall of the loss is {foretold.then:.4f}, and the real "
+                f"fall is {{then:.4f}}. With the rate {sheet.RATE}, the predicted fall is "
+                "{foretold.now:.3f}, and the real fall is {now:.3f}.",
                 {rate: small},
                 falls[1],
                 foretold=falls[0],

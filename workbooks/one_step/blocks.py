@@ -46,21 +46,21 @@ SECTIONS = (
     Section(
         "1  Word vectors",
         (
-            "Each word's vector gives a key and a value. The last word's vector also gives a "
-            "query, and is used unchanged, too. The gradients of all uses are added up.",
+            "Each word's vector gives a key and a value. The last word's vector is also used "
+            "unchanged, and also gives a query. The gradients of all uses are added up.",
         ),
         (
             Block(
                 "x",
                 PROMPT,
-                "x: rows of W_E for the words",
+                "x: the row of W_E for each word",
                 "dx = dk·W_Kᵀ + dv·W_Vᵀ; sat: + dq·W_Qᵀ + dh",
                 "weight",
             ),
         ),
     ),
     Section(
-        "2  Query of sat: what it looks for",
+        "2  Query of ‘sat’: what ‘sat’ looks for",
         (
             "The rule of a product: a weight multiplies an input and gives an output. The "
             "gradient of the weight is the input times the gradient of the output.",
@@ -99,7 +99,8 @@ SECTIONS = (
         (
             "Softmax makes shares that sum to 1. If one share grows, the others fall. dscore is "
             "the share times the difference between dshare and the mean of all dshares.",
-            "The mean weights each dshare by its share. The three dscores add up to 0.",
+            "The mean of the dshares is weighted: each dshare is multiplied by its share. The "
+            "three dscores add up to 0.",
         ),
         (
             Block(
@@ -119,8 +120,9 @@ SECTIONS = (
         (
             "A number can feed many outputs. Each output sends back its gradient times the same "
             "weight. The number's gradient is the sum of these products.",
-            "In the sum h = x + out, x and out both receive the full gradient of h. Deep models "
-            "have a residual stream for this reason: the gradient reaches layer 0 at full size.",
+            "In the sum h = x + out, the vectors ‘x’ and ‘out’ both receive the full gradient of "
+            "h. Deep models have a residual stream for this reason: the gradient reaches layer 0 "
+            "at full size.",
         ),
         (
             Block("z", ONE, "z = sum over words of share × v", "dz = dout·W_Oᵀ; so dshare = dz·v"),
@@ -133,7 +135,8 @@ SECTIONS = (
         "7  Readout: a logit for each word of the vocabulary",
         (
             "Each word has a row of weights. The step moves the row of the real next word "
-            "towards h, and all other rows away from h. More probable words move further.",
+            "towards h, and all other rows away from h. The rows of more probable words move "
+            "further.",
         ),
         (Block("W_U", WORDS, "W_U: a row for each word", "dW_U = dlogit × h", "weight"),),
     ),
@@ -141,7 +144,8 @@ SECTIONS = (
         "8  Softmax and loss: the gradients start here",
         (
             "Softmax and loss together have the simplest rule: dlogit is the share minus the "
-            "correct share. The correct share is 1 for the real next word, else 0.",
+            "correct share. The correct share is 1 for the real next word, and 0 for every other "
+            "word.",
             "All other gradients are computed from dlogit, upwards.",
         ),
         (

@@ -22,12 +22,12 @@ LEFT = tuple(1 + lane * (D + 1) for lane in range(3))  # their first columns
 PREFIXES = ("", "gradient_", "next_")  # of their tables' names
 HEADS = ("The model: read down", "Gradients: read up", "After the step: read down again")
 TEXT = (
-    "The gradient of a number says how much the loss would grow if that number grew by 1. For "
-    "example, dq is the gradient of q.",
-    "On the left, the sheet computes the loss from top to bottom. In the middle, each gradient "
-    "follows from the gradients below it: the chain rule.",
-    "On the right, each new weight is weight - rate × gradient. The sheet then computes the loss "
-    "again with the new weights.",
+    "The gradient of a number says how much the loss grows for each unit that the number grows. "
+    "For example, dq is the gradient of q.",
+    "On the left, the sheet computes the loss from top to bottom. In the middle, the chain rule "
+    "computes each gradient from the gradients below.",
+    "On the right, each new weight is the old weight minus rate × gradient. The sheet then "
+    "computes the loss again with the new weights.",
 )
 CHART_SIZE, SUMMARY_ROWS = (690, 330), 15
 Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
@@ -145,5 +145,5 @@ def falls(ws: Composer) -> None:
     ws.cursor -= 1
     both = (SUM(parts), -ws["outcome"][0, 2])
     found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
-    labels = ("the loss should fall by", "the loss fell by")
+    labels = ("predicted fall of the loss", "real fall of the loss")
     ws.sheet.down(ws.rect(found).top, 2, labels, "row label")

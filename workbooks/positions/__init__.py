@@ -58,12 +58,12 @@ ABOUT = [
     "layer gives the same result.",
     "A second layer can detect the order if no word sees later words. Models therefore "
     "store the place of each word.",
-    "Three ways are shown: waves and a learned table change the word's vector; rotation "
-    "changes queries and keys.",
+    "This workbook shows three ways. Waves and a learned table change the word's vector. "
+    "Rotation changes queries and keys.",
     "Why it matters: the position method limits the length of texts. The method also "
     "decides if longer texts than in training are possible.",
-    "One number for each place is not enough. The place t grows without limit. The steps "
-    "of 1 - 1/t shrink until neighbours look the same.",
+    "One number for each place is not enough. The place t grows without limit. The number 1 - "
+    "1/t grows in smaller and smaller steps, until neighbouring places look the same.",
     "The hands of a clock are better: each pair of numbers is one hand, and each hand "
     "turns at its own speed.",
     "All numbers stay between -1 and 1. Together, many hands can distinguish thousands of places.",
@@ -86,21 +86,20 @@ def story(w: Workbook) -> Story:
         about=ABOUT,
         errata=[
             "The slides say that rotation (RoPE) rotates the word's vector. Later they say that "
-            "query and key get their own codes. Only the second claim",
-            "is right.",
+            "query and key get their own codes. Only the second claim is right.",
         ],
         look=[
             "Each table has one row for each word, like the tables of the slides.",
-            "Average: two sentences with the same words have the same average, with or without "
-            "places.",
-            "Clock: each place as one number, and as three clock hands with periods of 1, 60 and "
-            "720 minutes.",
-            "Hands: the numbers of each place for every hand, next to the binary digits of the "
-            "place.",
-            "Shift: the matrix W_k and the formula give the same result, so their difference is "
-            "0. Type any k.",
-            "Learned: the same word at two places. Rotary: the scores for each pair of places. "
-            "Along each diagonal the scores are equal.",
+            "The sheet Average shows two sentences with the same words. Their averages are the "
+            "same, with or without places.",
+            "The sheet Clock shows each place as one number, and as three clock hands with "
+            "periods of 1, 60 and 720 minutes.",
+            "The sheet Hands shows the numbers of each place for every hand, next to the binary "
+            "digits of the place.",
+            "On the sheet Shift, the matrix W_k and the formula give the same result, so their "
+            "difference is 0. You can type any k.",
+            "The sheet Learned shows the same word at two places. The sheet Rotary shows the "
+            "scores for each pair of places. Along each diagonal the scores are equal.",
         ],
         suggestions=[
             w.suggestion(
@@ -116,7 +115,7 @@ def story(w: Workbook) -> Story:
                 distance,
             ),
             w.suggestion(
-                f"Type ‘{far[m]:.0f}’, and ‘{far[n]:.0f}’ in the cell beside it: q and k move "
+                f"Type ‘{far[m]:.0f}’ here, and ‘{far[n]:.0f}’ in the next cell: q and k move "
                 "forward by 1000 places. The score stays {then:.3f}.",
                 far,
                 score,

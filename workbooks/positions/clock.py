@@ -16,11 +16,12 @@ def add(w: Workbook) -> None:
     ws = w.sheet(
         "Clock",
         "why a place needs more than one number, and clock hands are enough",
-        "The slides write a place into a vector in three ways. The place t itself grows without "
-        "limit.",
-        "1 - 1/t stays below 1, but its steps shrink. Far places therefore look almost the same.",
-        "A clock has three hands with periods of 1, 60 and 720 minutes. Each hand is two small "
-        "numbers.",
+        "The slides write a place into a vector in three ways. The first way is the place t "
+        "itself, which grows without limit.",
+        "The second way is 1 - 1/t, which stays below 1. But the steps of 1 - 1/t shrink, so far "
+        "places look almost the same.",
+        "The third way is a clock with three hands, with periods of 1, 60 and 720 minutes. Each "
+        "hand is two small numbers.",
         "The clock's steps are the same everywhere. No two minutes in 12 hours have the same "
         "hands.",
         widths={0: 20, **dict.fromkeys(range(1, 24), 11)},

@@ -26,7 +26,7 @@ def add(w: Workbook) -> None:
     )
     base = ws.typed("base", BASE, ["base"], style="input setting")
     ws.heading(
-        "Frequencies: from fast hands to slow ones",
+        "Frequencies, from fast hands to slow hands",
         "frequency of pair i = 1 / base^(2i / d_model)   [d_model / 2]",
         style="equation",
     )

@@ -21,7 +21,7 @@ def add(w: Workbook) -> None:
         widths={0: 24},
     )
     encoding = w["encoding"]
-    kind = ws.typed("kind", LEARNED, ["0 none, 1 sine, 2 learned"], style="input setting")
+    kind = ws.typed("kind", LEARNED, ["0: none, 1: sine, 2: learned"], style="input setting")
     words = ws.typed("words", E, SENTENCE, DIMS, "E: words   [n, d_model]", "weight")
     learned = ws.typed("W_pos", W_POS, range(N), DIMS, "W_pos: places   [n, d_model]", "weight")
     ws.text("X0 = E + the chosen positions: the input of layer 0   [n, d_model]", style="equation")

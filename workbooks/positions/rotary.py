@@ -20,7 +20,7 @@ def add(w: Workbook) -> None:
     """Add the sheet, which reads the frequencies of the hands."""
     ws = w.sheet(
         "Rotary",
-        "places rotate q and k, so a score depends only on their distance",
+        "places rotate q and k, so a score depends only on the distance of q and k",
         widths={0: 14, **dict.fromkeys(range(1, 12), 7.5)},
     )
     places = ws.typed("m_n", [M, N], ["places m, n"], style="input setting")

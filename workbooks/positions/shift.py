@@ -26,8 +26,8 @@ def add(w: Workbook) -> None:
         style="equation",
     )
     ws.text(
-        "The slides print W · P_t = W · P_(t+k). W_k has an inverse, so P_t would equal P_(t+k), "
-        "which is false."
+        "The slides print W · P_t = W · P_(t+k). W_k has an inverse, so this equation means P_t "
+        "= P_(t+k), which is false."
     )
     moved = ws.computed(
         "moved",

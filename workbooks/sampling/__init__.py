@@ -46,7 +46,11 @@ def book() -> Book:
     """The workbook."""
     w = Workbook("sampling")
     choice(w.sheet("Choice", "how one word is chosen: each column is a step, each row a word"))
-    draws(w.sheet("Draws", "1,000 random numbers, the word for each number, and the counts"))
+    draws(
+        w.sheet(
+            "Draws", "1,000 random numbers, the word for each number, and the count of each word"
+        )
+    )
     ten_words(w.sheet("Ten words", "the essay's second list of logits, at temperature 1"))
     last_row.add(w.sheet(last_row.SHEET, last_row.PURPOSE))
     w.compare(
@@ -60,7 +64,7 @@ def book() -> Book:
     w.checks(
         [
             ("the probabilities of all words sum to 1", near(SUM(w["probs"].fixed))),
-            ("the kept shares sum to 1", near(SUM(w["kept"].fixed))),
+            ("the shares of the kept words sum to 1", near(SUM(w["kept"].fixed))),
             ("every draw is counted once", SUM(w["counts"].fixed) == len(NUMBERS)),
         ]
     )
@@ -262,13 +266,15 @@ def story(w: Workbook) -> Story:
             "2020), keeps the fewest words with a total share of at least p.",
         ],
         look=[
-            "Choice: read this sheet from left to right. On the line from 0 to 1, the column "
+            "Read the sheet Choice from left to right. On the line from 0 to 1, the column "
             "‘from’ gives the start of each word's share.",
-            "Draws: a thousand random numbers, and the count of each word. ‘spread’ is the "
-            "standard deviation: about two of three counts lie within one spread.",
-            "Last row: the lecture notes' small model of ChatGPT, with every product up to the "
-            "next word. Below are the sizes of ChatGPT's tables.",
-            "Ten words: the logits that the essay prints for its second example, and their shares.",
+            "The sheet Draws shows a thousand random numbers, and the count of each word. "
+            "‘spread’ is the standard deviation: about two of three counts lie within one spread "
+            "of the expected count.",
+            "The sheet Last row shows the lecture notes' small model of ChatGPT, with every "
+            "product up to the next word. The sizes of ChatGPT's tables stand below.",
+            "The sheet Ten words shows the logits that the essay prints for its second example, "
+            "and the shares of the ten words.",
         ],
         suggestions=suggestions(w),
     )

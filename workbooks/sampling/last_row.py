@@ -36,7 +36,7 @@ def add(ws: Composer) -> None:
     w_u = ws.typed("unembed", UNEMBED, range(D), IDS, "W_U   [d x V]", "weight", e)
     ws.heading("The last row: each logit is a sum of four products. The largest logit wins")
     choice(ws, logits(ws, e, w_u))
-    ws.heading("Numbers in each table, in the dummy and in ChatGPT")
+    ws.heading("Size of each table, in the small model and in ChatGPT")
     sizes(ws)
 
 

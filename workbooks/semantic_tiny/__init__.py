@@ -44,30 +44,32 @@ STORY = Story(
         "vectors before training was different.",
         "Long vectors stay near their random start: king − man + woman is not queen. From short "
         "vectors, a probe can read five of the six axes.",
-        "With short vectors, queen comes first.",
+        "With short vectors, king − man + woman is nearest to queen.",
         "Why it matters: both models do their task equally well. A map of a model's vectors may "
         "not show what the model knows.",
         "This workbook shows the second model, trained from short vectors. Three sheets compare "
-        "it with the first model.",
+        "the second model with the first model.",
     ],
     errata=[
         "The essay's model failed. The essay concludes that nobody can set meaning by hand. But "
-        "the vectors of that model were long before training.",
+        "that model started its training with long vectors.",
     ],
     look=[
-        "Study: edit the table, choose an analogy, and compare the answers of the table and both "
-        "models. The sheet also measures every training run.",
-        "Two models: maps of the table and of both models, side by side. Probes: tests for axes "
-        "in the vectors, and a misleading measure.",
-        "Printed: the essay's figures and three tests, beside the results here. Words: the same "
-        "words along directions that you choose.",
+        "On the sheet Study, edit the table, choose an analogy, and compare the answers of the "
+        "table and both models. The sheet also measures every training run.",
+        "The sheet Two models shows maps of the table and of both models, side by side. The "
+        "sheet Probes tests the vectors for axes, and shows a misleading measure.",
+        "The sheet Printed shows the essay's figures and three tests, beside the results here. "
+        "The sheet Words shows the same words along directions that you choose.",
     ],
     suggestions=[
         Suggestion(
             "Choose ‘king’ instead of ‘queen’: ‘male’ rises from {now:.1%} to {then:.0%} and "
             "replaces ‘female’. The rest of the sentence stays the same.",
                    1, "king", ("probs", LAST, semantics.ID["male"])),
-        Suggestion("Type ‘0’ on Switches for MLP 0: ‘<EOS>’ rises from {now:.1%} to {then:.0%}. The model ends the sentence and says nothing about the queen.",
+        Suggestion(
+            "On the sheet Switches, type ‘0’ beside MLP 0: ‘<EOS>’ rises from {now:.1%} to "
+            "{then:.0%}. The model ends the sentence and says nothing about the queen.",
                    ("blocks.0.mlp.switch", 0, 0), 0.0, ("probs", LAST, semantics.ID["<EOS>"])),
         Suggestion("Type ‘3’: the model becomes less sure. ‘female’ falls from {now:.0%} to {then:.0%}.",
                    ("temperature", 0, 0), 3.0, ("probs", LAST, semantics.ID["female"])),

@@ -36,7 +36,7 @@ ABOUT = (
     "The left map shows the table behind the sentences. Both models learned the same sentences "
     "equally well. Neither model saw the table.",
     "The two models differ only in the length of their vectors before training. Long vectors "
-    "give a cloud, the essay's picture. Short vectors give an ordered map.",
+    "give a cloud, like the picture in the essay. Short vectors give an ordered map.",
 )
 OPENS = (
     "You can also build a workbook of the middle model: cellformer build "
@@ -160,13 +160,15 @@ def _suggestions() -> list[Suggestion]:
     row, queen = (semantics.CONTENT.index(word) for word in ("ship", "queen"))
     return [
         Suggestion(
-            "Type ‘1’ as the animacy of ship on Study: the left map moves ship to the living, "
-            "from {now:.2f} to {then:.2f}. The other two maps do not use the table.",
+            "On the sheet Study, type ‘1’ as the animacy of ‘ship’: the left map moves ‘ship’ to "
+            "the living things, from {now:.2f} to {then:.2f}. The other two maps do not use the "
+            "table.",
             ("study.table", row, semantics.AXES.index("animacy")), 1, ("models.point_hand", row, 0),
         ),
         Suggestion(
-            "Type ‘5’ as the first number of queen in the embedding: on the right map, queen "
-            "moves away from the rest. The map shows {then:.0%} of the spread, not {now:.0%}.",
+            "Type ‘5’ as the first number of ‘queen’ in the embedding: on the right map, ‘queen’ "
+            "moves away from the other words. The map shows {then:.0%} of the spread, not "
+            "{now:.0%}.",
             ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(

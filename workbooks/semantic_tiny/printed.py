@@ -23,13 +23,13 @@ SETS = {"the table": TABLE, "from 1.0": WIDE, "from 0.02": NARROW}
 WAYS = ((UNTRAINED, "in_sample"), (UNTRAINED, "held_out"), (NARROW, "held_out"))
 PASSES = 0.8  # R² of a probe that reads its axis
 SECTION = "Embeddings and the Maps, section 2"
-OURS = "The essay prints only a few rows of its table, so this table is ours."
-FAILED = "both models failed: wide vectors stay near their random start"
+OURS = "The essay prints only a few rows of its table, so this workbook uses a different table."
+FAILED = "both models failed, because wide vectors stay near their random start"
 TRAP = (
-    "A probe has 32 numbers, one for each feature, and one more. A probe fitted to all 40 words "
-    "‘explains’ most of any axis.",
-    "The same happens with untrained vectors. Only words that the probe has not seen can show "
-    "whether an axis is really there.",
+    "A probe has 32 numbers, one for each feature, and one number more. A probe fitted to all 40 "
+    "words ‘explains’ most of any axis.",
+    "A probe also ‘explains’ most of any axis with untrained vectors. Only words that the probe "
+    "has not seen can show whether an axis is really there.",
 )
 
 
@@ -68,11 +68,11 @@ def _figures(study: Sheet) -> list[Comparison]:
         Comparison("variance in two components of the table set by hand", 0.70, _share(study, TABLE, 2), OURS),
         Comparison("variance in two components of the learned vectors", 0.20, _share(study, WIDE, 2), FAILED),
         Comparison("variance in six components of the learned vectors", 0.50, _share(study, WIDE, 6), FAILED),
-        Comparison("probes above 0.8, of six", 0, _probes(study, WIDE), FAILED, 0),
-        Comparison("right analogies, of five", 2, _analogies(study, WIDE), "chance decides which analogies succeed", 0),
+        Comparison("probes with R² above 0.8 (of six)", 0, _probes(study, WIDE), FAILED, 0),
+        Comparison("correct analogies (of five)", 2, _analogies(study, WIDE), "chance decides which analogies succeed", 0),
         Comparison("cosine of the word nearest to king − man + woman", 0.42, queen,
-                   "the essay finds lioness, then child and cub; we find another word, also not "
-                   "queen"),
+                   "the essay finds ‘lioness’, then ‘child’ and ‘cub’. This workbook finds "
+                   "another word, but not ‘queen’"),
     ]  # fmt: skip
     return [row._replace(other="other training") for row in rows]
 
@@ -88,7 +88,7 @@ def _tests(ws: Composer, study: Sheet) -> None:
             tests.put(k, col - 2, figure, style)
     texts = (
         "variance in six components: 75 % or more",
-        "probes above 0.8 (of six)",
+        "probes with R² above 0.8 (of six)",
         "analogies (of five)",
     )
     ws.sheet.down(ws.cursor + 1, 1, texts, "text")

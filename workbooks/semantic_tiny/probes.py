@@ -27,7 +27,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.semantic_tiny import semantics
 
 SHEET = "Probes"
-PURPOSE = "do word vectors contain the axes? Probes answer for fitted words and for held-out words"
+PURPOSE = "do word vectors contain the axes? Probes test this on fitted words and on held-out words"
 N_WORDS, N_AXES, N_PARTS = (
     len(semantics.CONTENT),
     len(semantics.AXES),
@@ -46,10 +46,12 @@ ABOUT = (
 )
 SETS = (
     "untrained: random vectors before any training",
-    "wide, narrow: the two models of the sheet Two models",
+    "‘wide’ and ‘narrow’ are the two models of the sheet Two models",
     "held out: the probe is fitted to 39 words and tested on the remaining word.",
-    "The components still use all 40 words. The table below avoids this.",
-    "live: the table on Study and the setting above; the vectors stay as built",
+    "The components still use all 40 words. In the table below, the components leave out the "
+    "tested word.",
+    "live: the results follow the table on the sheet Study and the setting above. The vectors "
+    "stay as built",
 )
 
 
@@ -87,8 +89,8 @@ def _dial(book: ModelBook, page: Composer) -> None:
     message = f"Type a whole number from 1 to {N_PARTS}."
     page.sheet.rules[ASKED_ROW, 1] = between(1, N_PARTS, message, whole=True)
     text = (
-        f"number of principal components that a probe may use, from 1 to {N_PARTS}, the widest "
-        "first"
+        f"number of principal components that a probe may use (1 to {N_PARTS}), starting with "
+        "the largest variance"
     )
     page.sheet.put(ASKED_ROW, 2, text, "note")
     given = book.graph["probes.components"][0, 0]
@@ -123,10 +125,10 @@ def _probe(book: ModelBook, page: Composer, name: str, vectors: np.ndarray, n: i
     page.sheet.put(top, 0, f"{name}: coefficients", "block")
     page.sheet.down(top + 1, 0, semantics.AXES, "row label")
     first = top + 2 + N_AXES
-    text = "words along each component, scaled to length 1: constants"
+    text = "constants: coordinates of the words along each component, scaled to length 1"
     page.sheet.put(first - 1, 1, text, "note")
     page.heads_at((first - 1, right), *("leverage", *semantics.AXES), style="label")
-    page.sheet.put(first - 2, right + 1, "error when held out", "block")
+    page.sheet.put(first - 2, right + 1, "error for a held-out word", "block")
     centred = vectors - vectors.mean(axis=0)
     unit = np.linalg.svd(centred, full_matrices=False)[0]  # [n_words, N_PARTS]
     unit = unit * np.sign(unit[np.abs(unit).argmax(axis=0), range(N_PARTS)])
@@ -188,7 +190,10 @@ def _results(book: ModelBook, page: Composer, probed: Sequence[str]) -> None:
 
 def _anew(page: Composer, probed: Mapping[str, np.ndarray]) -> None:
     """Add the results if components, too, are found without the held-out word: constants."""
-    text = f"for held-out words, with {BUILT} components computed without that word: constants"
+    text = (
+        f"constants: R² for held-out words, with {BUILT} components computed without the "
+        "held-out word"
+    )
     page.sheet.put(ANEW_ROW, 1, text, "block")
     page.heads_at((ANEW_ROW + 1, 1), *probed, style="label")
     for col, vectors in enumerate(probed.values(), 1):
@@ -230,7 +235,8 @@ def _suggestions() -> list[Suggestion]:
     return [
         Suggestion(
             "Type ‘32’: with all words in the fit, untrained vectors explain {then:.0%} of "
-            "gender, not {now:.0%}. For held-out words they explain nothing: this is the trap.",
+            "gender, not {now:.0%}. For held-out words, untrained vectors explain nothing: this "
+            "is the trap.",
             components, N_PARTS, ("probes.explained", 0, 0),
         ),
         Suggestion(
@@ -239,8 +245,8 @@ def _suggestions() -> list[Suggestion]:
             components, 2, ("probes.explained", last, 5), others={"gender": ("probes.explained", 0, 5)},
         ),
         Suggestion(
-            "Type ‘-1’ as the mobility of horse on Study: no sentence says this, so the probe is "
-            "wrong about horse. R² of mobility falls from {now:.2f} to {then:.2f}.",
+            "On the sheet Study, type ‘-1’ as the mobility of ‘horse’. No sentence says this, so "
+            "the probe is wrong about ‘horse’. R² of mobility falls from {now:.2f} to {then:.2f}.",
             ("study.table", semantics.CONTENT.index("horse"), last), -1, ("probes.explained", last, 5),
         ),
     ]  # fmt: skip

@@ -74,9 +74,10 @@ def story(w: Workbook) -> Story:
         source="Based on L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2b, "
         "and M. Sinclair's slides; the model is from Elhage et al. 2022.",
         about=[
-            "A language model needs more features than it has dimensions. So it stores each "
-            "feature as a direction, and features share the numbers.",
-            "The features then disturb each other a little. This is called superposition.",
+            "A language model needs more features than it has dimensions. So the model stores "
+            "each feature as a direction, and the features share the model's numbers.",
+            "Features that share numbers disturb each other a little. This sharing is called "
+            "superposition.",
             "Why it matters: superposition makes most single numbers (neurons) of a model hard "
             "to read. Most numbers take part in many features.",
             "Each feature is spread over many numbers. You can read directions instead, but "
@@ -85,23 +86,24 @@ def story(w: Workbook) -> Story:
             "Rare features form a pentagon, 72 degrees apart.",
             "If all features are always present, the model keeps only two. Larger spaces have "
             "much more room for features.",
-            f"A sparse autoencoder sees only the two numbers. It finds {w.now(found):.0f} of the "
-            f"5 features again (cosine {FOUND} or more).",
+            "A sparse autoencoder sees only the two numbers. The autoencoder finds "
+            f"{w.now(found):.0f} of the 5 features again (cosine {FOUND} or more).",
         ],
         look=[
-            "Toy model: type which features are present, and see the output. The picture shows "
-            "each feature's arrow. You can also edit the weights.",
-            "Sparsity: the frequency and importance of the features decide how many of them the "
-            "model keeps. You can compare three trained models.",
-            "Room: the number of random directions that fit, by count and by formula. "
-            "Autoencoder: a model that finds the features again.",
-            "Examples, Directions and Trained hold the data of the other sheets: every case, "
-            "every random number and every trained model.",
+            "On the sheet Toy model, type which features are present, and see the output. The "
+            "picture shows each feature's arrow. You can also edit the weights.",
+            "The sheet Sparsity shows how many features the model keeps, if features are more or "
+            "less frequent and important. You can compare three trained models.",
+            "The sheet Room shows how many random directions fit, by count and by formula. The "
+            "sheet Autoencoder shows a model that finds the features again.",
+            "The sheets Examples, Directions and Trained hold the data of the other sheets: "
+            "every case, every random number and every trained model.",
         ],
         suggestions=[
             w.suggestion(
-                "Type ‘0.6’: growth is now present, too. Its arrow points the opposite way and "
-                "disturbs bank. The output for bank is {then:.2f}, not {now:.2f}.",
+                "Type ‘0.6’: the feature ‘growth’ is now present, too. The arrow of ‘growth’ "
+                "points the opposite way and disturbs ‘bank’. The output for ‘bank’ is "
+                "{then:.2f}, not {now:.2f}.",
                 {w["x"][NAMES.index("growth")]: 0.6},
                 w["back"][0],
             ),

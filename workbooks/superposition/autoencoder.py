@@ -197,11 +197,11 @@ def measured(ws: Composer) -> None:
         "unexplained",
         (1, 1),
         quotient(lost, whole),
-        ["loss of h, on average"],
+        ["average share of h lost"],
         style="percent",
         top=ASKED + 3,
     )
-    ws.computed("n_active", (1, 1), count, ["latents active, on average"], tight=True)
+    ws.computed("n_active", (1, 1), count, ["active latents, on average"], tight=True)
 
 
 def through(ws: Composer) -> None:
@@ -250,8 +250,8 @@ def suggest(w: Workbook, ws: Composer) -> None:
     active = w["active"][k]
     ws.suggest(
         w.suggestion(
-            f"Type ‘1’: tax is now present, too. {LATENTS[k].capitalize()} becomes active: its "
-            "value is {then:.2f}, not {now:.2f}.",
+            f"Type ‘1’: the feature ‘tax’ is now present, too. {LATENTS[k].capitalize()} becomes "
+            "active: its value is {then:.2f}, not {now:.2f}.",
             {w["mix"][tax]: 1.0},
             active,
         ),

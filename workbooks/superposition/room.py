@@ -67,8 +67,8 @@ def add(w: Workbook) -> None:
 def sample(w: Workbook, ws: Composer) -> None:
     """Add random directions in cells: how many of them fit, beside the formulas."""
     ws.heading(
-        f"Measured: {N} random directions. Each is kept if nearly at right angles to all "
-        "directions kept before",
+        f"Measured with {N} random directions: one is kept if it is nearly at right angles to "
+        "all directions kept before",
         "The sheet Directions has the vectors and every cosine. Only the first d numbers of a "
         "vector count.",
         style="note",
@@ -186,7 +186,7 @@ def large(ws: Composer) -> None:
     """Add the bound for spaces as large as models have."""
     ws.heading(
         "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles",
-        "this number has about d ε² / 4 / ln 10 digits",
+        "the number of directions has about d ε² / 4 / ln 10 digits",
         style="equation",
     )
     n, near = (1, len(SPACES)), ws["near"]

@@ -37,8 +37,8 @@ def add(w: Workbook, toys: Shelf) -> Composer:
         "if features are rarer, more features share the two numbers",
         "How many features should two numbers hold? Features that are always present disturb "
         "each other: the model keeps two, at right angles.",
-        "Rare features seldom meet. Four fit, in two opposite pairs. If features are even rarer, "
-        "all five fit, with a small error. Type other settings.",
+        "Rare features seldom meet. Then four features fit, in two opposite pairs. If features "
+        "are even rarer, all five features fit, with a small error. Type other settings.",
         widths={
             0: 24,
             **dict.fromkeys(range(1, 19), 8),
@@ -170,7 +170,7 @@ def results(ws: Composer) -> None:
         tight=True,
     )
     ws.cursor = CURVES - 1
-    ws.heading("The loss of the same three models, if features are more or less frequent")
+    ws.heading("The loss of the three trained models, if features are more or less frequent")
     top, left = ws.cursor, 13
     odds = ws.typed("odds", [[x] for x in CURVE], cols=["p"], style="input setting", left=left)
     curves = ws.computed(
@@ -221,8 +221,8 @@ def suggest(w: Workbook, ws: Composer) -> None:
         ),
         w.suggestion(
             "Type ‘0.7’: features often meet. The model for this case keeps only {held.then:.0f} "
-            "(loss {loss.then:.2f}). The model for rare features has a loss of {then:.2f}, not "
-            "{now:.2f}.",
+            "features (loss {loss.then:.2f}). The model for rare features has a loss of "
+            "{then:.2f}, not {now:.2f}.",
             {p: 0.7},
             loss[2],
             held=held,

@@ -21,10 +21,10 @@ def add(w: Workbook, learned: Learned) -> None:
     ws = w.sheet(
         "Toy model",
         "five features stored in two numbers, and the features read back",
-        "A text may be about five features. The model keeps only two numbers, h. From h, the "
+        "A text can have up to five features. The model keeps only two numbers, h. From h, the "
         "model must tell which features were present.",
-        "Each feature has an arrow in a plane, its row of W. Present features add their arrows "
-        "to h. The output is how far h reaches along each arrow.",
+        "Each feature has an arrow in a plane: the feature's row of W. Present features add "
+        "their arrows to h. The output is how far h reaches along each arrow.",
         widths={0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2},
     )
     ws.text(
@@ -148,20 +148,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     x, b, back = w["x"], w["b"], w["back"]
     ws.suggest(
         w.suggestion(
-            "Type ‘1’: tax is now present, too. The neighbouring arrows of tax and bank help "
-            "each other. The output for bank is {then:.2f}, not {now:.2f}.",
+            "Type ‘1’: the feature ‘tax’ is now present, too. The neighbouring arrows of ‘tax’ "
+            "and ‘bank’ help each other. The output for ‘bank’ is {then:.2f}, not {now:.2f}.",
             {x[tax]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            "Type ‘1’: growth is now present, too. Its arrow nearly cancels the arrow of bank. "
-            "The output for bank is {then:.2f}, not {now:.2f}.",
+            "Type ‘1’: the feature ‘growth’ is now present, too. The arrow of ‘growth’ nearly "
+            "cancels the arrow of ‘bank’. The output for ‘bank’ is {then:.2f}, not {now:.2f}.",
             {x[growth]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            "Type ‘0’ to remove the bias of tax: the output for tax is {then:.2f}, although tax "
-            "is absent. The bias and the ReLU filter this error out.",
+            "Type ‘0’ to remove the bias of ‘tax’: the output for ‘tax’ is {then:.2f}, although "
+            "‘tax’ is absent. The bias and the ReLU normally remove this error.",
             {b[tax]: 0.0},
             back[tax],
         ),

@@ -53,8 +53,8 @@ def add(w: Workbook, learned: Learned) -> tuple[Shelf, Shelf]:
     ws = w.sheet(
         "Trained",
         "every model trained for this workbook, one in each row",
-        "cellformer train superposition -o DIR computes these numbers again (seed 0). You can "
-        "edit any of the numbers.",
+        "The command cellformer train superposition -o DIR computes these numbers again (seed "
+        "0). You can edit any of the numbers.",
         style="note",
         widths={0: 26, **dict.fromkeys(range(1, 32), 9)},
     )
@@ -79,7 +79,7 @@ def add(w: Workbook, learned: Learned) -> tuple[Shelf, Shelf]:
 
 def toy_models(ws: Composer, learned: Learned) -> Shelf:
     """The toy models, with the settings of each."""
-    ws.heading("Toy models: the arrow of each feature (two numbers of W) and its bias b")
+    ws.heading("Toy models: the arrow (two numbers of W) and the bias b of each feature")
     decays = ws.typed("decays", DECAYS, ["importance, times"], style="input setting")
     odds = ws.typed(
         "probabilities",

@@ -41,23 +41,24 @@ STORY = Story(
         "trained for this workbook.",
     about=[
         "A language model can only write one word after another. To search, compute or send "
-        "something, an assistant writes words that ask for it.",
-        "A program outside the model sees these words, does the work, and writes the result into "
-        "the text. Then the model reads on.",
+        "something, an assistant writes a request in words.",
+        "A program outside the model sees the words of the request, does the work, and writes "
+        "the result into the text. Then the model reads on.",
         "This small model learned from sentences like ‘12 shares at 6 euros cost 12 * 6 = 72 "
         "euros’. The model does not compute the answer.",
         "The model copies the numbers, chooses the sign and writes the sum. After the ‘=’, a "
         "cell of this workbook (the calculator) adds the answer.",
         "Why it matters: an assistant uses a tool by writing words. These words, and the results "
-        "that come back, decide what it can do.",
+        "that come back, decide what the assistant can do.",
         "A wrong sum gets the right answer to the wrong question. Without the tool, the model "
         "writes the likeliest number and continues.",
     ],
     look=[
-        "Belt: every word with its writer (you, the model or the calculator), and the word that "
-        "the model alone would have written.",
-        "Play: type a question like the examples, with numbers from 2 to 12.",
-        "Heads: the attention of each word. To copy a number, a head looks back at that number.",
+        "The sheet Belt shows who wrote each word (you, the model or the calculator), and which "
+        "word the model alone chooses at that place.",
+        "On the sheet Play, type a question like the examples, with numbers from 2 to 12.",
+        "The sheet Heads shows the attention of each word. To copy a number, a head looks back "
+        "at that number.",
     ],
     suggestions=[
         Suggestion("Type ‘9 shares at 11 euros cost’ as the sentence: the calculator answers {then}. The model was not trained on this sum.",
@@ -67,9 +68,9 @@ STORY = Story(
             "sign: the calculator adds and answers {then}. The model repeats the wrong result.",
                    ("sentence", 0, 0), "<BOS> 12 euros less 10 euros leave 12 + 10 =", ("belt.word", belt.LAST, 0)),
         Suggestion(
-            "Type ‘0’ on Switches for the head that copies the first number: the model writes 9 "
-            "* 10 =, and the calculator answers {then}. That is the right answer to a wrong "
-            "question.",
+            "On the sheet Switches, type ‘0’ for the head that copies the first number. The "
+            "model writes 9 * 10 =, and the calculator answers {then}. The calculator gives the "
+            "right answer to a wrong question.",
                    ("blocks.0.attn.h3.switch", 0, 0), 0.0, ("belt.word", belt.LAST, 0)),
     ],
 )  # fmt: skip

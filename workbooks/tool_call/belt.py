@@ -40,8 +40,8 @@ HEADS = (
 )
 PLACE, WORD, WRITER, ALONE, SHARE, SUM_COL, ANSWER = range(len(HEADS))
 NUMBERS = (
-    "Each word's number (-1 if the word is not a number). kind: 1 for *, 2 for +, 3 for -. id: "
-    "the answer's place in the vocabulary, from 0."
+    "Each word's number (-1 if the word is not a number). ‘kind’ is 1 for *, 2 for +, 3 for -. "
+    "‘id’ is the answer's place in the vocabulary, counted from 0."
 )
 NO_TOKEN = "unknown word"  # of an answer that is not in the vocabulary
 
@@ -130,13 +130,13 @@ def _suggestions() -> list[Suggestion]:
             (f"{NAME}.connected", 0, 0), 0.0, ("belt.word", LAST, 0),
         ),
         Suggestion(
-            "Choose ‘11’ as the fifth word on Play: the model copies 11, and the calculator "
-            "answers {then:.0f}, not {now:.0f}.",
+            "On the sheet Play, choose ‘11’ as the fifth word: the model copies 11, and the "
+            "calculator answers {then:.0f}, not {now:.0f}.",
             ("prompt.pick", 4, 0), "11", (f"{NAME}.result", LAST, 0),
         ),
         Suggestion(
-            "Choose ‘13’ as the second word on Play, a number outside the training data: the "
-            "model writes 11 instead, and the calculator answers {then:.0f}.",
+            "On the sheet Play, choose ‘13’ as the second word, a number outside the training "
+            "data. The model writes 11 instead, and the calculator answers {then:.0f}.",
             ("prompt.pick", 1, 0), "13", (f"{NAME}.result", LAST, 0),
         ),
     ]  # fmt: skip

@@ -84,7 +84,7 @@ def story() -> Story:
         source="Based on L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 6.",
         about=[
             "This transformer has no norms and no biases. It has ten words, vectors of six "
-            "numbers, two layers, two heads of three, and eight MLP cells.",
+            "numbers, two layers, two heads of three numbers, and eight MLP cells.",
             "Follow the shape of the data from step to step. The stream keeps its shape, because "
             "each part adds a table of the same shape.",
             "Why it matters: the output of each layer has the same shape as its input. So layers "
@@ -93,24 +93,24 @@ def story() -> Story:
         errata=[
             "The source prints the result of each step to two decimals, but no weights. This "
             "workbook uses the smallest weights that give these results.",
-            "Some rounded tables of the source contradict each other by 0.01. Then the weights "
-            "here split the difference.",
+            "Some rounded tables of the source contradict each other by 0.01. In these cases, "
+            "the weights here give the value in the middle.",
             "For layer 1, the source prints only outputs and sums. This workbook chooses the "
-            "attention patterns, and the vectors of words not shown.",
+            "attention patterns, and the vectors of words that the source does not show.",
             "The source counts layers and heads from 1.",
             "The source calls ReLU the only nonlinear step. But the attention softmax and the "
             "product of queries and keys are also nonlinear.",
         ],
         look=[
-            "Study: the table of shapes, with a link from each step to its cells.",
-            "Block 0 and Block 1: the stream always has 6 columns. A head uses 3 columns, and "
-            "the MLP uses 8.",
+            "The sheet Study shows the table of shapes, with a link from each step to its cells.",
+            "On the sheets Block 0 and Block 1, the stream always has 6 columns. A head uses 3 "
+            "columns, and the MLP uses 8 columns.",
             "Each head has its own W_Q, W_K, W_V and W_O. The source puts both heads side by "
             "side, in 6 columns.",
-            "Printed: every number of the source, and its difference from the cells. Only one "
-            "probability differs by more than 0.005.",
-            "Switches: a part that is off can write its average instead of nothing. The average "
-            "comes from four sentences of these words.",
+            "The sheet Printed shows every number of the source, and its difference from the "
+            "cells. Only one probability differs by more than 0.005.",
+            "On the sheet Switches, a part that is off can write its average instead of nothing. "
+            "The average comes from four sentences of these words.",
         ],
         suggestions=[
             Suggestion(
@@ -122,7 +122,8 @@ def story() -> Story:
                 others={"last": ("probs", SAT, DOG)},
             ),
             Suggestion(
-                "Scores are divided by this number. Type ‘0.1’: in head 0.1 ‘sat’ gives ‘the’ {then:.0%} of its attention, not {now:.0%}.",
+                "Type ‘0.1’ for the number that divides the scores: in head 0.1, ‘sat’ gives "
+                "‘the’ {then:.0%} of its attention, not {now:.0%}.",
                 (f"{FIRST}.attn.sqrt_d_head", 0, 0),
                 0.1,
                 (f"{HEAD_2}.pattern", SAT, 0),
@@ -165,8 +166,8 @@ def printed() -> list[Printed]:
             [fitting.PROBS.tolist()],
             "probs",
             rows=[SAT],
-            note="The source prints 0.04 for ‘the’. But its printed logit, -0.48, gives 0.0348; "
-            "-0.47 would give 0.0351.",
+            note="The source prints 0.04 for ‘the’. But its printed logit, -0.48, gives 0.0348, "
+            "and a logit of -0.47 gives 0.0351.",
         ),
     ]
 

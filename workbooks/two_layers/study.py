@@ -24,7 +24,7 @@ class Shape(NamedTuple):
 
 SHAPES = (
     Shape("token ids", "typed on Play", "[T] = [3]", "tokens", "model"),
-    Shape("h⁰, then h¹", "embedding + position; then the output of layer 0", "3 × 6", "resid_pre"),
+    Shape("h⁰, then h¹", "embedding + position, then the output of layer 0", "3 × 6", "resid_pre"),
     Shape("Q", "h W_Q, split into two heads", "3 × 6; 3 × 3, ×2", "q", "head"),
     Shape("K", "h W_K, split into two heads", "3 × 6; 3 × 3, ×2", "k", "head"),
     Shape("V", "h W_V, split into two heads", "3 × 6; 3 × 3, ×2", "v", "head"),
@@ -37,15 +37,15 @@ SHAPES = (
         "z",
         "head",
     ),
-    Shape("part of one head", "head output · its rows of W_O", "", "result", "head"),
+    Shape("part of one head", "head output · the head's rows of W_O", "", "result", "head"),
     Shape("write-back", "concat · W_O = sum of both heads' parts", "3 × 6", "attn_out"),
     Shape("h_mid", "h + write-back", "3 × 6", "resid_mid"),
     Shape("MLP pre-activation", "h_mid W_1", "3 × 8", "mlp.pre"),
     Shape("MLP activation", "ReLU", "3 × 8", "mlp.post"),
     Shape("MLP output", "activation · W_2", "3 × 6", "mlp_out"),
     Shape("h¹, then h²", "h_mid + MLP output", "3 × 6", "resid_post"),
-    Shape("logits", "h² U; the source uses only the last row", "[V]", "logits", "model"),
-    Shape("distribution", "softmax; ten values sum to 1.00, so V is 10", "[V]", "probs", "model"),
+    Shape("logits", "h² U, but the source uses only the last row", "[V]", "logits", "model"),
+    Shape("distribution", "softmax (ten values sum to 1.00, so V is 10)", "[V]", "probs", "model"),
 )
 STUDY_HEADS = ("step", "operation", "shape as printed", "here", "layer 0", "", "layer 1", "")
 LINKS = 4  # the column that the ways to layer 0 begin in; those to layer 1 stand two further

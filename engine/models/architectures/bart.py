@@ -180,7 +180,11 @@ def as_computed(c: Config, switches: Mapping[str, bool]) -> None:
     reference ignores such fields."""
     last = {"add_final_layer_norm": switches["normalize_before"], "add_bias_logits": False}
     for name, value in {"static_position_embeddings": False, **last, **switches}.items():
-        c.refuse(name, value, f"transformers computes as if this value were {str(value).lower()}")
+        c.refuse(
+            name,
+            value,
+            f"the library transformers computes as if this value were {str(value).lower()}",
+        )
 
 
 def as_held(spec: BartSpec, names: Container[str]) -> BartSpec:

@@ -88,7 +88,9 @@ def of_electra(c: Config) -> ModelSpec:
 
 def of_mpnet(c: Config) -> ModelSpec:
     c.refuse(
-        "relative_attention_num_buckets", BUCKETS.n, "transformers sorts distances into 32 buckets"
+        "relative_attention_num_buckets",
+        BUCKETS.n,
+        "the library transformers always sorts distances into 32 buckets",
     )
     return MpnetSpec(**bert.of_kin(c, of_words="gelu", first=PADDING + 1) | {"n_segments": 0})
 

@@ -94,8 +94,8 @@ def read_config(c: Config) -> ModelSpec:
     n_groups, n_open = c.get("n_group", int, 1), c.get("topk_group", int, 1)
     if n_groups < 1 or n_experts % n_groups or not 1 <= n_open <= n_groups:
         raise InputError(
-            f"{c.path}: {n_experts} experts in {n_groups} groups, {n_open} chosen: all groups "
-            "must have the same size; check n_group and topk_group"
+            f"{c.path}: {n_experts} experts, {n_groups} groups and {n_open} chosen groups do not "
+            "fit together. All groups must have the same size; check n_group and topk_group"
         )
     d_expert = c.get("moe_intermediate_size", int, 1408)
     return GroupedSpec.of(

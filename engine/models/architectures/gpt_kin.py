@@ -92,7 +92,7 @@ def of_bloom(c: Config) -> LlamaSpec:
         c.refuse(
             "slow_but_exact",
             False,
-            "sums with this option leave biases out; set this option to false",
+            "with this option, sums leave out the biases; set this option to false",
         )
     return of_gpt(
         c,
@@ -172,7 +172,9 @@ def pair(listed: list[Any]) -> tuple[list[str], int]:
 
 def of_neox(c: Config) -> LlamaSpec:
     c.refuse(
-        "rope_theta", None, "this model uses rotary_emb_base: rename the field, or delete the field"
+        "rope_theta",
+        None,
+        "this model uses the field rotary_emb_base instead; rename or delete this field",
     )
     d_head = c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head, "rotary_emb_base", "rotary_pct", 0.25)
@@ -248,14 +250,16 @@ def first_gpt_pieces(spec: ModelSpec) -> Pieces:
 
 def of_mpt(c: Config) -> LlamaSpec:
     """MPT's spec. `attn_config` has fields of its own."""
-    c.refuse("logit_scale", None, "transformers does not scale the logits of this model")
+    c.refuse(
+        "logit_scale", None, "the library transformers does not scale the logits of this model"
+    )
     inner = Config(c.path, c.get("attn_config", dict, {}))
     for name, allowed, why in (  # what is supported, and why no more
         ("attn_type", "multihead_attention", "only separate keys for each head are supported"),
         ("prefix_lm", False, "each token attends only to earlier tokens and itself"),
-        ("qk_ln", False, "transformers has no norm of queries and keys in this model"),
-        ("alibi", True, "transformers has only ALiBi positions in this model"),
-        ("alibi_bias_max", 8, "transformers has no other slopes for this model"),
+        ("qk_ln", False, "the library transformers has no norm of queries and keys in this model"),
+        ("alibi", True, "the library transformers has only ALiBi positions in this model"),
+        ("alibi_bias_max", 8, "the library transformers has no other ALiBi slopes for this model"),
     ):
         inner.refuse(name, allowed, why)
     scale = inner.optional("softmax_scale", float, None)

@@ -106,9 +106,7 @@ def read_config(c: Config) -> MambaSpec:
     }
     for name, size in sizes.items():
         if size < 1:
-            raise InputError(
-                f"{c.path}: {name} gives {size} numbers; the result must be at least 1"
-            )
+            raise InputError(f"{c.path}: {name} gives {size} numbers, but must give at least 1")
     return MambaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=d_model,

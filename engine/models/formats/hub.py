@@ -114,7 +114,7 @@ def open_source(name: str) -> Source:
         folder = snapshot(Path(name), None)
         if folder is None:
             raise InputError(
-                f"{name} does not contain a complete model; name the model as owner/name to "
+                f"{name} does not contain a complete model; give the model as owner/name to "
                 "download the rest"
             )
         return formats.open_source(str(folder))
@@ -194,8 +194,8 @@ def fetched(wanted: Wanted) -> Path:
         reason = f"{wanted.repo} is a gated model: ask for access on its Hub page, and set HF_TOKEN"
     except hub.RevisionNotFoundError:
         reason = (
-            f"{wanted.repo} has no revision {wanted.revision} on the Hub; "
-            "name a branch, a tag, or a commit with all 40 digits of its hash"
+            f"{wanted.repo} has no revision {wanted.revision} on the Hub; give a branch, a tag, "
+            "or a commit with all 40 digits of its hash"
         )
     except (hub.RepositoryNotFoundError, hub.HFValidationError):
         reason = f"there is no file or folder {path}, and no model {wanted.repo} on the Hub"

@@ -108,4 +108,6 @@ class PlainUnpickler(pickle._Unpickler):
     """
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it names {module}.{name}, which cellformer does not run")
+        raise pickle.UnpicklingError(
+            f"the file names {module}.{name}, which cellformer does not run"
+        )

@@ -74,7 +74,7 @@ def _refusal(tokenizer: Library) -> str:
 
 def _settings(tokenizer: Library) -> Settings:
     if tokenizer.inner.get_vocab_size(with_added_tokens=False) > tokenizer.n:
-        raise InputError(f"its tokenizer has more pieces than the {tokenizer.n} rows of the model")
+        raise InputError(f"the tokenizer has more pieces than the model has rows ({tokenizer.n})")
     found = read(tokenizer.inner)
     if found.kind == "BPE":
         bpe.check(found)

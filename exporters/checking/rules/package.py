@@ -34,7 +34,7 @@ def _of_part(archive: ZipFile, part: ZipInfo) -> Iterator[str]:
     extra = stream.read(n_name + n_extra)[n_name:]
     wide = max(part.file_size, part.compress_size) > MOST_PLAIN
     if not wide and (MOST_PLAIN in (size, packed) or _has(extra) or _has(part.extra)):
-        yield "its sizes use 64 bits (ZIP64) where 32 are enough"
+        yield "sizes in the zip file use 64 bits (ZIP64), but 32 are enough"
         return
     if (method, flags & ~LATER) != (part.compress_type, part.flag_bits & ~LATER):
         yield "its local header and its central header disagree"

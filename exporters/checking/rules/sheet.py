@@ -156,7 +156,10 @@ class SheetRules:
     def _links(self, links: list[Element]) -> Iterator[Fault]:
         cells = [link.get("ref", "") for link in links]
         if len(cells) > MOST_LINKS or len(set(cells)) < len(cells):
-            yield f"a cell may have one link, and a sheet at most {MOST_LINKS:,}", self.name
+            yield (
+                f"a cell may have one link, and a sheet may have at most {MOST_LINKS:,} links",
+                self.name,
+            )
         for link in links:
             for reference in REFERENCE.findall(link.get("location", "")):
                 if parsed(reference)[0] not in (*self.sheets, ""):

@@ -33,7 +33,11 @@ def of_names(defined: list[Element], sheets: set[str]) -> Iterator[Fault]:
         name = element.get("name", "")
         scopes.setdefault(element.get("localSheetId"), []).append(name)
         if not NAME.fullmatch(name) or units(name) > LONGEST_NAME:
-            yield "a name may have only letters, digits, dots and _, and no digit first", name
+            yield (
+                "a name may contain only letters, digits, dots and _, and must not begin with "
+                "a digit",
+                name,
+            )
         if LIKE_A_CELL.fullmatch(name):
             yield "a name looks like the address of a cell", name
         for reference in REFERENCE.findall(element.text or ""):
@@ -58,7 +62,7 @@ def of_styles(root: Element) -> Iterator[Fault]:
         code = number.get("formatCode", "")
         plain = LITERAL.sub("", code)
         if BARE_POINT.search(plain):
-            yield "a number format shows a whole number with a decimal point, as 1.", code
+            yield "a number format shows a whole number with a decimal point, such as ‘1.’", code
         if plain.count(";") > 3 or units(code) > 255:
             yield "a number format may have at most 4 parts and 255 characters", code[:40]
     for kind, most in MOST_STYLES.items():
