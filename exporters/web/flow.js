@@ -5,6 +5,7 @@
 import { brief, byId, element, percent, quoted, vector } from "./dom.js";
 import { answerOf, fewer, neighbours } from "./parts.js";
 import { best } from "./session.js";
+import { HeadSteps, headBlocks } from "./steps.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./parts.js").Part} Part */
@@ -23,11 +24,11 @@ const FLOW_PACE = 1100; // milliseconds for each column
 
 /** The view of one model. */
 class Flow {
-  /** @param {Session} session @param {HTMLElement} container @param {(part: Part) => void} open what opens a part's cells */
-  constructor(session, container, open) {
+  /** @param {Session} session @param {HTMLElement} container @param {(part: Part) => void} openCells */
+  constructor(session, container, openCells) {
     this.session = session;
     this.container = container;
-    this.open = open;
+    this.openCells = openCells;
     this.shown = Infinity; // columns
     this.chosen = "";
     this.timer = 0;
@@ -40,6 +41,9 @@ class Flow {
     this.pace = element("label", { class: "flow-pace" }, element("span", {}, "Layers"), this.slider);
     this.legend = element("p", { class: "remark" });
     container.append(element("h2", {}, "Follow the word"), this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
+    const five = element("section", { class: "five", "aria-label": "A head in five steps" });
+    container.append(five);
+    this.steps = new HeadSteps(session, five, () => this.focusPart());
     new ResizeObserver(() => this.draw()).observe(container);
     session.subscribe(() => this.draw());
   }
@@ -84,7 +88,7 @@ class Flow {
 
   /** @param {Line[]} lines */
   show(lines) {
-    const { answer, columns, parts, frame, session } = this;
+    const { answer, columns, parts, frame } = this;
     if (!answer || !columns || !parts || !frame) return;
     const hadFocus = this.picture.contains(document.activeElement);
     /** @type {Map<string, Line>} */ const lineOf = new Map(lines.flatMap((line) => line.keys.map((key) => [key, line])));
@@ -106,8 +110,14 @@ class Flow {
     this.slider.setAttribute("aria-valuetext", this.shown >= columns.length ? "all layers" : this.titleOf(Math.max(0, this.shown - 1)));
     this.player.textContent = this.timer ? "Pause" : "Play";
     this.mark(this.chosen);
-    if (hadFocus) /** @type {SVGElement | null} */ (svg.querySelector("[tabindex='0']"))?.focus();
-    this.container.classList.toggle("changed", session.changes.length > 0);
+    if (hadFocus) this.focusPart();
+    const opened = parts.find(({ name }) => name === this.steps.name);
+    if (opened) this.steps.draw(opened);
+    else this.steps.hide();
+  }
+
+  focusPart() {
+    /** @type {SVGElement | null} */ (this.picture.querySelector("[tabindex='0']"))?.focus({ preventScroll: true });
   }
 
   /** A column: what stands above it, and its parts. @param {Column} column @param {number} k @param {Map<string, Line>} lineOf @param {Line} here */
@@ -260,9 +270,15 @@ class Flow {
     const told = `${this.sentence(part)} ${sum}`;
     if (this.told.textContent !== told) this.told.textContent = told;
     const off = part.path && element("button", { type: "button", onclick: () => this.session.switchOff(part.path, !this.isOff(part)) }, this.isOff(part) ? `Switch ${part.name} on` : `Switch ${part.name} off`);
-    const cells = part.kind === "several" ? null : element("button", { type: "button", onclick: () => this.open(part) }, `Open ${part.name}`);
+    const cells = part.kind === "several" ? null : element("button", { type: "button", onclick: () => this.open(part) }, headBlocks(this.session, part) ? `Open ${part.name} in five steps` : `Open ${part.name}`);
     if (!this.buttons.contains(document.activeElement)) this.buttons.replaceChildren(...[off, cells].filter((each) => !!each));
     else this.buttons.firstElementChild?.replaceChildren(this.isOff(part) ? `Switch ${part.name} on` : `Switch ${part.name} off`);
+  }
+
+  /** Opens a head in five steps; the cells of another part. @param {Part} part */
+  open(part) {
+    if (headBlocks(this.session, part)) this.steps.open(part);
+    else if (part.kind !== "several") this.openCells(part);
   }
 
   /** Moves the focus among the parts. @param {KeyboardEvent} event */

@@ -101,6 +101,30 @@ def test_the_flow_plays_layer_by_layer(play: Play) -> None:
     assert all_of_them == []
 
 
+def test_a_head_opens_in_five_steps(play: Play) -> None:
+    """Each has a sentence and a marked cell, which opens; an edit is followed; the last closes."""
+    sentence, forth = ["text", ".five .flow-told"], ["click", "button", "Next step"]
+    read = play(
+        "dialogue-game",
+        *(["focus", ".flow-part[data-name='head 1.2']"], ["press", "Enter"], ["focused"]),
+        *(sentence, forth, sentence, forth, sentence, ["text", ".five-cell.most"]),
+        *(["touch", "[data-part='blocks.1.attn.h2']"], forth, forth, sentence),
+        *(["touch", ".five-cell.most"], ["text", "#cell h2"]),
+        *(["click", "button", "Done"], ["text", ".five:not([hidden])"], ["focused"]),
+    )
+    title, (match,), (score,), (share,), (most,), (off,), (cell,), closed, back = read
+    assert title == "Head 1.2, step 1 of 5: query and key"
+    assert match.startswith("The query of ‘Paolo’ says what it looks for")
+    assert match.endswith("number 9 counts most, −2.386 × 0.834 = −1.991.")
+    assert "‘chiama’ has the highest score" in score
+    assert share.endswith("‘Paolo’ gives ‘chiama’ 98.9 % of its attention.")
+    assert most.split("\n")[:2] == ["chiama", "98.9 %"]
+    assert "It adds 0 to the logit of ‘vice’" in off
+    assert cell.startswith("blocks.1.attn.h2.result[3,")
+    assert closed == []
+    assert back == "Head 1.2 is switched off."
+
+
 def test_a_typed_sentence_goes_on(play: Play) -> None:
     """Next word adds one, which the list of tokens shows; an unknown word is told by name."""
     tokens = ["text", ".token-list span"]
