@@ -74,7 +74,11 @@ export function creditsOf(run, word, row) {
       rays.push([]);
       for (const ray of before) {
         const wrote = rowAt(run, block, ray.row);
-        if (name === "bias") add(ray, ray.scale * wrote[word]);
+        if (name === "head") {
+          const adds = ray.scale * dotProduct(wrote, timesVector(run, blocks[1], ray.d));
+          const pattern = graph.get(`${pathOf(block)}.pattern`);
+          found.push({ block, row: ray.row, adds, ...sourcesOf(run, pattern, block, blocks[1], ray, 1, adds) });
+        } else if (name === "bias") add(ray, ray.scale * wrote[word]);
         else if (name === "patch") add(ray, ray.scale * (dotProduct(wrote, ray.d) - dotProduct(rowAt(run, blocks[1], ray.row), ray.d)));
         else add(ray, ray.scale * dotProduct(wrote, ray.d));
       }
@@ -89,31 +93,30 @@ function columnOf(run, block, j) {
   return Float64Array.from({ length: block.rows }, (_, i) => numbers[i * block.cols + j]);
 }
 
-/** The words that a head reads, and what it adds from each: the share times what the word's value
- * adds. A head of another form is divided by its shares alone; a block without one reads nothing.
- * @param {Run} run @param {Block} block @param {Ray} ray @param {number} adds
+/** The words that a head reads, and what it adds from each. `block` is its output. A block without
+ * shares reads nothing. @param {Run} run @param {Block} block @param {Ray} ray @param {number} adds
  * @returns {{pattern: Block | null, sources: Source[]}} */
 function headOf(run, block, ray, adds) {
   const { graph } = run;
   const name = `${pathOf(block)}.pattern`;
   if (!block.head || !graph.has(name)) return { pattern: null, sources: [] };
   const pattern = graph.get(name);
+  const [z, matrix, on] = block.operands.map(({ k }) => graph.blocks[k]);
+  return sourcesOf(run, pattern, on?.rows * on?.cols === 1 ? z : null, matrix, ray, on ? rowAt(run, on, 0)[0] : 1, adds);
+}
+
+/** A head's share, word by word: what it gives a word, times what the word's value adds. A head that
+ * is not z = shares x values, output = z x matrix, is divided by its shares alone.
+ * @param {Run} run @param {Block} pattern @param {Block | null} z @param {Block} matrix @param {Ray} ray
+ * @param {number} factor @param {number} adds @returns {{pattern: Block, sources: Source[]}} */
+function sourcesOf(run, pattern, z, matrix, ray, factor, adds) {
   const shares = rowAt(run, pattern, ray.row);
   const read = shares.reduce((most, _, j) => (pattern.has(ray.row, j) ? j + 1 : most), 0);
-  const each = valuesOf(run, block, pattern, ray) ?? shares.map((share) => share * adds);
+  const [mixed, values, on, ...more] = z ? z.operands.map(({ k }) => run.graph.blocks[k]) : [];
+  const isUsual = mixed === pattern && values && !more.length && values.cols === matrix.rows && (!on || on.rows * on.cols === 1);
+  const along = isUsual ? timesVector(run, matrix, ray.d) : ray.d;
+  const scale = ray.scale * factor * (isUsual && on ? rowAt(run, on, 0)[0] : 1);
+  const from = (/** @type {number} */ j) => shares[j] * (isUsual ? scale * dotProduct(rowAt(run, values, j), along) : adds);
   const axis = pattern.axes[1];
-  return { pattern, sources: Array.from({ length: read }, (_, at) => ({ axis, at, share: shares[at], adds: each[at] })) };
+  return { pattern, sources: Array.from({ length: read }, (_, at) => ({ axis, at, share: shares[at], adds: from(at) })) };
 }
-
-/** What a head adds from each word, if it is output = (shares x values) W_O; else null.
- * @param {Run} run @param {Block} block @param {Block} pattern @param {Ray} ray */
-function valuesOf(run, block, pattern, ray) {
-  const { blocks } = run.graph;
-  const [z, matrix, on] = block.operands.map(({ k }) => blocks[k]);
-  const [mixed, values, more] = z?.operands.map(({ k }) => blocks[k]) ?? [];
-  if (mixed !== pattern || !values || more || !matrix || values.cols !== matrix.rows || !on || on.rows * on.cols !== 1) return null;
-  const along = timesVector(run, matrix, ray.d);
-  const factor = ray.scale * rowAt(run, on, 0)[0];
-  return rowAt(run, pattern, ray.row).map((share, j) => share * factor * dotProduct(rowAt(run, values, j), along));
-}
-

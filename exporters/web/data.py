@@ -95,6 +95,8 @@ def _of_book(book: Book) -> Page:
         "suggestions": [sheet_data.suggestion(book, one) for one in book.suggestions],
         "sums": [_sum(book.values[b.name]) for b in book.graph if b.computed],
     }
+    if steps := flow.steps(book.graph, formulas.index):
+        data["flow"] = steps
     if isinstance(book, ModelBook):
         data |= _of_model(book, formula)
     elif {"words", "tokens"} <= book.graph.blocks.keys():
@@ -208,7 +210,6 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
         "given": book.passage.n_prompt,
         "gives": book.plan.gives,
         "stages": [stage.name for stage in book.views.stages],
-        "flow": flow.steps(book.graph, {block.name: k for k, block in enumerate(book.graph)}),
         "tour": [
             {
                 "concept": stop.concept,

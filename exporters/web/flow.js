@@ -82,7 +82,7 @@ class Flow {
     const here = `token ${answer?.row}`;
     return neighbours(words.map(({ key }) => (key === here ? Infinity : (read.get(key) ?? 0))), most).map((group) => {
       const texts = group.map((k) => words[k].text);
-      return { text: texts.length > 1 ? `${texts.length} other words` : texts[0], y: 0, keys: group.map((k) => words[k].key) };
+      return { text: texts.length > 1 ? `${texts.length} others` : texts[0], y: 0, keys: group.map((k) => words[k].key) };
     });
   }
 
@@ -97,7 +97,7 @@ class Flow {
     const streams = lines.map((line) => vector("path", { class: line === here ? "stream now" : "stream", d: `M${frame.left} ${line.y}H${line === here ? end + 6 : end - 10}` }));
     const names = lines.map((line) => vector("text", { x: frame.left - 8, y: line.y + 5, "text-anchor": "end", class: line === here ? "strong" : line.keys.length > 1 ? "soft" : "" }, cut(line.text, frame.left - 12)));
     if (!parts.some(({ name }) => name === this.chosen)) {
-      const [head, any] = [mainPart(parts.filter(({ kind }) => kind === "head")), mainPart(parts)];
+      const [head, any] = [mainPart(parts.filter(({ kind }) => kind === "head")), mainPart(parts.filter(({ kind }) => kind !== "several")) ?? parts[0]];
       this.chosen = (head && 2 * Math.abs(head.adds) > Math.abs(any.adds) ? head : any).name;
     }
     this.named = [];
@@ -144,7 +144,7 @@ class Flow {
     const column = this.columns?.[k];
     if (!column) return "";
     if (column.parts[0].kind === "several") return `… ${column.parts[0].name.split(" ")[0]}`;
-    return column.layer === null ? (column.key === "bias" ? "biases" : "the word") : `${this.frame?.isNarrow ? "L" : "Layer "}${column.layer}`;
+    return column.layer === null ? ({ bias: "biases", typed: "typed" }[column.key] ?? "the word") : `${this.frame?.isNarrow ? "L" : "Layer "}${column.layer}`;
   }
 
   /** A part: its ribbons, or a loop. @param {Part} part @param {number} x @param {number} shift from 0 to 1 @param {Map<string, Line>} lineOf @param {Line} here */
@@ -204,7 +204,7 @@ class Flow {
   shortName(part) {
     const isTight = (this.frame?.step ?? 0) < 90;
     if (part.kind === "several") return "";
-    return isTight ? part.name.replace(/^(head|MLP|cross head) /, "").replace("embedding", "") : part.name;
+    return isTight ? part.name.replace(/^[A-Za-z ]+ (?=\d)/, "").replace("embedding", "") : part.name;
   }
 
   /** The likeliest words now, and what the model said as built. @param {number} y of the looking word */
@@ -217,7 +217,7 @@ class Flow {
     const text = (/** @type {number} */ down, /** @type {string} */ kind, /** @type {string} */ said) => vector("text", { x, y: start + down, class: kind }, said);
     const word = (/** @type {number} */ id, room = frame.isNarrow ? 4 : 84) => cut(session.label("vocab_out", id), frame.right - 14 - room);
     const [first, ...others] = best(now, FLOW_RANKS);
-    const title = session.data.outputs ? "answer" : session.data.gives === "masked word" ? `the ${session.noun} here` : `next ${session.noun}`;
+    const title = { "next word": `next ${session.noun}`, "masked word": `the ${session.noun} here` }[session.data.gives] ?? "answer";
     const [was] = best(before);
     const told = was === first ? [] : [text(-30, "was", frame.isNarrow ? `was ${word(was, 26)}` : `before: ${word(was)}`)];
     const all = [...told, text(-14, "soft small", title)];
@@ -248,7 +248,9 @@ class Flow {
     }
     if (part.kind === "bias") return `Constant numbers in the model (biases): together this ${gives}.`;
     if (part.kind === "embedding") return `The word ${looking} by itself, before any layer: this ${gives}.`;
-    return part.kind === "several" ? `${name}: together this ${gives}.` : `${name} works on each word alone. At ${looking} it ${gives}.`;
+    if (part.kind === "several") return `${name}: together this ${gives}.`;
+    if (part.kind === "typed") return `The numbers that you typed over the stream: this ${gives}.`;
+    return part.block.part === "mlp" || part.block.leaf === "mlp_out" ? `${name} works on each word alone. At ${looking} it ${gives}.` : `${name} at ${looking}: this ${gives}.`;
   }
 
   /** @param {Part} part */

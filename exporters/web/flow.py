@@ -53,8 +53,9 @@ def _steps(graph: Graph) -> Iterator[Step]:
         x, after = waiting.pop()
         read, ended = operands(x), ended or x.name == "resid_final"
         if not _carries(x, ended):
-            yield "share", after, [x]
-            made += 1
+            shares = list(_shares(x, after))
+            yield from shares
+            made += len(shares)
             continue
         if "b" in read:
             yield "share", after, [read["b"]]
@@ -73,6 +74,18 @@ def _steps(graph: Graph) -> Iterator[Step]:
             yield name, after, [read[needed]] if needed else [before, x]
             made += 1
             waiting.append((before, made - 1))
+
+
+def _shares(x: Block, after: int) -> Iterator[Step]:
+    """The share of what a block wrote; if it is a sum of heads, of each head."""
+    if x.op is not ops.sum_of_heads:
+        yield "share", after, [x]
+        return
+    zs, ws = ([block for name, _, block in x.operands if name == of] for of in ("zs", "ws"))
+    for z, w in zip(zs, ws, strict=True):
+        yield "head", after, [z, w]
+    if "b" in operands(x):
+        yield "share", after, [operands(x)["b"]]
 
 
 def _carries(x: Block, ended: bool) -> bool:

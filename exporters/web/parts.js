@@ -9,9 +9,11 @@ import { best } from "./session.js";
 /** @typedef {import("./graph.js").Block} Block */
 /** From a word that is read to the word that looks. @typedef {{axis: string, at: number, to: number, share: number, adds: number}} Ribbon */
 /** `path`: where its switch is; "" if it has none. `ribbons`: of a head.
- * @typedef {{name: string, kind: "head" | "inner" | "embedding" | "bias" | "several", block: Block, path: string, row: number, adds: number, ribbons: Ribbon[]}} Part */
+ * @typedef {{name: string, kind: "head" | "inner" | "embedding" | "bias" | "typed" | "several", block: Block, path: string, row: number, adds: number, ribbons: Ribbon[]}} Part */
 /** Parts side by side; `lens`: which of the lens's stages follows. @typedef {{key: string, layer: number | null, parts: Part[], lens: number}} Column */
 /** @typedef {{word: number, logit: number, row: number, columns: Column[]}} Answer */
+
+const LEAST_TYPED = 1e-7; // of a logit: less is rounding
 
 /** What the likeliest word's logit is made of, column by column. @param {Session} session @returns {Answer} */
 export function answerOf(session) {
@@ -39,6 +41,11 @@ export function answerOf(session) {
   const { bias, ...others } = Object.fromEntries(columns);
   const found = [...Object.values(others)].sort((a, b) => a.parts[0].block.index - b.parts[0].block.index);
   if (bias) found.push(bias);
+  const rest = scores[word] - [...parts.values()].reduce((sum, { adds }) => sum + adds, 0);
+  if (Math.abs(rest) > LEAST_TYPED * Math.max(1, Math.abs(scores[word]))) {
+    const part = /** @type {Part} */ ({ name: "typed numbers", kind: "typed", block: graph.get("logits"), path: "", row, adds: rest, ribbons: [] });
+    found.push({ key: "typed", layer: null, parts: [part], lens: -1 });
+  }
   seenBy(session, found);
   return { word, logit: scores[word], row, columns: found };
 }
@@ -60,7 +67,7 @@ function seenBy(session, columns) {
     const from = Math.max(...column.parts.map(({ block }) => block.index));
     const until = columns[k + 1]?.parts[0].block.index ?? Infinity;
     const stage = stages.filter(({ block }) => block.index > from && (block.index < until || until < from)).sort((a, b) => a.block.index - b.block.index)[0];
-    if (stage && column.key !== "bias") column.lens = stage.lens;
+    if (stage && !["bias", "typed"].includes(column.key)) column.lens = stage.lens;
   }
 }
 
