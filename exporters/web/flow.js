@@ -217,7 +217,8 @@ class Flow {
     const text = (/** @type {number} */ down, /** @type {string} */ kind, /** @type {string} */ said) => vector("text", { x, y: start + down, class: kind }, said);
     const word = (/** @type {number} */ id, room = frame.isNarrow ? 4 : 84) => cut(session.label("vocab_out", id), frame.right - 14 - room);
     const [first, ...others] = best(now, FLOW_RANKS);
-    const title = { "next word": `next ${session.noun}`, "masked word": `the ${session.noun} here` }[session.data.gives] ?? "answer";
+    const { gives } = session.data;
+    const title = gives === "next word" ? `next ${session.noun}` : gives === "masked word" ? `the ${session.noun} here` : "answer";
     const [was] = best(before);
     const told = was === first ? [] : [text(-30, "was", frame.isNarrow ? `was ${word(was, 26)}` : `before: ${word(was)}`)];
     const all = [...told, text(-14, "soft small", title)];
