@@ -50,6 +50,7 @@ HOMES = {  # each command, in the order of the help: its module of cellformer/co
     "import": ("edited", "import_"),
     "grade": ("grade", "grade"),
     "verify": ("main", "verify"),
+    "prove": ("prove", "prove"),
     "bless": ("bless", "bless"),
     "train": ("main", "train"),
 }

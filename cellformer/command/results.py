@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # their rows; no command waits for studies that it does not n
         sensitivity,
         sweep,
     )
+    from cellformer.workbooks.adder import proof
 
 Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
 
@@ -521,6 +522,16 @@ class Verify(TypedDict):
     ]
 
 
+class Prove(TypedDict):
+    """`prove`"""
+
+    proved: Annotated[bool, "true: the model is right for all sums"]
+    cases: Annotated[int, "of all digits"]
+    lead: Annotated[float | None, "the least lead of all cases; null: no number"]
+    digits: Annotated[list["proof.Digit"], "the digits of the sum, from the right"]
+    unproved: Annotated[list["proof.Case"], "the cases that are not proved"]
+
+
 class Differing(TypedDict):
     """A cell that a program computes differently."""
 
@@ -580,6 +591,7 @@ OF: dict[str, tuple[Any, ...]] = {
     "import": (Import,),
     "grade": (Grade,),
     "verify": (Verify,),
+    "prove": (Prove,),
     "bless": (Bless,),
     "train": (Train,),
 }
@@ -603,6 +615,7 @@ ROWS = {  # of each result the list that --csv prints
     "Diff": "changes",
     "Grade": "files",
     "Verify": "engines",
+    "Prove": "digits",
     "Bless": "differ",
     "Train": "figures",
 }
@@ -632,8 +645,9 @@ def hints(kind: type) -> dict[str, Any]:
     """The fields of a kind of result, or of a row, with their meanings."""
     from cellformer.engine import studies
     from cellformer.engine.cells.packages import modules
+    from cellformer.workbooks.adder import proof
 
-    rooms = {
+    rooms = {"proof": proof} | {
         module.__name__.rpartition(".")[2]: module
         for module in modules(studies.__name__, studies.__path__)
     }

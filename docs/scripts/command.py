@@ -17,9 +17,9 @@ HEAD = """# The command
 of `cellformer list` or a model ([formats](formats.md)).
 
 Invalid input ends in one line that names the fact and the remedy, and exit code 2. Other exit
-codes are 0 for success, and 1 for a verdict of `verify` or `bless`, or 3 of `verify`. 130 follows
-Ctrl-C, 129 a closed terminal, and 143 a terminated process; nothing is left half-written. 141,
-without a message, follows a pipe that closed early, as in `cellformer list | head -1`.
+codes are 0 for success, and 1 for a verdict of `verify`, `prove` or `bless`, or 3 of `verify`. 130
+follows Ctrl-C, 129 a closed terminal, and 143 a terminated process; nothing is left half-written.
+141, without a message, follows a pipe that closed early, as in `cellformer list | head -1`.
 
 An unfinished file or folder is called `.cellformer-0123456789abcdef.part` and stands beside its
 target. If the command is killed, the next one that writes in that folder deletes it.

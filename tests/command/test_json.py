@@ -47,6 +47,7 @@ ASKED = {  # a command, and the kind of its result
     ("why", "tests/golden/mamba", "--ids", "3,1", "--channel", "0.3"): "WhyChannel",
     ("steer", "dialogue-game", "--lists", "examples/callers.txt", "-n", "1"): "Steer",
     ("quantize", "cat-sat", "--bits", "4"): "Quantize",
+    ("prove", "adder"): "Prove",
 }
 KINDS = {k.__name__: k for name in HOMES if name != "open" for k in results.kinds(name)}
 WRITES = {

@@ -111,8 +111,8 @@ def story(w: Workbook) -> Story:
             ),
             "Why this matters: you can check every answer with +. You also see what the model "
             "has learnt: where to look, and a formula for the carry.",
-            "The model was right for 10,010 of 10,010 sums of ten digits. The model has not "
-            "learnt what a number is. With eleven digits, the model fails.",
+            "The model is proved right for all sums of two numbers of up to ten digits. The model "
+            "has not learnt what a number is. With eleven digits, the model fails.",
             "What to do: open the sheet Add, type two numbers in the yellow cells, and follow "
             "the carry from right to left. These steps take a minute.",
         ],
