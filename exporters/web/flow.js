@@ -32,6 +32,7 @@ class Flow {
     this.shown = Infinity; // columns
     this.chosen = "";
     this.timer = 0;
+    this.width = 0;
     /** Where names of parts stand. @type {[number, number][]} */ this.named = [];
     this.picture = element("div", { class: "flow-picture" });
     this.told = element("p", { class: "flow-told", "aria-live": "polite" });
@@ -40,11 +41,11 @@ class Flow {
     this.player = element("button", { type: "button", class: "primary", onclick: () => (this.timer ? this.pause() : this.play()) });
     this.pace = element("label", { class: "flow-pace" }, element("span", {}, "Layers"), this.slider);
     this.legend = element("p", { class: "remark" });
-    container.append(element("h2", {}, "Follow the word"), this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
+    container.append(element("h2", {}, "Follow the word"), element("p", {}, session.data.about), this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
     const five = element("section", { class: "five", "aria-label": "A head in five steps" });
     container.append(five);
     this.steps = new HeadSteps(session, five, () => this.focusPart());
-    new ResizeObserver(() => this.draw()).observe(container);
+    new ResizeObserver(() => this.width !== container.clientWidth && this.draw()).observe(container);
     session.subscribe(() => this.draw());
   }
 
@@ -54,6 +55,7 @@ class Flow {
     const silent = !!session.unanswered();
     for (const node of [this.picture, this.slider, this.player, this.told, this.buttons]) node.hidden = silent;
     if (silent || container.hidden || !container.clientWidth) return;
+    this.width = container.clientWidth;
     this.answer = answerOf(session);
     const isNarrow = container.clientWidth < 700;
     const room = isNarrow ? ROOM.narrow : ROOM.wide;
@@ -218,7 +220,7 @@ class Flow {
     const word = (/** @type {number} */ id, room = frame.isNarrow ? 4 : 84) => cut(session.label("vocab_out", id), frame.right - 14 - room);
     const [first, ...others] = best(now, FLOW_RANKS);
     const { gives } = session.data;
-    const title = gives === "next word" ? `next ${session.noun}` : gives === "masked word" ? `the ${session.noun} here` : "answer";
+    const title = gives === "next word" ? `next ${session.noun}` : gives === "masked word" ? `${session.noun} here` : "answer";
     const [was] = best(before);
     const told = was === first ? [] : [text(-30, "was", frame.isNarrow ? `was ${word(was, 26)}` : `before: ${word(was)}`)];
     const all = [...told, text(-14, "soft small", title)];

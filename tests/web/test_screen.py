@@ -65,8 +65,9 @@ def test_a_head_switched_off_is_told_and_undone(play: Play) -> None:
 
 def test_the_flow_names_the_head_that_decides(play: Play) -> None:
     """Its ribbon, its share and its logit; switched off there, another word is said."""
-    told, read, off, was = play(
+    about, told, read, off, was = play(
         "dialogue-game",
+        ["text", "#flow > p:first-of-type"],
         ["text", ".flow-told"],
         ["press", "Tab"],
         ["focus", ".flow-part[tabindex='0']"],
@@ -79,6 +80,7 @@ def test_the_flow_names_the_head_that_decides(play: Play) -> None:
         ["touch", ".flow-actions button"],
         ["drawn", ".was"],
     )
+    assert about[0].startswith("A small transformer was trained on an Italian calling game")
     assert told[0].startswith("Head 1.2 gives ‘chiama’ 98.9 % of the attention of ‘Paolo’.")
     assert "adds 6.579 to the logit of ‘Tarso’" in told[0]
     assert read.startswith("Head 1.3 gives")
