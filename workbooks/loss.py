@@ -98,7 +98,7 @@ def book() -> Book:
         [
             ("P's own codewords are the shortest: KL(P|Q) is not below 0", divergence > -NEAR),
             (
-                "the mean log loss over all words that came is H(P, Q)",
+                "H(P, Q) is the mean log loss over all words that really came",
                 ABS(mean_loss - cross) < NEAR,
             ),
         ]

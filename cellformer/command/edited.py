@@ -219,7 +219,7 @@ def import_(
 
     FILE can also be a page's link, or its part from # on. A checkpoint cannot hold every change: a
     replaced formula, a renamed word, or a weight that is a text, an error or blank. Such changes
-    are listed, and nothing is saved. Added cells are listed and left out.
+    are listed, and nothing is saved. Added cells are only listed.
     """
     check_replaceable(output, checkpoint.is_part, force)
     found: edited.EditedModel | Model

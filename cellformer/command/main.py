@@ -190,7 +190,7 @@ def verify(
 
     First, list the rules of Excel that the file breaks, if any. Exit code 1: an engine disagrees.
     Exit code 3: the named engine, or every engine, is not installed or was skipped. Node.js
-    recomputes a page, x.html, and compares it with the sums of each block.
+    recomputes the page FILE.html, and compares the sums of each block with those in the page.
     """
     from cellformer.command import verify as verifying
 

@@ -89,11 +89,10 @@ def patch(
     resume: Resume = False,
     force: Beyond = False,
 ) -> Answer:
-    """Patch a sentence from another, one site at a time, and report how much of the difference
-    recovers.
+    """Copy values from another sentence, one site at a time, and report how far the lead recovers.
 
-    The difference is that of the target's lead over the rival. The estimate is by attribution
-    patching. With --prompts, patch each prompt of a file, and give one table.
+    The lead is the target's logit minus the rival's. The estimate is by attribution patching. With
+    --prompts, patch each prompt of a file, and give one table.
     """
     path = pair.path_ends(from_, to)
     many = Many(prompts, output, Sharing(jobs, dask, resume))

@@ -61,7 +61,7 @@ def trace(
 
     The cell is one of a block, or any formula of the workbook, by its sheet and address. With
     --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen. For FILE.xlsx, the
-    tree shows what was typed into it.
+    tree shows what somebody typed into the workbook.
     """
     opened: Edited | None = None
     if names.is_workbook(name) or names.is_worksheet(name):

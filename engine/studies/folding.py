@@ -89,8 +89,8 @@ def _switch(
         weights[bias] = weights[bias] * (1.0 if head else on) + average
     elif average.any():
         raise InputError(
-            f"{part} is switched off and writes its average, but this architecture has no bias "
-            "to store the average; set mean ablation to 0"
+            f"{part} is switched off and writes its average. This architecture has no bias that "
+            "could store the average; set mean ablation to 0"
         )
 
 

@@ -185,8 +185,8 @@ TERMS = (
     ),
     Term(
         "MLP",
-        "The part of a layer that works on each token separately. An MLP expands the list of the "
-        "token, applies a nonlinear function, and contracts the list.",
+        "An MLP works on each token separately. It expands the token's list, applies a nonlinear "
+        "function, and contracts the list.",
         ("mlp_out",),
     ),
     Term(

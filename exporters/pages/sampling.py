@@ -89,7 +89,7 @@ SENTENCE = (
     ("look.rival.id", "or case aside", "id"),
     ("prompt.words", "list of all words, to search", "clipped"),
     ("prompt.lowered", "in lower case", "clipped"),
-    ("look.words", "every word with a logit", "clipped"),
+    ("look.words", "every word, with its logit", "clipped"),
     ("look.lowered", "in lower case", "clipped"),
 )
 

@@ -76,7 +76,7 @@ MEANINGS = {
     "marks_between": "class of the mark in between; 0: none",
     "whole": "the letter with its composed marks",
     "composed_code": "code; for a composed mark, the code of the letter",
-    "length": "length of the match that begins here; ·: no match",
+    "length": "length of the match that begins here (· means no match)",
     "begins": "1: a word begins here, and tokens cannot cross this point",
     "kept": "0: the character is dropped",
     "next": "end of the match, or the next character",

@@ -134,7 +134,7 @@ def _choice(book: ModelBook) -> dict[str, Said]:
         "temperature": (
             AND(ISNUMBER(heat), N(heat) >= 0),
             IF(heat == 0, sentence(greedy), sentence(words.MEANING["temperature"])),
-            "not a number of 0 or more: counts as 0 (greedy)",
+            "negative, or not a number: counts as 0 (greedy)",
         ),
         "top_k": (
             AND(ISNUMBER(k), N(k) == k_taken),

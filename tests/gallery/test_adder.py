@@ -101,11 +101,11 @@ def test_heads_share_the_two_places_as_said() -> None:
     page = " ".join((ROOT / "docs" / "adder.md").read_text(encoding="utf-8").split())
     first, second = ([percent(n, back) for back in (22, 10, 23, 11)] for n in (0, 1))
     assert (
-        f"({first[0]} and {first[1]} of its attention), and to the digits of the place before, "
+        f"({first[0]} and {first[1]} of its attention), and to the digits of the previous place, "
         f"23 and 11 back ({first[2]} and {first[3]})" in page
     )
     assert (
-        f"({second[0]} and {second[1]}), and hardly to the place before "
+        f"({second[0]} and {second[1]}), and hardly to the previous place "
         f"({second[2]} and {second[3]})" in page
     )
 

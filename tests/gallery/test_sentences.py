@@ -157,9 +157,9 @@ def test_rule_of_thumb_for_parameters() -> None:
         shares.append((12 * layers * width**2 / total, inside))
     (large, _), (small, inside) = shares
     text = said("napkin")
-    assert f"it gives {large:.1%} of all weights of GPT-3" in text
-    assert f"only {small:.0%} of GPT-2 small's" in text
-    assert f"it gives {inside:.2%} even there" in text
+    assert f"The rule gives {large:.1%} of all weights of GPT-3" in text
+    assert f"only {small:.0%} of the weights of GPT-2 small" in text
+    assert f"the rule gives {inside:.2%} of the weights, even in GPT-2 small" in text
 
 
 def test_share_of_mlps() -> None:

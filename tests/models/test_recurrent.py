@@ -68,7 +68,7 @@ def changed(folder: Path, change: dict) -> Path:
         ({"n_groups": 3}, "n_groups = 3 must divide num_heads = 4"),
         ({"time_step_limit": [0.1]}, "give the lowest and the highest number"),
         ({"time_step_limit": [0.1, "high"]}, "give the lowest and the highest number"),
-        ({"state_size": 0}, "state_size gives 0 numbers; the result must be at least 1"),
+        ({"state_size": 0}, "state_size gives 0 numbers, but must give at least 1"),
     ],
 )
 def test_refused(change: dict, said: str, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def assert_is_the_models(book: ModelBook, reading: Reading, step: Step, word: in
         stream = numbers(book, reading, "stream")[0]
         near(stream, step.result.name, word, slice(len(stream)))
     head, check, _ = (line[0] for line in numbers(book, reading, "said"))
-    assert str(head).startswith(f"Head {step.layer}.{step.number} (layer {step.layer}, ")
+    assert str(head).startswith(f"In head {step.layer}.{step.number} (layer {step.layer}, ")
     assert str(check).startswith("Check: the model gets the same sum")
 
 

@@ -105,7 +105,7 @@ def test_wrong_formulas_are_named(sheet: InIronCalc, built) -> None:
     assert verdict(sheet, {}).startswith(AGREES)
     for cell, wrong in plants(built.file(NAME)):
         said = verdict(sheet, {cell: wrong})
-        assert f"first at {address(cell)}. " in said, (cell, wrong, said)
+        assert f"The first such cell is {address(cell)}. " in said, (cell, wrong, said)
     assert verdict(sheet, {}).startswith(AGREES)
 
 
@@ -116,7 +116,7 @@ def test_wrong_formulas_are_named_in_libreoffice(built, tmp_path, libreoffice) -
     assert all(str(s["Start"][3, 0]).startswith(AGREES) for s in (first, last))
     for (cell, wrong), after in zip(tried, shown, strict=True):
         said = str(after["Start"][3, 0])
-        assert f"first at {address(cell)}. " in said, (cell, wrong, said)
+        assert f"The first such cell is {address(cell)}. " in said, (cell, wrong, said)
         assert after["Check"][10, 2] == "look"
 
 
@@ -128,7 +128,7 @@ def test_errors_of_a_column_name_the_first(sheet: InIronCalc, built) -> None:
     cells = [(found.sheet, row, found.rect.left) for row in range(*found.rect[:2])]
     said = verdict(sheet, dict.fromkeys(cells, "=1/0"))
     first = address((found.sheet, found.rect.top, found.rect.left))
-    assert len(cells) > 10 and f"first at {first}" in said, said
+    assert len(cells) > 10 and f"The first such cell is {first}" in said, said
 
 
 def test_only_wrong_cells_are_named(sheet: InIronCalc) -> None:
@@ -138,7 +138,8 @@ def test_only_wrong_cells_are_named(sheet: InIronCalc) -> None:
     wrong = {book.cell("logits", 0, 4 + k): f"={float(logits[0, 4 + k]) + 1}" for k in (0, 2)}
     said = verdict(sheet, wrong)
     assert address(book.cell("logits", 0, 5)) + "." not in said
-    assert f"first at {place[0]}!" in said and ":" in said.partition("first at ")[2].split()[0]
+    assert f"The first such cell is {place[0]}!" in said
+    assert ":" in said.partition("such cell is ")[2].split()[0]
 
 
 def test_edits_turn_the_digest_into_a_comparison(sheet: InIronCalc, built) -> None:

@@ -196,7 +196,7 @@ def test_import_of_a_link(address, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     for text in (address, address[address.index("#") :]):
         done = cli("import", text, "-o", folder, "--force")
-        assert done.code == 0 and "checkpoint with 1 changes of the link of cat-sat" in done.out
+        assert done.code == 0 and "checkpoint with 1 changes from the link of cat-sat" in done.out
     weights = checkpoint.load(folder).weights["W_E"]
     live = Evaluator(default_book("cat-sat").graph)
     live.set("W_E", 3, 2, 0.5)
@@ -206,7 +206,7 @@ def test_import_of_a_link(address, tmp_path: Path) -> None:
 def test_import_refuses_what_a_checkpoint_cannot_hold(begin, tmp_path: Path) -> None:
     done = cli("import", f"#{begin}blocks.0.attn.h0.q[1,1]=0.75", "-o", tmp_path / "model")
     assert done.code == 2 and done.err.count("\n") == 1
-    assert "(blocks.0.attn.h0.q[1,1]) was 0.5 and is 0.75, which a checkpoint" in done.err
+    assert "(blocks.0.attn.h0.q[1,1]) was 0.5 and is 0.75; a checkpoint" in done.err
     assert not (tmp_path / "model").exists()
 
 
@@ -223,7 +223,7 @@ def test_import_of_a_link_of_a_checkpoint(tmp_path: Path) -> None:
     other = cli("import", text, "-o", tmp_path / "other", "--model", GOLDEN / "gpt2")
     assert (
         other.code == 2
-        and "belongs to a model with other weights than gpt2 has; name its model" in other.err
+        and "belongs to a model with other weights than gpt2; name its model" in other.err
     )
 
 
@@ -231,7 +231,7 @@ def test_import_of_a_link_of_a_checkpoint(tmp_path: Path) -> None:
     ("name", "edit", "says"),
     [
         ("attention-by-columns", ["scores", 0, 0, 1.0], "attention-by-columns has no model"),
-        ("learn", ["state", 0, 0, "learn"], "a link of learn has no trained weights; import"),
+        ("learn", ["state", 0, 0, "learn"], "a link of learn contains no trained weights; save"),
     ],
 )
 def test_import_of_a_link_of_worksheets(

@@ -45,7 +45,10 @@ RECALCULATIONS = {
 CLOCK = {
     "beat": ("beat", "count of groups of recalculations (size: see above)"),
     "phase": ("phase", "number of the recalculation in its beat, from 0"),
-    "latch.count": ("count", "completed steps (one more if the last beat wrote everything)"),
+    "latch.count": (
+        "count",
+        "completed steps (plus one if the last recalculation wrote everything)",
+    ),
     "turn": ("turn", "a copy of ‘count’ for the next cell, which waits for the latches"),
     "steps": ("steps", "the count that the whole step reads"),
     "step": ("this step", "the step on the sheets Step 1 to Step 3"),

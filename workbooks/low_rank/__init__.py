@@ -66,7 +66,7 @@ def check(w: Workbook, page: MatrixSheet) -> None:
             ("scores from Q and K equal x QK xᵀ", scores),
             ("a head's output from V and W_O equals pattern x OV", outputs),
             (
-                "the sum of the heads' outputs equals all z side by side times all W_O stacked",
+                "sum of the heads' outputs = (all z, side by side) × (all W_O, stacked)",
                 near(page["out_difference"].area.fixed, 0),
             ),
             ("the rank of QK and of OV is at most d_head", MAX(rank_QK, rank_OV) <= D_HEAD),

@@ -142,7 +142,7 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
             AND(*(near(SUM(pattern.fixed), 6) for pattern in patterns)),
         ),
         (
-            "on Must differ, each word follows itself less than once in 10,000 times",
+            "with ‘Must differ’, a word follows itself less than once in 10,000 times",
             MAX(w["repeats"].fixed) < 0.0001,
         ),
     ]
