@@ -434,7 +434,7 @@ def test_build_all_with_an_index(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("build", "name a workbook"),
+        ("build", "give the name of a workbook"),
         ("build cat-sat --all", "cat-sat is not a folder of models"),
         ("build attention-by-columns --prompt a", "only the option -o works"),
         ("build attention-by-columns --seed 3", "only the option -o works"),
