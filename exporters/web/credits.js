@@ -76,8 +76,9 @@ export function creditsOf(run, word, row) {
         const wrote = rowAt(run, block, ray.row);
         if (name === "head") {
           const adds = ray.scale * dotProduct(wrote, timesVector(run, blocks[1], ray.d));
-          const pattern = graph.get(`${pathOf(block)}.pattern`);
-          found.push({ block, row: ray.row, adds, ...sourcesOf(run, pattern, block, blocks[1], ray, 1, adds) });
+          const of = `${pathOf(block)}.pattern`; // a head of a state space has none
+          const sources = graph.has(of) ? sourcesOf(run, graph.get(of), block, blocks[1], ray, 1, adds) : { pattern: null, sources: [] };
+          found.push({ block, row: ray.row, adds, ...sources });
         } else if (name === "bias") add(ray, ray.scale * wrote[word]);
         else if (name === "patch") add(ray, ray.scale * (dotProduct(wrote, ray.d) - dotProduct(rowAt(run, blocks[1], ray.row), ray.d)));
         else add(ray, ray.scale * dotProduct(wrote, ray.d));

@@ -24,7 +24,7 @@ export function answerOf(session) {
   /** @type {Map<string, Column>} */ const columns = new Map();
   /** @type {Map<string, Part>} */ const parts = new Map();
   for (const { block, row: at, adds, pattern, sources } of creditsOf(live, word, graph.get("logits").rows === 1 ? 0 : row)) {
-    const { kind, name } = partOf(block);
+    const { kind, name } = partOf(block, !!pattern);
     const key = kind === "embedding" || kind === "bias" ? kind : `${block.layer}.${block.part || block.leaf.replace(/_out$/, "")}`;
     let part = parts.get(key + name);
     if (!part) {
@@ -50,11 +50,11 @@ export function answerOf(session) {
   return { word, logit: scores[word], row, columns: found };
 }
 
-/** What a block is part of. @param {Block} block @returns {{kind: Part["kind"], name: string}} */
-function partOf(block) {
+/** What a block is part of. @param {Block} block @param {boolean} reads other words @returns {{kind: Part["kind"], name: string}} */
+function partOf(block, reads) {
   if (block.kind !== "computed") return { kind: "bias", name: "biases" };
   if (block.layer === null) return { kind: "embedding", name: "embedding" };
-  if (block.head) return { kind: block.head.startsWith("h") ? "head" : "inner", name: partName(block) };
+  if (block.head) return { kind: reads ? "head" : "inner", name: partName(block) };
   const part = block.part || block.leaf.replace(/_out$/, "");
   return { kind: "inner", name: partName(/** @type {Block} */ ({ layer: block.layer, head: null, part, leaf: block.leaf })) };
 }
