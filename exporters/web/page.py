@@ -40,7 +40,7 @@ GOES_ON = re.compile(r"(?<=[,;{(\[])\n")  # the end of a line that the next one 
 AROUND_SIGNS = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")  # in a style
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
-SMALL, FEW_FORMULAS = 170_000, 3000  # bytes of a page, formulas of a book
+SMALL, FEW_FORMULAS = 172_000, 3000  # bytes of a page, formulas of a book
 HEAD = "cellformer weights {} {:08x}\n"  # how a file of weights begins: the page's sums, its own
 DEFLATED = 9  # as small as it gets
 
