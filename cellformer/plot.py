@@ -185,7 +185,10 @@ def sweep(
     """The target's logit and probability at the last token as one cell runs through values
     (default: the likeliest word). Raises InputError for an unknown cell or word."""
     if not isinstance(graph, Forward):
-        raise InputError("a sweep shows the logit of a word; give the graph of a model")
+        raise InputError(
+            "a sweep shows the logit of a word, and this graph has no logits; give the graph of "
+            "a model"
+        )
     if len(values) < 2 or not all(map(is_finite, values)):
         raise InputError("a sweep needs values: give two or more numbers")
     block, i, j = graph.parse(cell) if isinstance(cell, str) else (graph[cell[0]], *cell[1:])

@@ -44,7 +44,9 @@ def tokenizer(path: Path) -> Any:
         raise UnreadError(f"{path} has no byte pairs, but cellformer needs byte pairs; {REMEDY}")
     rules = found.rules
     if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
-        raise UnreadError(f"{path} changes the text first, which cellformer cannot do; {REMEDY}")
+        raise UnreadError(
+            f"{path} changes the text before it splits the text, which cellformer cannot do; {REMEDY}"
+        )
     before = bool(rules.get(SPACE_BEFORE, 1))
     return sentence_pieces(found.texts, found.scores, found.kinds, space_before=before)
 
@@ -138,4 +140,4 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 127) << 7 * k
         if byte < 128:
             return value, at + k + 1
-    raise ValueError("a number that has no end")
+    raise ValueError("a number that ends with the file")

@@ -35,8 +35,8 @@ TERMS = (
     ),
     Term(
         "activation function",
-        "The nonlinear function of each hidden cell. ReLU replaces numbers below 0 by 0. GELU "
-        "has a smoother curve.",
+        "The nonlinear function of each hidden cell. ReLU replaces numbers below 0 by 0. GELU is "
+        "smoother.",
         ("post", "act"),
     ),
     Term(
@@ -185,20 +185,20 @@ TERMS = (
     ),
     Term(
         "MLP",
-        "An MLP works on each token separately. It expands the token's list, applies a nonlinear "
-        "function, and contracts the list.",
+        "An MLP works on each token separately. It widens the list, applies a nonlinear "
+        "function, and narrows the list.",
         ("mlp_out",),
     ),
     Term(
         "pattern",
-        "The attention weights of a head. Each row shows how much one token reads from each "
-        "token. A row sums to 100 %.",
+        "The attention weights of a head. A row shows how much one token reads from each. Its "
+        "sum is 100 %.",
         ("pattern",),
     ),
     Term(
         "position",
-        "The place of a token in the sentence, counted from 0. On Play, the position chooses the "
-        "token that the sheets show.",
+        "The place of a token in the sentence, counted from 0. On Play, you choose the token "
+        "that sheets show.",
         ("position", "pos_embed"),
     ),
     Term("principal component", "The direction in which a cloud of points is widest.", ("Words",)),
@@ -263,14 +263,14 @@ TERMS = (
     ),
     Term(
         "special token",
-        "A token that is not a word. Special tokens start, end or separate texts (<BOS>, <EOS>, "
-        "<SEP>), or fill a gap (<PAD>).",
+        "A token that is not a word. It starts, ends or separates texts (<BOS>, <EOS>, <SEP>), "
+        "or fills gaps (<PAD>).",
         ("vocabulary", "Play"),
     ),
     Term(
         "temperature",
-        "The logits are divided by this number before softmax. Below 1, the model is more "
-        "certain. Above 1, the model is less certain.",
+        "The logits are divided by this number before softmax. Below 1: more certain. Above 1: "
+        "less certain.",
         ("temperature",),
     ),
     Term(

@@ -13,8 +13,8 @@ from cellformer.engine.studies.addition import additions
 from cellformer.engine.studies.part_names import said
 
 BY_HAND = (
-    "A person set the weights by hand to show each step. The model was not trained on texts, so "
-    "its sentences make no sense."
+    "A person set the weights by hand to show each step. The model was not trained: its "
+    "sentences make no sense."
 )
 MEANING = {
     "tokens": "prompt as token ids",
@@ -61,7 +61,7 @@ MEANING = {
     "W_leaves": "weights: output gate of the convolution",
     "conv_out": "convolution output, added to the stream",
     "reach": "how near a score must be to the best score, as a fraction of the larger score",
-    "left": "scores of the remaining experts; very low for chosen experts",
+    "left": "scores of all experts; very low for experts that are already chosen",
     "best": "the largest remaining score",
     "near": "1 for scores that are near the best score",
     "share_of_near": "softmax of scores near the best",
@@ -173,7 +173,7 @@ MEANING = {
     "out": "normalised input of the next step",
     "logits": "one score per word of the vocabulary",
     "class_logits": "one score per class, for each token",
-    "query_length": "factor of the query: it changes the certainty, not the direction",
+    "query_length": "factor of the query: changes only the certainty",
     "temperature": "below 1: more certain; above 1: less certain",
     "probs": "probabilities of the next word; the sum is 1",
     "switch": "1 = on, 0 = off",

@@ -111,7 +111,7 @@ def _settings(book: ModelBook, page: Composer) -> None:
     """Add the strength, its tokens, and the answers now and before."""
     found, sheet, g, n = contrast(book), page.sheet, book.graph, len(book.passage.ids)
     top = page.cursor
-    sheet.put(top, 0, "Steer the stream from one list of sentences towards another list", "heading")
+    sheet.put(top, 0, "Steer the stream from one list of sentences to another", "heading")
     sheet.link(top, OUT, worded("at {site}", site=found.site), book.address(g[found.site].area))
     strength = page.lay(g[STRENGTH], (top + 1, 1), "dial")
     sheet.rules[top + 1, 1] = RULE

@@ -60,7 +60,7 @@ MEANINGS = {
     "sentence": "what is typed",
     "text": "text for the tokenizer",
     "number": "column",
-    "position": "place in the text; a character with a code above 65,535 can count as two",
+    "position": "place in the text; codes above 65,535 can count as two",
     "character": "the character",
     "code": "Unicode number; 0: end of the text",
     "entry": "row in the table of characters",

@@ -129,7 +129,7 @@ def _choice(book: ModelBook) -> dict[str, Said]:
         "choose": (
             OR(choose == GREEDILY, choose == BY_NUMBER),
             "largest logit (greedy) or random (sampled)",
-            "not greedy or sampled: counts as greedy",
+            "neither ‘greedy’ nor ‘sampled’: counts as greedy",
         ),
         "temperature": (
             AND(ISNUMBER(heat), N(heat) >= 0),

@@ -273,8 +273,11 @@ ONE_LINE = {
     "a model of tiktoken": (b"IQ== 0\nIg== 1\n", "is not a SentencePiece model"),
     "nothing but zeros": (bytes(20), "is not a SentencePiece model"),
     "Unigram": (PIECE + UNIGRAM + AS_IT_IS, "has no byte pairs"),
-    "fewer spaces": (PIECE + BPE, "changes the text first"),
-    "another alphabet": (PIECE + BPE + b"\x1a\x05\x12\x01a\x20\x00", "changes the text first"),
+    "fewer spaces": (PIECE + BPE, "changes the text before it splits"),
+    "another alphabet": (
+        PIECE + BPE + b"\x1a\x05\x12\x01a\x20\x00",
+        "changes the text before it splits",
+    ),
 }
 
 

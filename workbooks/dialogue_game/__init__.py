@@ -91,8 +91,8 @@ STORY = Story(
     likeliest={3: 9, 4: 1},  # uncertain after ‘chiama’, sure after ‘Paolo’
     words=[
         "chiama: calls · perde: loses · Pietro, Paolo: Peter, Paul · Cefa, Tarso: nicknames · capo: boss · vice: deputy",
-        "The other eight words are absurd, for example umbrella, sugar, slipper. <BOS> begins a "
-        "game, <SEP> ends a turn.",
+        "The other eight words are absurd, for example ‘sugar’. <BOS> begins a game, <SEP> ends "
+        "a turn.",
     ],
 )  # fmt: skip
 
@@ -111,8 +111,8 @@ CHOSEN = Chosen(
             "‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
         Suggestion(
-            "Type ‘1’ as the number of components left out. The longest vectors then hardly "
-            "count. The map shows {then:.0%} of the spread, not {now:.0%}.",
+            "Type ‘1’ as the number of components left out. The longest vectors hardly count. "
+            "The map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
         Suggestion(
             "Type ‘7’ instead of ‘Paolo’ in direction 1. This direction then leads to a number. "

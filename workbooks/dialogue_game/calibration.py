@@ -74,9 +74,7 @@ def _situations(book: ModelBook, page: Composer) -> None:
     the model's probabilities, live."""
     page.sheet.put(SHARES_ROW - 1, 0, "word", "row label")
     page.sheet.down(SHARES_ROW, 0, game.WORDS, "row label")
-    page.sheet.down(
-        END, 0, ("sum; loss, nats", "minimum of the loss", "above the floor"), "row label"
-    )
+    page.sheet.down(END, 0, ("sum; loss, nats", "least loss", "above the floor"), "row label")
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         page.sheet.put(SHARES_ROW - 2, col, text, "block")
@@ -152,8 +150,8 @@ def _counted(page: Composer, row: int) -> None:
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
     text = (
-        f"All words of {found['games']} new games, grouped by the model's probability. For each "
-        "group: the grammar's probability, and how often its words came."
+        f"All words of {found['games']} new games, grouped by the model's probability, with the "
+        "grammar's probability."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
@@ -168,8 +166,8 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     live."""
     page.sheet.put(row, RIGHT, "The model always gives a ranking", "heading")
     text = (
-        "Even after words in an order that no game has, the model gives probabilities that sum "
-        "to 1. The likeliest word may look sure."
+        "The model also gives probabilities after words in an order that no game has. It may "
+        "look sure."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at(
@@ -212,7 +210,7 @@ def _suggestions() -> list[Suggestion]:
         ),
         Suggestion(
             f"Type ‘{NONSENSE[0]}’ as the sentence: the likeliest next word has {{then:.3%}}. "
-            "Before this change, Tarso had {now:.3%}.",
+            "Tarso had {now:.3%}.",
             sentence, NONSENSE[0], now,
         ),
     ]  # fmt: skip

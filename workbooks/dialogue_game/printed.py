@@ -21,10 +21,7 @@ PURPOSE = (
 MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
 TIES = "almost equal: no rule of the game requires these differences of 0.006"
-SCALE = (
-    "the size of one coordinate has no meaning: if stream and norm are scaled together, nothing "
-    "changes"
-)
+SCALE = "one coordinate's size has no meaning: scale stream and norm, and nothing changes"
 TARSO = game.ID["Tarso"]
 FOUND = (
     "The essay's layer 0 finds Tarso. Our layer 0 only finds that a leader was called, and says "
@@ -63,8 +60,8 @@ def _page(book: ModelBook) -> list[Comparison]:
         Comparison("§3: Tarso after <BOS> Pietro chiama Paolo", 0.9998, sure,
                    "another training of the same model; both models are sure", 4, "The Final Step, section 3"),
         Comparison("§4: the least likely number after <BOS> Pietro chiama", 0.10, MIN(numbers),
-                   "the essay prints 0.10 to 0.12 per number; the grammar gives each of the "
-                   "eight numbers 0.1106", 1),
+                   "the essay prints 0.10 to 0.12 per number; the grammar gives each number "
+                   "0.1106", 1),
         Comparison("§4: the likeliest number", 0.12, MAX(numbers),
                    "the essay prints 0.10 to 0.12 per number", 1),
     ]  # fmt: skip
@@ -106,12 +103,12 @@ def _maps(book: ModelBook) -> list[Comparison]:
                    "our model keeps names in other directions: this plane has a third of the "
                    "essay's share", 2, MAPS),
         Comparison("§4b: share of two principal components", 0.347, first[0, 0] + first[0, 1],
-                   "in our model, <PAD>, <EOS> and perde dominate: their vectors are two to "
-                   "three times as long as others", 3, MAPS),
+                   "in our model, <PAD>, <EOS> and perde dominate: their vectors are 2 to 3 "
+                   "times as long", 3, MAPS),
         Comparison("§4b: share of four components", 0.553, share["four_share"], "again, the long vectors dominate", 3, MAPS),
         Comparison("§4b: share of two components, by cosine", 0.435, share["cosine_share"],
-                   "without vector lengths, the essay's share rises and our share falls: our "
-                   "share depended on length", 3, MAPS),
+                   "without vector lengths, the essay's share rises and ours falls: it depended "
+                   "on length", 3, MAPS),
     ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ ABOUT = (
     "A temperature above 1, fitted on other games, makes the model less sure of everything. The "
     "temperature repairs only a part of the error.",
 )
-HEADS = ("words", "probability from", "to", "on average", "right", "words × gap")
+HEADS = ("words", "from", "to", "on average", "right", "words × gap")
 LOW, HIGH, SAID, RIGHT = range(4)  # columns of a table of bins, which stand after the words
 GAP = len(HEADS) - 1
 FIGURES = ("share of right answers", "mean probability", "ECE", "loss, nats", "temperature")

@@ -36,9 +36,9 @@ WALK = (
     "looks at.",
     "Does the model need the head to say the next word? Guess for each head, and type ‘yes’ or "
     "‘no’. The answer was measured with only that head switched off.",
-    "A head that is not needed may still carry information, because other heads can replace it. "
-    "An example is the output of head 0.0 at ‘chiama’. Replace this output by the output after "
-    "‘3 chiama Paolo’: the answer becomes vice (70 %).",
+    "A head that is not needed can still carry information, if another head can replace it. For "
+    "example, take the output of head 0.0 at ‘chiama’ from ‘3 chiama Paolo’: the answer becomes "
+    "vice (70 %).",
 )
 NEEDED = 0.5  # a head without which the next word is less likely is needed for it
 Kept = Mapping[str, Mapping[str, float]]  # part ("": all work) -> rule -> how often it is kept
@@ -141,9 +141,8 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     at = heads.index(second)
     return [
         Suggestion(
-            "Type ‘yes’ for head 1.2. This head looks at the verb and not at the caller, but the "
-            "model needs this head. Without head 1.2, the rule of peer epithets falls from 100 % "
-            "to 1 %.",
+            "Type ‘yes’ for head 1.2. It looks at the verb, not at the caller, but the model "
+            "needs it. Without head 1.2, the rule of peer epithets falls from 100 % to 1 %.",
             ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
         ),
         Suggestion(

@@ -191,8 +191,8 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: another question, a text with the words of the question, and a longer query."""
     return [
         Suggestion(
-            "Type ‘bond’: the vector of the question changes its direction. The nearest text is "
-            "now ‘{then}’, with a cosine of {cosine.then:.2f}.",
+            "Type ‘bond’: the question's vector changes. The nearest text is now ‘{then}’, with "
+            "a cosine of {cosine.then:.2f}.",
             ("search.asked", 0, 3), "bond", ("search.found", 0, 0), others={"cosine": ("search.cosines", 1, 0)},
         ),
         Suggestion(
@@ -202,7 +202,7 @@ def _suggestions() -> list[Suggestion]:
         ),
         Suggestion(
             "Type ‘3’: the model gives its first word {then:.0%}, not {now:.0%}. The cosines "
-            "stay the same. A cosine shows how near a text is, not how certain the result is.",
+            "stay the same: they do not say how certain a result is.",
             ("query_length", 0, 0), 3.0, ("search.shares", 0, 0),
         ),
     ]  # fmt: skip

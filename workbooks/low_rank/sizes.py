@@ -81,8 +81,8 @@ def printed(w: Workbook) -> list[Comparison]:
             "GPT-3: rows of W_E, at its first mention",
             MISPRINTED,
             sizes[0],
-            "the slides print 12,888 here and 12,288 elsewhere. With 12,888, W_E has "
-            f"{slip(W_E):.1f} million numbers, not {w.now(W_E):.1f}",
+            "the slides print 12,888 here, 12,288 elsewhere. 12,888 gives "
+            f"{slip(W_E):.1f} million, not {w.now(W_E):.1f}",
             0,
         ),
         Comparison(

@@ -99,8 +99,8 @@ def suggest(w: Workbook, ws: Composer) -> None:
     layers, width, weights = w["yours"][0, 0], w["yours"][0, 1], w["yours_rule"][0, 0]
     ws.suggest(
         w.suggestion(
-            "Type ‘96’ for the layers and ‘12288’ for the width, the sizes of GPT-3: the rule "
-            "gives {then:,.0f} million weights.",
+            "Type ‘96’ for the layers and ‘12288’ for the width, as in GPT-3: the rule gives "
+            "{then:,.0f} million weights.",
             {layers: 96.0, width: 12288.0},
             weights,
         ),

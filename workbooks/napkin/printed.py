@@ -92,8 +92,7 @@ NOTES = {  # by source, model and row
         (
             "DeepSeek V3",
             "d_head",
-        ): "The source prints 56 = 7168 / 128. The heads are 128 wide, in total 16384, more "
-        "than d_model",
+        ): "The source prints 56 = 7168 / 128. The heads are 128 wide: 16384, more than d_model",
         ("GPT-2 small", "d_vocab"): "misprint: 5025 lacks the last digit of 50257",
         ("GPT-2 XL", "n_ctx"): "printed 2048, but every GPT-2 has 1024 positions",
     },

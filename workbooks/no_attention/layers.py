@@ -142,7 +142,7 @@ def layer(
     tables = {model: {"x": stream} | weights for model, stream in streams.items()}
     tables[TRANSPARENT]["switches"] = switches
     tables[DELETED]["mid"] = streams[DELETED]  # nothing is added before the MLP
-    ws.sheet.put(ws.cursor + 1, LEFT[2], "deleted: no steps before pre", "note")
+    ws.sheet.put(ws.cursor + 1, LEFT[2], "deleted: no steps before ‘pre’", "note")
     for step in ATTENTION:
         put(ws, n, step, {model: tables[model] for model in (WHOLE, TRANSPARENT)})
     for step in MLP:

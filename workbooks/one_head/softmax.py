@@ -126,8 +126,8 @@ def printed(w: Workbook) -> list[Comparison]:
     """The notes' numbers of softmax: two listings, sums, and a table."""
     rows = []
     again = (
-        "the second listing in the notes repeats the first row; the first listing has 0.0159, "
-        "0.1173, 0.8668"
+        "the second listing in the notes repeats the first row; the first has 0.0159, 0.1173, "
+        "0.8668"
     )
     for i, j in ((i, j) for i in range(2) for j in range(3)):
         cell, what = w["by_rows"][i, j], f"query {i + 1}, key {j + 1}"

@@ -209,16 +209,16 @@ def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -
             "GPT-2 small: n_vocab, in the table of key figures",
             MISPRINTED,
             n_vocab,
-            "The table prints 5025, and the text 50,257: a digit was lost. With 5025, the total "
-            f"is only {cut:.0f} million",
+            "The table prints 5025, and the text 50,257: a digit was lost. 5025 gives only "
+            f"{cut:.0f} million",
             decimals=0,
         ),
         Comparison(
             "GPT-2 small: parameters in millions, with W_U = W_Eᵀ",
             124,
             millions,
-            "The text prints 124 million. The table counts W_U separately, so it has "
-            f"{w.now(separate) / 1e6:.0f} million. GPT-2 uses W_E as W_U",
+            "The text prints 124 million. The table counts W_U too: "
+            f"{w.now(separate) / 1e6:.0f} million. GPT-2 has W_U = W_E",
             decimals=0,
         ),
     ]

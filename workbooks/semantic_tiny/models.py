@@ -57,7 +57,7 @@ class Cloud:
 CLOUDS = (
     Cloud("hand", "The table, set by hand", "study.table", "of the table's spread"),
     Cloud("wide", "Learned from wide vectors (1.0)", "models.wide", "of the spread of the wide vectors"),
-    Cloud("narrow", "Learned from narrow vectors (0.02)", "models.narrow", "of this model's spread"),
+    Cloud("narrow", "Learned; the vectors started narrow (0.02)", "models.narrow", "of this model's spread"),
 )  # fmt: skip
 
 
@@ -161,14 +161,13 @@ def _suggestions() -> list[Suggestion]:
     return [
         Suggestion(
             "On the sheet Study, type ‘1’ as the animacy of ‘ship’: the left map moves ‘ship’ to "
-            "the living things, from {now:.2f} to {then:.2f}. The other two maps do not use the "
+            "the living things, from {now:.2f} to {then:.2f}. The other maps do not use the "
             "table.",
             ("study.table", row, semantics.AXES.index("animacy")), 1, ("models.point_hand", row, 0),
         ),
         Suggestion(
             "Type ‘5’ as the first number of ‘queen’ in the embedding: on the right map, ‘queen’ "
-            "moves away from the other words. The map shows {then:.0%} of the spread, not "
-            "{now:.0%}.",
+            "moves away. The map shows {then:.0%} of the spread, not {now:.0%}.",
             ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(

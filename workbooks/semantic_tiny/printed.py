@@ -71,8 +71,8 @@ def _figures(study: Sheet) -> list[Comparison]:
         Comparison("probes with R² above 0.8 (of six)", 0, _probes(study, WIDE), FAILED, 0),
         Comparison("correct analogies (of five)", 2, _analogies(study, WIDE), "chance decides which analogies succeed", 0),
         Comparison("cosine of the word nearest to king − man + woman", 0.42, queen,
-                   "the essay finds ‘lioness’, then ‘child’ and ‘cub’. This workbook finds "
-                   "another word, but not ‘queen’"),
+                   "the essay finds ‘lioness’, ‘child’ and ‘cub’. This workbook finds another "
+                   "word, not ‘queen’"),
     ]  # fmt: skip
     return [row._replace(other="other training") for row in rows]
 

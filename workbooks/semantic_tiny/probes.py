@@ -48,10 +48,8 @@ SETS = (
     "untrained: random vectors before any training",
     "‘wide’ and ‘narrow’ are the two models of the sheet Two models",
     "held out: the probe is fitted to 39 words and tested on the remaining word.",
-    "The components still use all 40 words. In the table below, the components leave out the "
-    "tested word.",
-    "live: the results follow the table on the sheet Study and the setting above. The vectors "
-    "stay as built",
+    "The components still use all 40 words. Those in the table below leave the tested word out.",
+    "live: the results follow the table on Study and the setting above. The vectors are as built",
 )
 
 
@@ -235,8 +233,7 @@ def _suggestions() -> list[Suggestion]:
     return [
         Suggestion(
             "Type ‘32’: with all words in the fit, untrained vectors explain {then:.0%} of "
-            "gender, not {now:.0%}. For held-out words, untrained vectors explain nothing: this "
-            "is the trap.",
+            "gender, not {now:.0%}. For held-out words, they explain nothing: this is the trap.",
             components, N_PARTS, ("probes.explained", 0, 0),
         ),
         Suggestion(

@@ -67,8 +67,7 @@ def add(w: Workbook) -> None:
 def sample(w: Workbook, ws: Composer) -> None:
     """Add random directions in cells: how many of them fit, beside the formulas."""
     ws.heading(
-        f"Measured with {N} random directions: one is kept if it is nearly at right angles to "
-        "all directions kept before",
+        f"Measured with {N} random directions: kept if nearly at right angles to all kept before",
         "The sheet Directions has the vectors and every cosine. Only the first d numbers of a "
         "vector count.",
         style="note",

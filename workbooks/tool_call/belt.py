@@ -126,7 +126,7 @@ def _suggestions() -> list[Suggestion]:
     return [
         Suggestion(
             "Type ‘0’ to switch the calculator off: the model writes its own number, {then} "
-            "instead of {now}. The model ends the sentence as surely as before.",
+            "instead of {now}. The model is as sure as before.",
             (f"{NAME}.connected", 0, 0), 0.0, ("belt.word", LAST, 0),
         ),
         Suggestion(
