@@ -45,7 +45,8 @@ def tokenizer(path: Path) -> Any:
     rules = found.rules
     if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
         raise UnreadError(
-            f"{path} changes the text before it splits the text, which cellformer cannot do; {REMEDY}"
+            f"{path} changes the text before it splits the text, which cellformer cannot do; "
+            f"{REMEDY}"
         )
     before = bool(rules.get(SPACE_BEFORE, 1))
     return sentence_pieces(found.texts, found.scores, found.kinds, space_before=before)
