@@ -401,7 +401,7 @@ class Book:
     # blocks that are not in the graph, for only people read them: labels, sums, verdicts
     shown: dict[str, Place] = field(default_factory=dict)
     suggestions: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
-    about: str = ""  # the first sentences of its start sheet
+    about: Sequence[str] = ()  # the sentences of its start sheet
     held: list[PrintedNumber] = field(
         default_factory=list
     )  # what its source prints, number by number

@@ -41,7 +41,8 @@ class Flow {
     this.player = element("button", { type: "button", class: "primary", onclick: () => (this.timer ? this.pause() : this.play()) });
     this.pace = element("label", { class: "flow-pace" }, element("span", {}, "Layers"), this.slider);
     this.legend = element("p", { class: "remark" });
-    container.append(element("h2", {}, "Follow the word"), element("p", {}, session.data.about), this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
+    const [first, ...more] = session.data.about;
+    container.append(element("h2", {}, "Follow the word"), element("p", {}, first), more.length ? element("details", {}, element("summary", {}, "More about this model"), element("p", {}, more.join(" "))) : "", this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
     const five = element("section", { class: "five", "aria-label": "A head in five steps" });
     container.append(five);
     this.steps = new HeadSteps(session, five, () => this.focusPart());
@@ -104,6 +105,8 @@ class Flow {
     }
     this.named = [];
     const drawn = columns.map((column, k) => this.column(column, k, lineOf, here));
+    const guesses = columns.some(({ lens }) => lens >= 0) && !frame.isNarrow;
+    if (guesses) names.push(vector("text", { x: frame.left - 8, y: 30, "text-anchor": "end", class: "soft" }, "so far"));
     const label = `How the model comes to its answer: ${this.answerTold()}`;
     const svg = vector("svg", { width: frame.width, height: frame.height, role: "group", "aria-label": label, onkeydown: (/** @type {KeyboardEvent} */ event) => this.move(event) }, ...streams, ...names, ...drawn, ...this.ranks(here.y));
     this.picture.replaceChildren(svg);
@@ -271,7 +274,7 @@ class Flow {
       node.classList.toggle("chosen", isHere);
       node.setAttribute("tabindex", isHere ? "0" : "-1");
     }
-    const sum = `All parts together: ${brief(this.answer.logit)}.`;
+    const sum = `All parts together give ${quoted(this.session.label("vocab_out", this.answer.word))} a logit of ${brief(this.answer.logit)}.`;
     const told = `${this.sentence(part)} ${sum}`;
     if (this.told.textContent !== told) this.told.textContent = told;
     const off = part.path && element("button", { type: "button", onclick: () => this.session.switchOff(part.path, !this.isOff(part)) }, this.isOff(part) ? `Switch ${part.name} on` : `Switch ${part.name} off`);
@@ -282,8 +285,9 @@ class Flow {
 
   /** Opens a head in five steps; the cells of another part. @param {Part} part */
   open(part) {
-    if (headBlocks(this.session, part)) this.steps.open(part);
-    else if (part.kind !== "several") this.openCells(part);
+    const now = this.parts?.find(({ name }) => name === part.name) ?? part; // a button may be older than the last edit
+    if (headBlocks(this.session, now)) this.steps.open(now);
+    else if (now.kind !== "several") this.openCells(now);
   }
 
   /** Moves the focus among the parts. @param {KeyboardEvent} event */

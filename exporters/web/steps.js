@@ -107,11 +107,12 @@ export class HeadSteps {
     if (this.at === 0) {
       const products = Array.from({ length: head.q.cols }, (_, j) => number(head.q, row, j) * number(head.k, most.at, j));
       const best = products.reduce((a, x, j) => (Math.abs(x) > Math.abs(products[a]) ? j : a), 0);
+      const sum = products.reduce((a, x) => a + x, 0);
       const cells = (/** @type {Block} */ block, /** @type {number} */ i) => products.map((x, j) => ({ name: String(j), text: brief(number(block, i, j)), size: Math.abs(x), block, i, j }));
       const told = products.map((x, j) => ({ name: String(j), text: brief(x), size: Math.abs(x), block: head.scores, i: row, j: most.at }));
       return {
         title: "query and key",
-        sentence: `The query of ${looking} says what it looks for; the key of ${read} says what it offers. Multiply them number by number: number ${best} counts most, ${brief(number(head.q, row, best))} × ${brief(number(head.k, most.at, best))} = ${brief(products[best])}.`,
+        sentence: `The query of ${looking} says what it looks for; the key of ${read} says what it offers. Multiply them number by number, and add: ${brief(sum)}. The largest product is that of number ${best}: ${brief(number(head.q, row, best))} × ${brief(number(head.k, most.at, best))} = ${brief(products[best])}.`,
         rows: [{ name: `query of ${looking}`, cells: cells(head.q, row) }, { name: `key of ${read}`, cells: cells(head.k, most.at) }, { name: "products", cells: told }],
         isPlain: false,
       };
@@ -130,7 +131,7 @@ export class HeadSteps {
       return {
         title: "share",
         sentence: `Softmax makes shares of the scores: all are positive, and together they are 100 %. ${looking} gives ${read} ${percent(most.share)} of its attention.`,
-        rows: [{ name: `shares of ${looking}`, cells: words(head.pattern, (k) => part.ribbons[k].share, percent) }],
+        rows: [{ name: `shares of ${looking}`, cells: words(head.pattern, (k) => part.ribbons[k].share, (share) => `${(100 * share).toFixed(2)} %`) }],
         isPlain: true,
       };
     }
