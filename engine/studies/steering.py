@@ -342,8 +342,7 @@ ADDITION = Addition(
     on_page=True,
     part=STEERING,
     meanings={
-        "steering.direction": "direction from the mean of one list of sentences to the mean of "
-        "another list",
+        "steering.direction": "direction from the mean of one list to the mean of the other",
         "steering.strength": "the number that multiplies the direction",
         "steering.where": "1 for tokens that receive the direction",
         "steering.added": "vector that steering adds at a token",

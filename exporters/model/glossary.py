@@ -235,8 +235,8 @@ TERMS = (
     ),
     Term(
         "rotary position",
-        "The model rotates queries and keys by their positions. Scores then depend on the "
-        "distance between tokens (RoPE).",
+        "RoPE rotates queries and keys by their positions. Scores then depend on the distance of "
+        "tokens.",
         ("rot_q",),
     ),
     Term(

@@ -13,8 +13,8 @@ from cellformer.engine.studies.addition import additions
 from cellformer.engine.studies.part_names import said
 
 BY_HAND = (
-    "A person set the weights by hand to show each step. The model was not trained: its "
-    "sentences make no sense."
+    "A person set the weights to show each step. The model was not trained: its sentences make "
+    "no sense."
 )
 MEANING = {
     "tokens": "prompt as token ids",
@@ -422,7 +422,7 @@ def of_backward(block: Block, gradient_of: str) -> str:
     if TURNED in block.passes:
         return "table with rows and columns swapped (transposed)"
     if block.leaf == GAIN:
-        return "estimate by gradient: how much the lead rises with the other sentence’s row"
+        return "gradient estimate: rise of the lead with the other sentence’s row"
     if block.leaf.startswith("part"):
         return "an intermediate step of the backward pass"
     return worded(

@@ -93,7 +93,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     graph, sheet, n = book.graph, page.sheet, len(book.passage.ids)
     page.heading("Two sentences, word by word")
     top = page.cursor
-    labels = ("the prompt, from the sheet Play", "the other sentence", "")
+    labels = ("the prompt on Play", "the other sentence", "")
     for row, label in enumerate(labels, top):
         sheet.put(row, 0, label, "row label")
     layout.labels(book, sheet, "patch", (top, LEFT), "token", range(n), "label", across=True)
