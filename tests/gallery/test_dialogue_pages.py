@@ -210,7 +210,7 @@ def wanted(page: str, k: int) -> str | float:
     if (page, k) == ("Rules", 0):
         left = becomes(prompt, off="blocks.1.attn.h2")[tarso]
         broken = "peer epithet 1.00 → 0.01, loser named 1.00 → 0.93"
-        return f"Right: without it Tarso has {left:.4f}; {broken}"
+        return f"Right: without the head, Tarso has {left:.4f}; {broken}"
     if page == "Rules":
         return float(becomes(prompt, off=f"blocks.{2 - k}.attn.h{4 - 2 * k}")[tarso])
     if k:

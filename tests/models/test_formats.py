@@ -670,7 +670,7 @@ def test_file_without_a_model(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(InputError, match="is not a model in a known format"):
         names.model(str(tmp_path / "notes.txt"))
-    with pytest.raises(InputError, match=r"holds no config\.json"):
+    with pytest.raises(InputError, match=r"has no config\.json"):
         names.model(str(tmp_path))
 
 

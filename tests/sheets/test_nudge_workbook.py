@@ -75,7 +75,7 @@ def test_no_input_gives_an_error(book, cells, sheet) -> None:
         if value in nothing:
             assert shown[book.cell(*AFTER)] == 0
         n, heading = len(book.passage.ids), shown["Nudge", 4, 0]
-        assert (f"learning the first {n} tokens of ‘" in heading) == (value == sentences[0][1])
+        assert (f"One training step on the first {n} tokens of ‘" in heading) == (value == sentences[0][1])
 
 
 def test_loss_in_libreoffice_equals_torch(book, cells, tmp_path, libreoffice, torch) -> None:
