@@ -95,12 +95,18 @@ class _Workbook:
         cells = [sheet.arrays for sheet in self.sheets.values()]
         n_formulas = sum(int(c.formulas.sum()) for c in cells)
         if n_formulas > limits.formulas:
-            return f"{n_formulas:,} formula cells; it is asked up to {limits.formulas:,}"
+            return (
+                f"{n_formulas:,} formula cells are too many for this program; the limit is "
+                f"{limits.formulas:,}"
+            )
         if max(int(c.rows.max(initial=0)) for c in cells) >= limits.rows:
             return f"a sheet has more than {limits.rows:,} rows"
         reach = sum(int(_widths(c).sum()) for c in cells)
         if reach > limits.cells:
-            return f"its rows reach over {reach:,} cells; it is asked up to {limits.cells:,}"
+            return (
+                f"rows of {reach:,} cells are too many for this program; the limit is "
+                f"{limits.cells:,}"
+            )
         return ""
 
     @property

@@ -130,7 +130,8 @@ def read(column: list[str]) -> Source:
         if not len(read_ids) <= passage.n_source <= MOST_TYPED:
             raise ValueError("there is no such source sentence")
         text = "".join(column[CHECKPOINT_ROW:])
-        archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
+        # instead of a checkpoint, which has no spaces, there may be a note, in any language
+        archive = None if " " in text else base64.b64decode(text, validate=True)
     except UNUSABLE:
         raise InputError(CHANGED) from None
     model = unpack(archive) if archive else None

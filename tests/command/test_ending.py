@@ -190,7 +190,7 @@ def test_ctrl_c_during_import_is_one_line(module: str, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=LIMIT)
     said = [line for line in err.splitlines() if not line.startswith("import time:")]
-    assert said == ["cellformer: interrupted; nothing was left half-written"]
+    assert said == ["cellformer: interrupted; no unfinished file was left"]
     assert process.returncode == 130
 
 
@@ -295,7 +295,7 @@ def test_closed_output(tmp_path: Path) -> None:
 
 def test_few_open_files_leave_no_folder(tmp_path: Path) -> None:
     done = in_shell("ulimit -n 12; cellformer build --all --jobs 2 -o made", tmp_path)
-    assert done.returncode == 2 and "Too many open files; allow more" in done.stderr
+    assert done.returncode == 2 and "Too many open files; raise the limit with" in done.stderr
     assert done.stderr.count("\n") == 1 and not [*tmp_path.iterdir()]
 
 

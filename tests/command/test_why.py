@@ -18,7 +18,7 @@ def test_why_prints_the_split_of_a_score() -> None:
     out = cli(*HEAD, "--from", "Paolo", "--to", "chiama").out
     assert "head 1.2, from ‘Paolo’ (3) to ‘chiama’ (2), 98.9%" in out
     assert "MLP 0" in out and "88 other pairs" in out and "-3.1798" in out
-    assert "QK circuit, which word looks at which" in out
+    assert "QK circuit, which word attends to which word" in out
     assert cli(*HEAD).out == out  # the last token, and what it looks at most
 
 

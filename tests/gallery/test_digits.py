@@ -17,9 +17,9 @@ from cellformer.workbooks.digits.drawings import MOST, N_HELD_OUT, SIDE, every, 
 
 N_TYPED = 50
 ODD = {  # what is typed in a cell of the drawing -> what is then said above it
-    "x": "Cells without a number: 1. They count as 0: type 0 to 16.",
-    -3.0: "Cells below 0: 1. They count as 0: type 0 to 16.",
-    99.0: "Cells above 16: 1. They count as 16: type 0 to 16.",
+    "x": "Cells without a number: 1. They count as 0. Type 0 to 16.",
+    -3.0: "Cells below 0: 1. They count as 0. Type 0 to 16.",
+    99.0: "Cells above 16: 1. They count as 16. Type 0 to 16.",
     "": "Blank cells: 1. They count as 0, no ink.",
 }
 

@@ -267,7 +267,7 @@ def test_step_is_more_than_sums_and_products() -> None:
 @pytest.mark.slow
 def test_the_quoted_sentence_was_trained_on() -> None:
     """tool-call: the example of training is one of training, and no sum that is held out."""
-    quoted = re.findall(r"trained on sentences such as ‘(.*?)’", said("tool-call"))
+    quoted = re.findall(r"learned from sentences like ‘(.*?)’", said("tool-call"))
     trained = [" ".join(found.words[1:-1]) for found in sums.learnt()]
     assert len(quoted) == 1 and quoted[0] in trained
 

@@ -124,8 +124,8 @@ def test_only_what_generates_has_a_kv_cache(name: str, cache: int | None) -> Non
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("llama", "holds no model.safetensors and no index of shards; fetch its weights, too"),
-        ("gemma3", "holds no model.safetensors and no index of shards; fetch its weights, too"),
+        ("llama", "has no model.safetensors and no index of shards; download the weights, too"),
+        ("gemma3", "has no model.safetensors and no index of shards; download the weights, too"),
         ("gemma3n", "no architecture 'gemma3n'; nearest: gemma"),
     ],
 )
@@ -281,7 +281,7 @@ MALFORMED: dict[str, tuple[Spoil, str]] = {
     "the number of heads": (config(n_head=5), "divide"),
     "no heads": (config(n_head=0), "n_head"),
     "negative layers": (config(n_layer=-1), "n_layers"),
-    "a billion layers": (config(n_layer=10**9), "heads"),
+    "a billion layers": (config(n_layer=10**9), "n_layer is 1,000,000,000"),
     "a billion heads": (config(n_head=10**9, n_embd=10**9), "heads"),
     "a huge vocabulary": (config(vocab_size=10**12), "weights do not fit the config"),
     "negative width": (config(n_embd=-12), "d_model"),

@@ -312,7 +312,7 @@ def test_consolidated_weights_without_their_sizes_are_refused(tmp_path: Path) ->
     said = json.loads((folder / "params.json").read_text())
     (folder / "params.json").write_text(json.dumps(said | {"moe": {"num_experts": 8}}))
     with pytest.raises(
-        InputError, match=r"moe = .* is not known here; take the model in Hugging; use"
+        InputError, match=r"params\.json: cellformer does not support moe = .*; use the model in Hugging"
     ):
         names.model(str(folder))
     (folder / "params.json").unlink()
@@ -623,7 +623,7 @@ def test_no_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match="which cellformer does not run"):
         names.model(str(path))
     torch.save({"model": Harm(), "model_args": {}}, path)
-    with pytest.raises(InputError, match="has no weights"):
+    with pytest.raises(InputError, match="contains no weights"):
         names.model(str(path))
     assert not (tmp_path / "harm").exists()
 

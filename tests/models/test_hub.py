@@ -184,9 +184,11 @@ PLAIN, WORDED = "some-one/plain", "some-one/worded"  # in the cache, and served
 REFUSED = {
     "gated/model": "gated/model is a gated model: ask for access on its Hub page, and set HF_TOKEN",
     "some-one/else": "no file or folder some-one/else, and no model some-one/else on the Hub",
-    "some-one/tiny@v9": "some-one/tiny has no file revision v9 on the Hub",
+    "some-one/tiny@v9": "some-one/tiny has no revision v9 on the Hub",
     "some-one/packed": "name one of them: some-one/packed/a.gguf, some-one/packed/b.gguf",
-    "some-one/packed:Q4_K_M": "no GGUF file with Q4_K_M in its name, but a.gguf, b.gguf",
+    "some-one/packed:Q4_K_M": (
+        "no GGUF file with Q4_K_M in its name; its GGUF files are a.gguf, b.gguf"
+    ),
     "some-one/packed/c.gguf": "some-one/packed has no file c.gguf on the Hub",
     "some-one/packed/a.gguf": "a.gguf ends in the middle of its header",
 }
@@ -225,9 +227,9 @@ def test_cached_model_needs_no_network(unanswered: dict[str, str]) -> None:
     assert {unanswered[name] for name in LLAMAS} == {"llama"}
     assert {unanswered[name] for name in GPT2S} == {"gpt2"}
     missing = f"{BY_HAND}@v3"
-    line = f"{missing} is not in the cache, and the Hub cannot be reached"
+    line = f"no model {missing} in the cache. cellformer cannot reach the Hub (ConnectError)"
     assert line in unanswered[missing]
-    line = "there is no file or folder no/where, and no model no/where is not in the cache"
+    line = "there is no file or folder no/where, and no model no/where in the cache."
     assert line in unanswered["no/where"]
 
 

@@ -119,7 +119,7 @@ def test_train_text_without_torch(name: str, without_torch: None, tmp_path: Path
         cwd=tmp_path,
     )
     assert done.code == 0, done.err
-    assert "torch is not installed, so numpy computes the 20 steps, in about" in done.out
+    assert "torch is not installed, so numpy computes the 20 steps in about" in done.out
     assert "step 20: held-out loss" in done.out
     assert cli("run", tmp_path / "model", "--prompt", "Good").code == 0
 

@@ -122,7 +122,10 @@ def test_the_rate_rises_stays_and_decays() -> None:
 
 @pytest.mark.parametrize(
     ("change", "fault"),
-    [({"n_heads": 3}, "do not divide"), ({"learning_rate": 1e30}, "--learning-rate")],
+    [
+        ({"n_heads": 3}, "the number of heads, 3, must divide"),
+        ({"learning_rate": 1e30}, "--learning-rate"),
+    ],
 )
 @pytest.mark.parametrize("torch", [True, False])
 def test_diverged_runs_are_refused(change: dict, fault: str, torch: bool, monkeypatch) -> None:

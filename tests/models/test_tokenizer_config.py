@@ -95,5 +95,5 @@ def test_ids_equal_auto_tokenizer(specs, with_processor, tmp_path, transformers)
 
 def test_options_of_another_type_are_refused(specs, tmp_path: Path) -> None:
     at = folder(tmp_path / "m", specs["bert"], "bert", "BertTokenizer", {"do_lower_case": "no"})
-    with pytest.raises(InputError, match="'do_lower_case' is 'no', not bool"):
+    with pytest.raises(InputError, match="'do_lower_case' is 'no', but must have the type bool"):
         load_tokenizer(at, 360)

@@ -256,7 +256,7 @@ MESSAGES = [
     ("unigram nfkc", "e\u0301", "3 tokens"),
     ("unigram nfkc", "a \ufdfa", "code 65018"),
     ("words", "the dog sat", "begins at character 5 is not in the vocabulary"),
-    ("characters", "a☃b", "the character ☃ (code 9731) has no ids"),
+    ("characters", "a☃b", "the character ☃ (code 9731) has no id in the vocabulary"),
     ("characters", "", "nothing is typed"),
     ("words", "cat", "1 token"),
     ("bert", "", "2 tokens"),

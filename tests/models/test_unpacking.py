@@ -38,9 +38,12 @@ def test_numbers_are_those_that_the_integers_stand_for(way: str, tmp_path: Path)
     ("said", "message"),
     [
         ({"quant_method": "fp8"}, "quantized by 'fp8', which cellformer cannot unpack"),
-        (OF_GPTQ | {"bits": 3}, "integers of 3 bits are not unpacked here"),
-        ({"quant_method": "awq", "version": "gemv"}, "version 'gemv' is not unpacked here"),
-        (OF_GPTQ | {"format": "marlin"}, "checkpoint_format 'marlin' is not unpacked here"),
+        (OF_GPTQ | {"bits": 3}, "cannot unpack integers of 3 bits, only of 2, 4, 8 bits"),
+        ({"quant_method": "awq", "version": "gemv"}, "cannot unpack version 'gemv', only gemm"),
+        (
+            OF_GPTQ | {"format": "marlin"},
+            "cannot unpack checkpoint_format 'marlin', only gptq and gptq_v2",
+        ),
         ("much", "quantization_config is 'much', but it must be a JSON object"),
     ],
 )
@@ -74,31 +77,61 @@ LIES: list[tuple[str, str, Change | None, str]] = [  # way, part, what it become
     ("gptq 4", "scales", lambda v: v[:0], "has shape 0 x 32"),
     ("gptq 4", "qzeros", lambda v: v[:, :2], "has shape 2 x 2, not 2 x 4"),
     ("gptq 4", "qzeros", None, "is missing"),
-    ("gptq 4", "qweight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
-    ("gptq 4", "qweight", lambda v: v.astype(np.int64), "holds I64, not integers of 32 bits"),
-    ("gptq 8 in any order", "g_idx", lambda v: v * 0 - 1, "each of the 2 groups 16 inputs"),
-    ("gptq 8 in any order", "g_idx", lambda v: v + 1, "each of the 2 groups 16 inputs"),
-    ("gptq 8 in any order", "g_idx", lambda v: v * 1.0, "holds F64, not integers"),
+    ("gptq 4", "qweight", lambda v: v.astype(np.float32), "contains F32, not integers of 32 bits"),
+    ("gptq 4", "qweight", lambda v: v.astype(np.int64), "contains I64, not integers of 32 bits"),
+    (
+        "gptq 8 in any order",
+        "g_idx",
+        lambda v: v * 0 - 1,
+        "does not give 16 inputs to each of the 2 groups",
+    ),
+    (
+        "gptq 8 in any order",
+        "g_idx",
+        lambda v: v + 1,
+        "does not give 16 inputs to each of the 2 groups",
+    ),
+    ("gptq 8 in any order", "g_idx", lambda v: v * 1.0, "contains F64, not integers"),
     ("gptq 8 in any order", "g_idx", None, "is missing"),
-    ("awq", "qweight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
+    ("awq", "qweight", lambda v: v.astype(np.float32), "contains F32, not integers of 32 bits"),
     ("awq", "scales", lambda v: v[:1].repeat(3, 0), "has 3 groups, which do not divide 32 inputs"),
-    ("mlx", "weight", lambda v: v.astype(np.float32), "holds F32, not integers of 32 bits"),
+    ("mlx", "weight", lambda v: v.astype(np.float32), "contains F32, not integers of 32 bits"),
     ("mlx", "biases", lambda v: v[:, :1], "has shape 32 x 1, not 32 x 2"),
     ("mlx", "biases", None, "is missing"),
     ("bitsandbytes 8", "SCB", lambda v: v[:1], "has shape 1, not 32"),
-    ("bitsandbytes 8", "weight", lambda v: v.view(np.uint8), "holds U8, not integers of 8 bits"),
+    ("bitsandbytes 8", "weight", lambda v: v.view(np.uint8), "contains U8, not integers of 8 bits"),
     ("bitsandbytes 8", "weight_format", lambda v: v + np.uint8(1), "names an order of columns"),
     ("bitsandbytes 4", "absmax", lambda v: v[:-1], "not 64"),
     ("bitsandbytes 4", "weight", lambda v: v[:-1], "has shape 511 x 1, not 512 x 1"),
     ("bitsandbytes 4", "weight.quant_map", lambda v: v[:8], "has shape 8, not 16"),
-    ("bitsandbytes 4", "nf4", state(blocksize=0), "have 0 and 8 numbers, no powers of 2"),
+    ("bitsandbytes 4", "nf4", state(blocksize=0), "have 0 and 8 numbers; both must be powers of 2"),
     ("bitsandbytes 4", "nf4", state(blocksize=1 << 30), "has shape 8, not 1"),
-    ("bitsandbytes 4", "nf4", state(blocksize=-8), "have -8 and 8 numbers, no powers of 2"),
-    ("bitsandbytes 4", "nf4", state(blocksize=None), "has no file 'blocksize'"),
-    ("bitsandbytes 4", "nf4", state(blocksize=1.5), "'blocksize' is 1.5, not int"),
-    ("bitsandbytes 4", "nf4", state(nested_blocksize=0), "have 16 and 0 numbers, no powers of 2"),
+    (
+        "bitsandbytes 4",
+        "nf4",
+        state(blocksize=-8),
+        "have -8 and 8 numbers; both must be powers of 2",
+    ),
+    ("bitsandbytes 4", "nf4", state(blocksize=None), "has no 'blocksize'"),
+    (
+        "bitsandbytes 4",
+        "nf4",
+        state(blocksize=1.5),
+        "'blocksize' is 1.5, but must have the type int",
+    ),
+    (
+        "bitsandbytes 4",
+        "nf4",
+        state(nested_blocksize=0),
+        "have 16 and 0 numbers; both must be powers of 2",
+    ),
     ("bitsandbytes 4", "nf4", state(nested_blocksize=1 << 20), "has shape 8, not 1"),
-    ("bitsandbytes 4", "nf4", state(nested_offset="x"), "'nested_offset' is 'x', not float"),
+    (
+        "bitsandbytes 4",
+        "nf4",
+        state(nested_offset="x"),
+        "'nested_offset' is 'x', but must have the type float",
+    ),
     ("bitsandbytes 4", "nf4", state(shape=[32]), "'shape' must list two positive numbers"),
     ("bitsandbytes 4", "nf4", state(shape=[10**30, 32]), "'shape' must list two positive numbers"),
     (
@@ -130,7 +163,11 @@ def test_part_that_does_not_fit_is_named(
     with pytest.raises(InputError) as refused:
         checkpoint.load(folder, 0)
     said = str(refused.value)
-    assert says in said and "fetch " in said and name.partition("_proj")[0] in said
+    assert (
+        says in said
+        and "; download the folder again" in said
+        and name.partition("_proj")[0] in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +183,7 @@ def test_part_that_does_not_fit_is_named(
         ("gptq 4", {"bits": 8}, "group_size is 16, but .* has 2 groups for 16 inputs"),
         ("awq", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
         ("mlx", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
-        ("mlx", {"mode": "mxfp4"}, "mode 'mxfp4' is not unpacked here"),
+        ("mlx", {"mode": "mxfp4"}, "cannot unpack mode 'mxfp4', only affine"),
         ("gptq 4", {"checkpoint_format": "gptq_v2"}, "the zero points range from 0 to 14, which"),
     ],
 )

@@ -85,7 +85,7 @@ def test_diff_lists_bad_cells(bad: Path) -> None:
     for name, i, j, _, counts in [*BAD, *OVER]:
         assert rows[f"{name}[{i},{j}]"].rstrip().endswith(counts)
     assert "0.75" in rows["W_E[0,0]"]
-    assert f"({HEAD}.scores[1,0]) holds a text, where a formula was, so nothing" in done.out
+    assert f"({HEAD}.scores[1,0]) contains a text in place of a formula, so the cells" in done.out
 
 
 def test_bad_cells_in_python(bad: Path) -> None:
@@ -95,7 +95,7 @@ def test_bad_cells_in_python(bad: Path) -> None:
     }
     assert [c.counts for c in found.overwritten] == [counts for *_, counts in OVER]
     with pytest.raises(
-        InputError, match="holds a text, where a formula was, so nothing that reads it"
+        InputError, match="contains a text in place of a formula, so the cells that read it cannot"
     ):
         found.live()
 
@@ -154,7 +154,7 @@ def test_write_with_edits_equals_typing(book: ModelBook, tmp_path: Path) -> None
     for cell, value, fault in [
         (("W_E", 9, 0), 1.0, "W_E"),
         (("W_EE", 0, 0), 1.0, "no block is named"),
-        (("W_E", 0, 0), "a", "is no number"),
+        (("W_E", 0, 0), "a", "is not a number"),
     ]:
         with pytest.raises(InputError, match=fault):
             cf.write(book, tmp_path / "other.xlsx", {cell: value})
@@ -180,8 +180,8 @@ def test_added_formulas_are_listed(path: Path, tmp_path: Path) -> None:
     file = changed(path, tmp_path / "t.xlsx", change)
     done = cli("diff", file)
     assert done.code == 0
-    assert "nothing of ours differs" in done.out
-    assert "5 cells were added, 4 of them formulas, the first at 'Block 0'!A200: =WEB" in done.out
+    assert "nothing of the original cells differs" in done.out
+    assert "5 cells were added, 4 of them with formulas; the first is 'Block 0'!A200" in done.out
     for k, formula in enumerate(RISKS):
         assert f"'Block 0'!A{200 + k}  {formula}" in done.out
     assert "programs; check these formulas before you open the file" in done.out
@@ -214,7 +214,7 @@ def test_added_note_is_listed(path: Path, tmp_path: Path) -> None:
         sheets["Play"]["Z99"] = "my note"
 
     done = cli("diff", changed(path, tmp_path / "t.xlsx", change))
-    assert "nothing of ours differs" in done.out and "Play!Z99: my note" in done.out
+    assert "nothing of the original cells differs" in done.out and "Play!Z99: my note" in done.out
     assert "programs; check these formulas before" not in done.out
 
 
@@ -227,7 +227,7 @@ def test_inserted_row_is_one_sentence(tmp_path: Path) -> None:
     moved = changed(file, tmp_path / "m.xlsx", lambda sheets: sheets["Text"].insert_rows(9))
     done = cli("diff", moved)
     assert done.code == 2 and done.err.count("\n") == 1
-    assert "a row was inserted in sheet 'Text' about row" in done.err and "undo that" in done.err
+    assert "a row was inserted in sheet 'Text' near row" in done.err and "undo that" in done.err
 
 
 def test_sorted_list_is_one_sentence(tmp_path: Path) -> None:
@@ -255,11 +255,14 @@ def test_inserted_rows_in_libreoffice(tmp_path: Path, libreoffice) -> None:
     path = write(cf.build("cat-sat"), tmp_path / "c.xlsx")
     spread = write(cf.build("two-layers"), tmp_path / "t.xlsx")  # it has the sheet Words
     acts: list[tuple[Command, str]] = [
-        (("insert rows", "Block 0", 29, 1), "a row was inserted in sheet 'Block 0' about row 30"),
-        (("delete rows", "Block 0", 29, 1), "a row was deleted in sheet 'Block 0' about row 30"),
-        (("insert columns", "Block 0", 3, 2), "2 columns were inserted in sheet 'Block 0' about"),
-        (("insert rows", "Play", 30, 2), "2 rows were inserted in sheet 'Play' about row 31"),
-        (("sort", "Words", "B6:B15", 0, "up"), "cells of sheet 'Words', rows 6 to 15, stand in"),
+        (("insert rows", "Block 0", 29, 1), "a row was inserted in sheet 'Block 0' near row 30"),
+        (("delete rows", "Block 0", 29, 1), "a row was deleted in sheet 'Block 0' near row 30"),
+        (("insert columns", "Block 0", 3, 2), "2 columns were inserted in sheet 'Block 0' near"),
+        (("insert rows", "Play", 30, 2), "2 rows were inserted in sheet 'Play' near row 31"),
+        (
+            ("sort", "Words", "B6:B15", 0, "up"),
+            "cells of sheet 'Words', rows 6 to 15, have changed",
+        ),
         (("cut", "Play", "C25:C25", "Z60"), "temperature[0,0]"),
     ]
     _, name, *_ = XLSX.split(":")

@@ -172,7 +172,7 @@ def test_overwritten_formula_is_not_imported(built, tmp_path) -> None:
     assert found.live()["blocks.0.attn.h0.scores"][1, 0] == 0.5
     done = cli("import", path, "-o", tmp_path / "model")
     assert done.code == 2
-    assert "cannot hold" in done.err
+    assert "a checkpoint cannot store this change" in done.err
     assert not (tmp_path / "model").exists()
 
 
@@ -200,11 +200,11 @@ def inserted_column(sheets: Any) -> None:
 
 
 BAD = [
-    (deleted_sheet, "sheet 'Weights 1' of this workbook is missing"),
+    (deleted_sheet, "sheet 'Weights 1' is missing; restore the sheet's name"),
     (deleted_source, "no sheet Source"),
-    (inserted_row, "a row was inserted in sheet 'Weights 1' about row 12"),
-    (deleted_row, "a row was deleted in sheet 'Weights 1' about row 12"),
-    (inserted_column, "a column was inserted in sheet 'Block 0' about column 5"),
+    (inserted_row, "a row was inserted in sheet 'Weights 1' near row 12"),
+    (deleted_row, "a row was deleted in sheet 'Weights 1' near row 12"),
+    (inserted_column, "a column was inserted in sheet 'Block 0' near column 5"),
 ]
 TYPED_BADLY: list[tuple[CellAt, float | str, str]] = [
     (("Source", 7, 0), "UEsDBBQAAAAIAAAAIVxa", "the checkpoint in the workbook is damaged"),
@@ -334,16 +334,16 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
 
 
 def test_folding_refuses_different_eps() -> None:
-    with pytest.raises(InputError, match="eps is always 1e-05 in every opt; change it back"):
+    with pytest.raises(InputError, match="eps is always 1e-05 in a model of type opt; undo that"):
         folded(MODELS["opt"], {("ln_final.eps", 0, 0): 0.01})
 
 
 def test_folding_refuses_some_edits() -> None:
     llama = ablation.averaged(MODELS["llama"], [[1, 2, 3]])
     off = {("mean_ablation", 0, 0): 1.0, ("blocks.0.attn.h0.switch", 0, 0): 0.0}
-    with pytest.raises(InputError, match="no bias to store the average"):
+    with pytest.raises(InputError, match="no bias that could store the average"):
         folded(llama, off)
-    with pytest.raises(InputError, match="cannot store this change in a model that"):
+    with pytest.raises(InputError, match="a checkpoint cannot store that change"):
         folded(llama, {("rotary.frequency", 0, 0): 2.0})
     with pytest.raises(InputError, match="different eps"):
         folded(llama, {("blocks.0.ln1.eps", 0, 0): 0.1})

@@ -133,7 +133,7 @@ def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> Non
         assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
         assert f"{t.becomes:.3f}" in t.text and f"Type ‘{t.value:g}’ " in t.text
         if t.cell[0] == page.CUTS:
-            assert f"the real one {after.cell(*book.cell(page.REALLY, 0, 0)):.3f}." in t.text
+            assert f"the real lead is {after.cell(*book.cell(page.REALLY, 0, 0)):.3f}." in t.text
 
 
 def test_typed_texts_give_no_error(book, cells, sheet) -> None:

@@ -142,7 +142,7 @@ def test_of_very_many_heads_the_leading_one_is_shown_alone(tmp_path: Path) -> No
     book = model_workbook.build("many", model, passage(model, [1, 2, 0], 3))
     assert book.graph[ASKED].shape == (1, 1) and len(book.sheets[SHEET].suggestions) == 3
     texts = [str(entry.value) for entry in book.sheets[SHEET].entries.values()]
-    assert any("a formula for all 104 would be too long" in t for t in texts)
+    assert any("a formula for all 104 numbers would be too long" in t for t in texts)
     path = write(book, tmp_path / "many.xlsx")
     assert audit(path) == [] and np.abs(book.values[GAP]).max() < CLOSE
     sheet = InIronCalc(path)

@@ -57,8 +57,8 @@ def test_what_hyperformula_lacks(formula: str, said: str, tmp_path: Path) -> Non
     [
         (Limits(formulas=5), "22 formula cells are too many for this program; the limit is 5"),
         (Limits(cells=40), "cells are too many for this program; the limit is 40"),
-        (Limits(rows=3), "is larger than 3 rows"),
-        (Limits(memory=3), "is larger than 3 MB"),
+        (Limits(rows=3), "a sheet has more than 3 rows"),
+        (Limits(memory=3), "it takes more than 3 MB"),
     ],
 )
 def test_limits(limits: Limits, said: str, others: Path) -> None:

@@ -121,7 +121,7 @@ def test_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
             (at,) = (at for at, e in other.entries.items() if at[0] == 1 and e.style == "ledger")
             assert sheet[other.name, *at] == sheet[line]
     with sheet.typed({sentence: "w1 W3 w2"}):
-        assert sheet[MESSAGE] == "3 given, 3 generated"
+        assert sheet[MESSAGE] == "tokens given: 3, generated: 3"
         assert sheet[book.cell("tokens", 1, 0)] == 3
         assert sheet[PLAY, top, 1] in book.labels["vocab"]
 
@@ -160,7 +160,7 @@ def test_estimates_equal_attribution(book: ModelBook) -> None:
         now = sum(book.values[share.name][last, 0] for share in shares)
         off.append(abs(now + effect.change))
     said = [e.value for e in book.sheets["Switches"].entries.values() if e.style == "note"]
-    told = f"off by {np.median(off):.3f} (median), {max(off):.3f} (most)"
+    told = f"error when built: {np.median(off):.3f} (median), {max(off):.3f} (maximum)"
     assert any(told in str(text) for text in said)
 
 

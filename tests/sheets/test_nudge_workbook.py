@@ -75,7 +75,9 @@ def test_no_input_gives_an_error(book, cells, sheet) -> None:
         if value in nothing:
             assert shown[book.cell(*AFTER)] == 0
         n, heading = len(book.passage.ids), shown["Nudge", 4, 0]
-        assert (f"One training step on the first {n} tokens of ‘" in heading) == (value == sentences[0][1])
+        assert (f"One training step on the first {n} tokens of ‘" in heading) == (
+            value == sentences[0][1]
+        )
 
 
 def test_loss_in_libreoffice_equals_torch(book, cells, tmp_path, libreoffice, torch) -> None:
@@ -110,7 +112,7 @@ def test_nudge_of_a_model_of_zeros(tmp_path) -> None:
     sheet = InIronCalc(path)
     suggestions = page.suggestions(book)
     assert len(suggestions) == 3 and not any(
-        "too far" in suggestion.text for suggestion in suggestions
+        "too large" in suggestion.text for suggestion in suggestions
     )
     for suggestion in suggestions:
         with sheet.typed({book.cell(*suggestion.cell): suggestion.value}):

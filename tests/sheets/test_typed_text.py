@@ -234,7 +234,7 @@ def test_typed_sentence_is_answered_large_vocabulary(kind: str, opened) -> None:
                 assert f"only the first {N_TOKENS} fit" in told(sheet)
             else:
                 following = tokenizer.texts[int(sheet["Play", on_play.RANKS_OF_LAST, 2])]
-                assert f"{len(ids)} given" in told(sheet)
+                assert f"tokens given: {len(ids)}" in told(sheet)
                 assert line(sheet) == readable(text + following)
 
 
@@ -252,7 +252,7 @@ def test_unknown_character_is_reported_large_vocabulary(opened) -> None:
     where = answering("characters")
     sheet = opened(where)
     with sheet.typed({where.cell("sentence", 0, 0): "the dög"}):
-        assert "the character ö (code 246) has no ids here (t stands in)" in told(sheet)
+        assert "the character ö (code 246) has no id in the vocabulary (t stands in)" in told(sheet)
         assert not line(sheet)
 
 

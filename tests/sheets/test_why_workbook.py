@@ -107,7 +107,7 @@ def test_one_head_alone_where_all_are_too_many() -> None:
     assert HEAD not in book.graph.blocks and len(book.sheets["Why"].suggestions) == 3
     texts = [str(entry.value) for entry in book.sheets["Why"].entries.values()]
     assert any(
-        text.startswith("The sheet shows only this head. The parts of all 6 would take")
+        text.startswith("The sheet shows only this head. The parts of all 6 heads would need")
         for text in texts
     )
     query, key, _ = (int(x) for x in book.graph.inputs[TOKENS][:, 0])
@@ -146,7 +146,7 @@ def test_one_token_has_its_sheet(tmp_path: Path) -> None:
     [
         (("tests/golden/bert", "--ids", "3,4", "--why"), "--why needs a full decoder"),
         (("cat-sat", "--why", "--against", "a dog sat"), "--why and --against cannot be combined"),
-        (("cat-sat", "--head", "0.0"), "--head goes with --why"),
+        (("cat-sat", "--head", "0.0"), "--head works only together with --why"),
         (("cat-sat", "--why", "--head", "3.1"), "no head is named '3.1'; "),
     ],
 )
