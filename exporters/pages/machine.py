@@ -36,7 +36,7 @@ from cellformer.exporters.play import ranking
 from cellformer.exporters.play.sentence import answered
 
 SHEET = "Machine"
-PURPOSE = "the whole model at one token: what each part adds, where heads look, what comes next"
+PURPOSE = "the whole model at one token: what each part reads and adds, what comes next"
 AFTER = "Start"
 SAID = "machine.look_said"  # the sentences that say where each head looks
 LOOKED_AT = "machine.token"  # typed here, where Play has no position

@@ -134,7 +134,7 @@ def test_target_with_or_without_a_space(folder: Path) -> None:
     def followed(target: str) -> str:
         done = cli("ablate", folder, "--prompt", PROMPT, "--target", target)
         assert done.code == 0, done.err
-        return done.out.split("logit of ")[1].partition(", and its")[0]
+        return done.out.split("logit of ")[1].partition(", and the probability of ")[0]
 
     probs = told("run", folder, "--prompt", PROMPT, "--show", "probs")["blocks"]
     vocabulary = learnt("sentencepiece").inner
@@ -144,7 +144,7 @@ def test_target_with_or_without_a_space(folder: Path) -> None:
     assert (followed("␣a"), followed(" a"), followed("<0x61>")) == ("␣a", "␣a", "<0x61>")
     assert byte not in (plain, spaced)
     done = cli("run", folder, "--prompt", PROMPT, "--target", "a value")
-    assert done.code == 2 and "2 tokens; give a word that is one token" in done.err
+    assert done.code == 2 and "2 tokens; give a word of one token" in done.err
 
 
 FEW = {"sentencepiece": 350, "llama3": 300, "bert": 180}  # pieces: a sheet has a row for each

@@ -58,12 +58,24 @@ def test_sweep_follows_a_cell(tmp_path: Path) -> None:
         (("run", "zero-layer", "--set", "added[0,0]=x"), "is not a number"),
         (("trace", "zero-layer", "probs[9,9]"), "has no cell"),
         (("trace", "zero-layer", "prob[0,0]"), "nearest: p"),
-        (("trace", "zero-layer", "probs[0,0]", "--prompt", "a"), "zero-layer has no model, so --prompt does not work"),
-        (("trace", "zero-layer", "probs[0,0]", "--no-special"), "zero-layer has no model, so --no-special does not work"),
+        (
+            ("trace", "zero-layer", "probs[0,0]", "--prompt", "a"),
+            "zero-layer has no model, so --prompt does not work",
+        ),
+        (
+            ("trace", "zero-layer", "probs[0,0]", "--no-special"),
+            "zero-layer has no model, so --no-special does not work",
+        ),
         (("run", "loss", "--prompt", "x"), "loss has no model, so --prompt does not work"),
         (("run", "loss", "--lens"), "loss has no model, so --lens does not work"),
-        (("run", "loss", "--ablate", "blocks.0.mlp"), "loss has no model, so --ablate does not work"),
-        (("sweep", "loss", "weights[0,0]", "--ids", "0"), "loss has no model, so --ids does not work"),
+        (
+            ("run", "loss", "--ablate", "blocks.0.mlp"),
+            "loss has no model, so --ablate does not work",
+        ),
+        (
+            ("sweep", "loss", "weights[0,0]", "--ids", "0"),
+            "loss has no model, so --ids does not work",
+        ),
         (("sweep", "loss", "weights[0,0]", "--from", "1"), "--from and --to are both 1"),
         (("sweep", "zero-layer", "added[0,0]", "--target", "pairs[0,0]"), "shows a text"),
         (("generate", "zero-layer"), "has no model"),

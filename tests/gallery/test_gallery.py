@@ -330,11 +330,8 @@ OF_A_KIND = {  # a printed number of each kind, as one finds with the source in 
     ("positions", "slowest hand: wavelength / 2π"): "other settings",
     ("dialogue-game", "§5: Tarso after the first block"): "other training",
     ("dialogue-game", "§4: the likeliest number"): "",
-    ("napkin", "introduction: d_model of the weights of GPT-2 small. In GPT-2 small, the"): "typed",
-    (
-        "napkin",
-        "introduction: d_vocab of the weights of GPT-2 small. In GPT-2 small, the",
-    ): "slip here",
+    ("napkin", "introduction: d_model of GPT-2 small"): "typed",
+    ("napkin", "introduction: d_vocab of GPT-2 small"): "slip here",
     ("loss", "log loss of a guess among 17 words"): "",
 }
 

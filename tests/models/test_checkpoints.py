@@ -142,7 +142,8 @@ def test_theta_of_gpt_neox_has_another_name(tmp_path: Path) -> None:
     del config["rope_parameters"]
     (folder / "config.json").write_text(json.dumps(config | {"rope_theta": 100.0}))
     with pytest.raises(
-        InputError, match=r"rope_theta = 100\.0 is not supported; here it is rotary_emb, which"
+        InputError,
+        match=r"rope_theta = 100\.0 is not supported; this model uses the field rotary_emb",
     ):
         checkpoint.load(folder)
 

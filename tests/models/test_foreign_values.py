@@ -243,7 +243,7 @@ BEYOND: list[tuple[str, Callable[[Path], object], tuple[str, ...], str]] = [
     ("build", wide, ("build", "MODEL", "--ids", "0", "--live", "blocks.0"),
      "cells of the workbook: 5"),
     ("edit", endless, ("edit", "MODEL", "--ids", ",".join(["0"] * 3_000), "--say", "1"),
-     "numbers in the gradients of one step by the weights that may change (see --only): 6,9"),
+     "numbers in one step's gradients for the weights that may change (see --only): 6,9"),
     ("trace", endless, ("trace", "dialogue-game", "logits[3,3]", "--depth", "1000000"),
      "lines in this tree (at least this many): 5,0"),
 ]  # fmt: skip

@@ -312,7 +312,8 @@ def test_consolidated_weights_without_their_sizes_are_refused(tmp_path: Path) ->
     said = json.loads((folder / "params.json").read_text())
     (folder / "params.json").write_text(json.dumps(said | {"moe": {"num_experts": 8}}))
     with pytest.raises(
-        InputError, match=r"params\.json: cellformer does not support moe = .*; use the model in Hugging"
+        InputError,
+        match=r"params\.json: cellformer does not support moe = .*; use the model in Hugging",
     ):
         names.model(str(folder))
     (folder / "params.json").unlink()

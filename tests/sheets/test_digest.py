@@ -97,7 +97,7 @@ def test_as_built_every_formula_is_counted(name: str) -> None:
     assert said == f"{AGREES} ({n:,} formulas)."
     told = [book.clean.cell("Check", row, 0) for row in range(60)] if "Check" in book.sheets else []
     assert not told or any(
-        str(text).startswith(f"Start compares {n:,} formulas, ") for text in told
+        str(text).startswith(f"The sheet Start checks {n:,} formulas in ") for text in told
     )
 
 

@@ -150,7 +150,8 @@ def test_settings_outside_a_checkpoint_are_named(files, tmp_path, cell, value) -
     )
     done = cli("import", path, "-o", tmp_path / "model")
     assert done.code == 2
-    assert f"({cell[0]}[{cell[1]},{cell[2]}])" in done.err and "a checkpoint cannot store this change" in done.err
+    assert f"({cell[0]}[{cell[1]},{cell[2]}])" in done.err
+    assert "a checkpoint cannot store this change" in done.err
     assert not (tmp_path / "model").exists()
 
 

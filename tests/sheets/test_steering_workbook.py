@@ -153,7 +153,7 @@ def test_suggested_edits_do_what_they_say_in_ironcalc(files) -> None:
 
 def test_the_king_is_steered_to_the_other_list() -> None:
     towards, away, _ = book("semantic-tiny").sheets["Steering"].suggestions
-    assert away.text.startswith("Type ‘-1’ as strength: it says ‘<BOS> king is female")
+    assert away.text.startswith("Type ‘-1’ as strength: the result is ‘<BOS> king is female")
     assert away.becomes != towards.becomes
     live = Evaluator(book("semantic-tiny").graph)
     live.set(*away.cell, -1.0)
@@ -200,7 +200,7 @@ def test_edits_are_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (("cat-sat", "--site", "resid_final"), "--site goes with --steer"),
+        (("cat-sat", "--site", "resid_final"), "--site works only together with --steer"),
         (("dialogue-game", "--steer", CALLERS, "--site", "embed"), "outside the layers"),
         (
             ("dialogue-game", "--steer", CALLERS, "--live", "blocks.0"),

@@ -170,7 +170,9 @@ def test_wish_prints(tmp_path) -> None:
             "no weight has a name that begins with 'blocks.7'; known",
         ),
         pytest.param(
-            "cat-sat --say floor --only W_E", "no change of W_E makes the word the likeliest", marks=pytest.mark.slow
+            "cat-sat --say floor --only W_E",
+            "no change of W_E makes the word the likeliest",
+            marks=pytest.mark.slow,
         ),
         ("cat-sat --say dog -o x.csv", "x.csv: the name of a workbook must end in .xlsx"),
         ("cat-sat --say dog --also nothing.txt", "cannot read nothing.txt"),
