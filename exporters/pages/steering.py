@@ -183,7 +183,7 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
             ""
             if at is None
             else worded(
-                ", and ‘{at}’ as the token (‘{prompt_text}’)",
+                ", ‘{at}’ as token (‘{prompt_text}’)",
                 at=at,
                 prompt_text=layout.prompt_text(book, at),
             )

@@ -159,9 +159,9 @@ def verdict(asked: AskedScore) -> Expression:
     words = [shown[f"why.word_{side}"].block[0, 0] for side in SIDES]
     shares = shown["why.pattern"].block
     return sentence(
-        "With {head}, ‘{query}’ gives ‘{key}’ {share} of its attention, and gives ‘{rival}’ "
-        "{other}. The score of ‘{key}’ is higher by {lead}. The largest part of the difference "
-        "comes from {one} in the query and {two} in the key.",
+        "With {head}, ‘{query}’ gives ‘{key}’ {share} of its attention, and ‘{rival}’ {other}. "
+        "The score of ‘{key}’ is higher by {lead}. Most of this comes from {one} in the query "
+        "and {two} in the key.",
         head=asked.choose([expression(said(head.name)) for head in asked.heads]),
         query=words[0],
         key=words[1],
