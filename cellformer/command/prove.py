@@ -26,8 +26,8 @@ def prove(name: Name, sets: Sets = None) -> Answer:
 
     NAME is adder, its workbook after you changed weights, or a folder by `cellformer train adder`.
     Every digit of a sum has up to 20,000 cases: the digits that matter most. Intervals bound the
-    effect of all other digits. Without a proof, the command names the cases that are not proved,
-    and a sum that is wrong, if a search finds one. Exit code 1: not proved.
+    effect of all other digits. If there is no proof, the command names the cases that are not
+    proved. It also searches for a wrong sum, and shows it. Exit code 1: not proved.
     """
     proof.check(model := _model(name), name)
     model = _with(model, sets, name)

@@ -6,8 +6,8 @@ import { pathOf } from "./anatomy.js";
 /** @typedef {import("./evaluator.js").Run} Run */
 /** @typedef {import("./graph.js").Block} Block */
 /** The direction that a word is scored along, at a row of the stream. @typedef {{row: number, d: Float64Array, scale: number}} Ray */
-/** What a head reads of one word: along which axis, which one. @typedef {{axis: string, at: number, share: number, adds: number}} Source */
-/** What a block adds at a row. `pattern`: of a head. @typedef {{block: Block, row: number, adds: number, pattern: Block | null, sources: Source[]}} Credit */
+/** A word that a head reads: its axis and its place there, its share, and what it adds. @typedef {{axis: string, at: number, share: number, adds: number}} Source */
+/** The number that a block adds to the logit at a row; for a head, with its pattern and the words that it reads. @typedef {{block: Block, row: number, adds: number, pattern: Block | null, sources: Source[]}} Credit */
 
 /** A row of a block; the only one, if it has one.
  * @param {Run} run @param {Block} block @param {number} row @returns {Float64Array} */

@@ -67,7 +67,7 @@ class Flow {
     const lines = this.lines(room.lines);
     const left = Math.min(room.left, 14 + LETTER_WIDE * 1.15 * Math.max(...lines.map(({ text }) => [...text].length)));
     const word = quoted(session.label("vocab_out", this.answer.word));
-    this.legend.textContent = `A ribbon shows what a head reads, a loop what an MLP does. The thicker it is, the more it adds to ${word} (blue) or takes from it (orange).`;
+    this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).`;
     const pitch = Math.max(20, Math.min(40, 300 / lines.length));
     const top = 58;
     for (const [k, line] of lines.entries()) line.y = top + k * pitch;
@@ -239,7 +239,7 @@ class Flow {
     return `it says ${word}, ${percent(session.row(session.live, "probs")[answer.word])}.`;
   }
 
-  /** What a part does, in one sentence with live numbers. @param {Part} part */
+  /** Describes a part in one sentence with live numbers. @param {Part} part */
   sentence(part) {
     const { session, answer } = this;
     if (!answer) return "";

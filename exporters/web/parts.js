@@ -15,7 +15,7 @@ import { best } from "./session.js";
 
 const LEAST_TYPED = 1e-7; // of a logit: less is rounding
 
-/** What the likeliest word's logit is made of, column by column. @param {Session} session @returns {Answer} */
+/** Splits the likeliest word's logit into parts, column by column. @param {Session} session @returns {Answer} */
 export function answerOf(session) {
   const { graph, live } = session;
   const scores = session.row(live, "logits");
@@ -50,7 +50,7 @@ export function answerOf(session) {
   return { word, logit: scores[word], row, columns: found };
 }
 
-/** What a block is part of. @param {Block} block @param {boolean} reads other words @returns {{kind: Part["kind"], name: string}} */
+/** Names the part that a block belongs to. @param {Block} block @param {boolean} reads whether it reads other words @returns {{kind: Part["kind"], name: string}} */
 function partOf(block, reads) {
   if (block.kind !== "computed") return { kind: "bias", name: "biases" };
   if (block.layer === null) return { kind: "embedding", name: "embedding" };
