@@ -111,6 +111,10 @@ def _wordpiece(lowercase: bool) -> Tokenizer:
         LINES,
         trainers.WordPieceTrainer(vocab_size=360, special_tokens=special, show_progress=False),
     )
+    # The trainer numbers equal counts in any order; sorted pieces make every run the same.
+    pieces = special + sorted({*found.get_vocab()} - {*special})
+    vocab = {piece: i for i, piece in enumerate(pieces)}
+    found.model = models.WordPiece(vocab, unk_token="[UNK]")
     _between(found, "[CLS] $A [SEP]", [("[CLS]", 2), ("[SEP]", 3)])
     return found
 

@@ -309,7 +309,7 @@ def test_replace_and_strip_normalizers(text: str) -> None:
 def test_unsupported_replacement_is_reported(text: str) -> None:
     row = in_engine(graph_of("unigram albert"), text)
     assert not assert_right(learnt("unigram albert"), text, row)
-    assert "has no ids for the text around" in row.message
+    assert "has no id in the vocabulary" in row.message
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "unigram albert"])
