@@ -39,6 +39,8 @@ USED = {  # by what requires it in pyproject.toml; none of them is shipped
     "rich": "MIT",
     "babel": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
+    "rjsmin": "Apache-2.0",
+    "rcssmin": "Apache-2.0",
     "isal": "PSF-2.0",
     "ironcalc": "MIT or Apache-2.0",
     "formualizer": "MIT or Apache-2.0",

@@ -128,10 +128,12 @@ def _found(path: Path, raw: bytes) -> str | None:
 
 def _check(path: Path, script: str) -> None:
     """Raise InputError unless a script is this version's own, with kernels."""
-    begin, end = page.joined(page.MAIN, ()).split(KERNELS)
-    end = end.removeprefix("]")
-    start, stop = len(begin) + len(KERNELS), len(script) - len("]" + end)
-    if not (script.startswith(begin + KERNELS) and script.endswith("]" + end) and start <= stop):
+    for is_model in (True, False):
+        begin, end = page.joined((), is_model).split(KERNELS)
+        start, stop = len(begin) + len(KERNELS), len(script) - len(end)
+        if script.startswith(begin + KERNELS) and script.endswith(end) and start <= stop:
+            break
+    else:
         raise InputError(f"{path} was changed, or written by another version of cellformer; {ANEW}")
     if odd := unexpected(script[start:stop]):
         raise InputError(

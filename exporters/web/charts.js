@@ -79,7 +79,7 @@ function spoken(chart) {
   const most = chart.series.length > 3 ? 4 : 12;
   const told = chart.series.slice(0, 4).map(({ name, x, y }) => {
     const numbers = y.slice(0, most).map((value, k) => `${x[k] ?? ""} ${formatted(value, chart.number)}`);
-    return `${name ? `${name}: ` : ""}${numbers.join(", ")}${y.length > most ? ", …" : ""}`;
+    return (name ? `${name}: ` : "") + numbers.join(", ") + (y.length > most ? ", …" : "");
   });
   return `${chart.title}. ${told.join("; ")}`;
 }
@@ -214,5 +214,5 @@ function joinedPoints(chart, n, places) {
 /** What a mark says when it is pointed at. @param {Chart} chart @param {Series} series @param {any} x @param {number} y */
 function tip(chart, series, x, y) {
   const where = typeof x === "number" ? formatted(x, chart.across) : String(x ?? "");
-  return vector("title", {}, `${series.name ? `${series.name}, ` : ""}${where}: ${formatted(y, chart.number)}`);
+  return vector("title", {}, (series.name ? `${series.name}, ` : "") + `${where}: ${formatted(y, chart.number)}`);
 }

@@ -23,12 +23,15 @@ from cellformer.engine.cells.formula import Formulas, InWords
 from cellformer.engine.cells.javascript import kernel
 from cellformer.engine.cells.texts import readable
 from cellformer.engine.models.spec import CLASSES
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.assemble import tour
 from cellformer.exporters.compose.book import Book
+from cellformer.exporters.model.block_sheets import PLAY
 from cellformer.exporters.model.fingerprint import fingerprint
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import meaning
+from cellformer.exporters.pages import machine
 from cellformer.exporters.web import flow, wording
 from cellformer.exporters.web.formulas import Collection, Groups
 
@@ -36,6 +39,8 @@ FORMAT = 1  # of the data: a page reads its own
 MOST_LISTED = 3  # numbers that stand in the data; more are among the weights
 ALIGNED = 8  # bytes
 DIGITS = 10  # of a sum: one more than is compared
+# Sheets of a workbook of which the page has the contents in an element of its own.
+ELEMENTS = {PLAY: "sentence", "Sampling": "ranking", machine.SHEET: "machine"}
 
 
 class Page(NamedTuple):
@@ -89,6 +94,7 @@ def _of_book(book: Book) -> Page:
     data: dict[str, Any] = {
         "format": FORMAT,
         "title": book.title,
+        "isModel": {"tokens", "embed"} <= book.graph.blocks.keys(),
         "blocks": blocks,
         "sheetNames": list(book.sheets),
         "sheets": _by_part(sheet_data.sheets(book, formula)),
@@ -213,9 +219,26 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
         "tour": [
             {
                 "concept": stop.concept,
-                "target": stop.target,
+                "place": _place(book, stop),
                 "text": formula(wording.live(stop.text)),
             }
             for stop in tour.stops(book)
         ],
+        "parts": _parts(book),
     }
+
+
+def _place(book: ModelBook, stop: tour.Stop) -> dict[str, str]:
+    """Where the page shows what a stop of the tour links to: an element, or a block."""
+    if stop.sheet in ELEMENTS:
+        return {"id": ELEMENTS[stop.sheet]}
+    here = (place.block for place in book.places.values() if place.sheet == stop.sheet)
+    return next(({"block": b.name} for b in here if book.address(b.area) == stop.target), {})
+
+
+def _parts(book: ModelBook) -> list[tuple[str, str]]:
+    """The heads and MLPs as texts name them, and the blocks that show them. The longest names come
+    first, because `head 1.2` begins `head 1.23`."""
+    inside = (b for b in book.graph if b.leaf in ("pattern", "post") and b.layer is not None)
+    found = [(said(b.name.rpartition(".")[0]), b.name) for b in inside if not b.passes]
+    return sorted(found, key=lambda part: -len(part[0]))

@@ -353,7 +353,7 @@ export class CellPanel {
       this.whole = true;
       if (this.here) this.show(...this.here);
     };
-    const rest = more ? element("button", { onclick: all, "data-key": "value" }, `and ${more} more${together ? `, ${together}` : ""}`) : null;
+    const rest = more ? element("button", { onclick: all, "data-key": "value" }, `and ${more} more` + (together ? `, ${together}` : "")) : null;
     return [element("table", { class: "terms" }, element("caption", {}, caption), element("tbody", {}, ...body)), rest];
   }
 
@@ -412,7 +412,7 @@ function longAxis({ block, rect }, [i, j]) {
 /** A token or a word, where an axis has such. @param {Session} session @param {string} axis @param {number} k */
 function labelled(session, axis, k) {
   const text = session.label(axis, k);
-  return axis && text !== String(k) ? `${axis.startsWith("token") ? `token ${k} ` : ""}‘${text}’` : "";
+  return axis && text !== String(k) ? (axis.startsWith("token") ? `token ${k} ` : "") + `‘${text}’` : "";
 }
 
 /** @param {Block} block @param {number[]} rect @returns {[number, number]} the first cell that is not blank */

@@ -78,7 +78,8 @@ export class Ledger {
   /** What of the sentence is not read. */
   leftOut() {
     const { leftOut, nTokens } = this.session;
-    return leftOut ? `the last ${leftOut > 1 ? `${leftOut} words are` : "word is"} left out: there is room for ${nTokens}` : "";
+    const words = leftOut > 1 ? `${leftOut} words are` : "word is";
+    return leftOut ? `the last ${words} left out: there is room for ${nTokens}` : "";
   }
 
   /** How much was computed. */
@@ -108,7 +109,7 @@ function key(kind) {
 /** An edit in a few words. @param {Session} session @param {Edit} edit */
 function toldOf(session, { block, i, j, value }) {
   const as = typeof value === "number" ? brief(value) : quoted(shortened(String(value ?? "")));
-  if (block.leaf === "switch") return `${partName(block)} ${value === 0 ? "off" : `at ${as}`}`;
+  if (block.leaf === "switch") return partName(block) + (value === 0 ? " off" : ` at ${as}`);
   if (block.name === "prompt.pick") return `token ${i} is ${as}`;
   if (block.name === "random") return `random number ${i}`;
   if (block.rows * block.cols === 1) return `${block.name.replaceAll("_", "-")} ${as}`;

@@ -4,39 +4,27 @@
 import { actions } from "./actions.js";
 import { opened } from "./data.js";
 import { byId, element } from "./dom.js";
-import { showFlow } from "./flow.js";
 import { showBlock, showCell } from "./inspect.js";
 import { Ledger } from "./ledger.js";
-import { Machine } from "./picture.js";
-import { Ranking } from "./ranking.js";
 import { recalculations } from "./recalculating.js";
-import { Sentence } from "./sentence.js";
 import { Session } from "./session.js";
 import { showSheets } from "./sheets.js";
-import { Tour } from "./tour.js";
 import { askedWeights } from "./weightsfile.js";
 
 /** @typedef {import("./evaluator.js").Kernel} Kernel */
 
 const NARROW = "(max-width: 820px)";
 
-/** Puts the screen of a book together. @param {Session} session */
-function screenOf(session) {
-  const { graph, data } = session;
+/** Puts the screen of a book together.
+ * @param {Session} session @param {typeof import("./model.js").showModel} [showModel] on a model's page */
+function screenOf(session, showModel) {
+  const { data } = session;
   const [name, what] = splitTitle(data.title);
   byId("name").append(name, element("span", {}, what));
   document.title = data.title;
   const views = [];
-  /** @type {Machine | null} */ let machine = null;
-  if (session.isModel) {
-    views.push({ id: "machine", text: "Model" });
-    byId("machine").hidden = byId("ranking").hidden = false;
-    showFlow(session, ({ block, row }) => session.select(block, Math.min(row, block.rows - 1), 0));
-    machine = new Machine(session, byId("machine"));
-    if (session.isTyped) new Sentence(session, byId("top"));
-    if (graph.has("probs") || graph.has("cosine")) new Ranking(session, byId("ranking"));
-    else byId("ranking").hidden = true;
-  }
+  if (showModel) views.push({ id: "machine", text: "Model" });
+  const machine = showModel ? showModel(session, () => show("machine")) : null;
   if (data.sheets?.length) {
     views[session.isTyped ? "push" : "unshift"]({ id: "sheets", text: "Sheets" });
     showSheets(session, byId("sheets"));
@@ -45,10 +33,6 @@ function screenOf(session) {
   new Ledger(session, machine);
   byId("actions").append(...recalculations(session), ...actions(session));
   panels(session);
-  if (session.isModel && (session.tour.length || data.suggestions?.length)) {
-    byId("tour").hidden = false;
-    new Tour(session, byId("tour"), (place) => pointAt(place, show, machine));
-  }
 }
 
 /** A book's name and what it is. @param {string} title */
@@ -104,27 +88,15 @@ function panels(session) {
   looked.hidden = cell.hidden = true;
 }
 
-/** Points into the picture, at a sheet, or at a part of the page.
- * @param {import("./tour.js").Place} place @param {(id: string) => void} show @param {Machine | null} machine */
-function pointAt(place, show, machine) {
-  for (const old of document.querySelectorAll(".pointed")) old.classList.remove("pointed");
-  if (place.sheet && !machine) show("sheets");
-  else if (machine) show("machine");
-  const found = place.block && machine ? machine.elementOf(place.block) : place.id ? document.getElementById(place.id) : null;
-  if (!found) return;
-  found.classList.add("pointed");
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  found.scrollIntoView({ block: "nearest", inline: "nearest", behavior: calm ? "auto" : "smooth" });
-}
-
-/** Opens the page's book. @param {Kernel[]} kernels */
-export async function start(kernels) {
+/** Opens the page's book.
+ * @param {Kernel[]} kernels @param {typeof import("./model.js").showModel} [showModel] on a model's page */
+export async function start(kernels, showModel) {
   const text = (/** @type {string} */ id) => byId(id).textContent ?? "";
   const told = (/** @type {number} */ share) => (byId("ledger").textContent = `Opening: ${Math.round(100 * share)} % of the cells are computed …`);
   const { run } = await opened(text("data"), text("weights"), kernels, askedWeights, told);
   const session = new Session(run);
   session.openLink();
-  screenOf(session);
+  screenOf(session, showModel);
   addEventListener("hashchange", () => session.openLink());
   session.notify();
 }

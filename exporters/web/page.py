@@ -1,10 +1,10 @@
 """The page of a book: one HTML file that opens from disk, requests nothing, and runs only its own
 script.
 
-The scripts beside this are modules; the page has all of them in one, without their imports and
-exports, comments and indentation, deflated. The content policy names it, and the style, by their
-sha256. What is filled into the template is filled in one pass, so that a word of a vocabulary that
-looks like a mark of the template stays a word.
+The scripts beside this are modules. The page has those that it needs in one script, minified and
+deflated. The content policy names the script, and the style, by their sha256. What is filled into
+the template is filled in one pass, so that a word of a vocabulary that looks like a mark of the
+template stays a word.
 """
 
 import base64
@@ -21,6 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
+import rcssmin
+import rjsmin
 
 from cellformer.engine.cells.files import replacing
 from cellformer.exporters.compose.book import Book
@@ -29,18 +31,14 @@ from cellformer.exporters.web import data
 
 HERE = Path(__file__).parent
 MAIN = "main"  # the module whose `start` begins
+MODEL = "model"  # the module of what only a model's page shows, by `showModel`
 CALLED = "kernels"  # the module that kernels call
-BEGIN = 'if (typeof document !== "undefined") start(KERNELS);'  # in Node.js nothing is shown
+BEGIN = 'if (typeof document !== "undefined") start(KERNELS{});'  # in Node.js nothing is shown
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
-COMMENT = re.compile(r"/\*\*[\s\S]*?\*/ ?|^\s*//.*$", re.MULTILINE)
-BEHIND = re.compile(r"(?<=[;{}(),=]) +// .*$", re.MULTILINE)  # a comment behind code
-SPACED = re.compile(r" ?([=*<>?:&|{}(),;]) ?| (\+) (?!\+)")
-TEXT = re.compile(r'("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`)')
-GOES_ON = re.compile(r"(?<=[,;{(\[])\n")  # the end of a line that the next one goes on with
-AROUND_SIGNS = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")  # in a style
+EXPORT = re.compile(r"^export ", re.MULTILINE)
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
-SMALL, FEW_FORMULAS = 172_000, 3000  # bytes of a page, formulas of a book
+SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
 HEAD = "cellformer weights {} {:08x}\n"  # how a file of weights begins: the page's sums, its own
 DEFLATED = 9  # as small as it gets
 
@@ -93,8 +91,8 @@ def text(book: Book) -> str:
 
 
 def _filled(title: str, found: data.Page, workbook: str = "") -> str:
-    script, loader = joined(MAIN, found.kernels), _module("loader")
-    style = "\n".join(_without_comments(path.read_text()) for path in sorted(HERE.glob("*.css")))
+    script, loader = joined(found.kernels, found.data["isModel"]), _module("loader")
+    style = "\n".join(rcssmin.cssmin(path.read_text()) for path in sorted(HERE.glob("*.css")))
     filled = {
         "title": html.escape(title),
         "policy": _policy((loader, script), style),
@@ -109,11 +107,11 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
     return MARK.sub(lambda mark: filled[mark[1]], template)
 
 
-def joined(main: str, kernels: Sequence[str]) -> str:
-    """A module with all its imports, and the kernels with the functions that they call, as one
-    script."""
+def joined(kernels: Sequence[str], is_model: bool) -> str:
+    """The modules of a page with all their imports, and its kernels, as one script."""
     order = TopologicalSorter[str]()
-    waiting, known = [main, CALLED], {main, CALLED}
+    waiting = [MAIN, CALLED, *([MODEL] if is_model else [])]
+    known = {*waiting}
     while waiting:
         name = waiting.pop()
         needed = sorted({found[2] for found in IMPORT.finditer(_source(name))})
@@ -122,7 +120,8 @@ def joined(main: str, kernels: Sequence[str]) -> str:
         known.update(needed)
     parts = [_module(name) for name in order.static_order()]
     listed = f"const KERNELS = [{','.join(kernels)}];"
-    return "\n".join(['"use strict";', *parts, listed, BEGIN])
+    begin = BEGIN.format(", showModel" if is_model else "")
+    return "\n".join(['"use strict";', *parts, listed, begin])
 
 
 @cache
@@ -132,23 +131,9 @@ def _source(name: str) -> str:
 
 @cache
 def _module(name: str) -> str:
-    """A module's lines without imports, `export`, comments and indentation."""
-    lines = BEHIND.sub("", COMMENT.sub("", IMPORT.sub("", _source(name)))).splitlines()
-    kept = [line.strip() for line in lines if line.strip()]
-    return GOES_ON.sub("", "\n".join(_tight(line.removeprefix("export ")) for line in kept))
-
-
-def _tight(line: str) -> str:
-    """A line without spaces around operators, unless it may hold a pattern, or a template within
-    another."""
-    if "/" in line or line.count("`") not in (0, 2):
-        return line
-    parts = TEXT.split(line)
-    return "".join(p if k % 2 else SPACED.sub(r"\1\2", p) for k, p in enumerate(parts))
-
-
-def _without_comments(css: str) -> str:
-    return AROUND_SIGNS.sub(r"\1", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)).strip()
+    """A module's code, minified, without imports and `export`."""
+    code: str = rjsmin.jsmin(EXPORT.sub("", IMPORT.sub("", _source(name))))
+    return code
 
 
 def _json(found: dict[str, Any]) -> bytes:

@@ -207,7 +207,8 @@ export class Machine {
     const x = made.drawing.numbers[i * made.drawing.stride + j];
     const [row, col] = [this.session.label(axes[0], i), this.session.label(axes[1], j)];
     const value = made.drawing.isShare ? percent(x) : brief(x);
-    made.canvas.title = made.tile.kind === "head" ? `${quoted(row)} looks at ${quoted(col)}: ${value}` : `${quoted(row)}, ${axes[1] === "vocab" ? quoted(col) : `number ${col}`}: ${value}`;
+    const column = axes[1] === "vocab" ? quoted(col) : `number ${col}`;
+    made.canvas.title = made.tile.kind === "head" ? `${quoted(row)} looks at ${quoted(col)}: ${value}` : `${quoted(row)}, ${column}: ${value}`;
   }
 
   /** Draws everything that is open. */

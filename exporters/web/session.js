@@ -80,7 +80,7 @@ export class Session {
 
   /** @returns {boolean} */
   get isModel() {
-    return this.graph.has("tokens") && this.graph.has("embed");
+    return this.data.isModel;
   }
 
   /** @returns {boolean} whether a sentence is typed: else a sheet says what the model reads */
@@ -188,12 +188,9 @@ export class Session {
     return [...this.live.numbers(this.graph.get(`${prefix}tokens`))].slice(0, n).join(" ");
   }
 
-  /** @returns {{concept: string, text: () => string, target: string}[]} the stops of the tour */
+  /** @returns {{concept: string, text: () => string, place: import("./tour.js").Place}[]} the stops of the tour */
   get tour() {
-    return (this.data.tour ?? []).map((/** @type {any} */ stop) => ({
-      ...stop,
-      text: () => String(this.live.formulaValue(stop.text)).replace(/\b(\d+)\.(mlp_out|h(?=\d))/g, (_, layer, part) => (part === "h" ? `head ${layer}.` : `MLP ${layer}`)),
-    }));
+    return (this.data.tour ?? []).map((/** @type {any} */ stop) => ({ ...stop, text: () => String(this.live.formulaValue(stop.text)) }));
   }
 
   // --- what one does ---------------------------------------------------------------------
@@ -524,7 +521,7 @@ export class Session {
     if (this.read("prompt.answered", 0, 0) !== 0 && this.read("tokenizer.fine", 0, 0) !== 0) return "";
     const unknown = this.read("prompt.unknown", this.nTokens - 1, 0);
     const nearest = this.read("prompt.nearest", 0, 0);
-    if (unknown) return `‘${shortened(String(unknown))}’ is not a word of this model${nearest ? `; the nearest is ‘${nearest}’` : ""}`;
+    if (unknown) return `‘${shortened(String(unknown))}’ is not a word of this model` + (nearest ? `; the nearest is ‘${nearest}’` : "");
     return readable(String(this.read("tokenizer.message", 0, 0) ?? "Nothing is typed"));
   }
 

@@ -386,7 +386,7 @@ class Page {
     const value = this.sheets.valueOf(held);
     const name = element("h2", {}, element("code", {}, `${this.sheet.name}!${letters(col)}${row + 1}`));
     const kind = held?.formula ? "computed for this sheet alone" : held ? "a label" : "blank";
-    this.sheets.cell.into.replaceChildren(name, element("p", {}, `${kind}${held?.formula ? `: ${valueText(value)}` : ""}`), element("p", { class: "note" }, note));
+    this.sheets.cell.into.replaceChildren(name, element("p", {}, kind + (held?.formula ? `: ${valueText(value)}` : "")), element("p", { class: "note" }, note));
     this.sheets.cell.here = null;
   }
 

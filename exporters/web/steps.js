@@ -90,7 +90,7 @@ export class HeadSteps {
 
   /** @param {Shown} cell @param {boolean} isMost @param {boolean} isPlain */
   cell({ name, text, block, i, j }, isMost, isPlain) {
-    const says = `${isPlain ? name : `number ${name}`}: ${text}`;
+    const says = (isPlain ? name : `number ${name}`) + `: ${text}`;
     return element("button", { type: "button", class: isMost ? "five-cell most" : "five-cell", "aria-label": isMost ? `${says}, the largest` : says, onclick: () => this.session.select(block, i, j) },
       element("span", {}, name), element("b", {}, text));
   }

@@ -4,13 +4,7 @@ import { element } from "./dom.js";
 import { Tries } from "./tries.js";
 
 /** @typedef {import("./session.js").Session} Session */
-/** Where something can be seen: a block in the picture, a sheet, or an element. @typedef {{block?: string, sheet?: string, id?: string}} Place */
-
-/** Sheets of a workbook whose matter is elsewhere on the page. @type {Record<string, Place>} */
-const ELSEWHERE = {
-  ...{ Play: { id: "sentence" }, Sampling: { id: "ranking" }, Machine: { id: "machine" } },
-  ...{ Heads: { id: "heads" }, Switches: { id: "heads" }, Attribution: { id: "machine" } },
-};
+/** Where something can be seen: a block in the picture, or an element. @typedef {{block?: string, id?: string}} Place */
 
 /** The panel of the tour and of what to try. */
 export class Tour {
@@ -39,17 +33,12 @@ export class Tour {
     this.draw();
   }
 
-  /** Where a stop points: the head that its text names, the block that stands at its address, or what
-   * the sheet is about. @param {import("./session.js").Session["tour"][number]} stop @returns {Place} */
-  placeOf({ target, text }) {
-    const [, layer, head, mlp] = /\bhead (\d+)\.(\d+)|\bMLP (\d+)/.exec(text()) ?? [];
-    const named = [`blocks.${layer}.attn.h${head}.pattern`, `blocks.${mlp}.mlp.post`].find((name) => this.session.graph.has(name));
-    if (named) return { block: named };
-    const [, sheet, letters, row] = target.match(/^'?(.+?)'?!([A-Z]+)(\d+)/) ?? [];
-    if (ELSEWHERE[sheet]) return ELSEWHERE[sheet];
-    const col = [...(letters ?? "")].reduce((n, letter) => 26 * n + letter.charCodeAt(0) - 64, 0) - 1;
-    const block = this.session.graph.blocks.find(({ place }) => place?.sheet === sheet && place.top === Number(row) - 1 && place.left === col);
-    return block ? { block: block.name, sheet } : { sheet };
+  /** Where a stop points: the part that its text names with the numbers of now, or its own place.
+   * @param {import("./session.js").Session["tour"][number]} stop @returns {Place} */
+  placeOf({ place, text }) {
+    const told = text();
+    const part = this.session.data.parts.find((/** @type {[string, string]} */ [name]) => told.includes(name));
+    return part ? { block: part[1] } : place;
   }
 
   /** @param {number} stop */

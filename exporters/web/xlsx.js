@@ -130,7 +130,7 @@ export class Xlsx {
 export function relationsOf(part) {
   const folder = part.slice(0, Math.max(0, part.lastIndexOf("/")));
   const name = part.slice(folder ? folder.length + 1 : 0);
-  return [folder, `${folder ? `${folder}/` : ""}_rels/${name}.rels`];
+  return [folder, (folder ? `${folder}/` : "") + `_rels/${name}.rels`];
 }
 
 /**

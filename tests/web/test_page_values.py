@@ -41,7 +41,8 @@ from cellformer.exporters.web import data
 pytestmark = pytest.mark.usefixtures("node")
 
 N_EDITS = 20
-MOST_BESIDES = 168 << 10  # bytes of a page besides its weights; 14 KB are of Follow the word
+MOST_BESIDES = 150 << 10  # bytes of a page besides its weights
+OF_MODEL = 14 << 10  # of one with the picture of a model
 OF_STEP = 16 << 10  # of one with the sheet Attention
 OF_ANOTHER = 26 << 10  # and of one with the pass of another sentence, forwards and backwards
 IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma3")
@@ -269,7 +270,8 @@ def most_bytes(page: Page) -> float:
     weights = zlib.decompress(b64decode(json.loads(page.held.read_text())["weights"]))
     another = isinstance(page.book, ModelBook) and "against" in page.book.plan.studies
     step = "Attention" in page.book.sheets
-    more = (OF_ANOTHER if another else 0) + (OF_STEP if step else 0)
+    is_model = {"tokens", "embed"} <= page.book.graph.blocks.keys()
+    more = (OF_ANOTHER if another else 0) + (OF_STEP if step else 0) + (OF_MODEL if is_model else 0)
     return len(weights) * 4 / 3 + MOST_BESIDES + more
 
 

@@ -1,7 +1,7 @@
 """The page's scripts: their types, and what lets them stand in one page as one script.
 
-`exporters/web/page.py` joins all modules by dropping lines: imports, the word `export`, comments,
-indentation. The content policy forbids whatever makes code or markup of a text.
+`exporters/web/page.py` joins modules without their imports and the word `export`, and rjsmin
+minifies them. The content policy forbids whatever makes code or markup of a text.
 """
 
 import os
@@ -12,9 +12,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import rcssmin
 from in_node import WEB
 
-from cellformer.exporters.web.page import BEGIN, BEHIND, IMPORT, MAIN, joined
+from cellformer.exporters.web.page import BEGIN, IMPORT, MODEL, joined
 
 LOADER = "loader"  # a script of its own, which has the other's names beside its own
 KERNELS = WEB.parents[1] / "engine/cells"  # what these call, no module imports
@@ -87,13 +88,26 @@ def test_imports_stand_at_the_top(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_lines_are_whole_without_comments_and_indentation(name: str) -> None:
-    assert SCRIPTS[name].startswith("// "), "the first lines say what it holds"
-    for at, line in enumerate(SCRIPTS[name].splitlines(), 1):
-        assert line.count("`") % 2 == 0, f"{at}: a text in backticks ends on its line"
-        if behind := BEHIND.search(line):
-            before = line[: behind.start()]
-            assert not any(before.count(x) % 2 for x in "\"'`"), f"{at}: what is a comment?"
+def test_the_first_lines_say_what_a_module_holds(name: str) -> None:
+    assert SCRIPTS[name].startswith("// ")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_template_stands_within_another(name: str) -> None:
+    """rjsmin would take the text of the inner one for code."""
+    for template in re.findall(r"`[^`]*`", code(name)):
+        assert template.count("${") == len(re.findall(r"\$\{[^{}]*\}", template)), template
+
+
+def test_texts_keep_their_spaces() -> None:
+    page = joined([], is_model=True)
+    for name in SCRIPTS.keys() - {LOADER}:
+        for text in re.findall(r"`[^`]*`", code(name)):
+            assert text in page, f"{name}: {text}"
+    styles = [path.read_text() for path in WEB.glob("*.css")]
+    texts = [text for style in styles for text in re.findall(r'content: ("[^"]*")', style)]
+    assert [text for text in texts if not any(text in rcssmin.cssmin(s) for s in styles)] == []
+    assert any(", " in text for text in texts)
 
 
 @pytest.mark.parametrize("why", FORBIDDEN)
@@ -113,7 +127,7 @@ def test_template_has_no_handlers_styles_or_addresses() -> None:
 @pytest.mark.slow
 def test_modules_stand_in_one_order_in_every_run() -> None:
     """Texts have other hashes in every run of Python, and so sets other orders."""
-    code = "from cellformer.exporters.web.page import MAIN, joined; print(joined(MAIN, []))"
+    code = "from cellformer.exporters.web.page import joined; print(joined([], True))"
     runs = [
         subprocess.run(
             [sys.executable, "-c", code],
@@ -127,7 +141,7 @@ def test_modules_stand_in_one_order_in_every_run() -> None:
 
 
 def test_every_module_is_in_the_page_and_every_export_is_used() -> None:
-    page = joined(MAIN, [])
+    page = joined([], is_model=True)
     users = [*HERE.glob("*.mjs"), *HERE.glob("test_*.py"), *KERNELS.glob("*.py")]
     elsewhere = BEGIN + "".join(path.read_text() for path in users)
     for name, text in SCRIPTS.items():
@@ -137,6 +151,14 @@ def test_every_module_is_in_the_page_and_every_export_is_used() -> None:
         others = elsewhere + "".join(SCRIPTS[other] for other in SCRIPTS if other != name)
         unused = [x for x in EXPORTED.findall(text) if not re.search(rf"\b{x}\b", others)]
         assert unused == [], f"{name}.js exports what nothing else uses"
+
+
+def test_pages_of_worksheets_leave_out_what_only_a_model_shows() -> None:
+    page = joined([], is_model=False)
+    kept = {*re.findall(r"(?:function\*?|class|const) (\w+)", page)}
+    only = {name for name in SCRIPTS if not kept & {*EXPORTED.findall(SCRIPTS[name])}}
+    assert only >= {MODEL, "flow", "credits", "steps", "picture", "tour", "sentence", "ranking"}
+    assert len(page) < 0.75 * len(joined([], is_model=True))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

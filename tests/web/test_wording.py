@@ -48,6 +48,17 @@ def test_a_phrase_is_said_otherwise() -> None:
     assert wording.said(text) == "Switch off this head: Tarso is no longer called."
 
 
+def test_the_tour_comes_with_the_names_of_blocks() -> None:
+    """Longer names of parts come first, because `head 1.2` begins `head 1.23`."""
+    found = data.of_book(default_book("dialogue-game")).data
+    lengths = [len(name) for name, _ in found["parts"]]
+    assert lengths == sorted(lengths, reverse=True)
+    assert ["head 1.2", "blocks.1.attn.h2.pattern"] in map(list, found["parts"])
+    places = {stop["concept"]: stop["place"] for stop in found["tour"]}
+    assert places["tokens"] == {"id": "sentence"}
+    assert places["logits"] == {"block": "logits"}
+
+
 @pytest.mark.slow
 def test_each_picture_has_gradients() -> None:
     """A block whose only reader passes it on shares that reader's gradient: the stream does."""
