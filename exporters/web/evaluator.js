@@ -236,17 +236,19 @@ export class Run {
     return all;
   }
 
-  /** Recompute what changes reach of some blocks, until nothing changes.
+  /** Recompute what changes reach of some blocks, until nothing changes. Rows of tokens that the model
+   * has yet to choose wait: each pass computes one more of them, so that none is computed in vain.
    * @param {Block[]} blocks @param {Map<number, Rect[]>} changed @returns {import("./slices.js").Steps<number>} */
   *settling(blocks, changed) {
     let n = 0;
-    while (changed.size) {
+    /** @type {Map<number, Rect[]>} */ const later = new Map();
+    for (let known = this.known(); changed.size || later.size; known++) {
       /** @type {Map<number, Rect[]>} */ const again = new Map();
       const passed = new Set();
       for (const block of blocks) {
         /** @type {Rect[]} */ let found = [];
         if (block.isOp) {
-          for (const rect of this.dirty(block, changed)) {
+          for (const rect of this.due(block, changed, later, known)) {
             n += (rect[1] - rect[0]) * (rect[3] - rect[2]);
             const part = this.refresh(block, rect);
             if (part) found.push(part);
@@ -276,10 +278,32 @@ export class Run {
     return this.recompute();
   }
 
-  /** The rectangles of an op's block that read changes.
-   * @param {Block} block @param {Map<number, Rect[]>} changed @returns {Rect[]} */
-  dirty(block, changed) {
-    /** @type {Rect[]} */ let rects = [];
+  /** The rows of tokens that do not depend on what the model chooses; Infinity: it chooses none.
+   * @returns {number} */
+  known() {
+    const [tokens, given, chosen] = this.graph.chosen;
+    if (!chosen) return Infinity;
+    let known = Math.max(1, Number(this.value(given, 0, 0)) || 1);
+    while (known < tokens.rows && this.isSet(tokens, known, 0)) known++;
+    return known;
+  }
+
+  /** The rectangles of an op's block to compute now: what reads changes, and what waited, above the row
+   * `known`. The rows from there on wait in `later`.
+   * @param {Block} block @param {Map<number, Rect[]>} changed @param {Map<number, Rect[]>} later
+   * @param {number} known @returns {Rect[]} */
+  due(block, changed, later, known) {
+    const rects = this.dirty(block, changed, later.get(block.index));
+    later.delete(block.index);
+    if (!block.inOrder || known >= block.rows) return rects;
+    const wait = rects.filter((rect) => rect[1] > known);
+    if (wait.length) later.set(block.index, wait.map(([top, ...rest]) => [Math.max(top, known), ...rest]));
+    return rects.filter((rect) => rect[0] < known).map(([top, bottom, ...rest]) => [top, Math.min(bottom, known), ...rest]);
+  }
+
+  /** The rectangles of an op's block that read changes, and others.
+   * @param {Block} block @param {Map<number, Rect[]>} changed @param {Rect[]} [rects] @returns {Rect[]} */
+  dirty(block, changed, rects = []) {
     for (const { k, at } of block.operands) {
       for (const source of changed.get(k) ?? []) {
         const read = dirties(at, source, block.shape, block.mask);

@@ -107,6 +107,8 @@ export class Block {
     const own = this.operands.find(({ k }) => k === index);
     /** 1: its rows read rows before them; -1: rows after them; 0: they do not read each other. */
     this.recurs = own ? direction(own.at[0]) : 0;
+    /** Whether its rows are tokens, and none reads later rows of itself. */
+    this.inOrder = this.isOp && this.axes[0] === "token" && this.recurs >= 0;
     this.groups = (data.t ?? []).map((group) => new Group(group, shapes));
     /** @type {{sheet: string, top: number, left: number, turned: boolean} | null} */ this.place = null;
     /** Of each cell its group, and which one of it. @type {Int32Array | null} */ this.where = null;
@@ -232,6 +234,8 @@ export class Graph {
     this.blocks = data.blocks.map((/** @type {BlockData} */ block, /** @type {number} */ k) => new Block(k, block, this.shapes, weights));
     /** @type {string[]} */ this.sheetNames = data.sheetNames;
     this.byName = new Map(this.blocks.map((block) => [block.name, block]));
+    /** The tokens, and how many are given, where the model chooses the others. @type {Block[]} */
+    this.chosen = ["tokens", "n_prompt", "choice.chosen"].flatMap((name) => this.byName.get(name) ?? []);
     /** The ops that read a block, with the subscript. @type {{block: Block, at: [string, string]}[][]} */
     this.readers = this.blocks.map(() => []);
     for (const block of this.blocks) {

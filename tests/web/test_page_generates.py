@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from conftest import default_book
 from in_node import call
-from pages import values, written
+from pages import differing, values, written
 
 from cellformer import names
+from cellformer.engine import Evaluator
 from cellformer.engine.models.choosing import GREEDY, Sampling
 from cellformer.engine.models.generate import generate, random_numbers
 
@@ -29,6 +30,10 @@ TEXTS = {
     "shakespeare": ("ROMEO:\nO, ", "First Citizen:\n", "To be\n\n", "\n"),
 }
 LEAST_DRAWN = 240
+MOST_COMPUTED = {  # what is typed, and the cells that this computes
+    "dialogue-game": ("3 chiama 2 Tarso", 70_000),
+    "shakespeare": ("Good ma", 460_000),
+}
 
 
 def typed(text: str, n: int, ids: list[int], sampling: Sampling, seed: int) -> list[list[Any]]:
@@ -62,3 +67,16 @@ def test_goes_on_as_generate(name: str, tmp_path: Path) -> None:
         n_drawn += 0 if sampling == GREEDY else n - len(ids)
         if n_drawn >= LEAST_DRAWN:
             break
+
+
+@pytest.mark.parametrize("name", MOST_COMPUTED)
+def test_a_typed_letter_computes_each_cell_about_once(name: str, tmp_path: Path) -> None:
+    """The rows of a token wait until the model has chosen it."""
+    book, (text, most) = default_book(name), MOST_COMPUTED[name]
+    call("values.mjs", "open", str(written(book, tmp_path / "page.html")))
+    edit = ("sentence", 0, 0, text)
+    assert call("values.mjs", "edit", [edit]) <= most
+    live = Evaluator(book.graph)
+    live.set(*edit)
+    live.recompute()
+    assert [*differing(values(tmp_path), live)] == []
